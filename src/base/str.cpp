@@ -1,0 +1,22 @@
+#include "base/str.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+namespace paceline {
+
+std::string human_bytes(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  // What rounds to 1024.0 belongs to the next unit: "1 MiB", never "1024 KiB".
+  std::size_t unit = 0;
+  for (; std::abs(bytes) >= 1023.95 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
+  // Not printf: its decimal point depends on the locale. The largest double has 309 digits.
+  char text[320];
+  const auto end = std::to_chars(text, std::end(text), bytes, std::chars_format::fixed, 1).ptr;
+  std::string number(text, end);
+  if (number.ends_with(".0")) number.resize(number.size() - 2);
+  return number + " " + kUnits[unit];
+}
+
+}  // namespace paceline

@@ -1,0 +1,19 @@
+// str(a, b, c): the pieces, printed one after the other. GCC 12 has no <format>.
+#pragma once
+
+#include <sstream>
+#include <string>
+
+namespace paceline {
+
+template <class... Pieces>
+std::string str(const Pieces&... pieces) {
+  std::ostringstream out;
+  (out << ... << pieces);
+  return out.str();
+}
+
+// "1.5 KiB", "64 MiB": sizes as a person reads them.
+std::string human_bytes(double bytes);
+
+}  // namespace paceline

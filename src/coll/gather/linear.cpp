@@ -1,0 +1,38 @@
+// Linear gather: everybody sends its unit straight to the root.
+//
+// Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.5 defines it this way.
+// Needs    nothing: any p >= 1, any root, any counts; only the root has to know the others' counts.
+// Cost     (p-1) alpha + (p-1)/p n beta at the root, n the whole result (exact when the units are equal)
+// Scratch  none
+// When     long units, or counts that only the root knows.
+// Order    moves data only.
+//
+// p = 3, root 0, units A B C.
+//                 rank 0            rank 1            rank 2
+//   start         A                 B                 C
+//   end           A    B    C       B                 C
+#include "coll/registry.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem& pb, const Knobs&, Builder& b) {
+  if (pb.rank != pb.root) return b.send(pb.root, {b.input(pb.rank)});
+  b.copy(b.input(pb.root), b.output(pb.root));
+  for (int k = 1; k < pb.ranks; ++k) {
+    const int from = (pb.root + k) % pb.ranks;
+    b.recv(from, {b.output(from)});
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs&) {
+  return {.rounds = pb.ranks - 1.0, .volume = double(pb.ranks - 1) / pb.ranks, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm gather_linear{Collective::gather, "linear", serves_all, cuts, build, cost};
+
+}  // namespace paceline

@@ -1,0 +1,60 @@
+// Ring reduce-scatter: every block travels once round the ring, and ends where it belongs.
+//
+// Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations.
+//          J. Parallel Distrib. Comput. 69(2):117-124, 2009. doi 10.1016/j.jpdc.2008.09.002
+// Needs    commutative op. Any p >= 1, any counts, zero among them.
+// Cost     (p-1) alpha + (p-1)/p n (beta + gamma)                     (exact when the units are equal)
+// Scratch  4 units of the longest size: two arrive and two travel on, in turn.
+// When     long messages. Rounds grow with p.
+// Order    block i is summed in ring order from rank i + 1 to rank i: same bits in every run.
+//
+// p = 3, blocks A B C; a digit is a contribution, * is final. Partial sums are in scratch.
+//                 rank 0            rank 1            rank 2
+//   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
+//   round 0            B02               C01          A12
+//   round 1       A*                     B*                C*
+#include "coll/registry.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+std::optional<Reason> rejects(const Problem& pb) {
+  if (!pb.commutative) return Reason{"the operation is not commutative and a ring sums in ring order", ""};
+  return {};
+}
+
+void build(const Problem& pb, const Knobs&, Builder& b) {
+  const int p = pb.ranks, r = pb.rank;
+  const int left = (r + p - 1) % p, right = (r + 1) % p;
+  const auto unit = [&](int i) { return b.input((i + 2 * p) % p); };
+  if (p == 1) {
+    b.copy(b.input(0), b.output(0));
+    return b.finish(b.output(0));
+  }
+  const Segment came[2] = {b.scratch(unit(r)), b.scratch(unit(r))};
+  const Segment partial[2] = {b.scratch(unit(r)), b.scratch(unit(r))};
+
+  Segment travels = unit(r - 1);
+  for (int k = 0; k < p - 1; ++k) {
+    const Segment mine = unit(r - k - 2), arrived = b.as(came[k % 2], mine);
+    const Segment sum = k == p - 2 ? b.output(r) : b.as(partial[k % 2], mine);
+    b.send(right, {travels});
+    b.recv(left, {arrived});
+    b.reduce({arrived, mine}, sum);
+    travels = sum;
+  }
+  b.finish(b.output(r));
+}
+
+Cost cost(const Problem& pb, const Knobs&) {
+  const double share = double(pb.ranks - 1) / pb.ranks;
+  return {.rounds = pb.ranks - 1.0, .volume = share, .reduced = share};
+}
+
+}  // namespace
+
+const Algorithm reduce_scatter_ring{Collective::reduce_scatter, "ring", rejects, cuts, build, cost};
+
+}  // namespace paceline

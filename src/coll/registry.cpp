@@ -1,0 +1,24 @@
+#include "coll/registry.hpp"
+
+#include "base/error.hpp"
+
+namespace paceline {
+
+std::span<const Algorithm* const> registry() {
+#define PACELINE_LIST(name) &name,
+  static const Algorithm* const all[] = {PACELINE_ALGORITHMS(PACELINE_LIST)};
+#undef PACELINE_LIST
+  return all;
+}
+
+const Algorithm& find_algorithm(Collective collective, std::string_view name) {
+  std::string known;
+  for (const Algorithm* a : registry()) {
+    if (a->collective != collective) continue;
+    if (a->name == name) return *a;
+    known += str(known.empty() ? "" : ", ", a->name);
+  }
+  fail(Fault::usage, name_of(collective), ": algorithm '", name, "' is not known; use one of: ", known, ", or auto.");
+}
+
+}  // namespace paceline

@@ -1,0 +1,133 @@
+#include "ir/builder.hpp"
+
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "ir/edges.hpp"
+
+namespace paceline {
+namespace {
+
+bool same_place(const Segment& a, const Segment& b) {
+  return a.space == b.space && a.owner == b.owner && a.slot == b.slot && a.first == b.first &&
+         a.blocks == b.blocks;
+}
+
+}  // namespace
+
+// What a Builder and its phases record into.
+struct Builder::Recording {
+  Schedule schedule;
+  std::map<std::pair<Kind, int>, int> messages;   // so far, by direction and peer
+};
+
+Builder::Builder(const Problem& problem, int cuts) : problem_(problem), recording_(std::make_shared<Recording>()) {
+  require(cuts >= 1, "an algorithm cuts a unit into ", cuts, " blocks");
+  Schedule& schedule = recording_->schedule;
+  schedule.problem = problem;
+  schedule.units = units_of(problem);
+  schedule.cuts = cuts;
+  total_ = schedule.units * cuts;
+  const bool towards_input = problem.collective == Collective::reduce_scatter ||
+                             problem.collective == Collective::scatter;
+  const bool one_buffer = problem.in_place || problem.collective == Collective::broadcast;
+  input_ = {one_buffer && !towards_input ? Space::output : Space::input, 0, total_};
+  output_ = {one_buffer && towards_input ? Space::input : Space::output, 0, total_};
+}
+
+Builder Builder::phase(const Part& part) const {
+  Builder sub;
+  sub.problem_ = part.problem;
+  sub.total_ = units_of(part.problem) * part.cuts;
+  for (int member : part.members) sub.members_.push_back(rank_of(member));
+  sub.input_ = part.input;
+  sub.output_ = part.output;
+  sub.completes_ = completes_ && part.completes;
+  sub.recording_ = recording_;
+  require(part.input.blocks % sub.total_ == 0 && part.output.blocks % sub.total_ == 0,
+          "a phase of ", sub.total_, " blocks cannot live in regions of ", part.input.blocks, " and ",
+          part.output.blocks, " blocks");
+  return sub;
+}
+
+Segment Builder::place(const Region& region, int first, int blocks) const {
+  require(first >= 0 && blocks >= 0 && first + blocks <= total_, name_of(problem_.collective), " names blocks [",
+          first, ", ", first + blocks, ") of ", total_);
+  const int scale = region.blocks / total_;
+  Segment s;
+  s.space = s.like = region.space;
+  s.first = region.first + first * scale;
+  s.blocks = blocks * scale;
+  return s;
+}
+
+Segment Builder::input(int first, int blocks) const { return place(input_, first, blocks); }
+Segment Builder::output(int first, int blocks) const { return place(output_, first, blocks); }
+
+Segment Builder::scratch(const Segment& shape) {
+  std::vector<Slot>& slots = recording_->schedule.slots;
+  slots.push_back({});
+  Segment slot;
+  slot.space = Space::scratch;
+  slot.slot = static_cast<int>(slots.size()) - 1;
+  return as(slot, shape);
+}
+
+Segment Builder::as(const Segment& slot, const Segment& shape) {
+  Segment s = slot;
+  s.like = shape.like;
+  s.origin = s.first = shape.first;
+  s.blocks = shape.blocks;
+  return s;
+}
+
+void Builder::add(Kind kind, int position, const std::vector<Segment>& segments) {
+  Recording& r = *recording_;
+  const bool talks = kind == Kind::send || kind == Kind::recv || kind == Kind::signal || kind == Kind::wait;
+  Step step;
+  step.kind = kind;
+  step.first = static_cast<std::uint32_t>(r.schedule.segments.size());
+  if (talks) {
+    step.peer = rank_of(position);
+    step.seq = r.messages[{kind, step.peer}]++;
+  }
+  for (const Segment& segment : segments)
+    if (segment.blocks > 0) r.schedule.segments.push_back(segment);
+  step.segments = static_cast<std::uint32_t>(r.schedule.segments.size()) - step.first;
+  r.schedule.steps.push_back(step);
+}
+
+void Builder::send(int peer, const std::vector<Segment>& message) { add(Kind::send, peer, message); }
+void Builder::recv(int peer, const std::vector<Segment>& message) { add(Kind::recv, peer, message); }
+void Builder::signal(int peer) { add(Kind::signal, peer, {}); }
+void Builder::wait(int peer) { add(Kind::wait, peer, {}); }
+
+void Builder::copy(const Segment& source, const Segment& target) {
+  if (source.blocks > 0 && !same_place(source, target)) add(Kind::copy, 0, {target, source});
+}
+
+void Builder::reduce(std::initializer_list<Segment> sources, const Segment& target) {
+  reduce(std::vector(sources), target);
+}
+
+void Builder::reduce(const std::vector<Segment>& sources, const Segment& target) {
+  if (target.blocks == 0) return;
+  std::vector<Segment> all{target};
+  all.insert(all.end(), sources.begin(), sources.end());
+  add(Kind::reduce, 0, all);
+}
+
+void Builder::finish(const Segment& block) {
+  if (completes_ && block.blocks > 0) add(Kind::finish, 0, {block});
+}
+
+Schedule Builder::take(std::string algorithm) && {
+  Schedule schedule = std::move(recording_->schedule);
+  schedule.algorithm = std::move(algorithm);
+  derive_slots(schedule);
+  derive_edges(schedule);
+  return schedule;
+}
+
+}  // namespace paceline

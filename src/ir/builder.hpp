@@ -1,0 +1,83 @@
+// Builder: an author writes steps in the order of the algorithm; the Builder derives who waits for whom.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/schedule.hpp"
+
+namespace paceline {
+
+// Consecutive blocks of a buffer, as the home of a sub-collective's input or output.
+struct Region {
+  Space space = Space::output;
+  int first = 0;
+  int blocks = 0;
+};
+
+class Builder {
+ public:
+  // `cuts`: blocks per unit of the problem's message.
+  Builder(const Problem& problem, int cuts);
+
+  // The blocks [first, first + blocks) of the caller's buffers; without arguments all of them. Where a
+  // problem is in place both names mean the same memory.
+  Segment input(int first, int blocks = 1) const;
+  Segment output(int first, int blocks = 1) const;
+  Segment input() const { return input(0, total()); }
+  Segment output() const { return output(0, total()); }
+  int total() const { return total_; }
+
+  // Working memory with room for `shape`. The same slot can be used for another range later on:
+  // as(slot, other) is the slot, holding `other`.
+  Segment scratch(const Segment& shape);
+  static Segment as(const Segment& slot, const Segment& shape);
+
+  void send(int peer, std::initializer_list<Segment> message) { send(peer, std::vector(message)); }
+  void recv(int peer, std::initializer_list<Segment> message) { recv(peer, std::vector(message)); }
+  void send(int peer, const std::vector<Segment>& message);   // empty: a message without content
+  void recv(int peer, const std::vector<Segment>& message);
+  void copy(const Segment& source, const Segment& target);    // nothing where both are the same
+  // target = sources[0] op sources[1] op ..., in this order; the target may be one of the sources.
+  void reduce(std::initializer_list<Segment> sources, const Segment& target);
+  void reduce(const std::vector<Segment>& sources, const Segment& target);
+  // The combination of this block is complete: here an average is divided. Once per block, before it spreads.
+  void finish(const Segment& block);
+  // Everything written above is visible to `peer` when its matching wait returns.
+  void signal(int peer);
+  void wait(int peer);
+
+  // A Builder for a collective among some of the ranks, on some of the blocks, that records into this one.
+  // `problem` is the phase's own (ranks, rank and root are positions among `members`). Unless the phase
+  // completes the sum, its finish() means nothing. Used through ir/compose.hpp.
+  struct Part {
+    Problem problem;
+    int cuts = 1;
+    std::vector<int> members;    // position -> rank of this Builder
+    Region input, output;
+    bool completes = false;
+  };
+  Builder phase(const Part& part) const;
+
+  Schedule take(std::string algorithm) &&;
+
+ private:
+  struct Recording;                       // shared by a Builder and its phases
+
+  Segment place(const Region& region, int first, int blocks) const;
+  int rank_of(int position) const { return members_.empty() ? position : members_[std::size_t(position)]; }
+  void add(Kind kind, int position, const std::vector<Segment>& segments);
+
+  Builder() = default;
+
+  Problem problem_;
+  int total_ = 1;                          // blocks of the message
+  std::vector<int> members_;               // empty: every rank, as numbered
+  Region input_, output_;
+  bool completes_ = true;
+  std::shared_ptr<Recording> recording_;
+};
+
+}  // namespace paceline

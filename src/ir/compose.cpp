@@ -1,0 +1,36 @@
+#include "ir/compose.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace paceline {
+
+std::vector<int> all_ranks(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Region region_of(const Segment& segment) { return {segment.space, segment.first, segment.blocks}; }
+
+void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
+  for (const Phase& phase : phases) {
+    const auto me = std::find(phase.members.begin(), phase.members.end(), rank);
+    if (me == phase.members.end()) continue;
+    Builder::Part part;
+    part.problem.collective = phase.algorithm->collective;
+    part.problem.ranks = static_cast<int>(phase.members.size());
+    part.problem.rank = static_cast<int>(me - phase.members.begin());
+    part.problem.root = phase.root;
+    part.problem.in_place = phase.input.space == phase.output.space;
+    part.cuts = phase.algorithm->cuts(part.problem, phase.knobs);
+    part.members = phase.members;
+    part.input = phase.input;
+    part.output = phase.output;
+    part.completes = phase.completes;
+    Builder sub = builder.phase(part);
+    phase.algorithm->build(part.problem, phase.knobs, sub);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,126 @@
+#include "ir/contract.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace paceline {
+namespace {
+
+// The unit that a block belongs to, and which part of the unit it is.
+struct Part {
+  int unit;
+  int part;
+};
+
+Part part_of(const Schedule& s, int block) {
+  const int per_segment = s.units * s.cuts;
+  const int inside = block % per_segment;
+  return {inside / s.cuts, block / per_segment * s.cuts + inside % s.cuts};
+}
+
+// Names a part of the unit that rank `a` has for rank `b`; collectives without such pairs leave b at 0.
+std::int64_t id_of(const Schedule& s, int a, int b, int part) {
+  return (std::int64_t{a} * s.problem.ranks + b) * s.cuts * s.pipeline + part;
+}
+
+}  // namespace
+
+RankSet RankSet::all(int ranks) {
+  RankSet set(ranks);
+  for (int r = 0; r < ranks; ++r) set.add(r);
+  return set;
+}
+
+RankSet RankSet::one(int ranks, int rank) {
+  RankSet set(ranks);
+  set.add(rank);
+  return set;
+}
+
+bool RankSet::meets(const RankSet& other) const {
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    if (words_[i] & other.words_[i]) return true;
+  return false;
+}
+
+int RankSet::lowest() const {
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    if (words_[i]) return static_cast<int>(i * 64) + std::countr_zero(words_[i]);
+  return -1;
+}
+
+int RankSet::highest() const {
+  for (std::size_t i = words_.size(); i-- > 0;)
+    if (words_[i]) return static_cast<int>(i * 64 + 63) - std::countl_zero(words_[i]);
+  return -1;
+}
+
+RankSet& RankSet::operator|=(const RankSet& other) {
+  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  return *this;
+}
+
+Space home(const Problem& p, Space space) {
+  const bool one_buffer = p.in_place || p.collective == Collective::broadcast;
+  if (!one_buffer || space == Space::scratch) return space;
+  const bool towards_input =
+      p.collective == Collective::reduce_scatter || p.collective == Collective::scatter;
+  return towards_input ? Space::input : Space::output;
+}
+
+std::optional<Value> before(const Schedule& s, Space space, int block) {
+  const Problem& p = s.problem;
+  const auto [unit, part] = part_of(s, block);
+  const RankSet me = RankSet::one(p.ranks, p.rank);
+  if (space != home(p, Space::input)) return {};
+  switch (p.collective) {
+    case Collective::barrier: return {};
+    case Collective::broadcast:
+    case Collective::scatter:
+      if (p.rank != p.root) return {};
+      return Value{id_of(s, unit, 0, part), me};
+    case Collective::allgather:
+    case Collective::gather:
+      if (unit != p.rank) return {};
+      return Value{id_of(s, unit, 0, part), me};
+    case Collective::alltoall: return Value{id_of(s, p.rank, unit, part), me};
+    default: return Value{id_of(s, unit, 0, part), me};
+  }
+}
+
+std::optional<Value> after(const Schedule& s, Space space, int block) {
+  const Problem& p = s.problem;
+  const auto [unit, part] = part_of(s, block);
+  const RankSet all = RankSet::all(p.ranks);
+  if (space != home(p, Space::output)) return {};
+  switch (p.collective) {
+    case Collective::barrier: return {};
+    case Collective::allreduce: return Value{id_of(s, unit, 0, part), all, true};
+    case Collective::reduce:
+      if (p.rank != p.root) return {};
+      return Value{id_of(s, unit, 0, part), all, true};
+    case Collective::reduce_scatter:
+      if (unit != p.rank) return {};
+      return Value{id_of(s, unit, 0, part), all, true};
+    case Collective::broadcast: return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
+    case Collective::scatter:
+      if (unit != p.rank) return {};
+      return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
+    case Collective::gather:
+      if (p.rank != p.root) return {};
+      [[fallthrough]];
+    case Collective::allgather: return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, unit)};
+    case Collective::alltoall: return Value{id_of(s, unit, p.rank, part), RankSet::one(p.ranks, unit)};
+  }
+  return {};
+}
+
+std::int64_t size_name(const Schedule& s, const Segment& segment, int block) {
+  const auto [unit, part] = part_of(s, block);
+  if (s.problem.collective != Collective::alltoall) return id_of(s, unit, 0, part);
+  // In place, what two ranks have for each other must be equally long.
+  if (s.problem.in_place) return id_of(s, std::min(s.problem.rank, unit), std::max(s.problem.rank, unit), part);
+  return segment.like == Space::input ? id_of(s, s.problem.rank, unit, part) : id_of(s, unit, s.problem.rank, part);
+}
+
+}  // namespace paceline

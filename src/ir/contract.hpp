@@ -1,0 +1,55 @@
+// Contract: which contributions every block must hold at the end, given what it holds at the start.
+//
+// The only definition of "correct". Algorithms are checked against it, never against each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/schedule.hpp"
+
+namespace paceline {
+
+// A set of ranks.
+class RankSet {
+ public:
+  explicit RankSet(int ranks = 0) : words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
+  static RankSet all(int ranks);
+  static RankSet one(int ranks, int rank);
+
+  bool has(int rank) const { return words_[word(rank)] >> (rank % 64) & 1; }
+  void add(int rank) { words_[word(rank)] |= std::uint64_t{1} << (rank % 64); }
+  bool meets(const RankSet& other) const;
+  int lowest() const;    // -1 where empty
+  int highest() const;
+  RankSet& operator|=(const RankSet& other);
+  bool operator==(const RankSet&) const = default;
+
+ private:
+  static std::size_t word(int rank) { return static_cast<std::size_t>(rank) / 64; }
+  std::vector<std::uint64_t> words_;
+};
+
+// What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is set once
+// the sum has been declared complete.
+struct Value {
+  std::int64_t id = 0;
+  RankSet from;
+  bool finished = false;
+  bool operator==(const Value&) const = default;
+};
+
+// What the block of this rank's buffer holds before and must hold after; nothing where the collective does
+// not define it. Where a problem is in place, input and output are asked for under the name of the one that
+// the steps use (home()).
+std::optional<Value> before(const Schedule& schedule, Space space, int block);
+std::optional<Value> after(const Schedule& schedule, Space space, int block);
+
+// The buffer that `space` means for this problem: in place both names are one memory.
+Space home(const Problem& problem, Space space);
+
+// Two messages have equal length for every count exactly if their blocks have equal size names.
+std::int64_t size_name(const Schedule& schedule, const Segment& segment, int block);
+
+}  // namespace paceline

@@ -1,0 +1,102 @@
+#include "ir/edges.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/hazard.hpp"
+
+namespace paceline {
+namespace {
+
+class Deriver {
+ public:
+  void add(std::uint32_t id, const Step& step, const Segment* segments) {
+    // A target that is also a source, as in "a = b + a", is a write: it waits for all that a read would.
+    for (std::uint32_t i = 0; i < step.segments; ++i)
+      touch(segments[i], writes(step.kind, i) ? Access::write : Access::read, id);
+    if (fence_ >= 0) edges.emplace_back(static_cast<std::uint32_t>(fence_), id);
+    if (step.kind == Kind::signal)
+      for (std::uint32_t earlier : since_fence_) edges.emplace_back(earlier, id);
+    since_fence_.push_back(id);
+    if (step.kind == Kind::wait) fence_ = static_cast<int>(id);
+  }
+
+  std::vector<Edge> edges;
+
+ private:
+  void touch(const Segment& segment, Access kind, std::uint32_t id) {
+    if (segment.space == Space::incoming) return;
+    std::vector<Cell>& buffer = cells_[{segment.space, segment.owner, segment.slot}];
+    const auto [first, last] = range(segment, buffer);
+    for (std::size_t i = first; i < last; ++i)
+      access(buffer[i], static_cast<int>(id), kind,
+             [&](int earlier) { edges.emplace_back(static_cast<std::uint32_t>(earlier), id); });
+  }
+
+  // The cells that a segment covers. When a slot changes its shape, each of its new cells may be any of the
+  // old ones: it starts with all that they have seen.
+  std::pair<std::size_t, std::size_t> range(const Segment& s, std::vector<Cell>& buffer) {
+    const bool scratch = s.space == Space::scratch;
+    const auto first = static_cast<std::size_t>(s.first - (scratch ? s.origin : 0));
+    const auto last = first + static_cast<std::size_t>(s.blocks);
+    Cell fresh;
+    if (scratch) {
+      Shape& shape = shapes_.try_emplace(s.slot, Shape{s.origin, {}}).first->second;
+      if (shape.origin != s.origin) {
+        shape = {s.origin, overall(buffer)};
+        buffer.assign(buffer.size(), shape.before);
+      }
+      fresh = shape.before;
+    }
+    if (buffer.size() < last) buffer.resize(last, fresh);
+    return {first, last};
+  }
+
+  static Cell overall(const std::vector<Cell>& buffer) {
+    Cell all;
+    for (const Cell& cell : buffer) {
+      all.readers.insert(all.readers.end(), cell.readers.begin(), cell.readers.end());
+      if (cell.writer != Cell::kNobody) all.readers.push_back(cell.writer);
+    }
+    std::sort(all.readers.begin(), all.readers.end());
+    all.readers.erase(std::unique(all.readers.begin(), all.readers.end()), all.readers.end());
+    return all;
+  }
+
+  struct Shape {
+    int origin;
+    Cell before;   // what the slot had seen when it took this shape
+  };
+
+  std::map<std::tuple<Space, int, int>, std::vector<Cell>> cells_;   // by space, owner, slot
+  std::map<int, Shape> shapes_;                                      // by slot
+  std::vector<std::uint32_t> since_fence_;
+  int fence_ = -1;
+};
+
+}  // namespace
+
+bool writes(Kind kind, std::size_t index) {
+  if (kind == Kind::send) return false;
+  return kind == Kind::recv || index == 0;
+}
+
+void derive_edges(Schedule& schedule) {
+  Deriver deriver;
+  for (std::uint32_t i = 0; i < schedule.steps.size(); ++i)
+    deriver.add(i, schedule.steps[i], schedule.begin(schedule.steps[i]));
+  set_edges(schedule, std::move(deriver.edges));
+}
+
+void derive_slots(Schedule& schedule) {
+  for (Slot& slot : schedule.slots) slot.shapes.clear();
+  for (const Step& step : schedule.steps)
+    for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
+      if (s->space != Space::scratch) continue;
+      std::vector<Segment>& shapes = schedule.slots[static_cast<std::size_t>(s->slot)].shapes;
+      if (std::find(shapes.begin(), shapes.end(), *s) == shapes.end()) shapes.push_back(*s);
+    }
+}
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// pipeline: the same collective on slices of the message, several of them under way at once.
+//
+// Segment s is a copy of the schedule on the s-th slice of every unit. It starts when segment s - window has
+// ended on this rank, whose lane (s mod window) and scratch it takes over. Messages are numbered on through
+// a lane, so copies that run at different speed on two ranks cannot mix. Splitting one allreduce into n
+// concurrent ones, the linear pipeline (a chain, pipelined) and the sub-chunks of a ring are this operation.
+#pragma once
+
+#include <cstddef>
+
+#include "ir/schedule.hpp"
+
+namespace paceline {
+
+// Throws a usage error unless 1 <= window and 1 <= segments.
+Schedule pipeline(const Schedule& schedule, int segments, int window);
+
+// How many segments a message of `bytes` has at `segment_bytes` each; at least 1.
+int segments_of_size(std::size_t bytes, std::size_t segment_bytes);
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// Problem: everything an algorithm may look at when it builds its schedule.
+//
+// No count and no type: schedules are written over block indices, so that one schedule serves every
+// message of the same shape. Counts become offsets when a call starts (ir/layout.hpp).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace paceline {
+
+enum class Collective : std::uint8_t {
+  allreduce, broadcast, reduce, reduce_scatter, allgather, alltoall, gather, scatter, barrier
+};
+inline constexpr int kCollectives = 9;
+
+std::string_view name_of(Collective collective);
+Collective collective_from(std::string_view name);   // throws a usage error that lists the names
+
+struct Problem {
+  Collective collective = Collective::allreduce;
+  int ranks = 1;
+  int rank = 0;
+  int root = 0;              // broadcast, reduce, gather, scatter
+  bool in_place = false;     // see aliases() in ir/contract.hpp
+  bool commutative = true;   // may operands change places?
+
+  bool operator==(const Problem&) const = default;
+};
+
+// The message of a collective consists of units: one vector (allreduce, broadcast, reduce, barrier), or one
+// piece per rank (the others). An algorithm cuts every unit into blocks of nearly equal size.
+int units_of(const Problem& problem);
+bool has_root(Collective collective);
+bool has_op(Collective collective);
+
+}  // namespace paceline

@@ -1,0 +1,28 @@
+// What one instruction set offers: a table of functions, filled at compile time.
+//
+// Inside src/kernels only (and its tests). A table must be constant-initialised: code of a target
+// may not run, not even at start-up, before we know that the processor has its instructions.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/kernels.hpp"
+
+namespace paceline {
+
+using Divide = void (*)(void* data, std::size_t count, int divisor);
+
+struct KernelTable {
+  Reduce reduce[kTypes][kOps];   // null where is_defined is false
+  Divide divide[kTypes];         // null where is_floating is false
+};
+
+extern const KernelTable kPortableKernels;
+#if defined(__x86_64__)
+extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvx512Kernels;
+#endif
+
+const KernelTable& kernel_table(Target target);   // throws if the processor lacks the target
+
+}  // namespace paceline

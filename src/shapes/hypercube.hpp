@@ -1,0 +1,27 @@
+// Hypercube with a fold: the largest power of two of the ranks exchange along its dimensions; each of
+// the others hands its part to a neighbour before and is handed the result after.
+#pragma once
+
+namespace paceline {
+
+struct Hypercube {
+  int ranks;
+
+  // 2^dimensions() of the ranks are corners, extra() are not.
+  int dimensions() const {
+    int d = 0;
+    while ((2 << d) <= ranks) ++d;
+    return d;
+  }
+  int extra() const { return ranks - (1 << dimensions()); }
+
+  // Among the first 2 * extra() ranks the even ones are not corners; the odd one next to each stands for both.
+  bool is_corner(int rank) const { return rank >= 2 * extra() || rank % 2 == 1; }
+  bool stands_for_two(int rank) const { return rank < 2 * extra() && rank % 2 == 1; }
+
+  int corner_of(int rank) const { return rank < 2 * extra() ? rank / 2 : rank - extra(); }
+  int rank_of(int corner) const { return corner < extra() ? 2 * corner + 1 : corner + extra(); }
+  int partner(int rank, int dimension) const { return rank_of(corner_of(rank) ^ (1 << dimension)); }
+};
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// verify: the proof that a world of schedules does what its collective promises.
+//
+//   match      every send meets its receive: same pair, lane and number, equal length for every count
+//   hazards    any two steps that conflict over memory are ordered by the schedule's own edges
+//   progress   the world ends although a send waits for its receive (rendezvous), whatever the timing
+//   contract   every block ends up with every contribution exactly once, and read-only blocks unchanged
+//
+// Where all conflicting steps are ordered, every interleaving has the same result (they differ only in the
+// order of independent steps), so the run that checks the contract stands for all of them. That argument is
+// itself tested: explore() tries every interleaving of small worlds, shake() seeded ones of any world.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/algorithm.hpp"
+
+namespace paceline {
+
+using World = std::vector<Schedule>;   // one schedule per rank
+
+struct Verdict {
+  std::string fault;                   // empty: proven
+  explicit operator bool() const { return fault.empty(); }
+};
+
+Verdict verify(const World& world);
+
+// Runs the world symbolically with a seeded order of steps, early (buffered) and late sends mixed.
+Verdict shake(const World& world, std::uint64_t seed);
+
+// Every interleaving, as long as there are at most `states` different states; `complete` says whether there were.
+struct Exploration {
+  Verdict verdict;
+  std::size_t states = 0;
+  bool complete = false;
+};
+Exploration explore(const World& world, std::size_t states);
+
+// How a world is made from an algorithm: every rank builds its own schedule, then the passes run.
+struct Shape {
+  Collective collective = Collective::allreduce;
+  int ranks = 1;
+  int root = 0;
+  bool in_place = false;
+  bool fused = false;
+  int segments = 1;
+  int window = 1;
+};
+
+std::string describe(const Algorithm& algorithm, const Shape& shape);   // one line, as a command to repeat it
+World make_world(const Algorithm& algorithm, const Shape& shape, const Knobs& knobs = {});
+
+}  // namespace paceline

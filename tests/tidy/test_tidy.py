@@ -1,0 +1,147 @@
+"""Every rule of tidy accepts a right file and rejects its mutant; no rule goes without one."""
+
+import pytest
+from tidy import findings
+from tidy_layers import LAYERS, reachable
+from tidy_rules import RULES, columns
+from tidy_source import code_of, functions_of
+
+RING = "src/coll/allreduce/ring.cpp"
+REGISTRY = "extern const Algorithm allreduce_ring;\nconst Algorithm* all[] = {&allreduce_ring};\n"
+ALGORITHM = """\
+// Ring allreduce: every block travels twice round the ring.
+//
+// Source   Somebody: Something. 2009.
+// Needs    commutative op.
+// Cost     2(p-1) alpha
+// Scratch  none.
+// When     long messages.
+// Order    ring order.
+//
+// p = 3, blocks A B C
+namespace paceline {
+extern const Algorithm allreduce_ring{build};
+}
+"""
+HPP = "// What this is, in a sentence.\n#pragma once\n"
+MARK = "TO" + "DO"
+
+
+def cpp_function(lines):
+    return "Thing::Thing(int a)\n    : a_{a}, b_{2} {\n" + "  if (a) { b(); }\n" * lines + "}\n"
+
+
+def python_function(lines):
+    return "def f(x):\n" + "    x += 1\n" * lines
+
+
+# (rule, path, right text, wrong text); None: there is no such text for this path
+MUTANTS = [
+    ("columns", "src/ir/a.cpp", "x" * 100, "x" * 101),
+    ("columns", "dev", "# " + "é" * 98, "# " + "é" * 99),
+    ("file_lines", "src/ir/a.cpp", "x\n" * 400, "x\n" * 401),
+    ("function_lines", "src/ir/a.cpp", cpp_function(57), cpp_function(58)),
+    ("function_lines", "python/paceline/a.py", python_function(59), python_function(60)),
+    ("mpi_header", "src/transport/mpi/a.cpp", "#include <mpi.h>\n", None),
+    ("mpi_header", "src/engine/a.cpp", "// mpi.h\n", "#  include <mpi.h>\n"),
+    ("python_header", "python/binding/a.cpp", "#include <nanobind/nanobind.h>\n", None),
+    ("python_header", "src/engine/a.cpp", "", "#include <Python.h>\n"),
+    ("python_header", "src/engine/a.cpp", "", "#include <nanobind/ndarray.h>\n"),
+    ("layers", "src/coll/bcast/a.cpp", '#include "shapes/ring.hpp"', '#include "engine/run.hpp"'),
+    ("layers", "src/coll/bcast/a.cpp", '#include "ir/a.hpp"', "#include <kernels/kernels.hpp>"),
+    ("layers", "src/transport/shm/a.cpp", '#include "transport/transport.hpp"',
+     '#include "transport/loop/loop.hpp"'),
+    ("layers", "src/engine/a.cpp", '#include "transport/transport.hpp"',
+     '#include "transport/shm/shm.hpp"'),
+    ("layers", "src/base/a.cpp", '#include "base/str.hpp"', '#include "ir/problem.hpp"'),
+    ("layers", "src/base/a.cpp", '#include "str.hpp"', '#include "../ir/problem.hpp"'),
+    ("layers", "src/base/a.cpp", "", '#include "paceline/paceline.h"'),
+    ("layers", "src/novelty/a.cpp", None, "int a;\n"),
+    ("tests_not_included", "src/ir/a.cpp", "", '#include "tests/worlds.hpp"\n'),
+    ("tests_not_included", "src/ir/a.cpp", "", "#include <doctest/doctest.h>\n"),
+    ("pure", "src/simulate/a.cpp", "#include <vector>", "#include <chrono>"),
+    ("pure", "src/verify/a.cpp", '// printf\nf("getenv");', 'printf("x");'),
+    ("pure", "src/shapes/a.cpp", "int x;", 'auto f = fopen(name, "r");'),
+    ("getenv_once", "src/base/options.cpp", 'getenv("X");', None),
+    ("getenv_once", "src/base/options_read.cpp", 'getenv("X");', None),
+    ("getenv_once", "src/runtime/a.cpp", "// getenv", 'std::getenv("X");'),
+    ("algorithm_header", RING, ALGORITHM, ALGORITHM.replace("// Cost     2(p-1) alpha\n", "")),
+    ("algorithm_header", RING, ALGORITHM, ALGORITHM.replace("// Needs    ", "// Needs ")),
+    ("algorithm_header", RING, ALGORITHM, ALGORITHM.replace("none.", "")),
+    ("algorithm_header", RING, ALGORITHM, ALGORITHM.replace("// p = 3", "// for 3")),
+    ("algorithm_header", RING, ALGORITHM,
+     ALGORITHM.replace("Source   ", "@").replace("Order    ", "Source   ").replace(
+         "@", "Order    ")),
+    ("registered_once", RING, ALGORITHM, ALGORITHM.replace("allreduce_ring", "allreduce_gnir")),
+    ("registered_once", RING, ALGORITHM, "// no algorithm in here\n"),
+    ("todo_has_issue", "src/ir/a.cpp", f"// {MARK} (#12): x", f"// {MARK}: x"),
+    ("todo_has_issue", "dev", "", f"# {MARK} tomorrow"),
+    ("no_machine_paths", "docs/a.md", "https://example.org/home/ and ~/work/", "see /home/me/x"),
+    ("no_machine_paths", "bench/a.json", "", '{"file": "/tmp/x"}'),
+    ("no_machine_paths", "tests/python/test_a.py", "open('/tmp/x')", None),
+    ("header_form", "src/ir/a.hpp", HPP, HPP.replace("#pragma once", "#include <vector>")),
+    ("header_form", "src/ir/a.hpp", HPP, "#pragma once\n"),
+    ("header_form", "src/ir/a.hpp", HPP, HPP.replace("sentence.", "sentence")),
+    ("header_form", "include/paceline/a.h", "/* What this is: a sentence. */\n", "int a;\n"),
+]  # fmt: skip
+
+
+def names(path, text):
+    return {rule for at, _, rule, _ in findings({path: text, "src/coll/registry.cpp": REGISTRY})
+            if at == path}
+
+
+@pytest.mark.parametrize("rule, path, right, wrong", MUTANTS)
+def test_mutant(rule, path, right, wrong):
+    if right is not None:
+        assert rule not in names(path, right)
+    if wrong is not None:
+        assert rule in names(path, wrong)
+
+
+def test_every_rule_has_a_mutant():
+    assert {rule for rule, _, _, wrong in MUTANTS if wrong is not None} == {
+        rule.__name__ for rule in RULES
+    }
+
+
+@pytest.mark.parametrize("registry", ["", "extern const Algorithm allreduce_ring;", REGISTRY * 2])
+def test_registry_lists_once(registry):
+    tree = {RING: ALGORITHM, "src/coll/registry.cpp": registry}
+    assert "registered_once" in {rule for _, _, rule, _ in findings(tree)}
+
+
+def test_finding_names_its_line():
+    tree = {"src/ir/a.cpp": "a\n" + "x" * 101}
+    assert list(findings(tree, [columns])) == [
+        ("src/ir/a.cpp", 2, "columns", "101 columns; at most 100")
+    ]
+
+
+def test_layers_have_no_cycle():
+    for folder, direct in LAYERS.items():
+        assert all(folder not in reachable(name) for name in direct.split()), folder
+
+
+def test_siblings_stay_apart():
+    assert "transport/mpi" not in reachable("runtime")
+    assert reachable("coll") == {"coll", "ir", "shapes", "base"}
+
+
+@pytest.mark.parametrize("text, sizes", [
+    ("int f() { return 1; }", [1]),
+    ("struct S {\n  int f() const noexcept {\n    return 1;\n  }\n  int x = 3;\n};", [3]),
+    ("auto f() -> std::vector<int> {\n}\nnamespace a {\nint g() {\n}\n}", [2, 2]),
+    ("const int a[] = {1, 2};\nenum E { x };\nextern \"C\" {\nvoid f(void) {\n\n}\n}", [3]),
+    ("void f() {\n  for (;;) { g([&](int) { return 1; }); }\n}", [3]),
+    ("template <class T>\nT f(T x) {\n  return '{' + \"}\" + R\"(}})\";  // }\n}", [4]),
+    ("#define X {\nTEST_CASE(\"a\") {\n  CHECK(1'000'000);\n}", [3]),
+    ("std::string_view f(int x) { return x ? \"a\" : \"b\"; }", [1]),
+])  # fmt: skip
+def test_functions(text, sizes):
+    assert [function.length for function in functions_of(text)] == sizes
+
+
+def test_code_keeps_its_lines():
+    text = 'a /* x\n y */ "b\\"c" // d\nR"(\n)" 1\'000\n'
+    assert code_of(text) == 'a \n "" \n""\n 1\'000\n'

@@ -1,0 +1,64 @@
+"""Who may include whom. The table is the architecture: change it with a reason, or not at all."""
+
+# A folder may include itself, what stands behind it here, and what those may include.
+# "transport" is the interface alone: transport/{loop,shm,mpi} are folders of their own, siblings
+# never include each other, and only the runtime, which puts all together, knows the first two.
+LAYERS = {
+    "include": "",
+    "base": "",
+    "ir": "base",
+    "shapes": "base",
+    "kernels": "base",
+    "trace": "base",
+    "dag": "base",
+    "coll": "ir shapes",
+    "verify": "ir shapes",
+    "model": "ir",  # a cost in rounds and bytes becomes a time
+    "simulate": "ir model trace",
+    "transport": "ir",  # a message is a list of segments
+    "transport/loop": "transport",
+    "transport/shm": "transport",
+    "transport/mpi": "transport",
+    "device": "kernels",
+    "engine": "ir kernels transport trace device",  # device: the enqueued form of execute
+    "arrival": "trace",
+    "tune": "coll model simulate arrival",
+    "runtime": "tune verify engine transport/loop transport/shm",
+    "kvstore": "dag runtime",
+    "capi": "runtime include",
+    "pmpi": "runtime arrival include",
+    "python/binding": "runtime kvstore include",
+}
+
+
+def folder_of(path):
+    """The key of LAYERS that a repository path belongs to; None outside of the layers."""
+    parts = path.split("/")
+    if parts[0] == "src" and len(parts) > 2:
+        nested = "/".join(parts[1:3])
+        return nested if parts[1] == "transport" and len(parts) > 3 else parts[1]
+    if parts[0] in ("include", "pmpi"):
+        return parts[0]
+    return "python/binding" if path.startswith("python/binding/") else None
+
+
+def target_of(include, path):
+    """The folder that a quoted include in `path` reaches; None for what is not ours."""
+    if "/" not in include:
+        return folder_of(path)  # a neighbour
+    if include.startswith("paceline/"):
+        return "include"
+    if include.startswith("../"):
+        return "../"  # hides where it goes: allowed to nobody
+    return folder_of("src/" + include) or include.split("/")[0]
+
+
+def reachable(folder):
+    """`folder` and all that it may include."""
+    found, todo = set(), [folder]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += LAYERS[name].split()
+    return found

@@ -1,0 +1,177 @@
+"""The rules. Each takes (path, text, tree) and yields (line, message); tree maps paths to texts.
+
+To add one: write it, list it in RULES, and give tests/tidy/test_tidy.py a file that it rejects.
+"""
+
+import ast
+import re
+
+from tidy_layers import LAYERS, folder_of, reachable, target_of
+from tidy_source import code_of, functions_of, includes_of
+
+COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 60, 400
+
+CPP = (".cpp", ".hpp", ".h", ".inc", ".cu")
+SOURCE = (*CPP, ".c", ".py", ".cmake", "CMakeLists.txt", "/dev", ".ci/run")
+PURE = ("ir", "shapes", "coll", "verify", "simulate")  # readable as mathematics, equal everywhere
+IMPURE_HEADER = "chrono thread iostream fstream cstdio stdio.h ctime time.h unistd.h".split()
+IMPURE_WORD = re.compile(r"\b(getenv|fopen|f?printf|puts|sleep_for|steady_clock|system_clock)\b")
+FIELDS = ("Source", "Needs", "Cost", "Scratch", "When", "Order")
+
+
+def is_source(path, endings=SOURCE):
+    return ("/" + path).endswith(endings)
+
+
+def numbered(text):
+    return enumerate(text.splitlines(), 1)
+
+
+def found(pattern, text):
+    for number, line in numbered(text):
+        for match in re.finditer(pattern, line):
+            yield number, match
+
+
+def columns(path, text, tree):
+    if is_source(path):
+        for number, line in numbered(text):
+            if len(line) > COLUMNS:
+                yield number, f"{len(line)} columns; at most {COLUMNS}"
+
+
+def file_lines(path, text, tree):
+    count = len(text.splitlines())
+    if is_source(path) and count > FILE_LINES:
+        yield count, f"{count} lines; at most {FILE_LINES}: split it where the subject changes"
+
+
+def function_lines(path, text, tree):
+    if is_source(path, CPP):
+        sizes = [(f.line, f.length) for f in functions_of(text)]
+    elif is_source(path, (".py", "/dev")):
+        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+        sizes = [(n.lineno, n.end_lineno - n.lineno + 1) for n in nodes]
+    else:
+        return
+    for line, length in sizes:
+        if length > FUNCTION_LINES:
+            yield line, f"function of {length} lines; at most {FUNCTION_LINES}"
+
+
+def mpi_header(path, text, tree):
+    if folder_of(path) and folder_of(path) not in ("transport/mpi", "pmpi"):
+        for line, name, _ in includes_of(text):
+            if name == "mpi.h":
+                yield line, "mpi.h outside of src/transport/mpi and pmpi ties the core to one MPI"
+
+
+def python_header(path, text, tree):
+    if folder_of(path) != "python/binding":
+        for line, name, _ in includes_of(text):
+            if name == "Python.h" or name.startswith(("nanobind/", "pybind11/")):
+                yield line, f"{name} outside of python/binding"
+
+
+def layers(path, text, tree):
+    folder = folder_of(path)
+    if folder is None or not is_source(path, CPP):
+        return
+    if folder not in LAYERS:
+        yield 1, f"folder {folder} is not in tests/tidy/tidy_layers.py: decide whom it may include"
+        return
+    for line, name, quoted in includes_of(text):
+        ours = quoted or name.split("/")[0] in (*LAYERS, "paceline")
+        if ours and target_of(name, path) not in reachable(folder):
+            yield line, f"{folder} may not include {name} (tests/tidy/tidy_layers.py)"
+
+
+def tests_not_included(path, text, tree):
+    if folder_of(path):
+        for line, name, _ in includes_of(text):
+            if re.search(r"(^|/)(tests|bench)/|doctest", name):
+                yield line, f"{name}: nothing includes tests or bench"
+
+
+def pure(path, text, tree):
+    if folder_of(path) not in PURE:
+        return
+    for line, name, _ in includes_of(text):
+        if name in IMPURE_HEADER:
+            yield line, f"<{name}> under src/{folder_of(path)}: no clock, thread or I/O there"
+    for line, match in found(IMPURE_WORD, code_of(text)):
+        yield line, f"{match.group()} under src/{folder_of(path)}: no clock, getenv or I/O there"
+
+
+def getenv_once(path, text, tree):
+    options = re.fullmatch(r"src/base/options\w*\.cpp", path)
+    if folder_of(path) and is_source(path, CPP) and not options:
+        for line, _ in found(r"\b(secure_)?getenv\b", code_of(text)):
+            yield line, "getenv outside of src/base/options*.cpp: make it a row of that table"
+
+
+def is_algorithm(path):
+    return re.fullmatch(r"src/coll/\w+/\w+\.cpp", path)
+
+
+def algorithm_header(path, text, tree):
+    if not is_algorithm(path):
+        return
+    header = re.match(r"(//.*\n)*", text).group().splitlines()
+    fields = {line[3:12].strip(): number for number, line in enumerate(header, 1) if line[12:]}
+    places = []
+    for field in FIELDS:
+        line = fields.get(field)
+        if line is None or not re.match(rf"// {field:<9}\S", header[line - 1]):
+            yield 1, f"no header field '// {field:<9}...'"
+        else:
+            places.append(line)
+    if places != sorted(places):
+        yield 1, f"header fields out of order; the order is {' '.join(FIELDS)}"
+    if not any(line.startswith("// p = ") for line in header):
+        yield 1, "no picture: a line '// p = ...' and what each rank holds after each round"
+
+
+def registered_once(path, text, tree):
+    if not is_algorithm(path):
+        return
+    names = re.findall(r"\bconst\s+Algorithm\s+(\w+)\s*[{=(]", code_of(text))
+    if len(names) != 1:
+        yield 1, f"defines {len(names)} Algorithms {names}; one file, one algorithm"
+    both = (tree.get(f"src/coll/registry.{ending}", "") for ending in ("hpp", "cpp"))
+    registry = re.sub(r"\bextern\b[^;]*;", "", code_of("\n".join(both)))
+    for name in names:
+        count = len(re.findall(rf"\b{name}\b", registry))
+        if count != 1:
+            yield 1, f"{name} is listed {count} times in src/coll/registry.*; once is right"
+
+
+def todo_has_issue(path, text, tree):
+    if is_source(path):
+        for line, match in found(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(?!.*#\d)", text):
+            yield line, f"{match.group(1)} without an issue number (#123)"
+
+
+def no_machine_paths(path, text, tree):
+    if not path.startswith("tests/"):
+        for line, match in found(r"(?<![\w.~/>}])/(work|root|home|tmp)/", text):
+            yield line, f"{match.group()} exists on one machine only"
+
+
+def header_form(path, text, tree):
+    if not is_source(path, (".hpp", ".h")):
+        return
+    first = re.match(r"((//|/\*| \*) ?.*\n)*", text).group().split("\n//\n")[0]
+    words = re.sub(r"[/*]", " ", first).split()
+    if len(words) < 3 or not words[-1].endswith((".", ":", "?", "!", ".)")):
+        yield 1, "a header starts with a comment that says, in a sentence, what it is"
+    code = re.sub(r"^[ \t]*\n", "", code_of(text), flags=re.MULTILINE)
+    if path.endswith(".hpp") and not code.startswith("#pragma once\n"):
+        yield 1, "#pragma once is the first line after the opening comment"
+
+
+RULES = (
+    columns, file_lines, function_lines, mpi_header, python_header, layers, tests_not_included,
+    pure, getenv_once, algorithm_header, registered_once, todo_has_issue, no_machine_paths,
+    header_form,
+)  # fmt: skip

@@ -1,0 +1,38 @@
+"""Configure and compile with CMake; make the Python package importable from .venv."""
+
+from dev.process import ROOT, VENV, cores, environment, run
+
+BUILD_LIMIT_S = 1800
+
+
+def build(preset, *, targets=(), defines=()):
+    """Bring build/<preset> up to date: all of it, or only `targets`."""
+    python = f"-DPython_EXECUTABLE={VENV / 'bin/python'}"
+    cmake = VENV / "bin/cmake"
+    run([cmake, "--preset", preset, python, *defines], timeout_s=300)
+    command = [cmake, "--build", "--preset", preset, "-j", cores()]
+    if targets:
+        command += ["--target", *targets]
+    run(command, timeout_s=BUILD_LIMIT_S)
+
+
+def release(*defines):
+    """Build everything optimised. The module goes beside the Python sources (git ignores it)."""
+    build("release", defines=defines)
+    package = ROOT / "python"
+    run(
+        [VENV / "bin/cmake", "--install", "build/release", "--component", "python",
+         "--prefix", package],
+        timeout_s=60,
+    )
+    if (package / "paceline/__init__.py").exists():
+        run([VENV / "bin/python", ROOT / "tools/dev/link.py"], timeout_s=60)
+
+
+def ctest(preset, *, timeout_s, only=None, env=None):
+    """Run the tests of a preset; return ctest's summary line. `only`: one binary's tests."""
+    command = [VENV / "bin/ctest", "--preset", preset, "-j", cores(), "--timeout", timeout_s]
+    if only:
+        command += ["-R", rf"^{only}\."]
+    summary = r"tests passed.* out of \d+|No tests were found"
+    return run(command, timeout_s=4 * timeout_s, env=environment(**(env or {})), keep=summary)

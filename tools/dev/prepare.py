@@ -1,0 +1,110 @@
+"""Make .venv hold what building and testing need. Skipped while a stamp says that it does."""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from dev.process import ROOT, VENV, Failed, environment, run
+
+TORCH = "2.13.0"
+STAMP = VENV / "stamp"
+
+TORCH_NOTICE = f"""
+Installing torch {TORCH}. A machine that gets it from PyPI (Linux, x86-64) downloads 526 MB, and
+about 2.7 GB of CUDA packages with it. The build without CUDA is far smaller and does here too:
+    PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu ./dev setup
+"""
+
+
+def has_headers():
+    return Path(sysconfig.get_paths()["include"], "Python.h").exists()
+
+
+def has_doctest():
+    roots = [Path("/usr/include"), Path("/usr/local/include")]
+    return any((root / "doctest/doctest.h").exists() for root in roots)
+
+
+# What pip cannot bring: name, test, Debian package, and whether there is another way to get it.
+SYSTEM = (
+    ("a C++ compiler", lambda: shutil.which(os.environ.get("CXX", "c++")), "g++", False),
+    ("Python's venv", lambda: importlib.util.find_spec("ensurepip"), "python3-venv", False),
+    ("Python's headers", has_headers, "python3-dev", False),
+    ("doctest", has_doctest, "doctest-dev", True),  # else CMake downloads it
+)
+
+
+def ensure():
+    """Bring .venv up to date with pyproject.toml and with this script."""
+    stamp = wanted_stamp()
+    if STAMP.exists() and STAMP.read_text() == stamp:
+        return
+    for name, present, package, optional in SYSTEM:
+        if not present():
+            install_system(package)
+        importlib.invalidate_caches()
+        if not optional and not present():
+            raise Failed(f"{name} is missing; on Debian or Ubuntu: apt-get install {package}")
+    run([sys.executable, "-m", "venv", VENV], timeout_s=300)
+    pip = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if torch_version() != TORCH:
+        print(TORCH_NOTICE, flush=True)
+        run([*pip, f"torch=={TORCH}"], timeout_s=3600)
+    run([*pip, *requirements()], timeout_s=1200)
+    STAMP.write_text(stamp)
+
+
+def wanted_stamp():
+    digest = hashlib.sha256(sys.version.encode() + str(ROOT).encode())
+    for path in (ROOT / "pyproject.toml", ROOT / "dev", Path(__file__)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def install_system(package):
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return
+    env = environment(DEBIAN_FRONTEND="noninteractive")
+    install = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    try:
+        run(install, timeout_s=600, env=env)
+    except Failed:  # a fresh image has no package lists yet
+        try:
+            run(["apt-get", "update"], timeout_s=300, env=env)
+            run(install, timeout_s=600, env=env)
+        except Failed as failure:
+            print(failure, flush=True)
+
+
+def ask_venv(program):
+    """What `program` prints when .venv's Python runs it; nothing if it cannot."""
+    answer = subprocess.run(
+        [VENV / "bin/python", "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+def torch_version():
+    version = ask_venv("import importlib.metadata as m; print(m.version('torch'))")
+    return version.split("+")[0]  # 2.13.0+cpu is 2.13.0
+
+
+def requirements():
+    """Everything pyproject.toml names: it stays the one place where versions are written."""
+    # Python 3.10 has no tomllib, but pip brings one.
+    listing = ask_venv(
+        "try: import tomllib\n"
+        "except ImportError: from pip._vendor import tomli as tomllib\n"
+        "t = tomllib.load(open('pyproject.toml', 'rb')); p = t['project']\n"
+        "extras = sum(p['optional-dependencies'].values(), [])\n"
+        "every = t['build-system']['requires'] + p['dependencies'] + extras\n"
+        "print('\\n'.join(r for r in every if not r.startswith('paceline[')))"
+    )
+    if not listing:
+        raise Failed("pyproject.toml could not be read")
+    return listing.splitlines()
