@@ -18,7 +18,8 @@ const Algorithm& find_algorithm(Collective collective, std::string_view name) {
     if (a->name == name) return *a;
     known += str(known.empty() ? "" : ", ", a->name);
   }
-  fail(Fault::usage, name_of(collective), ": algorithm '", name, "' is not known; use one of: ", known, ", or auto.");
+  fail(Fault::usage, name_of(collective), ": algorithm '", name,
+       "' is not known; use one of: ", known, ", or auto.");
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The algorithms there are: one line each. Tests, simulator, bench, CLI and docs find them through this list.
+// The algorithms there are, one line each: tests, simulator, bench, CLI and docs read this list.
 #pragma once
 
 #include <span>

@@ -20,12 +20,13 @@ struct Knobs {
   bool operator==(const Knobs&) const = default;
 };
 
-// What a call costs on the busiest rank, for a message of n bytes:
+// What a call takes, for a message of n bytes, where every rank sends one message and receives one
+// at a time; that is, along the longest chain of steps that wait for each other:
 //   rounds * alpha + volume * n * beta + reduced * n * gamma
 struct Cost {
   double rounds = 0;
-  double volume = 0;     // of n, sent by one rank or received by one rank, whichever is more
-  double reduced = 0;    // of n, combined by one rank
+  double volume = 0;     // of n, that travels on this chain
+  double reduced = 0;    // of n, that is combined on it
 };
 
 struct Algorithm {

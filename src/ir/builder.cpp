@@ -22,7 +22,8 @@ struct Builder::Recording {
   std::map<std::pair<Kind, int>, int> messages;   // so far, by direction and peer
 };
 
-Builder::Builder(const Problem& problem, int cuts) : problem_(problem), recording_(std::make_shared<Recording>()) {
+Builder::Builder(const Problem& problem, int cuts)
+    : problem_(problem), recording_(std::make_shared<Recording>()) {
   require(cuts >= 1, "an algorithm cuts a unit into ", cuts, " blocks");
   Schedule& schedule = recording_->schedule;
   schedule.problem = problem;
@@ -46,14 +47,22 @@ Builder Builder::phase(const Part& part) const {
   sub.completes_ = completes_ && part.completes;
   sub.recording_ = recording_;
   require(part.input.blocks % sub.total_ == 0 && part.output.blocks % sub.total_ == 0,
-          "a phase of ", sub.total_, " blocks cannot live in regions of ", part.input.blocks, " and ",
-          part.output.blocks, " blocks");
+          "a phase of ", sub.total_, " blocks cannot live in regions of ", part.input.blocks,
+          " and ", part.output.blocks, " blocks");
+  require(part.input.space != Space::scratch && part.output.space != Space::scratch,
+          "a phase lives in the caller's buffers, not in scratch");
   return sub;
 }
 
+int Builder::rank_of(int position) const {
+  require(position >= 0 && position < problem_.ranks, name_of(problem_.collective), " names peer ",
+          position, " of ", problem_.ranks);
+  return members_.empty() ? position : members_[static_cast<std::size_t>(position)];
+}
+
 Segment Builder::place(const Region& region, int first, int blocks) const {
-  require(first >= 0 && blocks >= 0 && first + blocks <= total_, name_of(problem_.collective), " names blocks [",
-          first, ", ", first + blocks, ") of ", total_);
+  require(first >= 0 && blocks >= 0 && first + blocks <= total_, name_of(problem_.collective),
+          " names blocks [", first, ", ", first + blocks, ") of ", total_);
   const int scale = region.blocks / total_;
   Segment s;
   s.space = s.like = region.space;
@@ -82,9 +91,15 @@ Segment Builder::as(const Segment& slot, const Segment& shape) {
   return s;
 }
 
+Segment Builder::of_peer(int peer, Segment segment) const {
+  segment.owner = peer == problem_.rank ? kOwn : rank_of(peer);
+  return segment;
+}
+
 void Builder::add(Kind kind, int position, const std::vector<Segment>& segments) {
   Recording& r = *recording_;
-  const bool talks = kind == Kind::send || kind == Kind::recv || kind == Kind::signal || kind == Kind::wait;
+  const bool talks =
+      kind == Kind::send || kind == Kind::recv || kind == Kind::signal || kind == Kind::wait;
   Step step;
   step.kind = kind;
   step.first = static_cast<std::uint32_t>(r.schedule.segments.size());
@@ -98,8 +113,12 @@ void Builder::add(Kind kind, int position, const std::vector<Segment>& segments)
   r.schedule.steps.push_back(step);
 }
 
-void Builder::send(int peer, const std::vector<Segment>& message) { add(Kind::send, peer, message); }
-void Builder::recv(int peer, const std::vector<Segment>& message) { add(Kind::recv, peer, message); }
+void Builder::send(int peer, const std::vector<Segment>& message) {
+  add(Kind::send, peer, message);
+}
+void Builder::recv(int peer, const std::vector<Segment>& message) {
+  add(Kind::recv, peer, message);
+}
 void Builder::signal(int peer) { add(Kind::signal, peer, {}); }
 void Builder::wait(int peer) { add(Kind::wait, peer, {}); }
 

@@ -1,4 +1,4 @@
-// Builder: an author writes steps in the order of the algorithm; the Builder derives who waits for whom.
+// Builder: an author writes steps in the algorithm's order; it derives who waits for whom.
 #pragma once
 
 #include <initializer_list>
@@ -22,18 +22,23 @@ class Builder {
   // `cuts`: blocks per unit of the problem's message.
   Builder(const Problem& problem, int cuts);
 
-  // The blocks [first, first + blocks) of the caller's buffers; without arguments all of them. Where a
-  // problem is in place both names mean the same memory.
+  // The blocks [first, first + blocks) of the caller's buffers; without arguments all of them.
+  // Where a problem is in place both names mean the same memory.
   Segment input(int first, int blocks = 1) const;
   Segment output(int first, int blocks = 1) const;
   Segment input() const { return input(0, total()); }
   Segment output() const { return output(0, total()); }
   int total() const { return total_; }
+  bool commutative() const { return problem_.commutative; }
 
   // Working memory with room for `shape`. The same slot can be used for another range later on:
   // as(slot, other) is the slot, holding `other`.
   Segment scratch(const Segment& shape);
   static Segment as(const Segment& slot, const Segment& shape);
+
+  // The same blocks of the peer's buffer, which this rank reads or writes itself. Signals and waits
+  // must say when it may. The peer's problem must be in place where this rank's is.
+  Segment of_peer(int peer, Segment segment) const;
 
   void send(int peer, std::initializer_list<Segment> message) { send(peer, std::vector(message)); }
   void recv(int peer, std::initializer_list<Segment> message) { recv(peer, std::vector(message)); }
@@ -43,15 +48,16 @@ class Builder {
   // target = sources[0] op sources[1] op ..., in this order; the target may be one of the sources.
   void reduce(std::initializer_list<Segment> sources, const Segment& target);
   void reduce(const std::vector<Segment>& sources, const Segment& target);
-  // The combination of this block is complete: here an average is divided. Once per block, before it spreads.
+  // The combination of this block is complete: here an average is divided. Once per block, before
+  // it spreads.
   void finish(const Segment& block);
   // Everything written above is visible to `peer` when its matching wait returns.
   void signal(int peer);
   void wait(int peer);
 
-  // A Builder for a collective among some of the ranks, on some of the blocks, that records into this one.
-  // `problem` is the phase's own (ranks, rank and root are positions among `members`). Unless the phase
-  // completes the sum, its finish() means nothing. Used through ir/compose.hpp.
+  // A Builder for a collective among some of the ranks, on some of the blocks, that records into
+  // this one. `problem` is the phase's own (ranks, rank and root are positions among `members`).
+  // Unless the phase completes the sum, its finish() means nothing. Used through ir/compose.hpp.
   struct Part {
     Problem problem;
     int cuts = 1;
@@ -67,7 +73,7 @@ class Builder {
   struct Recording;                       // shared by a Builder and its phases
 
   Segment place(const Region& region, int first, int blocks) const;
-  int rank_of(int position) const { return members_.empty() ? position : members_[std::size_t(position)]; }
+  int rank_of(int position) const;
   void add(Kind kind, int position, const std::vector<Segment>& segments);
 
   Builder() = default;

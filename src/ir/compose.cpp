@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.hpp"
+
 namespace paceline {
 
 std::vector<int> all_ranks(int ranks) {
@@ -22,7 +24,11 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.ranks = static_cast<int>(phase.members.size());
     part.problem.rank = static_cast<int>(me - phase.members.begin());
     part.problem.root = phase.root;
+    part.problem.commutative = builder.commutative();
     part.problem.in_place = phase.input.space == phase.output.space;
+    if (const auto reason = phase.algorithm->rejects(part.problem))
+      fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,
+           ": ", reason->why, ". Compose with another algorithm.");
     part.cuts = phase.algorithm->cuts(part.problem, phase.knobs);
     part.members = phase.members;
     part.input = phase.input;

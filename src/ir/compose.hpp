@@ -1,7 +1,7 @@
 // compose: a collective made of collectives among groups of ranks, as one schedule.
 //
-// Every phase is recorded through maps of ranks and blocks into the same Builder. The edges come from
-// what the steps read and write, so phases that touch different blocks overlap by themselves.
+// Every phase is recorded through maps of ranks and blocks into the same Builder. The edges come
+// from what the steps read and write, so phases that touch different blocks overlap by themselves.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ namespace paceline {
 struct Phase {
   const Algorithm* algorithm = nullptr;
   Knobs knobs = {};
-  std::vector<int> members = {};      // ranks by position; a rank that is not among them skips the phase
-  int root = 0;                  // a position
+  std::vector<int> members = {};    // ranks by position; who is not among them skips the phase
+  int root = 0;                     // a position
   Region input = {}, output = {};   // blocks of the whole collective's buffers
-  bool completes = false;        // after this phase the sums of its blocks hold every rank
+  bool completes = false;           // after this phase the sums of its blocks hold every rank
 };
 
 // 0, 1, ..., ranks - 1: the members of a phase in which everybody takes part.
@@ -25,7 +25,8 @@ std::vector<int> all_ranks(int ranks);
 // All of a buffer's blocks as a region.
 Region region_of(const Segment& segment);
 
-// Records this rank's part of every phase, in order.
+// Records this rank's part of every phase, in order. Throws a refusal where a phase's algorithm
+// rejects its part.
 void compose(Builder& builder, int rank, const std::vector<Phase>& phases);
 
 }  // namespace paceline

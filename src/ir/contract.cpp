@@ -18,7 +18,7 @@ Part part_of(const Schedule& s, int block) {
   return {inside / s.cuts, block / per_segment * s.cuts + inside % s.cuts};
 }
 
-// Names a part of the unit that rank `a` has for rank `b`; collectives without such pairs leave b at 0.
+// Names a part of the unit that rank `a` has for rank `b`; b is 0 where there are no such pairs.
 std::int64_t id_of(const Schedule& s, int a, int b, int part) {
   return (std::int64_t{a} * s.problem.ranks + b) * s.cuts * s.pipeline + part;
 }
@@ -53,6 +53,10 @@ int RankSet::highest() const {
   for (std::size_t i = words_.size(); i-- > 0;)
     if (words_[i]) return static_cast<int>(i * 64 + 63) - std::countl_zero(words_[i]);
   return -1;
+}
+
+std::string RankSet::key() const {
+  return {reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(std::uint64_t)};
 }
 
 RankSet& RankSet::operator|=(const RankSet& other) {
@@ -102,7 +106,8 @@ std::optional<Value> after(const Schedule& s, Space space, int block) {
     case Collective::reduce_scatter:
       if (unit != p.rank) return {};
       return Value{id_of(s, unit, 0, part), all, true};
-    case Collective::broadcast: return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
+    case Collective::broadcast:
+      return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
     case Collective::scatter:
       if (unit != p.rank) return {};
       return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
@@ -110,7 +115,8 @@ std::optional<Value> after(const Schedule& s, Space space, int block) {
       if (p.rank != p.root) return {};
       [[fallthrough]];
     case Collective::allgather: return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, unit)};
-    case Collective::alltoall: return Value{id_of(s, unit, p.rank, part), RankSet::one(p.ranks, unit)};
+    case Collective::alltoall:
+      return Value{id_of(s, unit, p.rank, part), RankSet::one(p.ranks, unit)};
   }
   return {};
 }
@@ -119,8 +125,10 @@ std::int64_t size_name(const Schedule& s, const Segment& segment, int block) {
   const auto [unit, part] = part_of(s, block);
   if (s.problem.collective != Collective::alltoall) return id_of(s, unit, 0, part);
   // In place, what two ranks have for each other must be equally long.
-  if (s.problem.in_place) return id_of(s, std::min(s.problem.rank, unit), std::max(s.problem.rank, unit), part);
-  return segment.like == Space::input ? id_of(s, s.problem.rank, unit, part) : id_of(s, unit, s.problem.rank, part);
+  if (s.problem.in_place)
+    return id_of(s, std::min(s.problem.rank, unit), std::max(s.problem.rank, unit), part);
+  return segment.like == Space::input ? id_of(s, s.problem.rank, unit, part)
+                                      : id_of(s, unit, s.problem.rank, part);
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/schedule.hpp"
@@ -23,6 +24,7 @@ class RankSet {
   bool meets(const RankSet& other) const;
   int lowest() const;    // -1 where empty
   int highest() const;
+  std::string key() const;   // equal exactly for equal sets of as many ranks
   RankSet& operator|=(const RankSet& other);
   bool operator==(const RankSet&) const = default;
 
@@ -31,8 +33,8 @@ class RankSet {
   std::vector<std::uint64_t> words_;
 };
 
-// What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is set once
-// the sum has been declared complete.
+// What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is
+// set once the sum has been declared complete.
 struct Value {
   std::int64_t id = 0;
   RankSet from;
@@ -40,9 +42,9 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// What the block of this rank's buffer holds before and must hold after; nothing where the collective does
-// not define it. Where a problem is in place, input and output are asked for under the name of the one that
-// the steps use (home()).
+// What the block of this rank's buffer holds before and must hold after; nothing where the
+// collective does not define it. Where a problem is in place, input and output are asked for under
+// the name of the one that the steps use (home()).
 std::optional<Value> before(const Schedule& schedule, Space space, int block);
 std::optional<Value> after(const Schedule& schedule, Space space, int block);
 

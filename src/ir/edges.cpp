@@ -12,7 +12,7 @@ namespace {
 class Deriver {
  public:
   void add(std::uint32_t id, const Step& step, const Segment* segments) {
-    // A target that is also a source, as in "a = b + a", is a write: it waits for all that a read would.
+    // A target that is also a source, as in "a = b + a", is a write: it waits for all a read would.
     for (std::uint32_t i = 0; i < step.segments; ++i)
       touch(segments[i], writes(step.kind, i) ? Access::write : Access::read, id);
     if (fence_ >= 0) edges.emplace_back(static_cast<std::uint32_t>(fence_), id);
@@ -34,17 +34,18 @@ class Deriver {
              [&](int earlier) { edges.emplace_back(static_cast<std::uint32_t>(earlier), id); });
   }
 
-  // The cells that a segment covers. When a slot changes its shape, each of its new cells may be any of the
-  // old ones: it starts with all that they have seen.
+  // The cells that a segment covers. When a slot changes its shape, each of its new cells may be
+  // any of the old ones: it starts with all that they have seen.
   std::pair<std::size_t, std::size_t> range(const Segment& s, std::vector<Cell>& buffer) {
     const bool scratch = s.space == Space::scratch;
     const auto first = static_cast<std::size_t>(s.first - (scratch ? s.origin : 0));
     const auto last = first + static_cast<std::size_t>(s.blocks);
     Cell fresh;
     if (scratch) {
-      Shape& shape = shapes_.try_emplace(s.slot, Shape{s.origin, {}}).first->second;
-      if (shape.origin != s.origin) {
-        shape = {s.origin, overall(buffer)};
+      Shape& shape =
+          shapes_.try_emplace({s.owner, s.slot}, Shape{s.like, s.origin, {}}).first->second;
+      if (shape.like != s.like || shape.origin != s.origin) {
+        shape = {s.like, s.origin, overall(buffer)};
         buffer.assign(buffer.size(), shape.before);
       }
       fresh = shape.before;
@@ -65,12 +66,13 @@ class Deriver {
   }
 
   struct Shape {
+    Space like;
     int origin;
     Cell before;   // what the slot had seen when it took this shape
   };
 
   std::map<std::tuple<Space, int, int>, std::vector<Cell>> cells_;   // by space, owner, slot
-  std::map<int, Shape> shapes_;                                      // by slot
+  std::map<std::pair<int, int>, Shape> shapes_;                      // by owner and slot
   std::vector<std::uint32_t> since_fence_;
   int fence_ = -1;
 };
@@ -93,7 +95,7 @@ void derive_slots(Schedule& schedule) {
   for (Slot& slot : schedule.slots) slot.shapes.clear();
   for (const Step& step : schedule.steps)
     for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
-      if (s->space != Space::scratch) continue;
+      if (s->space != Space::scratch || s->owner != kOwn) continue;
       std::vector<Segment>& shapes = schedule.slots[static_cast<std::size_t>(s->slot)].shapes;
       if (std::find(shapes.begin(), shapes.end(), *s) == shapes.end()) shapes.push_back(*s);
     }

@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-// Orders the steps of an unpipelined schedule by the conflict rule of base/hazard.hpp, in their present
-// sequence; a signal follows everything before it, everything follows a wait.
+// Orders the steps of an unpipelined schedule by the conflict rule of base/hazard.hpp, in their
+// present sequence; a signal follows everything before it, everything follows a wait.
 void derive_edges(Schedule& schedule);
 
 // Lists for every slot the shapes in which the steps use it.

@@ -56,12 +56,13 @@ Layout even_layout(const Problem& problem, std::size_t count) {
 Layout uneven_layout(const Problem& p, const std::vector<std::size_t>& mine,
                      const std::vector<std::size_t>& theirs) {
   Layout layout{one_after_the_other(mine), one_after_the_other(theirs)};
-  if (home(p, Space::input) == home(p, Space::output)) {   // one memory: both names mean the longer one
+  if (home(p, Space::input) == home(p, Space::output)) {   // both names mean the longer memory
     if (home(p, Space::input) == Space::output) layout.input = layout.output;
     else layout.output = layout.input;
     return layout;
   }
-  const bool short_input = p.collective == Collective::allgather || p.collective == Collective::gather;
+  const bool short_input =
+      p.collective == Collective::allgather || p.collective == Collective::gather;
   const bool short_output =
       p.collective == Collective::reduce_scatter || p.collective == Collective::scatter;
   if (short_input) layout.input = only(layout.input, p.rank);

@@ -14,7 +14,7 @@ struct Piece {
   std::size_t count = 0;
 };
 
-// Where every unit of the message lies in the caller's buffers; a unit that a rank does not have is empty.
+// Where every unit of the message lies in the caller's buffers; a unit it does not have is empty.
 struct Layout {
   std::vector<Piece> input;
   std::vector<Piece> output;
@@ -23,19 +23,20 @@ struct Layout {
 // Part i of n elements cut into `parts`; the first n mod parts of them are one element longer.
 Piece cut(std::size_t count, int parts, int i);
 
-// Where a block lies in the buffer with these units: the pipeline segment cuts the unit first, then the
-// algorithm's cuts do.
+// Where a block lies in the buffer with these units: the pipeline segment cuts the unit first, then
+// the algorithm's cuts do.
 Piece place(const Schedule& schedule, const std::vector<Piece>& units, int block);
 
 // Elements of a range of blocks.
 std::size_t count_of(const Schedule& schedule, const Layout& layout, const Segment& segment);
 
 // The layout of equal units: of `count` elements each (one vector where the collective has one).
-// Under reduce_scatter and its like the caller's own unit lies at the beginning of its short buffer.
+// Under reduce_scatter and its like the caller's own unit lies at the beginning of its short
+// buffer.
 Layout even_layout(const Problem& problem, std::size_t count);
 
-// The same for units of differing size, one after the other; for alltoall `mine` is what this rank sends
-// and `theirs` what it receives, elsewhere both are the sizes of the units.
+// The same for units of differing size, one after the other; for alltoall `mine` is what this rank
+// sends and `theirs` what it receives, elsewhere both are the sizes of the units.
 Layout uneven_layout(const Problem& problem, const std::vector<std::size_t>& mine,
                      const std::vector<std::size_t>& theirs);
 

@@ -52,7 +52,8 @@ void append_copy(Schedule& out, const Schedule& one, int segment, int lane, int 
 
 Schedule pipeline(const Schedule& one, int segments, int window) {
   if (segments < 1 || window < 1)
-    fail(Fault::usage, "pipeline: ", segments, " segments with a window of ", window, "; both must be at least 1.");
+    fail(Fault::usage, "pipeline: ", segments, " segments with a window of ", window,
+         "; both must be at least 1.");
   require(one.pipeline == 1, "a pipelined schedule cannot be pipelined again");
   if (segments == 1) return one;
   const int lanes = std::min(segments, window);
@@ -85,7 +86,8 @@ Schedule pipeline(const Schedule& one, int segments, int window) {
 }
 
 int segments_of_size(std::size_t bytes, std::size_t segment_bytes) {
-  if (segment_bytes == 0) fail(Fault::usage, "pipeline: a segment size of 0 bytes; it must be at least 1.");
+  if (segment_bytes == 0)
+    fail(Fault::usage, "pipeline: a segment size of 0 bytes; it must be at least 1.");
   return static_cast<int>(std::max<std::size_t>(1, (bytes + segment_bytes - 1) / segment_bytes));
 }
 

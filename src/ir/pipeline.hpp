@@ -1,9 +1,10 @@
 // pipeline: the same collective on slices of the message, several of them under way at once.
 //
-// Segment s is a copy of the schedule on the s-th slice of every unit. It starts when segment s - window has
-// ended on this rank, whose lane (s mod window) and scratch it takes over. Messages are numbered on through
-// a lane, so copies that run at different speed on two ranks cannot mix. Splitting one allreduce into n
-// concurrent ones, the linear pipeline (a chain, pipelined) and the sub-chunks of a ring are this operation.
+// Segment s is a copy of the schedule on the s-th slice of every unit. It starts when segment
+// s - window has ended on this rank, whose lane (s mod window) and scratch it takes over. Messages
+// are numbered on through a lane: copies that run at different speed on two ranks cannot mix.
+// Splitting one allreduce into n concurrent ones, the linear pipeline (a chain, pipelined) and the
+// sub-chunks of a ring are this operation.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,9 @@ constexpr std::array<std::string_view, kCollectives> kNames{
 
 }  // namespace
 
-std::string_view name_of(Collective collective) { return kNames[static_cast<std::size_t>(collective)]; }
+std::string_view name_of(Collective collective) {
+  return kNames[static_cast<std::size_t>(collective)];
+}
 
 Collective collective_from(std::string_view name) {
   std::string known;

@@ -28,8 +28,9 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-// The message of a collective consists of units: one vector (allreduce, broadcast, reduce, barrier), or one
-// piece per rank (the others). An algorithm cuts every unit into blocks of nearly equal size.
+// The message of a collective consists of units: one vector (allreduce, broadcast, reduce,
+// barrier), or one piece per rank (the others). An algorithm cuts every unit into blocks of nearly
+// equal size.
 int units_of(const Problem& problem);
 bool has_root(Collective collective);
 bool has_op(Collective collective);

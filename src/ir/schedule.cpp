@@ -10,7 +10,8 @@ namespace {
 
 std::string text(const Segment& s) {
   if (s.space == Space::incoming) return "incoming";
-  const char* space = s.space == Space::input ? "input" : s.space == Space::output ? "output" : "scratch";
+  static constexpr std::array<const char*, 3> kNames{"input", "output", "scratch"};
+  const char* space = kNames[static_cast<std::size_t>(s.space)];
   std::string where = s.space == Space::scratch ? str(space, s.slot) : std::string(space);
   if (s.owner != kOwn) where = str("rank", s.owner, ".", where);
   return str(where, "[", s.first, "..", s.first + s.blocks, ")");
@@ -40,8 +41,8 @@ std::string text(const Schedule& schedule, const Step& step) {
 }  // namespace
 
 std::string_view name_of(Kind kind) {
-  static constexpr std::array<std::string_view, 8> kNames{"send",   "recv",        "reduce", "copy",
-                                                          "finish", "recv_reduce", "signal", "wait"};
+  static constexpr std::array<std::string_view, 8> kNames{
+      "send", "recv", "reduce", "copy", "finish", "recv_reduce", "signal", "wait"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -72,10 +73,12 @@ std::string print(const Schedule& schedule) {
   std::vector<std::string> after(schedule.steps.size());
   for (const auto& [from, to] : edges_of(schedule)) after[to] += str(" ", from);
   std::string out = str(name_of(schedule.problem.collective), "/", schedule.algorithm, ", rank ",
-                        schedule.problem.rank, " of ", schedule.problem.ranks, ", ", schedule.blocks(), " blocks\n");
+                        schedule.problem.rank, " of ", schedule.problem.ranks, ", ",
+                        schedule.blocks(), " blocks\n");
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
-    out += str("  #", i, " ", name_of(schedule.steps[i].kind), " ", text(schedule, schedule.steps[i]),
-               after[i].empty() ? "" : "  after", after[i], "\n");
+    out += str("  #", i, " ", name_of(schedule.steps[i].kind), " ",
+               text(schedule, schedule.steps[i]), after[i].empty() ? "" : "  after", after[i],
+               "\n");
   return out;
 }
 

@@ -1,7 +1,7 @@
-// Schedule: what one rank does in one collective, as a graph of steps over segments of named buffers.
+// Schedule: what one rank does in one collective, a graph of steps over segments of buffers.
 //
-// The centre of the house. verify, execute, simulate and draw each read it in their own way; nothing in
-// it is a pointer, a byte count, a type, a tag or a time.
+// The centre of the house. verify, execute, simulate and draw each read it in their own way;
+// nothing in it is a pointer, a byte count, a type, a tag or a time.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ enum class Space : std::uint8_t { input, output, scratch, incoming };
 
 inline constexpr int kOwn = -1;   // the owner of a segment that belongs to the rank itself
 
-// Consecutive blocks of a buffer. A scratch slot is shaped after blocks of the input or the output: `like`
-// says whose, and `origin` is the block that lies at the slot's beginning. `incoming` is the message that is
-// being received by the same step.
+// Consecutive blocks of a buffer. A scratch slot is shaped after blocks of the input or the output:
+// `like` says whose, and `origin` is the block that lies at the slot's beginning. `incoming` is the
+// message that is being received by the same step.
 struct Segment {
   Space space = Space::output;
   Space like = Space::output;
@@ -65,7 +65,8 @@ struct Schedule {
   std::vector<Step> steps;        // in the author's order
   std::vector<Segment> segments;
   std::vector<Slot> slots;
-  std::vector<std::uint32_t> edge_begin;   // successors of step i: edges[edge_begin[i] .. edge_begin[i+1])
+  // The successors of step i are edges[edge_begin[i] .. edge_begin[i + 1]).
+  std::vector<std::uint32_t> edge_begin;
   std::vector<std::uint32_t> edges;
   std::vector<std::uint32_t> indegree;
 

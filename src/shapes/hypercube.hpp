@@ -1,5 +1,5 @@
-// Hypercube with a fold: the largest power of two of the ranks exchange along its dimensions; each of
-// the others hands its part to a neighbour before and is handed the result after.
+// Hypercube with a fold: the largest power of two of the ranks exchange along its dimensions; each
+// of the others hands its part to a neighbour before and is handed the result after.
 #pragma once
 
 namespace paceline {
@@ -15,7 +15,8 @@ struct Hypercube {
   }
   int extra() const { return ranks - (1 << dimensions()); }
 
-  // Among the first 2 * extra() ranks the even ones are not corners; the odd one next to each stands for both.
+  // Among the first 2 * extra() ranks the even ones are not corners; the odd one next to each
+  // stands for both.
   bool is_corner(int rank) const { return rank >= 2 * extra() || rank % 2 == 1; }
   bool stands_for_two(int rank) const { return rank < 2 * extra() && rank % 2 == 1; }
 

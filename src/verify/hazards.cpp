@@ -14,7 +14,7 @@ class Reach {
  public:
   explicit Reach(std::size_t nodes) : words_((nodes + 63) / 64), bits_(nodes * words_, 0) {}
 
-  void add(std::size_t from, std::size_t to) {   // all edges into `from` must have been added before
+  void add(std::size_t from, std::size_t to) {  // all edges into `from` must have been added before
     std::uint64_t* target = bits_.data() + to * words_;
     const std::uint64_t* source = bits_.data() + from * words_;
     for (std::size_t w = 0; w < words_; ++w) target[w] |= source[w];
@@ -35,9 +35,9 @@ struct Use {
   bool writes;
 };
 
-// Two ranges of a slot with different shape may overlap for some counts: they count as the same memory.
+// Ranges of a slot with different shapes may overlap for some counts: they count as one memory.
 bool overlap(const Segment& a, const Segment& b) {
-  if (a.space == Space::scratch && a.origin != b.origin) return true;
+  if (a.space == Space::scratch && (a.like != b.like || a.origin != b.origin)) return true;
   return a.first < b.first + b.blocks && b.first < a.first + a.blocks;
 }
 
@@ -82,7 +82,9 @@ bool touches_peers(const World& world) {
 Verdict check_edges(const World& world) {
   for (const Schedule& schedule : world)
     for (const auto& [from, to] : edges_of(schedule))
-      if (from >= to) return {str("hazards: ", name(world, {schedule.problem.rank, to}), " waits for step ", from)};
+      if (from >= to)
+        return {
+            str("hazards: ", name(world, {schedule.problem.rank, to}), " waits for step ", from)};
   return {};
 }
 
@@ -96,8 +98,8 @@ Verdict check_rank(const World& world, const Schedule& schedule) {
   });
 }
 
-// Start and end of every step of every rank, ordered by what the world guarantees: edges, and that a message
-// ends at its receiver after it started at its sender. Nothing is promised to the sender.
+// Start and end of every step of every rank, ordered by what the world guarantees: edges, and that
+// a message ends at its receiver after it started at its sender. Nothing is promised to the sender.
 class Events {
  public:
   Events(const World& world, const Partners& partners) : world_(world), partners_(partners) {
@@ -124,7 +126,8 @@ class Events {
         const StepId partner = partners_[std::size_t(rank)][i];
         const Kind kind = s.steps[i].kind;
         join(start({rank, i}), end({rank, i}));
-        if (partner.rank >= 0 && kind != Kind::send && kind != Kind::signal) join(start(partner), end({rank, i}));
+        if (partner.rank >= 0 && kind != Kind::send && kind != Kind::signal)
+          join(start(partner), end({rank, i}));
       }
       for (const auto& [from, to] : edges_of(s)) join(end({rank, from}), start({rank, to}));
     }
@@ -149,15 +152,39 @@ class Events {
   std::size_t count_ = 0;
 };
 
+// A peer may touch a rank's memory only while that rank is in the collective: some step of its own
+// must come before, and one after. Otherwise the caller may not have filled it, or uses it again.
+Verdict check_presence(const World& world, const Events& events, const Reach& reach) {
+  for (const Schedule& schedule : world)
+    for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
+      const StepId id{schedule.problem.rank, i};
+      const Step& step = schedule.steps[i];
+      for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
+        if (s->owner == kOwn) continue;
+        bool entered = false, stays = false;
+        const Schedule& owner = world[std::size_t(s->owner)];
+        for (std::uint32_t k = 0; k < owner.steps.size(); ++k) {
+          entered = entered || reach.has(events.start({s->owner, k}), events.start(id));
+          stays = stays || reach.has(events.end(id), events.end({s->owner, k}));
+        }
+        if (!entered || !stays)
+          return {str("hazards: ", name(world, id), " touches memory of rank ", s->owner,
+                      ", which ", entered ? "may have left" : "may not be there yet")};
+      }
+    }
+  return {};
+}
+
 Verdict check_across(const World& world, const Partners& partners) {
   const Events events(world, partners);
   Reach reach(events.count());
   events.sweep([&](std::size_t from, std::size_t to) { reach.add(from, to); });
   Uses uses;
   for (const Schedule& schedule : world) collect(schedule, uses);
-  return check(world, uses, [&](StepId x, StepId y) {
+  const Verdict conflicts = check(world, uses, [&](StepId x, StepId y) {
     return reach.has(events.end(x), events.start(y)) || reach.has(events.end(y), events.start(x));
   });
+  return conflicts ? check_presence(world, events, reach) : conflicts;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ struct StepId {
   std::uint32_t step = 0;
 };
 
-// For every rank and step the step at the other end of its message or signal; rank -1 for local steps.
+// For every rank and step the step at the other end of its message or signal; rank -1 for local
+// steps.
 using Partners = std::vector<std::vector<StepId>>;
 
 // Fills `partners`; says what does not fit together.

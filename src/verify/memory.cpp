@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/str.hpp"
+#include "ir/edges.hpp"
 
 namespace paceline {
 namespace {
@@ -16,7 +17,8 @@ std::string text(const std::optional<Value>& value, int ranks) {
 }
 
 // Adds one operand to a sum; the text says why it cannot be.
-std::string combine(std::optional<Value>& sum, const std::optional<Value>& operand, bool commutative) {
+std::string combine(std::optional<Value>& sum, const std::optional<Value>& operand,
+                    bool commutative) {
   if (!operand) return "reads a block that nobody wrote";
   if (operand->finished) return "adds a sum that was already finished";
   if (!sum) {
@@ -25,9 +27,24 @@ std::string combine(std::optional<Value>& sum, const std::optional<Value>& opera
   }
   if (sum->id != operand->id) return "adds different pieces";
   if (sum->from.meets(operand->from)) return "adds a contribution twice";
-  if (!commutative && sum->from.highest() + 1 != operand->from.lowest()) return "adds out of rank order";
+  if (!commutative && sum->from.highest() + 1 != operand->from.lowest())
+    return "adds out of rank order";
   sum->from |= operand->from;
   return {};
+}
+
+// Who wrote this block of the rank's buffer last, in the author's order. A peer may have since.
+std::string last_writer(const Schedule& schedule, Space space, int block) {
+  for (std::uint32_t i = static_cast<std::uint32_t>(schedule.steps.size()); i-- > 0;) {
+    const Step& step = schedule.steps[i];
+    for (std::uint32_t k = 0; k < step.segments; ++k) {
+      const Segment& s = schedule.begin(step)[k];
+      if (writes(step.kind, k) && s.owner == kOwn && s.space == space && s.first <= block &&
+          block < s.first + s.blocks)
+        return str("step ", i, " (", name_of(step.kind), ") wrote it");
+    }
+  }
+  return "no step writes it";
 }
 
 }  // namespace
@@ -42,22 +59,32 @@ Memory::Memory(const World& world) {
   }
 }
 
+// Under another shape than it was written in, a slot's blocks have other places and lengths: what
+// is read so is nobody's.
 Memory::Content Memory::read(int rank, const Segment& s) const {
-  const auto found = content_.find({s.owner == kOwn ? rank : s.owner, s.space, s.slot});
+  const Place place = place_of(rank, s);
+  const auto found = content_.find(place);
   Content out(static_cast<std::size_t>(s.blocks));
   if (found == content_.end()) return out;
-  const int base = s.space == Space::scratch ? s.origin : 0;
+  const bool scratch = s.space == Space::scratch;
+  if (scratch && shapes_.at(place) != std::pair{s.like, s.origin}) return out;
   for (int i = 0; i < s.blocks; ++i) {
-    const auto at = static_cast<std::size_t>(s.first - base + i);
+    const auto at = static_cast<std::size_t>(s.first - (scratch ? s.origin : 0) + i);
     if (at < found->second.size()) out[static_cast<std::size_t>(i)] = found->second[at];
   }
   return out;
 }
 
 void Memory::write(int rank, const Segment& s, const Content& content) {
-  Content& target = content_[{s.owner == kOwn ? rank : s.owner, s.space, s.slot}];
-  const int base = s.space == Space::scratch ? s.origin : 0;
-  const auto first = static_cast<std::size_t>(s.first - base);
+  const Place place = place_of(rank, s);
+  const bool scratch = s.space == Space::scratch;
+  Content& target = content_[place];
+  if (scratch) {
+    auto& shape = shapes_.try_emplace(place, s.like, s.origin).first->second;
+    if (shape != std::pair{s.like, s.origin}) target.clear();
+    shape = {s.like, s.origin};
+  }
+  const auto first = static_cast<std::size_t>(s.first - (scratch ? s.origin : 0));
   if (target.size() < first + content.size()) target.resize(first + content.size());
   for (std::size_t i = 0; i < content.size(); ++i) target[first + i] = content[i];
 }
@@ -74,7 +101,8 @@ std::string Memory::apply(const Schedule& schedule, const Step& step, const Cont
     Content content = read(rank, s[0]);
     for (auto& value : content) {
       if (!value || value->finished) return "finishes a block that is not an open sum";
-      if (value->from != RankSet::all(schedule.problem.ranks)) return "finishes a sum that lacks contributions";
+      if (value->from != RankSet::all(schedule.problem.ranks))
+        return "finishes a sum that lacks contributions";
       value->finished = true;
     }
     write(rank, s[0], content);
@@ -84,7 +112,9 @@ std::string Memory::apply(const Schedule& schedule, const Step& step, const Cont
       const Content operand = s[k].space == Space::incoming ? incoming : read(rank, s[k]);
       if (operand.size() != sum.size()) return "adds ranges of different length";
       for (std::size_t i = 0; i < sum.size(); ++i)
-        if (std::string bad = combine(sum[i], operand[i], schedule.problem.commutative); !bad.empty()) return bad;
+        if (std::string bad = combine(sum[i], operand[i], schedule.problem.commutative);
+            !bad.empty())
+          return bad;
     }
     write(rank, s[0], sum);
   }
@@ -101,8 +131,9 @@ std::string Memory::judge(const World& world) const {
         if (!wanted) continue;
         const std::optional<Value>& found = content_.at({p.rank, space, 0})[std::size_t(b)];
         if (found != wanted)
-          return str("contract: rank ", p.rank, " ", space == Space::input ? "input" : "output", " block ", b, " holds ",
-                     text(found, p.ranks), " instead of ", text(wanted, p.ranks));
+          return str("contract: rank ", p.rank, " ", space == Space::input ? "input" : "output",
+                     " block ", b, " holds ", text(found, p.ranks), " instead of ",
+                     text(wanted, p.ranks), "; ", last_writer(s, space, b));
       }
     }
   }
@@ -111,15 +142,21 @@ std::string Memory::judge(const World& world) const {
 
 std::string Memory::fingerprint() const {
   std::string out;
-  for (const auto& [place, content] : content_)
-    for (const auto& value : content) {
-      if (value) {
-        out += str(value->id, value->finished ? "!" : ":");
-        for (int r = value->from.lowest(); r >= 0 && r <= value->from.highest(); ++r)
-          out += value->from.has(r) ? '1' : '0';
-      }
-      out += ';';
-    }
+  for (const auto& [place, content] : content_) {
+    out += str(std::get<0>(place), " ", int(std::get<1>(place)), " ", std::get<2>(place), ":");
+    if (const auto shape = shapes_.find(place); shape != shapes_.end())
+      out += str(int(shape->second.first), " ", shape->second.second, ":");
+    out += key(content);
+  }
+  return out;
+}
+
+std::string key(const Memory::Content& content) {
+  std::string out = str(content.size(), ":");
+  for (const auto& value : content) {
+    if (value) out += str(value->id, value->finished ? '!' : ':') + value->from.key();
+    out += ';';
+  }
   return out;
 }
 

@@ -7,12 +7,17 @@
 namespace paceline {
 namespace {
 
-bool is_local(Kind kind) { return kind == Kind::reduce || kind == Kind::copy || kind == Kind::finish; }
-bool is_arrival(Kind kind) { return kind == Kind::recv || kind == Kind::recv_reduce || kind == Kind::wait; }
+bool is_local(Kind kind) {
+  return kind == Kind::reduce || kind == Kind::copy || kind == Kind::finish;
+}
+bool is_arrival(Kind kind) {
+  return kind == Kind::recv || kind == Kind::recv_reduce || kind == Kind::wait;
+}
 
 }  // namespace
 
-Run::Run(const World& world, const Partners& partners) : world_(&world), partners_(&partners), memory_(world) {
+Run::Run(const World& world, const Partners& partners)
+    : world_(&world), partners_(&partners), memory_(world) {
   for (const Schedule& s : world) {
     Rank rank;
     rank.status.assign(s.steps.size(), Status::waiting);
@@ -34,17 +39,19 @@ std::vector<Action> Run::actions(bool early_sends) const {
     const Rank& rank = ranks_[std::size_t(r)];
     for (std::uint32_t i : rank.ready) {
       out.push_back({Move::begin, {r, i}});
-      if (early_sends && step({r, i}).kind == Kind::send) out.push_back({Move::begin_early, {r, i}});
+      if (early_sends && step({r, i}).kind == Kind::send)
+        out.push_back({Move::begin_early, {r, i}});
     }
     for (std::uint32_t i : rank.begun)
-      if (is_arrival(step({r, i}).kind) && departed({r, i})) out.push_back({Move::transfer, {r, i}});
+      if (is_arrival(step({r, i}).kind) && departed({r, i}))
+        out.push_back({Move::transfer, {r, i}});
   }
   return out;
 }
 
 bool Run::departed(StepId receiver) const {
   const Status s = status(partner(receiver));
-  return s == Status::begun || s == Status::early || s == Status::done;
+  return s == Status::begun || s == Status::done;
 }
 
 void Run::take(const Action& action) {
@@ -73,9 +80,11 @@ void Run::begin(StepId id, bool early) {
 }
 
 Memory::Content Run::message(StepId sender) const {
-  if (const auto found = taken_.find({sender.rank, sender.step}); found != taken_.end()) return found->second;
+  if (const auto found = taken_.find({sender.rank, sender.step}); found != taken_.end())
+    return found->second;
   Memory::Content all;
-  for (const Segment* s = schedule(sender).begin(step(sender)); s != schedule(sender).end(step(sender)); ++s)
+  for (const Segment* s = schedule(sender).begin(step(sender));
+       s != schedule(sender).end(step(sender)); ++s)
     for (auto& value : memory_.read(sender.rank, *s)) all.push_back(std::move(value));
   return all;
 }
@@ -85,6 +94,7 @@ void Run::transfer(StepId receiver) {
   const Step& recv = step(receiver);
   if (recv.kind == Kind::wait) {
     ranks_[std::size_t(receiver.rank)].knows |= told_.at({sender.rank, sender.step});
+    told_.erase({sender.rank, sender.step});
     return end(receiver);
   }
   const Memory::Content content = message(sender);
@@ -95,11 +105,13 @@ void Run::transfer(StepId receiver) {
       fault_ = str("contract: ", name(*world_, receiver), " ", bad);
   } else {
     auto next = content.begin();
-    for (const Segment* s = schedule(receiver).begin(recv); s != schedule(receiver).end(recv); ++s) {
+    for (const Segment* s = schedule(receiver).begin(recv); s != schedule(receiver).end(recv);
+         ++s) {
       memory_.write(receiver.rank, *s, Memory::Content(next, next + s->blocks));
       next += s->blocks;
     }
   }
+  taken_.erase({sender.rank, sender.step});
   end(receiver);
   if (status(sender) == Status::begun) end(sender);
 }
@@ -130,8 +142,11 @@ std::string Run::judge() const {
   if (std::string bad = memory_.judge(*world_); !bad.empty()) return bad;
   for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) {
     const Problem& p = (*world_)[std::size_t(r)].problem;
-    if (p.collective == Collective::barrier && ranks_[std::size_t(r)].knows != RankSet::all(p.ranks))
-      return str("contract: rank ", r, " leaves the barrier without having heard of every rank");
+    if (p.collective == Collective::barrier &&
+        ranks_[std::size_t(r)].knows != RankSet::all(p.ranks))
+      return str("contract: rank ", r, " leaves the barrier after step ",
+                 int(ranks_[std::size_t(r)].status.size()) - 1,
+                 " without having heard of every rank");
   }
   return {};
 }
@@ -140,11 +155,10 @@ std::string Run::fingerprint() const {
   std::string out = memory_.fingerprint();
   for (const Rank& rank : ranks_) {
     for (Status s : rank.status) out += static_cast<char>('a' + static_cast<char>(s));
-    for (int r = rank.knows.lowest(); r >= 0 && r <= rank.knows.highest(); ++r) out += rank.knows.has(r) ? '1' : '0';
-    out += '/';
+    out += rank.knows.key() + '/';
   }
-  for (const auto& [id, content] : taken_)
-    for (const auto& value : content) out += str(id.first, ",", id.second, "=", value ? value->id : -1, ";");
+  for (const auto& [id, content] : taken_) out += str(id.first, ",", id.second, "=") + key(content);
+  for (const auto& [id, ranks] : told_) out += str(id.first, ",", id.second, "~") + ranks.key();
   return out;
 }
 

@@ -7,8 +7,9 @@
 
 namespace paceline {
 
-// begin: the step starts; a local step is done with it. begin_early: a send whose data is taken at once,
-// and which is done before its receive. transfer: the message of a started send reaches its receive.
+// begin: the step starts; a local step is done with it. begin_early: a send whose data is taken at
+// once, and which is done before its receive. transfer: the message of a started send reaches its
+// receive.
 enum class Move { begin, begin_early, transfer };
 
 struct Action {
@@ -26,11 +27,11 @@ class Run {
   const std::string& fault() const { return fault_; }
   bool ended() const { return open_ == 0; }
   std::string stuck() const;            // who waits for whom, where nothing can be done any more
-  std::string judge() const;            // contract, and for a barrier that everybody knows of everybody
+  std::string judge() const;  // contract, and for a barrier that everybody knows of everybody
   std::string fingerprint() const;      // equal exactly for equal futures
 
  private:
-  enum class Status : char { waiting, ready, begun, early, done };
+  enum class Status : char { waiting, ready, begun, done };
   struct Rank {
     std::vector<Status> status;
     std::vector<std::uint32_t> missing;         // predecessors not done

@@ -6,14 +6,15 @@
 #include "base/str.hpp"
 #include "ir/fuse.hpp"
 #include "ir/pipeline.hpp"
+#include "verify/form.hpp"
 #include "verify/hazards.hpp"
 #include "verify/run.hpp"
 
 namespace paceline {
 namespace {
 
-// Does whatever can be done, with every send waiting for its receive. Nothing that can be done is ever
-// undone by something else, so one order decides for all of them whether the world ends.
+// Does whatever can be done, with every send waiting for its receive. Nothing that can be done is
+// ever undone by something else, so one order decides for all of them whether the world ends.
 Verdict run_once(const World& world, const Partners& partners) {
   Run run(world, partners);
   while (true) {
@@ -27,7 +28,8 @@ Verdict run_once(const World& world, const Partners& partners) {
   return {run.ended() ? run.judge() : run.stuck()};
 }
 
-void explore_from(const Run& run, std::unordered_set<std::string>& seen, std::size_t limit, Exploration& out) {
+void explore_from(const Run& run, std::unordered_set<std::string>& seen, std::size_t limit,
+                  Exploration& out) {
   if (!out.verdict || seen.size() >= limit || !seen.insert(run.fingerprint()).second) return;
   const std::vector<Action> actions = run.actions(true);
   if (actions.empty()) {
@@ -49,6 +51,7 @@ void explore_from(const Run& run, std::unordered_set<std::string>& seen, std::si
 
 Verdict verify(const World& world) {
   Partners partners;
+  if (Verdict bad = check_form(world); !bad) return bad;
   if (Verdict bad = match(world, partners); !bad) return bad;
   if (Verdict bad = check_hazards(world, partners); !bad) return bad;
   return run_once(world, partners);
@@ -82,24 +85,32 @@ Exploration explore(const World& world, std::size_t states) {
 }
 
 std::string describe(const Algorithm& algorithm, const Shape& shape) {
-  return str(name_of(algorithm.collective), " --algorithm ", algorithm.name, " --ranks ", shape.ranks,
-             has_root(algorithm.collective) ? str(" --root ", shape.root) : "", shape.in_place ? " --in-place" : "",
-             shape.fused ? " --fused" : "",
-             shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "");
+  return str(
+      name_of(algorithm.collective), " --algorithm ", algorithm.name, " --ranks ", shape.ranks,
+      has_root(algorithm.collective) ? str(" --root ", shape.root) : "",
+      shape.in_place ? " --in-place" : "", shape.fused ? " --fused" : "",
+      shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
+      shape.ordered ? " --ordered" : "");
+}
+
+Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
+  Problem problem;
+  problem.collective = algorithm.collective;
+  problem.ranks = shape.ranks;
+  problem.rank = rank;
+  problem.root = shape.root;
+  const bool only_root = algorithm.collective == Collective::reduce ||
+                         algorithm.collective == Collective::gather ||
+                         algorithm.collective == Collective::scatter;
+  problem.in_place = shape.in_place && (!only_root || rank == shape.root);
+  problem.commutative = !shape.ordered;
+  return problem;
 }
 
 World make_world(const Algorithm& algorithm, const Shape& shape, const Knobs& knobs) {
   World world;
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Problem problem;
-    problem.collective = algorithm.collective;
-    problem.ranks = shape.ranks;
-    problem.rank = rank;
-    problem.root = shape.root;
-    const bool only_root = algorithm.collective == Collective::reduce || algorithm.collective == Collective::gather ||
-                           algorithm.collective == Collective::scatter;
-    problem.in_place = shape.in_place && (!only_root || rank == shape.root);
-    Schedule schedule = build(algorithm, problem, knobs);
+    Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), knobs);
     if (shape.fused) schedule = fuse(schedule);
     world.push_back(pipeline(schedule, shape.segments, shape.window));
   }

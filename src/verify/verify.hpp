@@ -1,13 +1,15 @@
 // verify: the proof that a world of schedules does what its collective promises.
 //
-//   match      every send meets its receive: same pair, lane and number, equal length for every count
+//   form       steps are well-formed, all ranks have the same problem, local operands equal length
+//   match      every send meets its receive: same pair, lane, number, and length for every count
 //   hazards    any two steps that conflict over memory are ordered by the schedule's own edges
-//   progress   the world ends although a send waits for its receive (rendezvous), whatever the timing
-//   contract   every block ends up with every contribution exactly once, and read-only blocks unchanged
+//   progress   the world ends although a send waits for its receive, whatever the timing
+//   contract   every block ends up with every contribution exactly once; what is read-only stays
 //
-// Where all conflicting steps are ordered, every interleaving has the same result (they differ only in the
-// order of independent steps), so the run that checks the contract stands for all of them. That argument is
-// itself tested: explore() tries every interleaving of small worlds, shake() seeded ones of any world.
+// Where all conflicting steps are ordered, every interleaving has the same result (they differ only
+// in the order of independent steps), so the run that checks the contract stands for all of them.
+// That argument is itself tested: explore() tries every interleaving of small worlds, shake()
+// seeded ones of any world.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,8 @@ Verdict verify(const World& world);
 // Runs the world symbolically with a seeded order of steps, early (buffered) and late sends mixed.
 Verdict shake(const World& world, std::uint64_t seed);
 
-// Every interleaving, as long as there are at most `states` different states; `complete` says whether there were.
+// Every interleaving, as long as there are at most `states` different states; `complete` says
+// whether there were.
 struct Exploration {
   Verdict verdict;
   std::size_t states = 0;
@@ -47,9 +50,12 @@ struct Shape {
   bool fused = false;
   int segments = 1;
   int window = 1;
+  bool ordered = false;   // the operation is not commutative: operands stay in rank order
 };
 
-std::string describe(const Algorithm& algorithm, const Shape& shape);   // one line, as a command to repeat it
+// One line, as the arguments of the command that repeats it.
+std::string describe(const Algorithm& algorithm, const Shape& shape);
+Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank);
 World make_world(const Algorithm& algorithm, const Shape& shape, const Knobs& knobs = {});
 
 }  // namespace paceline

@@ -1,9 +1,10 @@
 // Ring allgather: every unit travels once round the ring.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any counts, zero among them.
-// Cost     (p-1) alpha + (p-1)/p n beta, n the whole result           (exact when the units are equal)
+// Cost     (p-1) alpha + (p-1)/p n beta, n the whole result (exact when the units are equal)
 // Scratch  none
 // When     long messages. Rounds grow with p.
 // Order    moves data only.

@@ -1,11 +1,13 @@
 // Binomial allreduce (BIN): reduce to rank 0 along a binomial tree, then broadcast along it.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order.
 // Cost     2 ceil(log2 p) (alpha + n beta) + ceil(log2 p) n gamma
-// Scratch  3 n elements on inner ranks.
-// When     non-commutative operations, or a slow many-rank machine and short messages; else recursive doubling.
+// Scratch  at most 3 n elements on inner ranks, 2 n on rank 0.
+// When     non-commutative operations, or a slow many-rank machine and short messages; else
+//          recursive doubling.
 // Order    rank order in aligned blocks of powers of two: same bits on every rank and in every run.
 //
 // p = 4; a digit is a contribution, * is final.
@@ -28,9 +30,10 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   const Region input = region_of(b.input()), output = region_of(b.output());
   const std::vector<int> everybody = all_ranks(pb.ranks);
   compose(b, pb.rank,
-          {{.algorithm = &reduce_binomial, .members = everybody, .input = input, .output = output,
-            .completes = true},
-           {.algorithm = &broadcast_binomial, .members = everybody, .input = output, .output = output}});
+          {{.algorithm = &reduce_binomial, .members = everybody,
+            .input = input, .output = output, .completes = true},
+           {.algorithm = &broadcast_binomial, .members = everybody,
+            .input = output, .output = output}});
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
@@ -40,6 +43,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_binomial{Collective::allreduce, "binomial", serves_all, cuts, build, cost};
+const Algorithm allreduce_binomial{
+    Collective::allreduce, "binomial", serves_all, cuts, build, cost};
 
 }  // namespace paceline

@@ -1,14 +1,16 @@
-// Recursive doubling allreduce (RDB): in round k everybody exchanges whole vectors across dimension k.
+// Recursive doubling allreduce (RDB): in round k all exchange whole vectors across dimension k.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order.
-// Cost     q (alpha + n beta + n gamma), q = log2 p, where p is a power of two; else with q = floor(log2 p)
-//          one round of each more to fold the extra ranks in and one of alpha + n beta to tell them.
-// Scratch  3 n elements.
+// Cost     q (alpha + n beta + n gamma), q = floor(log2 p); where p is no power of two, one more of
+//          each to fold the extra ranks in, and alpha + n beta to tell them.
+// Scratch  at most 3 n elements.
 // When     short messages: the fewest rounds, and optimal after the last arrival.
-// Order    rank order in aligned blocks: same bits on every rank and in every run. The sums of round k are
-//          formed beside the ones that are still being sent, in the output and in scratch in turn.
+// Order    rank order in aligned blocks: same bits on every rank and in every run. The sums of
+//          round k are formed beside the ones that are still being sent, in the output and in
+//          scratch in turn.
 //
 // p = 3; a digit is a contribution, * is final. Rank 0 is extra, rank 1 stands for it.
 //                 rank 0    rank 1    rank 2
@@ -59,7 +61,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 Cost cost(const Problem& pb, const Knobs&) {
   const Hypercube cube{pb.ranks};
   const double q = cube.dimensions(), fold = cube.extra() > 0 ? 1 : 0;
-  return {.rounds = q + 2 * fold, .volume = q + fold, .reduced = q + fold};
+  return {.rounds = q + 2 * fold, .volume = q + 2 * fold, .reduced = q + fold};
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // Ring allreduce: every block travels once round the ring to be summed, once more to be known.
 //
-// Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations.
-//          J. Parallel Distrib. Comput. 69(2):117-124, 2009. doi 10.1016/j.jpdc.2008.09.002
+// Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
+//          workstations. J. Parallel Distrib. Comput. 69(2):117-124, 2009.
+//          doi 10.1016/j.jpdc.2008.09.002
 // Needs    commutative op. Any p >= 1, any n >= 0; blocks may be empty.
 // Cost     2(p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma          (exact when p divides n)
-// Scratch  4 ceil(n/p) elements; 2 where the transport adds as it receives.
+// Scratch  at most 4 ceil(n/p) elements; 2 where the transport adds as it receives.
 // When     long messages. Rounds grow with p: trees win when n is short.
-// Order    block i is summed in ring order from rank i + 1 to rank i: same bits on every rank and in
-//          every run for fixed p and n; other bits for other p.
+// Order    block i is summed in ring order from rank i + 1 to rank i: same bits on every rank and
+//          in every run for fixed p and n; other bits for other p.
 //
 // p = 3, blocks A B C; a digit is a contribution, * is final. Partial sums are in scratch.
 //                 rank 0            rank 1            rank 2
@@ -25,7 +26,8 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative) return Reason{"the operation is not commutative and a ring sums in ring order", "binomial"};
+  if (!pb.commutative)
+    return Reason{"the operation is not commutative and a ring sums in ring order", "binomial"};
   return {};
 }
 
@@ -33,9 +35,10 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   const Region input = region_of(b.input()), output = region_of(b.output());
   const std::vector<int> everybody = all_ranks(pb.ranks);
   compose(b, pb.rank,
-          {{.algorithm = &reduce_scatter_ring, .members = everybody, .input = input, .output = output,
-            .completes = true},
-           {.algorithm = &allgather_ring, .members = everybody, .input = output, .output = output}});
+          {{.algorithm = &reduce_scatter_ring, .members = everybody,
+            .input = input, .output = output, .completes = true},
+           {.algorithm = &allgather_ring, .members = everybody,
+            .input = output, .output = output}});
 }
 
 Cost cost(const Problem& pb, const Knobs&) {

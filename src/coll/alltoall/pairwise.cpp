@@ -1,9 +1,10 @@
-// Pairwise alltoall: in round k everybody sends to the rank k places on and receives from k places back.
+// Pairwise alltoall: in round k all send to the rank k places on and receive from k places back.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any counts, zero among them.
-// Cost     (p-1) alpha + (p-1)/p n beta, n what one rank sends        (exact when the units are equal)
+// Cost     (p-1) alpha + (p-1)/p n beta, n what one rank sends (exact when the units are equal)
 // Scratch  none; (p-1)/p n in place, where every unit is staged before its room is received into.
 // When     long units. Short ones pay p - 1 rounds.
 // Order    moves data only.

@@ -34,6 +34,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm barrier_dissemination{Collective::barrier, "dissemination", serves_all, cuts, build, cost};
+const Algorithm barrier_dissemination{
+    Collective::barrier, "dissemination", serves_all, cuts, build, cost};
 
 }  // namespace paceline

@@ -1,7 +1,8 @@
 // Binomial broadcast: the number of ranks that know the message doubles every round.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any n >= 0, any root.
 // Cost     ceil(log2 p) (alpha + n beta)
 // Scratch  none
@@ -37,6 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_binomial{Collective::broadcast, "binomial", serves_all, cuts, build, cost};
+const Algorithm broadcast_binomial{
+    Collective::broadcast, "binomial", serves_all, cuts, build, cost};
 
 }  // namespace paceline

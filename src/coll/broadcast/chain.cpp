@@ -1,9 +1,10 @@
-// Chain broadcast: every rank hands the message on to the next. Pipelined, it is the linear pipeline.
+// Chain broadcast: each rank hands the message on to the next. Pipelined: the linear pipeline.
 //
-// Source   L. Wang, W. Wu, G. Bosilca, R. Vuduc, Z. Xu: Efficient communications in training large scale
-//          neural networks, arXiv 1611.04255, section 3.1 (linear pipeline broadcast)
+// Source   L. Wang, W. Wu, G. Bosilca, R. Vuduc, Z. Xu: Efficient communications in training large
+//          scale neural networks, arXiv 1611.04255, section 3.1 (linear pipeline broadcast)
 // Needs    nothing: any p >= 1, any n >= 0, any root.
-// Cost     (p-1) (alpha + n beta); in B segments (p-2+B) (alpha + n/B beta)
+// Cost     (p-1) (alpha + n beta); in B segments, two or more of them under way,
+//          (p-2+B) (alpha + n/B beta)
 // Scratch  none
 // When     long messages in many segments and few ranks: then close to n beta, the bound.
 // Order    moves data only.

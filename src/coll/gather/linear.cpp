@@ -1,8 +1,9 @@
 // Linear gather: everybody sends its unit straight to the root.
 //
-// Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.5 defines it this way.
+// Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.5 defines it so.
 // Needs    nothing: any p >= 1, any root, any counts; only the root has to know the others' counts.
-// Cost     (p-1) alpha + (p-1)/p n beta at the root, n the whole result (exact when the units are equal)
+// Cost     (p-1) alpha + (p-1)/p n beta at the root, n the whole result
+//          (exact when the units are equal)
 // Scratch  none
 // When     long units, or counts that only the root knows.
 // Order    moves data only.

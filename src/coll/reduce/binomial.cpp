@@ -1,10 +1,11 @@
 // Binomial reduce: a binomial broadcast run backwards, adding on the way up.
 //
-// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations
-//          in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005. doi 10.1177/1094342005051521
+// Source   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
+//          doi 10.1177/1094342005051521
 // Needs    commutative op unless the root is rank 0. Any p >= 1, any n >= 0.
 // Cost     ceil(log2 p) (alpha + n beta + n gamma)
-// Scratch  3 n elements on inner ranks; 2 at the root.
+// Scratch  at most 3 n elements on inner ranks, 2 n at the root.
 // When     short messages.
 // Order    from the root upwards in aligned blocks of powers of two: same bits in every run.
 //

@@ -1,10 +1,11 @@
 // Ring reduce-scatter: every block travels once round the ring, and ends where it belongs.
 //
-// Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations.
-//          J. Parallel Distrib. Comput. 69(2):117-124, 2009. doi 10.1016/j.jpdc.2008.09.002
+// Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
+//          workstations. J. Parallel Distrib. Comput. 69(2):117-124, 2009.
+//          doi 10.1016/j.jpdc.2008.09.002
 // Needs    commutative op. Any p >= 1, any counts, zero among them.
-// Cost     (p-1) alpha + (p-1)/p n (beta + gamma)                     (exact when the units are equal)
-// Scratch  4 units of the longest size: two arrive and two travel on, in turn.
+// Cost     (p-1) alpha + (p-1)/p n (beta + gamma) (exact when the units are equal)
+// Scratch  at most 4 units of the longest size: two arrive and two travel on, in turn.
 // When     long messages. Rounds grow with p.
 // Order    block i is summed in ring order from rank i + 1 to rank i: same bits in every run.
 //
@@ -21,7 +22,8 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative) return Reason{"the operation is not commutative and a ring sums in ring order", ""};
+  if (!pb.commutative)
+    return Reason{"the operation is not commutative and a ring sums in ring order", ""};
   return {};
 }
 

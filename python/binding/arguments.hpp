@@ -1,0 +1,34 @@
+// Arguments: from what Python passed to a Call that fits together, or an error that says what does not.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+#include "buffers.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline::binding {
+
+// The two buffers of a call, and so what must stay alive until it is over.
+struct Kept {
+  Buffer input;
+  Buffer output;
+};
+
+// A call as Python hands it over; None wherever something does not apply.
+struct Arguments {
+  std::string_view collective;
+  nanobind::handle input;       // equal to output: in place
+  nanobind::handle output;
+  std::string_view op;
+  int root;
+  nanobind::handle counts;      // sequences of int
+  nanobind::handle received;
+  nanobind::handle knobs;       // (algorithm, segments, window, timeout_ms), each perhaps None
+};
+
+// Fills `kept`; throws before anything is sent.
+Call call_from(const Arguments& arguments, const Communicator& communicator, Kept& kept);
+
+}  // namespace paceline::binding

@@ -1,0 +1,251 @@
+#include "buffers.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace paceline::binding {
+namespace {
+
+constexpr std::string_view kTypesText =
+    "float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 and bool";
+
+std::string class_of(nb::handle object) {
+  return nb::type_name(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))).c_str();
+}
+
+[[noreturn]] void unsupported(const Where& where, std::string_view type) {
+  fail(Fault::usage, where.call, ": ", where.argument, " has elements of type ", type,
+       "; Paceline combines and moves ", kTypesText, ". Convert it, or pass a view of such a type.");
+}
+
+[[noreturn]] void not_contiguous(const Where& where) {
+  fail(Fault::usage, where.call, ": ", where.argument,
+       " is not contiguous in memory (row-major); Paceline works in place, on one stretch of memory. "
+       "Pass a contiguous copy (numpy.ascontiguousarray(x), x.contiguous()).");
+}
+
+[[noreturn]] void no_buffer(const Where& where, nb::handle object) {
+  fail(Fault::usage, where.call, ": ", where.argument, " is a ", class_of(object),
+       "; it must be a numpy array, a torch tensor, or an object with the buffer protocol or DLPack.");
+}
+
+std::optional<Type> integer_of(std::size_t bytes, bool is_signed) {
+  switch (bytes) {
+    case 1: return is_signed ? Type::i8 : Type::u8;
+    case 2: return is_signed ? Type::i16 : Type::u16;
+    case 4: return is_signed ? Type::i32 : Type::u32;
+    case 8: return is_signed ? Type::i64 : Type::u64;
+    default: return {};
+  }
+}
+
+// A format of the buffer protocol: one letter of the struct module, perhaps behind a sign of byte order.
+std::optional<Type> type_of(const Py_buffer& view) {
+  std::string_view format = view.format ? view.format : "B";
+  if (format.size() == 2 && (format[0] == '@' || format[0] == '=' || format[0] == '<'))
+    format.remove_prefix(1);
+  if (format.size() != 1) return {};
+  const auto bytes = static_cast<std::size_t>(view.itemsize);
+  switch (format[0]) {
+    case 'd': return Type::f64;
+    case 'f': return Type::f32;
+    case 'e': return Type::f16;
+    case '?': return Type::boolean;
+    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return integer_of(bytes, true);
+    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': return integer_of(bytes, false);
+    default: return {};
+  }
+}
+
+std::optional<Type> type_of(const nb::dlpack::dtype& type) {
+  using Code = nb::dlpack::dtype_code;
+  const std::size_t bytes = type.bits / 8;
+  if (type.lanes != 1) return {};
+  switch (static_cast<Code>(type.code)) {
+    case Code::Int: return integer_of(bytes, true);
+    case Code::UInt: return integer_of(bytes, false);
+    case Code::Bool: return bytes == 1 ? std::optional(Type::boolean) : std::nullopt;
+    case Code::Bfloat: return bytes == 2 ? std::optional(Type::bf16) : std::nullopt;
+    case Code::Float:
+      if (bytes == 8) return Type::f64;
+      if (bytes == 4) return Type::f32;
+      return bytes == 2 ? std::optional(Type::f16) : std::nullopt;
+    default: return {};
+  }
+}
+
+// What we need of torch, looked up when the first tensor comes. Never freed: the interpreter may be
+// gone by then.
+struct Torch {
+  PyObject* tensor = nullptr;              // the class torch.Tensor
+  std::array<PyObject*, kTypes> dtypes{};   // by Type; dtypes are singletons
+  PyObject *is_cpu = nullptr, *dtype = nullptr, *is_contiguous = nullptr, *data_ptr = nullptr,
+           *numel = nullptr;
+};
+
+// Null while nobody has imported torch: then no object can be a tensor.
+const Torch* torch() {
+  static const Torch* loaded = nullptr;
+  if (loaded) return loaded;
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+  if (!module || !PyObject_HasAttrString(module, "Tensor")) return nullptr;
+  const nb::object owner = nb::borrow(module);
+  auto* t = new Torch;
+  t->tensor = nb::object(owner.attr("Tensor")).release().ptr();
+  for (int i = 0; i < kTypes; ++i)
+    t->dtypes[static_cast<std::size_t>(i)] =
+        nb::object(owner.attr(std::string(name_of(static_cast<Type>(i))).c_str())).release().ptr();
+  t->is_cpu = PyUnicode_InternFromString("is_cpu");
+  t->dtype = PyUnicode_InternFromString("dtype");
+  t->is_contiguous = PyUnicode_InternFromString("is_contiguous");
+  t->data_ptr = PyUnicode_InternFromString("data_ptr");
+  t->numel = PyUnicode_InternFromString("numel");
+  return loaded = t;
+}
+
+nb::object call(nb::handle object, PyObject* method) {
+  PyObject* const args[] = {object.ptr()};
+  PyObject* result = PyObject_VectorcallMethod(method, args, 1, nullptr);
+  if (!result) nb::raise_python_error();
+  return nb::steal(result);
+}
+
+nb::object get(nb::handle object, PyObject* name) {
+  PyObject* result = PyObject_GetAttr(object.ptr(), name);
+  if (!result) nb::raise_python_error();
+  return nb::steal(result);
+}
+
+bool is_contiguous(const nb::ndarray<nb::ro>& array) {
+  std::int64_t expected = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) == 0) return true;
+    if (array.shape(i) != 1 && array.stride(i) != expected) return false;
+    expected *= static_cast<std::int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+}  // namespace
+
+// Delegates, so that the destructor runs when the rest throws.
+Buffer::Buffer(nb::handle object, const Where& where) : Buffer() {
+  if (object.is_none()) return;
+  object_ = nb::borrow(object);
+  const Torch* t = torch();
+  if (PyObject_CheckBuffer(object.ptr())) {
+    from_view(where);
+  } else if (t && PyObject_IsInstance(object.ptr(), t->tensor) == 1) {
+    from_tensor(where);
+  } else {
+    from_dlpack(where);
+  }
+}
+
+Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  object_ = std::move(other.object_);
+  view_ = std::exchange(other.view_, Py_buffer{});
+  data_ = std::exchange(other.data_, nullptr);
+  count_ = std::exchange(other.count_, 0);
+  type_ = other.type_;
+  read_only_ = other.read_only_;
+  return *this;
+}
+
+Buffer Buffer::alias() const {
+  Buffer other;
+  other.object_ = object_;
+  other.data_ = data_;
+  other.count_ = count_;
+  other.type_ = type_;
+  other.read_only_ = read_only_;
+  return other;
+}
+
+void Buffer::release() {
+  if (view_.obj) PyBuffer_Release(&view_);
+  object_.reset();
+}
+
+void Buffer::from_view(const Where& where) {
+  if (PyObject_GetBuffer(object_.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    nb::python_error error;   // dates, objects and the like have no format
+    const std::string type = nb::hasattr(object_, "dtype") ? nb::str(object_.attr("dtype")).c_str()
+                                                           : class_of(object_);
+    unsupported(where, type);
+  }
+  const auto type = type_of(view_);
+  if (!type) {
+    const std::string name = nb::hasattr(object_, "dtype")
+                                 ? nb::str(object_.attr("dtype")).c_str()
+                                 : str("format '", view_.format ? view_.format : "", "'");
+    unsupported(where, name);
+  }
+  if (!PyBuffer_IsContiguous(&view_, 'C')) not_contiguous(where);
+  type_ = *type;
+  data_ = view_.buf;
+  count_ = static_cast<std::size_t>(view_.len) / size_of(type_);
+  read_only_ = view_.readonly != 0;
+}
+
+void Buffer::from_tensor(const Where& where) {
+  const Torch& t = *torch();
+  if (get(object_, t.is_cpu).ptr() != Py_True)
+    fail(Fault::refusal, where.call, ": ", where.argument, " is a tensor on ",
+         nb::str(object_.attr("device")).c_str(),
+         "; this build moves memory of the CPU only. Pass x.cpu(), and copy the result back.");
+  const nb::object dtype = get(object_, t.dtype);
+  std::size_t index = 0;
+  while (index < t.dtypes.size() && t.dtypes[index] != dtype.ptr()) ++index;
+  if (index == t.dtypes.size()) unsupported(where, nb::str(dtype).c_str());
+  try {
+    if (call(object_, t.is_contiguous).ptr() != Py_True) not_contiguous(where);
+    data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(call(object_, t.data_ptr)));
+    count_ = nb::cast<std::size_t>(call(object_, t.numel));
+  } catch (nb::python_error& error) {   // sparse, meta and fake tensors have no memory of this kind
+    fail(Fault::usage, where.call, ": ", where.argument, " is a tensor without plain memory (",
+         nb::str(error.value()).c_str(), "). Pass a dense tensor.");
+  }
+  type_ = static_cast<Type>(index);
+}
+
+void Buffer::from_dlpack(const Where& where) {
+  if (!nb::hasattr(object_, "__dlpack__")) no_buffer(where, object_);
+  nb::ndarray<> writable;
+  nb::ndarray<nb::ro> array;
+  if (nb::try_cast(object_, writable, false)) {
+    array = nb::ndarray<nb::ro>(writable);
+  } else if (nb::try_cast(object_, array, false)) {
+    read_only_ = true;
+  } else {
+    no_buffer(where, object_);
+  }
+  constexpr int kCpu = nb::device::cpu::value;
+  if (array.device_type() != kCpu)
+    fail(Fault::refusal, where.call, ": ", where.argument, " is in the memory of a device (DLPack type ",
+         array.device_type(), "); this build moves memory of the CPU only. Pass a copy on the CPU.");
+  const auto type = type_of(array.dtype());
+  if (!type) unsupported(where, nb::str(object_.attr("dtype")).c_str());
+  if (!is_contiguous(array)) not_contiguous(where);
+  type_ = *type;
+  data_ = const_cast<void*>(static_cast<const void*>(array.data()));
+  count_ = array.size();
+  // What DLPack hands out owns the memory: it is kept in place of the object that it came from.
+  object_ = nb::capsule(new nb::ndarray<nb::ro>(std::move(array)), [](void* kept) noexcept {
+    delete static_cast<nb::ndarray<nb::ro>*>(kept);
+  });
+}
+
+}  // namespace paceline::binding

@@ -1,0 +1,52 @@
+// Buffers: the memory of arrays and tensors, without a copy.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "base/types.hpp"
+
+namespace paceline::binding {
+
+// Which argument of which call: "allreduce: out".
+struct Where {
+  std::string_view call;
+  const char* argument;
+};
+
+// Contiguous memory of a numpy array, a torch tensor on the CPU, or any other object with the buffer
+// protocol or DLPack. The object stays alive, and where it is, for as long as a Buffer holds it.
+class Buffer {
+ public:
+  Buffer() = default;
+  // None makes an empty Buffer. Throws usage errors and refusals that say what to pass instead.
+  Buffer(nanobind::handle object, const Where& where);
+  ~Buffer() { release(); }
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  Buffer alias() const;   // the same memory once more, for the other side of a call in place
+
+  bool given() const { return object_.is_valid(); }
+  void* data() const { return data_; }
+  std::size_t count() const { return count_; }   // elements
+  Type type() const { return type_; }
+  bool read_only() const { return read_only_; }
+
+ private:
+  void from_view(const Where& where);
+  void from_tensor(const Where& where);
+  void from_dlpack(const Where& where);
+  void release();   // with the GIL held
+
+  nanobind::object object_;
+  Py_buffer view_{};        // while view_.obj is set, numpy refuses to resize the array
+  void* data_ = nullptr;
+  std::size_t count_ = 0;
+  Type type_ = Type::u8;
+  bool read_only_ = false;
+};
+
+}  // namespace paceline::binding

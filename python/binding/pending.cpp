@@ -1,0 +1,111 @@
+#include "pending.hpp"
+
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace paceline::binding {
+namespace {
+
+struct Orphan {
+  Request request;
+  Kept kept;
+};
+
+// Never destroyed: at exit the interpreter goes before the static objects do. Guarded by the GIL.
+std::vector<Orphan>& orphans() {
+  static auto* all = new std::vector<Orphan>;
+  return *all;
+}
+
+bool has_ended(Orphan& orphan) {
+  try {
+    return orphan.request.test();
+  } catch (const Error&) {
+    return true;   // whoever uses the communicator next gets the same error
+  }
+}
+
+}  // namespace
+
+void look_for_signals() {
+  const nb::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
+void orphan(Request request, Kept kept) {
+  Orphan one{std::move(request), std::move(kept)};
+  if (!has_ended(one)) orphans().push_back(std::move(one));
+}
+
+void bury_orphans() {
+  if (!orphans().empty()) std::erase_if(orphans(), has_ended);
+}
+
+// Tries to come to the end; afterwards nothing is kept alive any more, and an error is remembered.
+template <class Attempt>
+bool Pending::attempt(Attempt&& attempt) {
+  if (error_) throw Error(*error_);
+  if (!request_.valid()) return true;
+  try {
+    Request request = request_;   // another thread may wait for it as well
+    const nb::gil_scoped_release unlocked;
+    if (!attempt(request)) return false;
+  } catch (const Error& error) {
+    error_ = error;
+  }
+  request_ = Request();
+  kept_ = Kept();
+  if (error_) throw Error(*error_);
+  return true;
+}
+
+bool Pending::test() {
+  return attempt([](Request& request) { return request.test(); });
+}
+
+bool Pending::wait_for(int milliseconds) {
+  return attempt([=](Request& request) { return request.wait_for(milliseconds); });
+}
+
+nb::object Pending::wait(int timeout_ms) {
+  attempt([=](Request& request) {
+    request.wait(timeout_ms);
+    return true;
+  });
+  return result_;
+}
+
+void PendingPlan::must_be_started(const char* what) const {
+  if (!request_.valid()) fail(Fault::usage, "plan: ", what, " without a start; call start() first.");
+}
+
+void PendingPlan::start() {
+  if (request_.valid())
+    fail(Fault::usage, "plan: start() while the last start is still under way; call wait() first.");
+  const nb::gil_scoped_release unlocked;
+  request_ = plan_.start();
+}
+
+bool PendingPlan::test() {
+  must_be_started("test()");
+  const nb::gil_scoped_release unlocked;
+  return request_.test();
+}
+
+nb::object PendingPlan::wait(int timeout_ms) {
+  must_be_started("wait()");
+  try {
+    const nb::gil_scoped_release unlocked;
+    request_.wait(timeout_ms);
+  } catch (const Error&) {
+    request_ = Request();   // an error ends the collective; Ctrl-C does not
+    throw;
+  }
+  request_ = Request();
+  return result_;
+}
+
+}  // namespace paceline::binding

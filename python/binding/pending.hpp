@@ -1,0 +1,71 @@
+// Pending: a request with the buffers that it works on, as Python holds it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <utility>
+
+#include "arguments.hpp"
+#include "base/error.hpp"
+
+namespace paceline::binding {
+
+// What a waiting caller does now and then, without the GIL: looks for signals. Ctrl-C throws, and so ends
+// the wait; the collective goes on.
+void look_for_signals();
+
+// Given up by Python while the core still reads or writes its buffers. If it never ends, neither do they.
+void orphan(Request request, Kept kept);
+void bury_orphans();   // frees the buffers of those that have ended
+
+class Pending {
+ public:
+  Pending(Request request, Kept kept, nanobind::object result)
+      : request_(std::move(request)), kept_(std::move(kept)), result_(std::move(result)) {}
+  ~Pending() {
+    if (request_.valid()) orphan(std::move(request_), std::move(kept_));
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  bool test();
+  bool wait_for(int milliseconds);   // false: not complete yet, and no harm done
+  nanobind::object wait(int timeout_ms);
+  nanobind::object result() const { return result_; }
+
+ private:
+  template <class Attempt>
+  bool attempt(Attempt&& attempt);
+
+  Request request_;   // invalid once it is over
+  Kept kept_;
+  nanobind::object result_;
+  std::optional<Error> error_;   // how it ended, for whoever asks again
+};
+
+// A plan with its buffers, and its present start.
+class PendingPlan {
+ public:
+  PendingPlan(Plan plan, Kept kept, nanobind::object result)
+      : plan_(std::move(plan)), kept_(std::move(kept)), result_(std::move(result)) {}
+  ~PendingPlan() {
+    if (request_.valid()) orphan(std::move(request_), std::move(kept_));
+  }
+  PendingPlan(const PendingPlan&) = delete;
+  PendingPlan& operator=(const PendingPlan&) = delete;
+
+  void start();
+  bool test();
+  nanobind::object wait(int timeout_ms);
+
+ private:
+  void must_be_started(const char* what) const;
+
+  Plan plan_;
+  Request request_;   // invalid between a wait and the next start
+  Kept kept_;
+  nanobind::object result_;
+};
+
+}  // namespace paceline::binding

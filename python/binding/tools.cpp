@@ -1,0 +1,150 @@
+// What the command line shows: names, options, costs; worlds and traces come from worlds.cpp.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "base/types.hpp"
+#include "binding.hpp"
+#include "coll/registry.hpp"
+#include "kernels/kernels.hpp"
+#include "model/machine.hpp"
+#include "worlds.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paceline::binding {
+namespace {
+
+std::string text(std::string_view view) { return std::string(view); }
+
+template <class Value>
+nb::list names_below(int end) {
+  nb::list names;
+  for (int i = 0; i < end; ++i) names.append(text(name_of(Value(i))));
+  return names;
+}
+
+nb::object typed(const OptionRow& row, const std::string& value) {
+  if (row.kind == OptionKind::integer || row.kind == OptionKind::bytes)
+    return nb::int_(nb::str(value.c_str()));
+  return nb::str(value.c_str());
+}
+
+nb::dict described(const OptionRow& row) {
+  nb::dict out;
+  out["name"] = text(row.name);
+  out["variable"] = variable_of(row);
+  out["kind"] = text(name_of(row.kind));
+  out["default"] = text(row.fallback);
+  out["range"] = range_of(row);
+  out["words"] = text(row.words);
+  out["set_by"] = text(name_of(row.set_by));
+  out["sentence"] = text(row.sentence);
+  // A bad value is shown, not thrown: this is how one finds it.
+  try {
+    const OptionValue value = value_of(row);
+    out["value"] = typed(row, value.text);
+    out["source"] = value.is_default ? "default" : "environment";
+    out["error"] = "";
+  } catch (const Error& error) {
+    out["value"] = nb::none();
+    out["source"] = "environment";
+    out["error"] = text(error.what());
+  }
+  return out;
+}
+
+nb::object checked_option(const std::string& name, const std::string& value,
+                          const std::string& where) {
+  const OptionRow& row = find_option(name);
+  return typed(row, checked(row, value, where));
+}
+
+void bind_options(nb::module_& m) {
+  m.def("options", [] {
+    nb::list rows;
+    for (const OptionRow& row : option_rows()) rows.append(described(row));
+    return rows;
+  }, "Every option as a dict: what it is, what is in force, and where that comes from.");
+  m.def("checked_option", &checked_option, "name"_a, "value"_a, "where"_a,
+        "A value from elsewhere than the environment, checked; `where` names it in the error.");
+  m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that nobody reads.");
+  m.def("parse_bytes", [](const std::string& size) {
+    const auto bytes = parse_bytes(size);
+    if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GiB.");
+    return *bytes;
+  }, "size"_a);
+  m.def("human_bytes", &human_bytes, "bytes"_a);
+}
+
+nb::list algorithms(int ranks) {
+  nb::list out;
+  for (const Algorithm* a : registry()) {
+    Problem problem;
+    problem.collective = a->collective;
+    problem.ranks = ranks;
+    nb::dict row;
+    row["collective"] = text(name_of(a->collective));
+    row["name"] = a->name;
+    const Cost cost = a->cost(problem, {});
+    row["rounds"] = cost.rounds;
+    row["volume"] = cost.volume;
+    row["reduced"] = cost.reduced;
+    problem.commutative = false;
+    const auto reason = a->rejects(problem);
+    row["keeps_order"] = !reason;
+    out.append(row);
+  }
+  return out;
+}
+
+void bind_names(nb::module_& m) {
+  m.def("collectives", [] { return names_below<Collective>(kCollectives); });
+  m.def("ops", [] { return names_below<Op>(kOps); });
+  m.def("types", [] {
+    nb::dict bytes;
+    for (int i = 0; i < kTypes; ++i) bytes[text(name_of(Type(i))).c_str()] = size_of(Type(i));
+    return bytes;
+  }, "Element types: name -> bytes.");
+  m.def("is_defined", [](const std::string& op, const std::string& type) {
+    return is_defined(op_from(op), type_from(type));
+  }, "op"_a, "type"_a);
+  m.def("has_root", [](const std::string& c) { return has_root(collective_from(c)); });
+  m.def("has_op", [](const std::string& c) { return has_op(collective_from(c)); });
+  m.def("kernel_targets", [] {
+    nb::list names;
+    for (const Target target : targets()) names.append(text(name_of(target)));
+    return names;
+  }, "Instruction sets that this processor runs, the best and used one last.");
+  m.def("algorithms", &algorithms, "ranks"_a = 4,
+        "Every algorithm with its cost; volume and reduced are multiples of the message.");
+}
+
+void bind_machines(nb::module_& m) {
+  m.def("machines", [] {
+    nb::list rows;
+    for (const Machine& machine : known_machines())
+      rows.append(nb::make_tuple(machine.name, describe(machine)));
+    return rows;
+  }, "Known machine models: (name, description).");
+  m.def("machine", [](const std::string& machine) { return describe(machine_from(machine)); },
+        "machine"_a, "Checks a machine model and describes it.");
+}
+
+}  // namespace
+
+void bind_tools(nb::module_& m) {
+  bind_names(m);
+  bind_options(m);
+  bind_machines(m);
+  bind_traces(m);
+  bind_worlds(m);
+}
+
+}  // namespace paceline::binding

@@ -1,0 +1,77 @@
+// Joining and leaving a world: through a folder, or through any Python object that stores keys.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/chrono.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/options.hpp"
+#include "binding.hpp"
+#include "pending.hpp"
+#include "runtime/communicator.hpp"
+#include "transport/store.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paceline::binding {
+namespace {
+
+// A Python object with set(key, bytes) and get(key, timedelta) -> bytes. The core calls it without the
+// GIL; an exception in it ends the joining.
+class PythonStore : public Store {
+ public:
+  explicit PythonStore(nb::object object) : object_(std::move(object)) {}
+
+  void set(const std::string& key, const std::string& value) override {
+    const nb::gil_scoped_acquire locked;
+    object_.attr("set")(key, nb::bytes(value.data(), value.size()));
+  }
+
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    const nb::gil_scoped_acquire locked;
+    const auto value = nb::cast<nb::bytes>(object_.attr("get")(key, timeout));
+    return {value.c_str(), value.size()};
+  }
+
+ private:
+  nb::object object_;
+};
+
+std::unique_ptr<Store> store_from(nb::handle store) {
+  if (store.is_none()) return std::make_unique<MemoryStore>();
+  if (nb::isinstance<nb::str>(store)) return std::make_unique<FileStore>(nb::cast<std::string>(store));
+  return std::make_unique<PythonStore>(nb::borrow(store));
+}
+
+Communicator join(nb::handle store, int rank, int ranks, const std::string& name,
+                  std::optional<int> timeout_ms, std::optional<int> start_timeout_ms) {
+  const auto number = [](Option option) { return static_cast<int>(number_of(option)); };
+  WorldConfig config;
+  config.rank = rank;
+  config.ranks = ranks;
+  config.name = name;
+  config.timeout_ms = timeout_ms ? *timeout_ms : number(Option::timeout_ms);
+  config.start_timeout_ms = start_timeout_ms ? *start_timeout_ms : number(Option::start_timeout_ms);
+  config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
+  config.shm_dir = text_of(Option::shm_dir);
+  config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
+  config.idle = look_for_signals;
+  const std::unique_ptr<Store> held = store_from(store);
+  const nb::gil_scoped_release unlocked;
+  return join_world(*held, config);
+}
+
+}  // namespace
+
+void bind_world(nb::module_& m) {
+  m.def("join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a, "timeout_ms"_a.none() = nb::none(),
+        "start_timeout_ms"_a.none() = nb::none(),
+        "Joins a world: store is a folder, an object with set and get, or None for one rank alone.");
+}
+
+}  // namespace paceline::binding

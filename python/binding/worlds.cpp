@@ -1,0 +1,195 @@
+#include "worlds.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "coll/registry.hpp"
+#include "runtime/communicator.hpp"
+#include "simulate/simulate.hpp"
+#include "trace/json.hpp"
+#include "verify/sweep.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paceline::binding {
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// Beyond it a proof takes hours, and a mistyped number would take all memory.
+constexpr int kMaxRanks = 4096;
+
+// An algorithm in a world of one shape.
+struct Place {
+  const Algorithm* algorithm;
+  Shape shape;
+
+  Place(const std::string& collective, const std::string& name, Shape given)
+      : algorithm(&find_algorithm(collective_from(collective), name)), shape(given) {
+    shape.collective = algorithm->collective;
+    if (shape.ranks < 1 || shape.ranks > kMaxRanks)
+      fail(Fault::usage, "world: ", shape.ranks, " ranks; it must be 1 to ", kMaxRanks, ".");
+    if (shape.root < 0 || shape.root >= shape.ranks)
+      fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
+           " ranks; it must be 0 to ", shape.ranks - 1, ".");
+  }
+
+  std::string rejects() const {
+    const auto reason = algorithm->rejects(problem_of(*algorithm, shape, 0));
+    return reason ? reason->why : std::string();
+  }
+  std::string print_rank(int rank) const {
+    const World world = make_world(*algorithm, shape);
+    if (rank < 0 || rank >= shape.ranks)
+      fail(Fault::usage, "world: rank ", rank, " among ", shape.ranks, " ranks.");
+    return print(world[std::size_t(rank)]);
+  }
+  Trace simulated(std::size_t count, std::size_t element_bytes, const std::string& machine,
+                  const std::vector<double>& arrivals) const {
+    return simulate(make_world(*algorithm, shape), count, element_bytes, machine_from(machine),
+                    arrivals);
+  }
+};
+
+// What came out of some worlds of a sweep.
+struct Outcome {
+  std::size_t proven = 0;
+  std::map<std::string, std::size_t> rejected;               // "allreduce/ring: why" -> worlds
+  std::vector<std::pair<std::string, std::string>> faults;   // the line that repeats it, the fault
+};
+
+// All worlds that the chosen algorithms have to prove themselves in, small ones first.
+class Sweep {
+ public:
+  Sweep(const std::string& collective, const std::string& algorithm, int max_ranks) {
+    if (max_ranks < 1 || max_ranks > kMaxRanks)
+      fail(Fault::usage, "sweep: up to ", max_ranks, " ranks; it must be 1 to ", kMaxRanks, ".");
+    const Algorithm* only =
+        algorithm.empty() ? nullptr : &find_algorithm(collective_from(collective), algorithm);
+    for (const Algorithm* a : registry()) {
+      if (!collective.empty() && a->collective != collective_from(collective)) continue;
+      if (only != nullptr && a != only) continue;
+      for (const Shape& shape : sweep(a->collective, max_ranks)) worlds_.emplace_back(a, shape);
+    }
+    std::stable_sort(worlds_.begin(), worlds_.end(), [](const auto& a, const auto& b) {
+      return a.second.ranks < b.second.ranks;
+    });
+  }
+
+  std::size_t size() const { return worlds_.size(); }
+  int ranks(std::size_t world) const { return worlds_.at(world).second.ranks; }
+
+  Outcome run(std::size_t first, std::size_t count) const {
+    Outcome out;
+    for (std::size_t i = first; i < std::min(first + count, worlds_.size()); ++i) {
+      const auto& [algorithm, shape] = worlds_[i];
+      if (const auto reason = algorithm->rejects(problem_of(*algorithm, shape, 0))) {
+        const auto collective = name_of(algorithm->collective);
+        ++out.rejected[str(collective, "/", algorithm->name, ": ", reason->why)];
+        continue;
+      }
+      const Verdict verdict = verify(make_world(*algorithm, shape));
+      if (verdict) ++out.proven;
+      else out.faults.emplace_back(describe(*algorithm, shape), verdict.fault);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<const Algorithm*, Shape>> worlds_;
+};
+
+Activity activity_from(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(Activity::compute); ++i)
+    if (name_of(Activity(i)) == name) return Activity(i);
+  fail(Fault::usage, "trace: '", name, "' is no activity.");
+}
+
+}  // namespace
+
+void bind_traces(nb::module_& m) {
+  nb::class_<Event>(m, "Event", "What one rank did from begin_s to end_s.")
+      .def("__init__",
+           [](Event* self, int rank, const std::string& activity, int peer, int step, int segment,
+              double begin_s, double end_s, std::uint64_t bytes) {
+             const Activity what = activity_from(activity);
+             new (self) Event{rank, what, peer, step, segment, begin_s, end_s, bytes};
+           },
+           "rank"_a, "activity"_a, "peer"_a = -1, "step"_a = -1, "segment"_a = 0, "begin_s"_a = 0.0,
+           "end_s"_a = 0.0, "bytes"_a = 0)
+      .def_ro("rank", &Event::rank)
+      .def_prop_ro("activity", [](const Event& e) { return std::string(name_of(e.activity)); })
+      .def_ro("peer", &Event::peer)
+      .def_ro("step", &Event::step)
+      .def_ro("segment", &Event::segment)
+      .def_ro("begin_s", &Event::begin_s)
+      .def_ro("end_s", &Event::end_s)
+      .def_ro("bytes", &Event::bytes);
+  nb::class_<Trace>(m, "Trace", "Who did what and when, simulated or measured.")
+      .def(nb::init<>())
+      .def_rw("title", &Trace::title)
+      .def_rw("provenance", &Trace::provenance)
+      .def_rw("ranks", &Trace::ranks)
+      .def_rw("arrival_s", &Trace::arrival_s)
+      .def_rw("exit_s", &Trace::exit_s)
+      .def_rw("events", &Trace::events)
+      .def_prop_ro("span_s", &Trace::span_s)
+      .def("to_json", &to_json);
+  m.def("start_trace", &Communicator::start_trace, "communicator"_a, Unlocked(),
+        "Records every step of every collective of this process from now on.");
+  m.def("take_trace", &Communicator::take_trace, "communicator"_a, Unlocked(),
+        "Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC.");
+}
+
+void bind_worlds(nb::module_& m) {
+  nb::class_<Place>(m, "World", "An algorithm among so many ranks; `ordered`: not commutative.")
+      .def("__init__",
+           [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
+              int root, bool in_place, bool fused, int segments, int window, bool ordered) {
+             Shape shape;
+             shape.ranks = ranks;
+             shape.root = root;
+             shape.in_place = in_place;
+             shape.fused = fused;
+             shape.segments = segments;
+             shape.window = window;
+             shape.ordered = ordered;
+             new (self) Place(collective, algorithm, shape);
+           },
+           "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
+           "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false)
+      .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
+                   "The arguments of `paceline verify` that mean this world.")
+      .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")
+      .def("verify",
+           [](const Place& p) { return verify(make_world(*p.algorithm, p.shape)).fault; },
+           Unlocked(), "What is wrong; empty: proven.")
+      .def("shake",
+           [](const Place& p, std::uint64_t seed) {
+             return shake(make_world(*p.algorithm, p.shape), seed).fault;
+           },
+           "seed"_a, Unlocked(), "The same after one run in an order drawn from the seed.")
+      .def("print", &Place::print_rank, "rank"_a = 0, "One rank's schedule as text.")
+      .def("simulate", &Place::simulated, "count"_a, "element_bytes"_a, "machine"_a,
+           "arrivals"_a = std::vector<double>(), Unlocked());
+
+  nb::class_<Outcome>(m, "Outcome")
+      .def_ro("proven", &Outcome::proven)
+      .def_ro("rejected", &Outcome::rejected)
+      .def_ro("faults", &Outcome::faults);
+  nb::class_<Sweep>(m, "Sweep", "Every small world of the named algorithms; empty names: of all.")
+      .def(nb::init<std::string, std::string, int>(), "collective"_a, "algorithm"_a, "max_ranks"_a)
+      .def("__len__", &Sweep::size)
+      .def("ranks", &Sweep::ranks, "world"_a)
+      .def("run", &Sweep::run, "first"_a, "count"_a, Unlocked());
+}
+
+}  // namespace paceline::binding

@@ -1,0 +1,84 @@
+"""The command `paceline`. Every command is a row of COMMANDS, in a module of its own."""
+
+import importlib
+import sys
+
+import click
+
+# name -> (module, what the list of commands says). Modules are imported when they are needed, so
+# that `paceline --help` is quick.
+COMMANDS = {
+    "run": ("run", "Start a program on several ranks of this machine."),
+    "doctor": ("doctor", "Look for what would keep Paceline from working here."),
+    "options": ("options", "List every option, its value, and where that comes from."),
+    "verify": ("verify", "Prove that the algorithms do what they promise."),
+    "draw": ("draw", "Show in time and space what a collective does."),
+    "explain": ("explain", "Say which algorithm a call would take, and why."),
+    "bench": ("bench", "Measure collectives, also against torch's gloo."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands come from the table."""
+
+    def list_commands(self, context):
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, context, name):
+        """Imports the command's module; its function has the module's name."""
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"paceline.cli.{COMMANDS[name][0]}")
+        return module.command
+
+    def format_commands(self, context, formatter):
+        """The list in `paceline --help`, without importing every command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
+
+def show_version(context, option, wanted):
+    """Prints the version and ends."""
+    if wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"paceline {version('paceline')}")
+        context.exit()
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version,
+    help="Show the version and exit.",
+)
+def cli():
+    """Collective communication for data-parallel training: pipelined, proven, measured.
+
+    New here? `paceline doctor` looks at this machine, `paceline draw allreduce` shows what the
+    library does, and `paceline run -n 2 script.py` runs your program on two ranks.
+    """
+
+
+def main(arguments=None):
+    """Runs the command line; returns the exit status: 0, 1 for a failure, 2 for a wrong call."""
+    from paceline.errors import Error, UsageError
+
+    try:
+        return cli.main(arguments, prog_name="paceline", standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except UsageError as error:
+        print(f"paceline: {error}", file=sys.stderr)
+        return 2
+    except Error as error:
+        print(f"paceline: {error}", file=sys.stderr)
+        return 1
+    except click.Abort:  # Ctrl-C
+        return 130
+    except BrokenPipeError:  # `paceline options | head`: whoever read has seen enough
+        sys.stderr.close()
+        return 141

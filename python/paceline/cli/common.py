@@ -1,0 +1,126 @@
+"""What several commands need: the console, kinds of arguments, options from the table."""
+
+import os
+import re
+
+import click
+from rich.console import Console
+
+from paceline import _core
+
+# Where the output is no terminal, lines are as long as they need to be: a file or a pipe has no
+# right margin, and a line that was cut would be lost.
+UNBOUNDED = 10_000
+
+
+def console(stderr=False):
+    """A console that fits the terminal, and does not cut lines where there is none."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = 100
+    return made
+
+
+class Size(click.ParamType):
+    """Bytes, with or without a unit."""
+
+    name = "size"
+
+    def convert(self, value, parameter, context):
+        """64KiB -> 65536."""
+        if isinstance(value, int):
+            return value
+        try:
+            return _core.parse_bytes(value)
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
+
+
+class Sizes(click.ParamType):
+    """A list of sizes and ranges: 8,1KiB or 8..64MiB or 1KiB..1MiB*4."""
+
+    name = "sizes"
+
+    def convert(self, value, parameter, context):
+        """The sizes, in the order given."""
+        if not isinstance(value, str):
+            return value
+        sizes = []
+        for part in value.split(","):
+            found = re.fullmatch(r"([^.*]+)\.\.([^.*]+)(?:\*(\d+))?", part.strip())
+            try:
+                if not found:
+                    sizes.append(_core.parse_bytes(part.strip()))
+                    continue
+                first, last = (_core.parse_bytes(end) for end in found.groups()[:2])
+            except ValueError as error:
+                self.fail(str(error), parameter, context)
+            sizes += self.between(first, last, int(found.group(3) or 2), parameter, context)
+        return sizes
+
+    def between(self, first, last, factor, parameter, context):
+        """first, first * factor, ... up to and with last."""
+        if not 1 <= first <= last or factor < 2:
+            self.fail(
+                "a range goes upwards from at least 1 byte: 8..64MiB doubles, 8..64MiB*4 takes "
+                "every second size.", parameter, context,
+            )
+        sizes = []
+        while first < last:
+            sizes.append(first)
+            first *= factor
+        return [*sizes, last]
+
+
+class Names(click.ParamType):
+    """A comma-separated list of words."""
+
+    name = "names"
+
+    def convert(self, value, parameter, context):
+        """a,b -> ["a", "b"]."""
+        return value.split(",") if isinstance(value, str) else value
+
+
+class Collective(click.Choice):
+    """One of the nine collectives."""
+
+    def __init__(self):
+        super().__init__(_core.collectives())
+
+
+def world_options(command):
+    """The options of the library that everybody may set, as flags; see `set_options`."""
+    for row in reversed(_core.options()):
+        if row["set_by"] == "everybody":
+            flag = "--" + row["name"].replace("_", "-")
+            command = click.option(
+                flag, row["name"], metavar=row["kind"].upper(), callback=check_option,
+                help=f"{row['sentence']} [default: {row['default'] or 'none'}]",
+            )(command)
+    return command
+
+
+def check_option(context, parameter, value):
+    """The one spelling of a value given as a flag, or None."""
+    if value is None:
+        return None
+    try:
+        return str(_core.checked_option(parameter.name, value, parameter.opts[0]))
+    except ValueError as error:
+        raise click.UsageError(str(error), context) from None
+
+
+def set_options(values):
+    """Puts flags into the environment, from where this process and the ranks take them."""
+    variables = {row["name"]: row["variable"] for row in _core.options()}
+    for name, value in values.items():
+        if value is not None:
+            os.environ[variables[name]] = value
+
+
+def human_time(seconds):
+    """A time as a person reads it."""
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:.3g} {unit}"

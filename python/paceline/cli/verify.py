@@ -1,0 +1,133 @@
+"""`paceline verify`: proofs for every small world, or for the one that is named."""
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import click
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from paceline import _core
+from paceline.cli.common import Collective, console
+
+CHUNK = 16  # worlds per call into the core: enough to hide the call, few enough to share evenly
+FAULTS_SHOWN = 10
+
+
+def chunks(sweep):
+    """(first world, weight): the weight is roughly the work, which grows with the ranks."""
+    for first in range(0, len(sweep), CHUNK):
+        count = min(CHUNK, len(sweep) - first)
+        yield first, sum(sweep.ranks(first + i) ** 3 for i in range(count))
+
+
+def prove_all(sweep, out):
+    """Runs the whole sweep on all cores; returns proven, rejected and faults."""
+    proven, rejected, faults = 0, Counter(), []
+    columns = (TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.percentage:3.0f} %"),
+               TimeRemainingColumn())
+    work = list(chunks(sweep))
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars, \
+            ThreadPoolExecutor(threads) as pool:
+        bar = bars.add_task(f"{len(sweep)} worlds", total=sum(weight for _, weight in work))
+        results = pool.map(lambda chunk: sweep.run(chunk[0], CHUNK), work)
+        try:
+            for (_, weight), outcome in zip(work, results):
+                proven += outcome.proven
+                rejected.update(outcome.rejected)
+                faults += outcome.faults
+                bars.advance(bar, weight)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return proven, rejected, faults
+
+
+def sweep_and_report(collective, algorithm, max_ranks, out):
+    """Proves every small world; the exit status."""
+    sweep, began = _core.Sweep(collective or "", algorithm or "", max_ranks), time.monotonic()
+    proven, rejected, faults = prove_all(sweep, out)
+    for line, fault in faults[:FAULTS_SHOWN]:
+        out.print(f"[bold red]fault[/]  {escape(fault)}\n       repeat it with: paceline verify "
+                  f"{escape(line)}", soft_wrap=True)
+    if len(faults) > FAULTS_SHOWN:
+        out.print(f"... and {len(faults) - FAULTS_SHOWN} more")
+    for reason, count in sorted(rejected.items()):
+        out.print(f"rejected  {count:6}  {escape(reason)}", soft_wrap=True)
+    what = f"{collective or 'all collectives'}{'/' + algorithm if algorithm else ''}"
+    out.print(
+        f"{'[bold red]' if faults else '[bold green]'}{proven} worlds proven[/], "
+        f"{sum(rejected.values())} rejected by their algorithm, {len(faults)} faults: {what}, "
+        f"1 to {max_ranks} ranks, in {time.monotonic() - began:.1f} s", soft_wrap=True)
+    if proven + len(faults) == 0:
+        out.print("[bold red]Nothing was proven: every world was rejected.[/]")
+        return 1
+    return 1 if faults else 0
+
+
+def prove_one(world, seed, show, out):
+    """Proves the named world, or shakes it; the exit status."""
+    reason = world.rejects()
+    if reason:
+        out.print(f"rejected  {escape(world.line)}: {escape(reason)}", soft_wrap=True)
+        return 1
+    if show is not None:
+        out.print(escape(world.print(show)), soft_wrap=True, end="")
+    fault = world.verify() or (world.shake(seed) if seed is not None else "")
+    if fault:
+        out.print(f"[bold red]fault[/]  {escape(world.line)}: {escape(fault)}", soft_wrap=True)
+        return 1
+    shaken = f", and right in the order drawn from seed {seed}" if seed is not None else ""
+    out.print(f"[bold green]proven[/]  {escape(world.line)}{shaken}", soft_wrap=True)
+    return 0
+
+
+@click.command("verify")
+@click.argument("collective", required=False, type=Collective())
+@click.option("--algorithm", metavar="NAME", help="Only this algorithm of the collective.")
+@click.option("--max-ranks", default=64, show_default=True, type=click.IntRange(1, 4096),
+              help="Prove all worlds of 1 to so many ranks.")
+@click.option("--ranks", type=click.IntRange(1, 4096), help="Prove the one world that is named by "
+              "this and the following options.")
+@click.option("--root", default=0, type=click.IntRange(0))
+@click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
+@click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
+@click.option("--segments", default=1, type=click.IntRange(1, 4096), help="Pipeline segments.")
+@click.option("--window", default=1, type=click.IntRange(1, 1024), help="Segments at a time.")
+@click.option("--ordered", is_flag=True, help="The operation is not commutative.")
+@click.option("--seed", type=click.IntRange(0), help="Run it as well in an order drawn from this.")
+@click.option("--print", "show", type=click.IntRange(0), metavar="RANK",
+              help="Print this rank's schedule first.")
+def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, segments, window,
+            ordered, seed, show):
+    """Prove that the algorithms do what they promise.
+
+    A proof covers every message length and every timing: each contribution arrives exactly once,
+    nothing is overwritten while somebody reads it, and the ranks cannot wait for each other in a
+    circle. Without --ranks, all algorithms are proven for every number of ranks up to --max-ranks:
+    several roots, in place or not, with fused steps or not, pipelined or not, and for operations
+    that do not commute. The exit status is 1 if there is a fault.
+
+    \b
+    paceline verify
+    paceline verify allreduce --algorithm ring --max-ranks 128
+    paceline verify allreduce --algorithm ring --ranks 6 --segments 3 --window 2 --print 0
+    """
+    out = console()
+    if algorithm and not collective:
+        raise click.UsageError("--algorithm needs the collective before it.")
+    if ranks is None:
+        named = {"--root": root, "--in-place": in_place, "--fused": fused, "--ordered": ordered,
+                 "--segments": segments > 1, "--window": window > 1, "--seed": seed is not None,
+                 "--print": show is not None}
+        for flag in (flag for flag, given in named.items() if given):
+            raise click.UsageError(f"{flag} belongs to one world; name it with --ranks.")
+        return sweep_and_report(collective, algorithm, max_ranks, out)
+    if not algorithm:
+        raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
+    world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
+                        ordered)
+    return prove_one(world, seed, show, out)

@@ -1,0 +1,327 @@
+"""draw: the space-time picture of a trace, as SVG or for the terminal.
+
+Time runs to the right, every rank has a lane: what it sends on top, what it computes in the middle,
+what it receives below. Thin lines lead every message from its sender to its receiver. Traces come
+from the simulator or from a measurement; nothing here knows which.
+"""
+
+import colorsys
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from html import escape
+
+ACTIVITIES = ("send", "recv", "reduce", "copy", "signal", "wait", "compute")
+ROW_OF = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
+LABELS = {
+    "send": "send", "recv": "receive", "reduce": "reduce", "copy": "copy",
+    "signal": "signal", "wait": "wait for signal", "compute": "compute",
+}  # fmt: skip
+
+# Hue and saturation by activity, apart also for eyes that do not tell red from green. The lightness
+# is left to the pipeline segment.
+TONES = {
+    "send": (0.585, 0.62), "recv": (0.455, 0.55), "reduce": (0.075, 0.82), "copy": (0.76, 0.32),
+    "signal": (0.585, 0.45), "wait": (0.60, 0.08), "compute": (0.13, 0.30),
+}  # fmt: skip
+INK, FAINT, LANE, ABSENT = "#22272e", "#77808c", "#f3f5f8", "#dfe3e9"
+
+
+@dataclass
+class Event:
+    rank: int
+    activity: str
+    peer: int = -1
+    step: int = -1
+    segment: int = 0
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    bytes: int = 0
+
+
+@dataclass
+class Trace:
+    """The fields of src/trace/trace.hpp, as plain data."""
+
+    title: str = ""
+    provenance: str = ""
+    ranks: int = 0
+    arrival_s: list = field(default_factory=list)
+    exit_s: list = field(default_factory=list)
+    events: list = field(default_factory=list)
+
+    @property
+    def span_s(self):
+        return max(self.exit_s) - min(self.arrival_s) if self.arrival_s and self.exit_s else 0.0
+
+
+def from_core(core):
+    """A Trace from an object with the same attributes; an activity may be an enum."""
+    events = []
+    for e in core.events:
+        values = {name: getattr(e, name) for name in Event.__dataclass_fields__}
+        values["activity"] = getattr(e.activity, "name", e.activity)
+        events.append(Event(**values))
+    rest = (core.title, core.provenance, core.ranks, list(core.arrival_s), list(core.exit_s))
+    return checked(Trace(*rest, events))
+
+
+def from_json(text):
+    """A Trace from what to_json, here or in src/trace/json.hpp, has written."""
+    fields = json.loads(text)
+    return checked(Trace(**{**fields, "events": [Event(**e) for e in fields["events"]]}))
+
+
+def to_json(trace):
+    return json.dumps(asdict(trace))
+
+
+def checked(trace):
+    """Refuses what could only be drawn wrong."""
+    for name in ("arrival_s", "exit_s"):
+        if len(getattr(trace, name)) != trace.ranks:
+            count = len(getattr(trace, name))
+            raise ValueError(f"trace: {count} values of {name} for {trace.ranks} ranks")
+    for e in trace.events:
+        if e.activity not in ACTIVITIES:
+            raise ValueError(f"trace: activity {e.activity!r} is none of {', '.join(ACTIVITIES)}")
+        if not 0 <= e.rank < trace.ranks or not e.begin_s <= e.end_s:
+            raise ValueError(f"trace: an event that cannot be drawn: {e}")
+    return trace
+
+
+def messages(trace):
+    """Pairs (send, receive) and (signal, wait): the k-th of a pair of ranks and segment, in order."""
+    ends = {}
+    for e in sorted(trace.events, key=lambda e: (e.segment, e.step, e.begin_s)):
+        departs = e.activity in ("send", "signal")
+        if departs or e.activity in ("recv", "wait"):
+            pair = (e.rank, e.peer) if departs else (e.peer, e.rank)
+            key = (*pair, e.segment, e.activity in ("signal", "wait"))
+            ends.setdefault(key, ([], []))[0 if departs else 1].append(e)
+    return [pair for departures, arrivals in ends.values() for pair in zip(departures, arrivals)]
+
+
+def colour(activity, segment=0, segments=1):
+    """Early segments are dark, late ones light."""
+    hue, saturation = TONES[activity]
+    late = segment / (segments - 1) if segments > 1 else 0.35
+    red, green, blue = colorsys.hls_to_rgb(hue, 0.40 + 0.36 * late, saturation)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def unit_of(span_s):
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if span_s >= scale:
+            return unit, scale
+    return "ns", 1e-9
+
+
+def ticks(span_s, most):
+    """Round numbers from 0 to at most span_s, no more than `most` of them."""
+    if span_s <= 0:
+        return [0.0]
+    power = 10.0 ** math.floor(math.log10(span_s / most))
+    step = next(power * f for f in (1, 2, 5, 10, 20) if power * f * most >= span_s)
+    return [i * step for i in range(int(span_s / step * (1 + 1e-9)) + 1)]
+
+
+def number(value):
+    return f"{value:.4g}"
+
+
+def human_bytes(count):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.4g} {unit}"
+        count /= 1024
+
+
+def told(event, start_s):
+    """What the event is, in words: the tool tip of its box."""
+    unit, scale = unit_of(max(event.end_s - start_s, 1e-9))
+    begin, end = ((t - start_s) / scale for t in (event.begin_s, event.end_s))
+    peer = {"send": f" to {event.peer}", "signal": f" to {event.peer}",
+            "recv": f" from {event.peer}", "wait": f" from {event.peer}"}  # fmt: skip
+    size = f", {human_bytes(event.bytes)}" if event.bytes else ""
+    return (
+        f"rank {event.rank}: {LABELS[event.activity]}{peer.get(event.activity, '')}{size}, "
+        f"segment {event.segment}, step {event.step}, {number(begin)} to {number(end)} {unit}"
+    )
+
+
+def stacked(events):
+    """Gives each of these events a level, so that no two at one level overlap: [(event, level)].
+
+    In a simulated trace one level does; measured receives are posted long before they complete.
+    """
+    ends, placed = [], []
+    for e in sorted(events, key=lambda e: (e.begin_s, e.end_s)):
+        slack = 1e-9 * abs(e.begin_s)
+        level = next((i for i, end in enumerate(ends) if end <= e.begin_s + slack), len(ends))
+        ends[level : level + 1] = [e.end_s]
+        placed.append((e, level))
+    return placed
+
+
+class Picture:
+    """Where everything is, and the SVG made of it piece by piece."""
+
+    LEFT, RIGHT, TOP = 74, 24, 66
+
+    def __init__(self, trace, width):
+        self.trace, self.width, self.parts, self.labels = trace, width, [], []
+        self.start_s = min([*trace.arrival_s, *(e.begin_s for e in trace.events)], default=0.0)
+        end_s = max([*trace.exit_s, *(e.end_s for e in trace.events)], default=0.0)
+        self.span_s = end_s - self.start_s
+        self.segments = 1 + max((e.segment for e in trace.events), default=0)
+        self.row = 13 if trace.ranks <= 8 else 9 if trace.ranks <= 16 else 5
+        self.gap = max(5, self.row)
+        self.lane = 3 * self.row + 2
+        self.bottom = self.TOP + trace.ranks * (self.lane + self.gap)
+
+    def x(self, time_s):
+        room = self.width - self.LEFT - self.RIGHT
+        return self.LEFT + (room * (time_s - self.start_s) / self.span_s if self.span_s else 0)
+
+    def y(self, rank, row=0):
+        return self.TOP + rank * (self.lane + self.gap) + row * (self.row + 1)
+
+    def rect(self, x, y, width, height, fill, more="", inner=""):
+        end = f">{inner}</rect>" if inner else "/>"
+        self.parts.append(
+            f'<rect x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
+            f'fill="{fill}"{more}{end}'
+        )
+
+    def line(self, x1, y1, x2, y2, stroke, more=""):
+        self.parts.append(
+            f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="{stroke}"{more}/>'
+        )
+
+    def text(self, x, y, text, size=11, fill=INK, more=""):
+        self.parts.append(
+            f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size}" fill="{fill}"{more}>'
+            f"{escape(str(text))}</text>"
+        )
+
+    def frame(self):
+        self.rect(0, 0, self.width, self.height(), "#ffffff")
+        self.text(self.LEFT, 26, self.trace.title or "trace", 16, INK, ' font-weight="600"')
+        unit, scale = unit_of(self.span_s)
+        span = f"{number(self.trace.span_s / scale)} {unit} from the first arrival to the last exit"
+        self.text(self.LEFT, 44, span, 11.5, FAINT)
+        for rank in range(self.trace.ranks):
+            left = self.x(self.trace.exit_s[rank])
+            self.rect(self.LEFT, self.y(rank), left - self.LEFT, self.lane, LANE)
+        for tick in ticks(self.span_s, max(4, self.width // 90)):
+            x = self.x(self.start_s + tick)
+            self.line(x, self.TOP - 6, x, self.bottom, "#d4d9e0", ' stroke-width="0.8"')
+            label = f"{number(tick / scale)} {unit}" if tick == 0 else number(tick / scale)
+            self.text(x, self.bottom + 14, label, 10.5, FAINT, ' text-anchor="middle"')
+
+    def ranks(self):
+        """Labels, and when each rank came and left."""
+        every = 1 if self.lane + self.gap >= 14 else 4
+        for rank in range(self.trace.ranks):
+            y, mid = self.y(rank), self.y(rank) + self.lane / 2
+            if rank % every == 0:
+                self.text(self.LEFT - 14, mid + 4, f"rank {rank}", 11.5, INK, ' text-anchor="end"')
+            came, left = self.x(self.trace.arrival_s[rank]), self.x(self.trace.exit_s[rank])
+            if came > self.LEFT:
+                self.rect(self.LEFT, y, came - self.LEFT, self.lane, "url(#absent)")
+            self.line(left, y, left, y + self.lane, INK, ' stroke-width="1.2" class="exit"')
+            self.parts.append(arrival_mark(came, mid))
+
+    def events(self):
+        rows = {}
+        for e in self.trace.events:
+            rows.setdefault((e.rank, ROW_OF[e.activity]), []).append(e)
+        for (rank, row), events in sorted(rows.items()):
+            placed = stacked(events)
+            height = self.row / (1 + max(level for _, level in placed))
+            for e, level in placed:
+                x, y = self.x(e.begin_s), self.y(rank, row) + level * height
+                width = max(self.x(e.end_s) - x, 1.0)
+                outline = ' stroke="#ffffff" stroke-width="0.5"' if width > 3 else ""
+                fill = colour(e.activity, e.segment, self.segments)
+                tip = f"<title>{escape(told(e, self.start_s))}</title>"
+                self.rect(x, y, width, height, fill, f' rx="1.5" class="event"{outline}', tip)
+                if self.segments > 1 and width > 12 and height > 8:
+                    self.labels.append((x + width / 2, y + height / 2 + 3.2, e.segment))
+
+    def lines(self):
+        pairs = messages(self.trace)
+        opacity = min(0.55, max(0.08, 40 / max(1, len(pairs))))
+        self.parts.append(f'<g stroke-width="0.9" stroke-opacity="{opacity:.2f}">')
+        for out, into in pairs:
+            y1 = self.y(out.rank, 0) + self.row / 2
+            y2 = self.y(into.rank, 2) + self.row / 2
+            x1, x2 = self.x(out.begin_s), self.x(into.end_s)
+            self.line(x1, y1, x2, y2, INK, ' class="message" marker-end="url(#head)"')
+        self.parts.append("</g>")
+
+    def numbers(self):
+        """The segments in their boxes, above the lines."""
+        for x, y, segment in self.labels:
+            ink = "#ffffff" if segment < 0.45 * self.segments else INK
+            self.text(x, y, segment, 9, ink, ' text-anchor="middle" pointer-events="none"')
+
+    def legend(self):
+        x, y = self.LEFT, self.bottom + 30
+        used = {e.activity for e in self.trace.events}
+        for activity in (a for a in ACTIVITIES if a in used):
+            self.rect(x, y, 16, 11, colour(activity), ' rx="1.5"')
+            self.text(x + 21, y + 9.5, LABELS[activity])
+            x += 38 + 5.8 * len(LABELS[activity])
+        if self.segments > 1:
+            shown = min(self.segments, 8)
+            for i in range(shown):
+                segment = round(i * (self.segments - 1) / (shown - 1))
+                self.rect(x + 11 * i, y, 11, 11, colour("send", segment, self.segments))
+            label = f"segments 0 to {self.segments - 1}"
+            self.text(x + 11 * shown + 5, y + 9.5, label)
+            x += 11 * shown + 22 + 5.8 * len(label)
+        if messages(self.trace):
+            self.line(x, y + 1, x + 18, y + 10, INK, ' stroke-width="0.9" marker-end="url(#head)"')
+            self.text(x + 24, y + 9.5, "message")
+            x += 98
+        self.parts.append(arrival_mark(x + 4, y + 5.5))
+        self.text(x + 9, y + 9.5, "arrival")
+        self.line(x + 60, y, x + 60, y + 11, INK, ' stroke-width="1.2"')
+        self.text(x + 65, y + 9.5, "exit")
+        self.text(self.LEFT, y + 32, self.trace.provenance, 10.5, FAINT, ' font-style="italic"')
+
+    def height(self):
+        return self.bottom + 76
+
+    def svg(self):
+        self.frame()
+        self.ranks()
+        self.events()
+        self.lines()
+        self.numbers()
+        self.legend()
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height()}" '
+            f'viewBox="0 0 {self.width} {self.height()}" '
+            'font-family="Inter, Helvetica Neue, Arial, DejaVu Sans, sans-serif">'
+            f"<title>{escape(self.trace.title)}</title><defs>"
+            '<pattern id="absent" width="6" height="6" patternUnits="userSpaceOnUse" '
+            f'patternTransform="rotate(45)"><rect width="6" height="6" fill="{LANE}"/>'
+            f'<rect width="2.2" height="6" fill="{ABSENT}"/></pattern>'
+            '<marker id="head" markerUnits="userSpaceOnUse" markerWidth="6" markerHeight="6" '
+            f'refX="5" refY="3" orient="auto"><path d="M0,0.8 L5.5,3 L0,5.2 Z" fill="{INK}" '
+            'fill-opacity="0.7"/></marker></defs>'
+        )
+        return "\n".join([head, *self.parts, "</svg>\n"])
+
+
+def arrival_mark(x, y):
+    points = f"{x:.2f},{y:.2f} {x - 7:.2f},{y - 4.5:.2f} {x - 7:.2f},{y + 4.5:.2f}"
+    return f'<polygon points="{points}" fill="#c2255c" class="arrival"/>'
+
+
+def to_svg(trace, width_px=1000):
+    """The picture as an SVG document of its own; a box tells what it is when pointed at."""
+    return Picture(checked(trace), width_px).svg()

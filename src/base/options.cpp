@@ -1,0 +1,228 @@
+#include "base/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+
+extern "C" char** environ;   // POSIX has no header for it
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kPrefix = "PACELINE_";
+constexpr std::int64_t kDay = 24 * 60 * 60 * 1000;   // 24 days of ms still fit into an int
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kLongest = 4095;   // of a text: as long as a path may be
+
+// The tests' own switches; they are no options of the library.
+constexpr std::string_view kForTests[] = {"PACELINE_SHORT", "PACELINE_LONG"};
+
+using enum OptionKind;
+using enum SetBy;
+
+// In the order of the enumeration.
+constexpr OptionRow kRows[] = {
+    {"timeout_ms", integer, "1800000", 1, 24 * kDay, "", everybody,
+     "Give up waiting for a peer after this long; every waiting rank then gets an error."},
+    {"start_timeout_ms", integer, "300000", 1, kDay, "", everybody,
+     "Give up waiting for the other ranks at start-up after this long."},
+    {"warn_ms", integer, "30000", 0, kDay, "", everybody,
+     "Name the missing ranks on stderr after waiting this long, once per call; 0 = never."},
+    {"progress", choice, "thread", 0, 0, "caller|thread", everybody,
+     "Who moves the data: a thread of its own, or the caller inside wait() and test()."},
+    {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,
+     "The folder, in memory, where the ranks of a node make the files that they share."},
+    {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
+     "Shared memory for all ranks of a node together; it must fit into shm_dir."},
+    {"algorithm", pairs, "", 0, kLongest, "", everybody,
+     "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
+    {"segments", integer, "0", 0, 4096, "", everybody,
+     "Cut every message into so many segments; 0 = chosen by size."},
+    {"window", integer, "0", 0, 1024, "", everybody,
+     "How many segments may be under way at the same time; 0 = chosen by size."},
+    {"rank", integer, "0", 0, 65535, "", launcher, "The number of this process among the ranks."},
+    {"ranks", integer, "1", 1, 65536, "", launcher, "How many processes take part."},
+    {"store", text, "", 0, kLongest, "", launcher,
+     "Where the ranks find each other at start-up; empty = this process is alone."},
+};
+static_assert(std::size(kRows) == kOptions);
+static_assert(kRows[static_cast<int>(Option::store)].name == "store");
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+// Calls visit(part) for the parts of `text` between separators, of which an empty text has none.
+template <class Visit>
+void split(std::string_view text, char separator, Visit&& visit) {
+  if (text.empty()) return;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    visit(text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::pair<std::string_view, std::string_view> halves(std::string_view pair) {
+  const std::size_t middle = std::min(pair.find('='), pair.size());
+  return {pair.substr(0, middle), pair.substr(std::min(middle + 1, pair.size()))};
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool are_pairs(std::string_view text) {
+  std::vector<std::string_view> keys;
+  bool good = true;
+  split(text, ',', [&](std::string_view pair) {
+    const auto [key, word] = halves(pair);
+    good = good && is_word(key) && is_word(word) && !std::count(keys.begin(), keys.end(), key);
+    keys.push_back(key);
+  });
+  return good;
+}
+
+// The value in its one spelling; nothing where the row does not allow it.
+std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
+  const bool is_number = row.kind == integer || row.kind == bytes;
+  if (is_number) {
+    const auto value = row.kind == bytes ? parse_bytes(text) : parse_integer(text);
+    if (!value || *value < row.least || *value > row.most) return {};
+    return std::to_string(*value);
+  }
+  bool good = static_cast<std::int64_t>(text.size()) >= row.least &&
+              static_cast<std::int64_t>(text.size()) <= row.most;
+  if (row.kind == choice) {
+    good = false;
+    split(row.words, '|', [&](std::string_view word) { good = good || word == text; });
+  }
+  if (row.kind == path) good = good && text.starts_with('/');
+  if (row.kind == pairs) good = good && are_pairs(text);
+  if (!good) return {};
+  return std::string(text);
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() { return kRows; }
+
+const OptionRow& row_of(Option option) { return kRows[static_cast<std::size_t>(option)]; }
+
+const OptionRow& find_option(std::string_view name) {
+  std::string known;
+  for (const OptionRow& row : kRows) {
+    if (row.name == name) return row;
+    known += str(known.empty() ? "" : ", ", row.name);
+  }
+  fail(Fault::usage, "option '", name, "' is not known; use one of: ", known, ".");
+}
+
+std::string variable_of(const OptionRow& row) {
+  std::string name = str(kPrefix, row.name);
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return name;
+}
+
+std::string_view name_of(OptionKind kind) {
+  static constexpr std::string_view kNames[] = {"integer", "bytes", "choice",
+                                                "path",    "text",  "pairs"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(SetBy set_by) { return set_by == everybody ? "everybody" : "launcher"; }
+
+std::string range_of(const OptionRow& row) {
+  switch (row.kind) {
+    case integer: return str("a whole number from ", row.least, " to ", row.most);
+    case bytes:
+      return str("bytes from ", human_bytes(double(row.least)), " to ",
+                 human_bytes(double(row.most)), ", such as ", row.fallback);
+    case choice: {
+      std::string words;
+      split(row.words, '|',
+            [&](std::string_view word) { words += str(words.empty() ? "" : " or ", word); });
+      return words;
+    }
+    case path: return str("a folder that begins with '/', of at most ", row.most, " characters");
+    case text: return str("at most ", row.most, " characters");
+    case pairs: return "a list like allreduce=ring,broadcast=chain, each collective once";
+  }
+  return {};
+}
+
+std::string checked(const OptionRow& row, std::string_view text, std::string_view where) {
+  if (auto value = parse(row, text)) return *std::move(value);
+  // A value can be anything; an error message must stay readable.
+  constexpr std::size_t kShown = 60;
+  const std::string shown = str(text.substr(0, kShown), text.size() > kShown ? "..." : "");
+  fail(Fault::usage, where, " is '", shown, "'; it must be ", range_of(row), ".");
+}
+
+OptionValue value_of(const OptionRow& row) {
+  const std::string variable = variable_of(row);
+  const char* set = std::getenv(variable.c_str());
+  const bool is_default = set == nullptr || *set == '\0';
+  return {checked(row, is_default ? row.fallback : std::string_view(set), variable), is_default};
+}
+
+std::int64_t number_of(Option option) {
+  const OptionRow& row = row_of(option);
+  require(row.kind == integer || row.kind == bytes, "option ", row.name, " is no number");
+  return parse_integer(value_of(row).text).value();
+}
+
+std::string text_of(Option option) { return value_of(row_of(option)).text; }
+
+std::string word_for(Option option, std::string_view key) {
+  const std::string all = text_of(option);
+  std::string found;
+  split(all, ',', [&](std::string_view pair) {
+    const auto [name, word] = halves(pair);
+    if (name == key) found = word;
+  });
+  return found;
+}
+
+std::vector<std::string> unknown_variables() {
+  std::vector<std::string> unknown;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view name = halves(*entry).first;
+    if (!name.starts_with(kPrefix)) continue;
+    const bool known = std::any_of(std::begin(kRows), std::end(kRows),
+                                   [&](const OptionRow& row) { return variable_of(row) == name; });
+    const bool for_tests = std::count(std::begin(kForTests), std::end(kForTests), name) > 0;
+    if (!known && !for_tests) unknown.emplace_back(name);
+  }
+  std::sort(unknown.begin(), unknown.end());
+  return unknown;
+}
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_integer(text.substr(0, digits));
+  std::string_view unit = text.substr(digits);
+  if (!number) return {};
+  if (unit.empty()) return number;
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find(std::begin(kUnits), std::end(kUnits), unit);
+  if (found == std::end(kUnits)) return {};
+  const std::int64_t factor = std::int64_t{1} << (10 * (found - std::begin(kUnits)));
+  if (*number > std::numeric_limits<std::int64_t>::max() / factor) return {};
+  return *number * factor;
+}
+
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "engine/bound.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kSlotAlignment = 64;   // of scratch slots: a cache line
+
+class Binder {
+ public:
+  Binder(Bound& bound, const Layout& layout) : bound_(bound), s_(*bound.schedule), layout_(layout) {
+    element_ = size_of(bound.type);
+    for (const Slot& slot : s_.slots) {
+      slots_.push_back(bound_.scratch_bytes);
+      std::size_t most = 0;
+      for (const Segment& shape : slot.shapes) {
+        Segment whole = shape;   // from the origin to the shape's end
+        whole.blocks += whole.first - whole.origin;
+        whole.first = whole.origin;
+        most = std::max(most, count_of(s_, layout_, whole));
+      }
+      bound_.scratch_bytes += (most * element_ + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    }
+  }
+
+  void add(const Step& step) {
+    BoundStep out;
+    out.first = static_cast<std::uint32_t>(bound_.stretches.size());
+    const bool list = step.kind == Kind::send || step.kind == Kind::recv;
+    if (list) {
+      out.places = 1;
+      for (const Segment* s = s_.begin(step); s != s_.end(step); ++s) append(out, s, 1);
+    } else if (step.segments > 0) {
+      out.places = step.segments;
+      for (std::uint32_t i = 1; i < step.segments; ++i)
+        if (s_.begin(step)[i].space == Space::incoming) out.incoming = static_cast<std::int32_t>(i) - 1;
+      append(out, s_.begin(step), step.segments);
+    }
+    out.stretches = static_cast<std::uint32_t>(bound_.stretches.size()) - out.first;
+    bound_.steps.push_back(out);
+  }
+
+ private:
+  // One stretch per block, joined with the one before where every operand goes on without a gap.
+  void append(BoundStep& out, const Segment* operands, std::uint32_t n) {
+    for (int i = 0; i < operands[0].blocks; ++i) {
+      const std::size_t count = piece(operands[0], i).count;
+      if (count == 0) continue;
+      out.bytes += count * element_;
+      const auto at = static_cast<std::uint32_t>(bound_.places.size());
+      for (std::uint32_t k = 0; k < n; ++k) bound_.places.push_back(place_of(operands[k], i));
+      if (joins(out, at, n)) {
+        bound_.stretches.back().elements += count;
+        bound_.places.resize(at);
+      } else {
+        bound_.stretches.push_back({count, at});
+      }
+    }
+  }
+
+  bool joins(const BoundStep& out, std::uint32_t at, std::uint32_t n) const {
+    if (bound_.stretches.size() == out.first) return false;
+    const Stretch& last = bound_.stretches.back();
+    for (std::uint32_t k = 0; k < n; ++k) {
+      const Place &a = bound_.places[last.first_place + k], &b = bound_.places[at + k];
+      if (a.space != b.space || a.offset + last.elements * element_ != b.offset) return false;
+    }
+    return true;
+  }
+
+  Piece piece(const Segment& s, int i) const {
+    return place(s_, s.like == Space::input ? layout_.input : layout_.output, s.first + i);
+  }
+
+  Place place_of(const Segment& s, int i) const {
+    if (s.space == Space::incoming) return {Space::incoming, incoming_offset(s, i)};
+    if (s.space != Space::scratch) return {s.space, piece(s, i).offset * element_};
+    Segment before = s;   // what lies in the slot in front of this block
+    before.blocks = s.first + i - s.origin;
+    before.first = s.origin;
+    return {Space::scratch, slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
+  }
+
+  std::size_t incoming_offset(const Segment& s, int i) const {
+    Segment before = s;
+    before.blocks = i;
+    return count_of(s_, layout_, before) * element_;
+  }
+
+  Bound& bound_;
+  const Schedule& s_;
+  const Layout& layout_;
+  std::size_t element_ = 1;
+  std::vector<std::size_t> slots_;
+};
+
+}  // namespace
+
+Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op) {
+  Bound bound;
+  bound.schedule = std::move(schedule);
+  bound.type = type;
+  const Problem& problem = bound.schedule->problem;
+  if (has_op(problem.collective)) bound.reduce = reduce_kernel(type, op);
+  if (op == Op::average && has_op(problem.collective)) bound.divisor = problem.ranks;
+  Binder binder(bound, layout);
+  for (const Step& step : bound.schedule->steps) binder.add(step);
+  return bound;
+}
+
+}  // namespace paceline

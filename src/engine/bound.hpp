@@ -1,0 +1,50 @@
+// Bound: a schedule with everything filled in but the addresses: places, lengths, kernels, scratch.
+//
+// Made once per shape and kept; starting it allocates nothing.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/types.hpp"
+#include "ir/layout.hpp"
+#include "ir/schedule.hpp"
+#include "kernels/kernels.hpp"
+
+namespace paceline {
+
+// Somewhere in one of the caller's buffers or in the scratch of the operation.
+struct Place {
+  Space space = Space::output;
+  std::size_t offset = 0;   // bytes
+};
+
+// A stretch that is contiguous in every operand of its step. A copy has places {target, source}, a reduce
+// {target, sources ...}, a send, receive or finish {where}.
+struct Stretch {
+  std::size_t elements = 0;
+  std::uint32_t first_place = 0;
+};
+
+struct BoundStep {
+  std::uint32_t first = 0;      // its stretches
+  std::uint32_t stretches = 0;
+  std::uint32_t places = 0;     // per stretch
+  std::int32_t incoming = -1;   // recv_reduce: which source is the message
+  std::size_t bytes = 0;        // of the target or the message
+};
+
+struct Bound {
+  std::shared_ptr<const Schedule> schedule;
+  Type type = Type::u8;
+  Reduce reduce = nullptr;      // where the collective combines
+  int divisor = 1;              // average: what finish() divides by
+  std::size_t scratch_bytes = 0;
+  std::vector<BoundStep> steps;
+  std::vector<Stretch> stretches;
+  std::vector<Place> places;
+};
+
+Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op);
+
+}  // namespace paceline

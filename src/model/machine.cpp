@@ -1,0 +1,128 @@
+#include "model/machine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr double kMicro = 1e-6, kGbit = 1e9 / 8, kGbyte = 1e9;
+
+double per_byte(double rate) { return rate > 0 ? 1 / rate : 0; }
+
+struct Setting {
+  std::string_view key;
+  void (*set)(Machine&, double);
+};
+
+constexpr std::array<Setting, 7> kSettings{{
+    {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; }},
+    {"gbit_per_s", [](Machine& m, double v) { m.across.beta_s_per_byte = per_byte(v * kGbit); }},
+    {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; }},
+    {"inside_gbit_per_s",
+     [](Machine& m, double v) { m.inside.beta_s_per_byte = per_byte(v * kGbit); }},
+    {"reduce_gbyte_per_s",
+     [](Machine& m, double v) { m.gamma_s_per_byte = per_byte(v * kGbyte); }},
+    {"copy_gbyte_per_s", [](Machine& m, double v) { m.copy_s_per_byte = per_byte(v * kGbyte); }},
+    {"ranks_per_node", [](Machine& m, double v) { m.ranks_per_node = static_cast<int>(v); }},
+}};
+
+void apply(Machine& machine, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  const std::string_view key = text.substr(0, equals), value = text.substr(equals + 1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = key != "ranks_per_node" || (number >= 1 && number == std::floor(number) &&
+                                                 number <= 1e6);
+  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(number) ||
+      number < 0 || !whole)
+    fail(Fault::usage, "machine: '", text, "' is no setting; write key=number, at least ",
+         key == "ranks_per_node" ? 1 : 0, ".");
+  std::string known;
+  for (const Setting& setting : kSettings) {
+    if (setting.key == key) return setting.set(machine, number);
+    known += str(known.empty() ? "" : ", ", setting.key);
+  }
+  fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".");
+}
+
+Machine named(std::string_view name) {
+  std::string known;
+  for (const Machine& machine : known_machines()) {
+    if (machine.name == name) return machine;
+    known += str(known.empty() ? "" : ", ", machine.name);
+  }
+  fail(Fault::usage, "machine '", name, "' is not known; use one of: ", known,
+       "; or settings such as alpha_us=5,gbit_per_s=10.");
+}
+
+std::string text(const Link& link) {
+  const double rate = link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte / kGbit : 0;
+  return str("alpha ", link.alpha_s / kMicro, " us, ",
+             rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"));
+}
+
+}  // namespace
+
+// Round numbers for typical hardware, to be compared with, not measurements of a machine.
+const std::vector<Machine>& known_machines() {
+  static const std::vector<Machine> machines = [] {
+    const Link memory{0.5 * kMicro, per_byte(80 * kGbit)};
+    const double reduce = per_byte(10 * kGbyte);
+    return std::vector<Machine>{
+        {"ethernet-10g", 1, memory, {20 * kMicro, per_byte(10 * kGbit)}, reduce, 0},
+        {"edr-100g", 1, memory, {1.5 * kMicro, per_byte(100 * kGbit)}, reduce, 0},
+        {"lab-200mbit", 1, memory, {30 * kMicro, per_byte(0.2 * kGbit)}, reduce, 0},
+        // One node: no message ever goes across.
+        {"shm", 1'000'000, memory, memory, reduce, reduce},
+    };
+  }();
+  return machines;
+}
+
+Machine machine_from(std::string_view text) {
+  Machine machine;
+  machine.name = text;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string_view part = text.substr(from, comma - from);
+    if (from == 0 && part.find('=') == part.npos) machine = named(part);
+    else apply(machine, part);
+    from = comma + 1;
+  }
+  return machine;
+}
+
+std::string describe(const Machine& m) {
+  const bool one_node = m.ranks_per_node >= 1'000'000;
+  std::string out = str(m.name.empty() || m.name.find('=') != m.name.npos ? "" : m.name + ": ",
+                        text(one_node ? m.inside : m.across));
+  if (!one_node && m.ranks_per_node > 1)
+    out += str("; inside nodes of ", m.ranks_per_node, " ranks ", text(m.inside));
+  if (m.gamma_s_per_byte > 0) out += str(", reduce ", 1 / m.gamma_s_per_byte / kGbyte, " GB/s");
+  if (m.copy_s_per_byte > 0) out += str(", copy ", 1 / m.copy_s_per_byte / kGbyte, " GB/s");
+  return out;
+}
+
+double bound_s(const Machine& machine, Collective collective, int ranks, double bytes) {
+  // Seen from outside a node is one big rank: what must cross its border bounds the time. Where all
+  // ranks share a node, the border is the rank's.
+  const bool one_node = machine.ranks_per_node >= ranks;
+  const double p = ranks, r = one_node ? 1 : machine.ranks_per_node, nodes = std::ceil(p / r);
+  const double whole = bytes * (one_node ? machine.inside : machine.across).beta_s_per_byte;
+  if (ranks == 1) return 0;
+  switch (collective) {
+    case Collective::allreduce: return 2 * (nodes - 1) / nodes * whole;
+    case Collective::broadcast:
+    case Collective::reduce: return whole;
+    case Collective::barrier: return 0;
+    case Collective::alltoall: return r * (p - r) / p * whole;   // every rank of a full node
+    default: return (p - r) / p * whole;                         // what a full node lacks or sends
+  }
+}
+
+}  // namespace paceline

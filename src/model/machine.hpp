@@ -1,0 +1,53 @@
+// Machine: what a message and a combination cost, for the simulator, the tuner and the bounds.
+//
+// The usual model: a message of n bytes takes alpha + n beta, combining n bytes takes n gamma. One
+// alpha and beta for messages inside a node, one for messages across nodes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/problem.hpp"
+
+namespace paceline {
+
+struct Link {
+  double alpha_s = 0;            // per message
+  double beta_s_per_byte = 0;
+
+  double time_s(double bytes) const { return alpha_s + bytes * beta_s_per_byte; }
+};
+
+struct Machine {
+  std::string name;
+  int ranks_per_node = 1;        // consecutive ranks share a node
+  Link inside, across;
+  double gamma_s_per_byte = 0;   // per byte of one combination of two operands
+  double copy_s_per_byte = 0;
+
+  int node_of(int rank) const { return rank / ranks_per_node; }
+  const Link& link(int from, int to) const {
+    return node_of(from) == node_of(to) ? inside : across;
+  }
+};
+
+const std::vector<Machine>& known_machines();
+
+// A known name, settings, or a name followed by settings: "edr-100g", "edr-100g,ranks_per_node=4",
+// "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
+//   alpha_us, gbit_per_s                  messages across nodes
+//   inside_alpha_us, inside_gbit_per_s    messages inside a node
+//   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
+//   ranks_per_node
+Machine machine_from(std::string_view text);
+
+// "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s": machine_from's numbers as a person reads them.
+std::string describe(const Machine& machine);
+
+// The time below which no schedule can do the collective, whatever it is: bandwidth alone, every node
+// sending and receiving at once. `bytes` is the full vector: over all ranks for collectives with a
+// unit per rank, what one rank sends for alltoall.
+double bound_s(const Machine& machine, Collective collective, int ranks, double bytes);
+
+}  // namespace paceline

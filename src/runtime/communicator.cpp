@@ -1,0 +1,219 @@
+#include "runtime/communicator.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "ir/fuse.hpp"
+#include "ir/pipeline.hpp"
+#include "runtime/check_call.hpp"
+#include "runtime/fingerprint.hpp"
+#include "runtime/plans.hpp"
+#include "runtime/session.hpp"
+#include "transport/shm/shm.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+struct Communicator::State {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Group> group;
+  std::mutex mutex;                 // of the book
+  PlanBook book;
+
+  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g) : session(std::move(s)), group(std::move(g)) {
+    session->open(group);
+  }
+  ~State() { session->close(*group); }
+
+  std::shared_ptr<Prepared> prepare(const Call& call);
+  std::shared_ptr<Flight> free_flight(Prepared& prepared);
+  Problem problem_of(const Call& call) const;
+  Fingerprint fingerprint(const Call& call, const Prepared& p) const { return fingerprint_of(call, p.choice); }
+};
+
+struct Plan::State {
+  std::shared_ptr<Communicator::State> communicator;
+  std::shared_ptr<Flight> flight;
+  Fingerprint fingerprint;
+  const void* input;
+  void* output;
+};
+
+namespace {
+
+std::uint64_t hash_of(const Choice& choice) {
+  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 | static_cast<std::uint64_t>(choice.window));
+  for (const char* c = choice.algorithm->name; *c; ++c) h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
+  return h;
+}
+
+// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing does.
+std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
+  std::size_t elements = call.count * static_cast<std::size_t>(units_of(problem));
+  if (call.uneven) {
+    elements = 0;
+    if (call.collective == Collective::reduce_scatter || call.collective == Collective::allgather)
+      for (std::size_t count : call.counts) elements += count;
+  }
+  return elements * size_of(call.type);
+}
+
+Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context, std::vector<int> ranks, int rank) {
+  auto group = std::make_shared<Group>();
+  group->context = context;
+  group->ranks = std::move(ranks);
+  group->rank = rank;
+  return Communicator(std::make_shared<Communicator::State>(session, group));
+}
+
+}  // namespace
+
+Problem Communicator::State::problem_of(const Call& call) const {
+  Problem p;
+  p.collective = call.collective;
+  p.ranks = static_cast<int>(group->ranks.size());
+  p.rank = group->rank;
+  p.root = has_root(call.collective) ? call.root : 0;
+  return p;
+}
+
+std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call) {
+  check_call(call, group->rank, static_cast<int>(group->ranks.size()));
+  Problem problem = problem_of(call);
+  const Layout layout = layout_of(call, problem);
+  CallShape shape{call, problem.in_place};
+  shape.call.input = shape.call.output = nullptr;
+  const std::lock_guard lock(mutex);
+  if (auto known = book.find(shape)) return known;
+
+  Problem alike = problem;          // whether a rank is in place is its own affair and must not decide
+  alike.in_place = false;
+  const Choice choice = choose(alike, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
+  auto schedule = std::make_shared<Schedule>(
+      pipeline(fuse(build(*choice.algorithm, problem, choice.knobs)), choice.segments, choice.window));
+  auto prepared = std::make_shared<Prepared>();
+  prepared->shape = std::move(shape);
+  prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op));
+  prepared->choice = hash_of(choice);
+  book.add(prepared);
+  return prepared;
+}
+
+// A flight that nobody holds any more and that has landed, or a new one.
+std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
+  const std::lock_guard lock(mutex);
+  for (const auto& flight : prepared.flights)
+    if (flight.use_count() == 1 && !flight->operation->under_way()) return flight;
+  auto flight = std::make_shared<Flight>();
+  flight->session = session;
+  flight->group = group;
+  flight->operation = std::make_unique<Operation>(prepared.bound, Channel{group->context, &group->ranks});
+  prepared.flights.push_back(flight);
+  return flight;
+}
+
+int Communicator::rank() const { return state_->group->rank; }
+int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
+const std::string& Communicator::broken() const { return state_->group->broken; }
+
+Request Communicator::start(const Call& call) {
+  const auto prepared = state_->prepare(call);
+  auto flight = state_->free_flight(*prepared);
+  flight->timeout_ms = call.timeout_ms;
+  state_->session->start(flight, call.input, call.output, state_->fingerprint(call, *prepared));
+  return Request(std::move(flight));
+}
+
+void Communicator::run(const Call& call) {
+  const auto prepared = state_->prepare(call);
+  const auto flight = state_->free_flight(*prepared);
+  flight->timeout_ms = call.timeout_ms;
+  state_->session->run(flight, call.input, call.output, state_->fingerprint(call, *prepared));
+}
+
+Plan Communicator::plan(const Call& call) {
+  const auto prepared = state_->prepare(call);
+  auto own = std::make_shared<Prepared>(Prepared{prepared->shape, prepared->bound, prepared->choice, {}});
+  auto flight = state_->free_flight(*own);
+  flight->timeout_ms = call.timeout_ms;
+  return Plan(std::make_shared<Plan::State>(
+      Plan::State{state_, std::move(flight), state_->fingerprint(call, *prepared), call.input, call.output}));
+}
+
+Request Plan::start() {
+  if (state_->flight->operation->under_way())
+    fail(Fault::usage, state_->flight->operation->describe(), ": this plan is still under way; wait for it before the next start.");
+  state_->communicator->session->start(state_->flight, state_->input, state_->output, state_->fingerprint);
+  return Request(state_->flight);
+}
+
+Communicator Communicator::split(int colour, int key) {
+  const int p = size(), me = rank();
+  std::vector<std::int32_t> mine{colour, key}, all(2 * static_cast<std::size_t>(p));
+  Call call;
+  call.collective = Collective::allgather;
+  call.type = Type::i32;
+  call.input = mine.data();
+  call.output = all.data();
+  call.count = 2;
+  run(call);
+  // Every rank derives the same new context from what has been agreed: no second exchange is needed.
+  const Group& group = *state_->group;
+  const std::uint64_t context = Random::mix(group.context ^ Random::mix(std::uint64_t{group.last} << 32 | static_cast<std::uint32_t>(colour)));
+  if (colour < 0) return {};
+  std::vector<int> members;
+  for (int r = 0; r < p; ++r)
+    if (all[2 * static_cast<std::size_t>(r)] == colour) members.push_back(r);
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
+  });
+  const int position = static_cast<int>(std::find(members.begin(), members.end(), me) - members.begin());
+  for (int& member : members) member = group.ranks[static_cast<std::size_t>(member)];
+  return open(state_->session, context, std::move(members), position);
+}
+
+Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t tag) {
+  const Group& group = *state_->group;
+  std::vector<int> members;
+  int position = -1;
+  for (int r : ranks) {
+    if (r < 0 || r >= size()) fail(Fault::usage, "subgroup: ", r, " is not a rank; it must be from 0 to ", size() - 1, ".");
+    if (r == rank()) position = static_cast<int>(members.size());
+    members.push_back(group.ranks[static_cast<std::size_t>(r)]);
+  }
+  if (position < 0) fail(Fault::usage, "subgroup: rank ", rank(), " makes a group that it is not part of.");
+  return open(state_->session, Random::mix(group.context ^ Random::mix(tag ^ 0x73756267)), std::move(members), position);
+}
+
+void Communicator::start_trace() { state_->session->start_trace(); }
+Trace Communicator::take_trace() { return state_->session->take_trace(); }
+void Communicator::leave() { state_->session->leave(); }
+
+std::string Communicator::explain(const Call& call) const {
+  const Problem problem = state_->problem_of(call);
+  const Choice c = choose(problem, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
+  return str(c.algorithm->name, c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "", ": ", c.why);
+}
+
+bool Request::test() { return flight_->session->test(*flight_); }
+bool Request::wait_for(int milliseconds) { return flight_->session->wait(*flight_, 0, std::max(1, milliseconds)); }
+void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
+
+Communicator join_world(Store& store, const WorldConfig& config) {
+  if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
+    fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks, "; ranks go from 0 to the number of ranks - 1.");
+  return join_transport(
+      make_shm(store, {config.rank, config.ranks, config.name, config.shm_dir, config.shm_bytes, config.start_timeout_ms}), config);
+}
+
+Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config) {
+  const int rank = transport->rank(), ranks = transport->ranks();
+  const auto session = std::make_shared<Session>(std::move(transport), config);
+  std::vector<int> everybody(static_cast<std::size_t>(ranks));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  return open(session, 1, std::move(everybody), rank);
+}
+
+}  // namespace paceline

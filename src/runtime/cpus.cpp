@@ -1,0 +1,29 @@
+#include "runtime/cpus.hpp"
+
+#include <sched.h>
+
+#include <thread>
+
+namespace paceline {
+
+int allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+Patience::Next Patience::next() {
+  ++looks_;
+  if (looks_ <= spins_) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    return Next::again;
+  }
+  if (looks_ > spins_ + yields_) return Next::sleep;
+  sched_yield();
+  return Next::again;
+}
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+#include "runtime/fingerprint.hpp"
+
+#include "base/random.hpp"
+#include "base/str.hpp"
+
+namespace paceline {
+namespace {
+
+// Bits of Fingerprint::what, from the lowest: collective 8, type 8, op 8, root 24, choice 16.
+struct What {
+  Collective collective;
+  Type type;
+  Op op;
+  int root;
+  unsigned choice;
+};
+
+What unpack(const Fingerprint& f) {
+  return {static_cast<Collective>((f.what & 0xff) % kCollectives), static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
+          static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
+          static_cast<unsigned>(f.what >> 48)};
+}
+
+// Only the root knows all counts of a gather or scatter, and in an alltoall every pair has its own.
+bool counts_may_differ(Collective c) {
+  return c == Collective::gather || c == Collective::scatter || c == Collective::alltoall;
+}
+
+template <class Value>
+std::string differs(const char* what, const Value& mine, int my_rank, const Value& theirs, int their_rank) {
+  const bool first = my_rank < their_rank;
+  return str(what, " differs between ranks (rank ", first ? my_rank : their_rank, ": ", first ? mine : theirs,
+             ", rank ", first ? their_rank : my_rank, ": ", first ? theirs : mine, "); all ranks must pass the same ", what);
+}
+
+}  // namespace
+
+Fingerprint fingerprint_of(const Call& call, std::uint64_t choice) {
+  Fingerprint f;
+  const auto root = static_cast<std::uint64_t>(has_root(call.collective) ? call.root : 0);
+  const auto op = static_cast<std::uint64_t>(has_op(call.collective) ? call.op : Op::sum);
+  f.what = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 | op << 16 |
+           (root & 0xffffff) << 24 | (choice & 0xffff) << 48;
+  if (!call.uneven) f.count = call.count;
+  else if (!counts_may_differ(call.collective))
+    for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
+  return f;
+}
+
+std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs, int their_rank) {
+  const What a = unpack(mine), b = unpack(theirs);
+  if (a.collective != b.collective)
+    return differs("collective", name_of(a.collective), my_rank, name_of(b.collective), their_rank);
+  if (a.type != b.type) return differs("type", name_of(a.type), my_rank, name_of(b.type), their_rank);
+  if (a.op != b.op) return differs("operation", name_of(a.op), my_rank, name_of(b.op), their_rank);
+  if (a.root != b.root) return differs("root", a.root, my_rank, b.root, their_rank);
+  if (mine.count != theirs.count) return differs("count", mine.count, my_rank, theirs.count, their_rank);
+  return differs("algorithm", a.choice, my_rank, b.choice, their_rank);
+}
+
+std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).collective); }
+
+std::string describe(const Fingerprint& f) {
+  const What a = unpack(f);
+  return str(name_of(a.collective), a.collective == Collective::barrier ? std::string() : str(" of ", f.count, " ", name_of(a.type)),
+             has_op(a.collective) ? str(", ", name_of(a.op)) : "", has_root(a.collective) ? str(", root ", a.root) : "");
+}
+
+}  // namespace paceline

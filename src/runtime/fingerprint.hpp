@@ -1,0 +1,19 @@
+// The fingerprint of a call: what all ranks must pass alike, packed so that it fits a message header.
+#pragma once
+
+#include <string>
+
+#include "runtime/communicator.hpp"
+#include "transport/transport.hpp"
+
+namespace paceline {
+
+// `choice` is a hash of how the call is carried out.
+Fingerprint fingerprint_of(const Call& call, std::uint64_t choice);
+
+// "root differs (rank 2: 0, rank 3: 1); all ranks must pass the same root."
+std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs, int their_rank);
+std::string_view collective_of(const Fingerprint& fingerprint);
+std::string describe(const Fingerprint& fingerprint);   // "allreduce of 1024 float32, sum"
+
+}  // namespace paceline

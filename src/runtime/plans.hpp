@@ -1,0 +1,40 @@
+// PlanBook: what a communicator has prepared for the shapes of call that it has seen. Bounded.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "engine/bound.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+
+// A call with its buffers left out: equal shapes share schedules, places and scratch.
+struct CallShape {
+  Call call;
+  bool in_place = false;
+  bool operator==(const CallShape& other) const;
+};
+
+struct Prepared {
+  CallShape shape;
+  std::shared_ptr<const Bound> bound;
+  std::uint64_t choice = 0;                          // hash of algorithm, segments and window
+  std::vector<std::shared_ptr<Flight>> flights;      // some under way, some free to start again
+};
+
+class PlanBook {
+ public:
+  // The newest shapes are kept; the others are forgotten, and made again when they come back.
+  static constexpr std::size_t kMost = 128;
+
+  std::shared_ptr<Prepared> find(const CallShape& shape);
+  void add(std::shared_ptr<Prepared> prepared);
+
+ private:
+  std::list<std::shared_ptr<Prepared>> newest_first_;
+};
+
+}  // namespace paceline

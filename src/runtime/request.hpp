@@ -1,0 +1,30 @@
+// Request: a collective under way.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace paceline {
+
+class Session;
+struct Flight;   // the operation and what it keeps alive
+
+class Request {
+ public:
+  Request() = default;
+  explicit Request(std::shared_ptr<Flight> flight) : flight_(std::move(flight)) {}
+
+  bool valid() const { return flight_ != nullptr; }
+  // Works on what is under way; true once the collective is complete. Throws what went wrong.
+  bool test();
+  // Returns when the collective is complete, or throws: a timeout error after timeout_ms (0: the
+  // communicator's own time-out), a mismatch, a lost peer.
+  void wait(int timeout_ms = 0);
+  // Waits at most so long; whether the collective is complete. Only the communicator's own time-out breaks it.
+  bool wait_for(int milliseconds);
+
+ private:
+  std::shared_ptr<Flight> flight_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,345 @@
+#include "runtime/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/clock.hpp"
+#include "runtime/cpus.hpp"
+#include "runtime/fingerprint.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kHistory = 256;      // calls that a late message can be compared with
+constexpr int kSleepUs = 1000;             // a wait that turned out long looks up this often
+constexpr double kCheckPeersS = 0.02;
+constexpr double kAlertS = 0.05;
+constexpr int kLookUpUs = 200;
+
+// A break travels to the peers as its fault and the sentence.
+std::string pack(Fault fault, const std::string& why) { return str(static_cast<char>('A' + static_cast<int>(fault)), why); }
+
+}  // namespace
+
+Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
+    : config_(config), transport_(std::move(transport)), crowded_(transport_->ranks() > allowed_cpus()),
+      gone_(std::size_t(transport_->ranks())) {
+  transport_->listen(this);
+  if (config_.progress == Progress::thread) thread_ = std::thread([this] { background(); });
+}
+
+Session::~Session() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_all();
+  transport_->wake();
+  if (thread_.joinable()) thread_.join();
+  for (const auto& flight : flying_) flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
+}
+
+void Session::open(const std::shared_ptr<Group>& group) {
+  const std::lock_guard lock(mutex_);
+  group->history.resize(kHistory);
+  groups_[group->context] = group;
+  if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
+    aborted(-1, group->context, early->second);
+    early_aborts_.erase(early);
+    settle();
+  }
+}
+
+void Session::close(const Group& group) {
+  const std::lock_guard lock(mutex_);
+  groups_.erase(group.context);
+}
+
+void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint) {
+  Group& group = *flight->group;
+  const std::unique_lock lock(mutex_);
+  while (progress()) {}   // what went wrong meanwhile shows before anything new is sent
+  if (!group.broken.empty()) throw Error(group.fault, group.broken);
+  const std::uint32_t number = ++group.last;
+  group.history[number % kHistory] = fingerprint;
+  flight->started_s = now_s();
+  Operation& operation = *flight->operation;
+  operation.record(tracing_ ? &events_ : nullptr, now_s);
+  operation.start(input, output, number, fingerprint);
+  transport_->announce({group.context, fingerprint, number, true});
+  flying_.push_back(flight);
+  transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
+    if (key.context == group.context && key.number == number) compare(peer, key, theirs);
+  });
+  progress();
+  if (!operation.done() && waiting_.load() == 0 && thread_.joinable() && asleep_.exchange(false)) work_.notify_one();
+}
+
+// Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
+struct Session::Waiting {
+  explicit Waiting(Session& owner) : session(owner) { ++session.waiting_; }
+  ~Waiting() {
+    if (--session.waiting_ != 0 || !session.thread_.joinable()) return;
+    const std::lock_guard lock(session.mutex_);
+    if (!session.flying_.empty() && session.asleep_.exchange(false)) session.work_.notify_one();
+  }
+  Waiting(const Waiting&) = delete;
+  Session& session;
+};
+
+void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint) {
+  const Waiting waiting(*this);
+  start(flight, input, output, fingerprint);
+  if (!flight->operation->done()) wait(*flight, 0);
+  if (flight->operation->error()) throw Error(*flight->operation->error());
+}
+
+void Session::leave() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [context, group] : groups_)
+    break_group(*group, Fault::usage, "this rank has left the world (finalize); it can make no more calls.", false);
+  transport_->leave();
+}
+
+bool Session::progress() {
+  bool moved = transport_->progress();
+  if (!trouble_.empty()) settle();
+  for (std::size_t i = 0; i < flying_.size();) {
+    Flight& flight = *flying_[i];
+    moved |= flight.operation->advance(*transport_);
+    if (!flight.operation->done()) {
+      ++i;
+      continue;
+    }
+    const Operation& operation = *flight.operation;
+    if (operation.number() == flight.group->last)
+      transport_->announce({flight.group->context, operation.fingerprint(), operation.number(), false});
+    flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (!trouble_.empty()) settle();
+  return moved;
+}
+
+bool Session::test(Flight& flight) {
+  if (!flight.operation->done()) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) progress();
+  }
+  if (!flight.operation->done()) return false;
+  if (flight.operation->error()) throw Error(*flight.operation->error());
+  return true;
+}
+
+bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
+  const int limit_ms = timeout_ms > 0 ? timeout_ms : flight.timeout_ms > 0 ? flight.timeout_ms : config_.timeout_ms;
+  Patience patience(crowded_);
+  const double begun_s = most_ms > 0 ? now_s() : 0;
+  double checked_s = 0;
+  const Waiting waiting(*this);
+  while (!flight.operation->done()) {
+    bool moved = false;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      moved = lock.owns_lock() && progress();
+    }
+    if (moved) {
+      patience.reset();
+      continue;
+    }
+    if (patience.next() == Patience::Next::again) continue;
+    transport_->sleep(kSleepUs);
+    if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
+    if (now_s() - checked_s < kCheckPeersS) continue;
+    checked_s = now_s();
+    if (config_.idle) config_.idle();
+    const std::lock_guard lock(mutex_);
+    look_for_lost();
+    if (limit_ms > 0 && checked_s - flight.started_s > 1e-3 * limit_ms) give_up(flight, limit_ms);
+  }
+  if (flight.operation->error()) throw Error(*flight.operation->error());
+  return true;
+}
+
+// With the lock held. Two ranks that disagree about the root may wait for each other without a message between
+// them: what a peer that is waited for says it is doing is compared as well.
+void Session::look_for_strangers() {
+  for (const auto& flight : flying_)
+    for (int peer : flight->operation->waits_for()) {
+      const Doing doing = transport_->last_heard(peer);
+      const Operation& mine = *flight->operation;
+      if (doing.context != flight->group->context || doing.number != mine.number()) continue;
+      if (doing.fingerprint != mine.fingerprint()) compare(peer, {doing.context, doing.number}, doing.fingerprint);
+    }
+  settle();
+}
+
+// With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been read.
+void Session::look_for_lost() {
+  transport_->check_peers();
+  if (progress()) return;
+  look_for_strangers();
+  for (std::size_t i = 0; i < flying_.size(); ++i) {
+    const std::shared_ptr<Flight> flight = flying_[i];
+    for (int peer : flight->operation->waits_for()) {
+      const std::string& why = gone_[static_cast<std::size_t>(peer)];
+      if (why.empty()) continue;
+      break_group(*flight->group, Fault::lost,
+                  str(flight->operation->describe(), ": rank ", peer, " is lost: ", why, ". Rank ", transport_->rank(),
+                      " waits for it; the communicator cannot be used any more."),
+                  true);
+      return;
+    }
+  }
+}
+
+std::string Session::missing(const Flight& flight) const {
+  std::string out;
+  for (int peer : flight.operation->waits_for()) {
+    const Doing doing = transport_->last_heard(peer);
+    std::string where = "has not called anything yet";
+    if (doing.number > 0)
+      where = str(doing.inside ? "is inside " : "has last left ", collective_of(doing.fingerprint), " #",
+                  doing.number, doing.context == flight.group->context ? "" : " of another communicator");
+    out += str(out.empty() ? "" : "; ", "rank ", peer, " ", where);
+  }
+  return out;
+}
+
+void Session::give_up(Flight& flight, int timeout_ms) {
+  if (flight.operation->done()) return;
+  break_group(*flight.group, Fault::timeout,
+              str(flight.operation->describe(), ": rank ", transport_->rank(), " has waited ", timeout_ms * 1e-3, " s; ", missing(flight),
+                  ". Raise timeout_ms, or look at the ranks named here."),
+              true);
+}
+
+// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that is started
+// and waited for at once need not wake it; then it sleeps until it is woken.
+void Session::background() {
+  std::unique_lock lock(mutex_);
+  double worked_s = now_s();
+  const auto unattended = [&] { return stop_ || (!flying_.empty() && waiting_.load() == 0); };
+  while (!stop_) {
+    if (now_s() - worked_s < kAlertS) {
+      work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
+    } else {
+      asleep_ = true;
+      work_.wait(lock, unattended);
+      asleep_ = false;
+    }
+    if (!unattended()) continue;
+    attend(lock);
+    worked_s = now_s();
+  }
+}
+
+void Session::attend(std::unique_lock<std::mutex>& lock) {
+  Patience patience(true);
+  double checked_s = now_s();
+  while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
+    if (progress()) patience.reset();
+    lock.unlock();
+    if (patience.next() == Patience::Next::sleep) transport_->sleep(kSleepUs);
+    lock.lock();
+    if (now_s() - checked_s < kCheckPeersS) continue;
+    checked_s = now_s();
+    look_for_lost();
+    const std::vector<std::shared_ptr<Flight>> flying = flying_;
+    for (const auto& flight : flying) {
+      const int limit_ms = flight->timeout_ms > 0 ? flight->timeout_ms : config_.timeout_ms;
+      if (limit_ms > 0 && checked_s - flight->started_s > 1e-3 * limit_ms) give_up(*flight, limit_ms);
+    }
+  }
+}
+
+bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {
+  const auto found = groups_.find(key.context);
+  if (found == groups_.end()) return true;                    // a communicator that this rank still has to make
+  const Group& group = *found->second;
+  if (!group.broken.empty()) return false;
+  if (key.number > group.last) return true;                   // compared when the call starts here
+  const std::size_t before = trouble_.size();
+  compare(peer, key, fingerprint);
+  return trouble_.size() == before;
+}
+
+// The call that the message belongs to has started here, and may have ended. If it has ended, no message of it
+// can be missing, so an equal fingerprint is no excuse.
+void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
+  const Group& group = *groups_.at(key.context);
+  const Fingerprint mine = group.history[key.number % kHistory];
+  const bool known = group.last - key.number < kHistory;
+  const auto flight = std::find_if(flying_.begin(), flying_.end(), [&](const auto& f) {
+    return f->group->context == key.context && f->operation->number() == key.number;
+  });
+  if (known && mine == theirs && flight != flying_.end()) return;
+  const auto position = [&](int rank) {
+    return static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
+  };
+  const int me = group.rank, them = position(peer);
+  std::string what = str("a message of ", describe(theirs), " from rank ", them, " has no place in ", describe(mine), " on rank ", me);
+  if (known && mine != theirs) what = difference(mine, me, theirs, them);
+  trouble_.push_back({key.context, Fault::mismatch,
+                      str(collective_of(mine), " #", key.number, ": ", what,
+                          ". The communicator cannot be used any more."),
+                      true});
+}
+
+void Session::misfits(int peer, const Key& key, std::size_t came, std::size_t expected) {
+  trouble_.push_back({key.context, Fault::mismatch,
+                      str("call #", key.number, ": rank ", peer, " sends ", came, " bytes where rank ", transport_->rank(), " expects ",
+                          expected, "; the counts of the two ranks do not fit together. The communicator cannot be used any more."),
+                      true});
+}
+
+void Session::aborted(int, std::uint64_t context, const std::string& why) {
+  if (why.empty()) return;
+  if (!groups_.contains(context)) {
+    early_aborts_[context] = why;
+    return;
+  }
+  const int fault = std::clamp(why[0] - 'A', 0, static_cast<int>(Fault::internal));
+  trouble_.push_back({context, static_cast<Fault>(fault), why.substr(1), false});
+}
+
+void Session::lost(int peer, const std::string& why) { gone_[static_cast<std::size_t>(peer)] = why; }
+
+void Session::settle() {
+  while (!trouble_.empty()) {
+    const Trouble t = std::move(trouble_.back());
+    trouble_.pop_back();
+    if (const auto found = groups_.find(t.context); found != groups_.end())
+      break_group(*found->second, t.fault, t.why, t.tell_others);
+  }
+}
+
+void Session::break_group(Group& group, Fault fault, const std::string& why, bool tell_others) {
+  if (!group.broken.empty()) return;
+  group.broken = why;
+  group.fault = fault;
+  for (const auto& flight : flying_)
+    if (flight->group.get() == &group) flight->operation->stop(*transport_, Error(fault, why));
+  if (!tell_others) return;
+  for (int rank : group.ranks)
+    if (rank != transport_->rank() && gone_[static_cast<std::size_t>(rank)].empty())
+      transport_->abort(rank, group.context, pack(fault, why));
+}
+
+void Session::start_trace() {
+  const std::lock_guard lock(mutex_);
+  events_.clear();
+  tracing_ = true;
+}
+
+Trace Session::take_trace() {
+  const std::lock_guard lock(mutex_);
+  tracing_ = false;
+  Trace trace;
+  trace.ranks = transport_->ranks();
+  trace.events = std::move(events_);
+  for (Event& event : trace.events) event.rank = transport_->rank();
+  events_.clear();
+  return trace;
+}
+
+}  // namespace paceline

@@ -1,0 +1,256 @@
+#include "simulate/simulate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "simulate/ports.hpp"
+#include "simulate/work.hpp"
+
+namespace paceline {
+namespace {
+
+// Sums of the same times in another order differ in their last bits. What lies so close together is one
+// moment; otherwise rounding, not the priority, would decide who goes first.
+constexpr double kOneMoment = 1e-12;
+
+enum class What : std::uint8_t { arrival, message, local, signal };
+
+struct Occurrence {
+  double time_s;
+  What what;
+  std::uint32_t id;   // a rank, the item that sends, the item that computes, the item that signals
+  bool operator>(const Occurrence& other) const {
+    return std::tie(time_s, what, id) > std::tie(other.time_s, other.what, other.id);
+  }
+};
+
+template <class T>
+using Soonest = std::priority_queue<T, std::vector<T>, std::greater<>>;
+
+class Simulation {
+ public:
+  Simulation(const std::vector<Schedule>& world, const Machine& machine, Work work)
+      : world_(world), machine_(machine), work_(std::move(work)),
+        ports_(machine, static_cast<int>(world.size())), missing_(work_.items.size()),
+        begin_s_(work_.items.size()), ready_(work_.items.size()), told_(work_.items.size()),
+        waiting_(world.size()), computing_(world.size()) {
+    for (std::size_t rank = 0; rank < world.size(); ++rank)
+      std::copy(world[rank].indegree.begin(), world[rank].indegree.end(),
+                missing_.begin() + work_.first[rank]);
+  }
+
+  void run(Trace& trace) {
+    trace_ = &trace;
+    trace.events.reserve(work_.items.size());
+    for (std::uint32_t rank = 0; rank < world_.size(); ++rank)
+      happens_.push({trace.arrival_s[rank], What::arrival, rank});
+    while (!happens_.empty()) {
+      const double first = happens_.top().time_s;
+      while (!happens_.empty() && happens_.top().time_s - first <= kOneMoment * std::abs(first)) {
+        const Occurrence now = happens_.top();
+        happens_.pop();
+        now_s_ = now.time_s;
+        happen(now);
+      }
+      start_all();
+    }
+    for (std::uint32_t i = 0; i < work_.items.size(); ++i)
+      require(missing_[i] == kNobody, "simulate: rank ", work_.items[i].rank, " step ",
+              work_.items[i].step, " (", name_of(work_.items[i].kind), ") waits for ever");
+  }
+
+ private:
+  const Schedule& schedule(const Item& item) const { return world_[std::size_t(item.rank)]; }
+
+  void happen(const Occurrence& now) {
+    const Item& item = work_.items[now.what == What::arrival ? 0 : now.id];
+    switch (now.what) {
+      case What::arrival: arrive(static_cast<int>(now.id)); break;
+      case What::message: {
+        const Item& receiver = work_.items[item.partner];
+        ports_.release(item.rank, receiver.rank);
+        record(item, Activity::send, begin_s_[now.id], item.message_bytes);
+        end(now.id);
+        record(receiver, Activity::recv, begin_s_[now.id], item.message_bytes);
+        if (receiver.kind == Kind::recv_reduce) compute(item.partner);
+        else end(item.partner);
+        break;
+      }
+      case What::local:
+        computing_[std::size_t(item.rank)] = false;
+        idle_.push_back(item.rank);
+        end_local(now.id);
+        break;
+      case What::signal:
+        record(item, Activity::signal, begin_s_[now.id], 0);
+        end(now.id);
+        told_[item.partner] = true;
+        if (ready_[item.partner]) end_wait(item.partner);
+        break;
+    }
+    settle();
+  }
+
+  void arrive(int rank) {
+    const std::uint32_t first = work_.first[std::size_t(rank)];
+    trace_->exit_s[std::size_t(rank)] = now_s_;
+    for (std::uint32_t i = 0; i < world_[std::size_t(rank)].steps.size(); ++i)
+      if (world_[std::size_t(rank)].indegree[i] == 0) freed_.push_back(first + i);
+  }
+
+  // Lets the steps begin whose predecessors have ended, and those that they let begin by taking no time.
+  void settle() {
+    while (!freed_.empty()) {
+      const std::uint32_t id = freed_.back();
+      freed_.pop_back();
+      begin(id);
+    }
+  }
+
+  void begin(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    ready_[id] = true;
+    begin_s_[id] = now_s_;
+    switch (item.kind) {
+      case Kind::send:
+        if (ready_[item.partner]) offer(id);
+        break;
+      case Kind::recv:
+      case Kind::recv_reduce:
+        if (ready_[item.partner]) offer(item.partner);
+        break;
+      case Kind::signal:
+        happens_.push({now_s_ + link(item).alpha_s, What::signal, id});
+        break;
+      case Kind::wait:
+        if (told_[id]) end_wait(id);
+        break;
+      default: compute(id);
+    }
+  }
+
+  const Link& link(const Item& item) const {
+    return machine_.link(item.rank, work_.items[item.partner].rank);
+  }
+
+  void offer(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    const Item& receiver = work_.items[item.partner];
+    ports_.offer({item.segment, item.step, receiver.step, id}, item.rank, receiver.rank);
+  }
+
+  double local_s(const Item& item) const {
+    if (item.kind == Kind::finish) return 0;
+    const double cost = item.kind == Kind::copy ? machine_.copy_s_per_byte : machine_.gamma_s_per_byte;
+    return cost * static_cast<double>(item.local_bytes);
+  }
+
+  void compute(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    begin_s_[id] = now_s_;
+    if (local_s(item) <= 0) return end_local(id);
+    waiting_[std::size_t(item.rank)].push(urgency_of(item, id));
+    idle_.push_back(item.rank);
+  }
+
+  void start_all() {
+    for (int rank : idle_) {
+      auto& waiting = waiting_[std::size_t(rank)];
+      if (computing_[std::size_t(rank)] || waiting.empty()) continue;
+      const std::uint32_t id = waiting.top().item;
+      waiting.pop();
+      computing_[std::size_t(rank)] = true;
+      begin_s_[id] = now_s_;
+      happens_.push({now_s_ + local_s(work_.items[id]), What::local, id});
+    }
+    idle_.clear();
+    for (std::uint32_t id = ports_.next(); id != kNobody; id = ports_.next()) {
+      const Item& item = work_.items[id];
+      begin_s_[id] = now_s_;
+      const double takes = link(item).time_s(static_cast<double>(item.message_bytes));
+      happens_.push({now_s_ + takes, What::message, id});
+    }
+  }
+
+  void end_local(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    record(item, item.kind == Kind::copy ? Activity::copy : Activity::reduce, begin_s_[id], item.local_bytes);
+    end(id);
+  }
+
+  void end_wait(std::uint32_t id) {
+    record(work_.items[id], Activity::wait, begin_s_[id], 0);
+    end(id);
+  }
+
+  void end(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    const Schedule& s = schedule(item);
+    const std::uint32_t first = work_.first[std::size_t(item.rank)];
+    missing_[id] = kNobody;
+    trace_->exit_s[std::size_t(item.rank)] = now_s_;
+    for (std::uint32_t e = s.edge_begin[item.step]; e < s.edge_begin[item.step + 1]; ++e)
+      if (--missing_[first + s.edges[e]] == 0) freed_.push_back(first + s.edges[e]);
+  }
+
+  void record(const Item& item, Activity activity, double begin_s, std::uint64_t bytes) {
+    const bool talks = activity != Activity::reduce && activity != Activity::copy;
+    Event event;
+    event.rank = item.rank;
+    event.activity = activity;
+    event.peer = talks ? work_.items[item.partner].rank : -1;
+    event.step = static_cast<int>(item.step);
+    event.segment = static_cast<int>(item.segment);
+    event.begin_s = begin_s;
+    event.end_s = now_s_;
+    event.bytes = bytes;
+    trace_->events.push_back(event);
+  }
+
+  const std::vector<Schedule>& world_;
+  const Machine& machine_;
+  Work work_;
+  Ports ports_;
+  std::vector<std::uint32_t> missing_;          // by item: predecessors; kNobody once it has ended
+  std::vector<double> begin_s_;                 // by item
+  std::vector<bool> ready_, told_;              // by item: may start; its signal has come
+  std::vector<Soonest<Urgency>> waiting_;       // by rank: for the compute unit
+  std::vector<bool> computing_;                 // by rank
+  std::vector<int> idle_;                       // ranks whose compute unit may have something to start
+  std::vector<std::uint32_t> freed_;            // items without missing predecessors, not begun
+  Soonest<Occurrence> happens_;
+  double now_s_ = 0;
+  Trace* trace_ = nullptr;
+};
+
+std::string title_of(const Schedule& s, double bytes) {
+  return str(name_of(s.problem.collective), "/", s.algorithm, ", ", s.problem.ranks,
+             s.problem.ranks == 1 ? " rank" : " ranks",
+             s.problem.collective == Collective::barrier ? "" : ", " + human_bytes(bytes),
+             s.pipeline > 1 ? str(", ", s.pipeline, " segments, window ", s.lanes) : "");
+}
+
+}  // namespace
+
+Trace simulate(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
+               const Machine& machine, const std::vector<double>& arrivals) {
+  if (world.empty()) fail(Fault::usage, "simulate: no ranks; a world has at least one schedule.");
+  if (!arrivals.empty() && arrivals.size() != world.size())
+    fail(Fault::usage, "simulate: ", arrivals.size(), " arrival times for ", world.size(),
+         " ranks; give one per rank, or none.");
+  Trace trace;
+  const Schedule& any = world.front();
+  trace.ranks = static_cast<int>(world.size());
+  trace.title = title_of(any, static_cast<double>(count) * any.units * double(element_bytes));
+  trace.provenance = str("simulated: ", describe(machine));
+  trace.arrival_s = arrivals.empty() ? std::vector<double>(world.size()) : arrivals;
+  trace.exit_s = trace.arrival_s;
+  Simulation(world, machine, gather_work(world, count, element_bytes)).run(trace);
+  return trace;
+}
+
+}  // namespace paceline

@@ -1,0 +1,16 @@
+// A trace as JSON, so that pictures and reports can be made elsewhere and later.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trace/trace.hpp"
+
+namespace paceline {
+
+std::string_view name_of(Activity activity);   // "send", "reduce", ...
+
+// One object with the names of trace.hpp's fields; `activity` by name. Times keep every bit.
+std::string to_json(const Trace& trace);
+
+}  // namespace paceline

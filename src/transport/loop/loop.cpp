@@ -1,0 +1,166 @@
+#include "transport/loop/loop.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace paceline {
+
+class LoopTransport : public Transport {
+ public:
+  LoopTransport(LoopNet& net, int rank) : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false) {}
+
+  std::string_view name() const override { return "loop"; }
+  int rank() const override { return rank_; }
+  int ranks() const override { return net_.ranks_; }
+  void listen(Listener* listener) override { listener_ = listener; }
+
+  void send(Transfer& t) override {
+    const std::lock_guard lock(net_.mutex_);
+    const int delay = static_cast<int>(net_.random_.below(static_cast<std::size_t>(net_.options_.delay_most) + 1));
+    LoopNet::Message message{t.key, t.fingerprint, &t, {}, t.bytes, delay, false};
+    if (t.key.signal || int(net_.random_.below(100)) < net_.options_.buffered_percent) {
+      message.sender = nullptr;
+      message.data.resize(t.bytes);
+      copy_out(t.parts, 0, message.data.data(), t.bytes);
+      t.done = true;
+    }
+    box(t.peer, rank_).messages.push_back(std::move(message));
+  }
+
+  void recv(Transfer& t) override {
+    const std::lock_guard lock(net_.mutex_);
+    box(rank_, t.peer).receives.push_back(&t);
+  }
+
+  void cancel(Transfer& t) override {
+    const std::lock_guard lock(net_.mutex_);
+    std::erase(box(rank_, t.peer).receives, &t);
+    std::erase_if(box(t.peer, rank_).messages, [&](const LoopNet::Message& m) { return m.sender == &t; });
+  }
+
+  bool progress() override {
+    std::vector<LoopNet::Notice> notices;
+    bool moved = false;
+    {
+      const std::lock_guard lock(net_.mutex_);
+      notices.swap(net_.notices_[std::size_t(rank_)]);
+    }
+    for (const LoopNet::Notice& n : notices) listener_->aborted(n.from, n.context, n.why);
+    for (int peer = 0; peer < net_.ranks_; ++peer) moved |= progress_from(peer);
+    return moved || !notices.empty();
+  }
+
+  void unexpected(const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+    const std::lock_guard lock(net_.mutex_);
+    for (int peer = 0; peer < net_.ranks_; ++peer)
+      for (const LoopNet::Message& m : net_.inbox_[std::size_t(rank_)][std::size_t(peer)].messages)
+        if (m.seen) visit(peer, m.key, m.fingerprint);
+  }
+
+  void abort(int peer, std::uint64_t context, const std::string& why) override {
+    const std::lock_guard lock(net_.mutex_);
+    net_.notices_[std::size_t(peer)].push_back({rank_, context, why});
+  }
+
+  void leave() override { net_.kill(rank_); }
+
+  void check_peers() override {
+    for (int peer = 0; peer < net_.ranks_; ++peer) {
+      {
+        const std::lock_guard lock(net_.mutex_);
+        if (net_.alive_[std::size_t(peer)] || told_lost_[std::size_t(peer)]) continue;
+      }
+      told_lost_[std::size_t(peer)] = true;
+      listener_->lost(peer, "it was killed");
+    }
+  }
+
+  void sleep(int) override { std::this_thread::yield(); }
+  void wake() override {}
+
+  void announce(const Doing& doing) override {
+    const std::lock_guard lock(net_.mutex_);
+    net_.doing_[std::size_t(rank_)] = doing;
+  }
+  Doing last_heard(int peer) const override {
+    const std::lock_guard lock(net_.mutex_);
+    return net_.doing_[std::size_t(peer)];
+  }
+
+ private:
+  LoopNet::Inbox& box(int receiver, int sender) { return net_.inbox_[std::size_t(receiver)][std::size_t(sender)]; }
+
+  // Whether anything of this peer's moved. The listener is asked outside the lock: it may abort, which locks.
+  bool progress_from(int peer) {
+    std::vector<std::pair<Key, Fingerprint>> fresh;
+    {
+      const std::lock_guard lock(net_.mutex_);
+      for (LoopNet::Message& m : box(rank_, peer).messages)
+        if (!std::exchange(m.seen, true)) fresh.emplace_back(m.key, m.fingerprint);
+    }
+    for (const auto& [key, fingerprint] : fresh)
+      if (!listener_->arrives(peer, key, fingerprint)) drop(peer, key);
+    const std::lock_guard lock(net_.mutex_);
+    LoopNet::Inbox& inbox = box(rank_, peer);
+    bool moved = !fresh.empty();
+    for (std::size_t i = 0; i < inbox.messages.size();) {
+      LoopNet::Message& m = inbox.messages[i];
+      const auto receive = std::find_if(inbox.receives.begin(), inbox.receives.end(),
+                                        [&](const Transfer* t) { return t->key == m.key; });
+      if (!m.seen || receive == inbox.receives.end() || m.delay-- > 0) {
+        ++i;
+        continue;
+      }
+      if (m.bytes == (*receive)->bytes) finish(m, **receive);
+      else listener_->misfits(peer, m.key, m.bytes, (*receive)->bytes);
+      inbox.receives.erase(receive);
+      inbox.messages.erase(inbox.messages.begin() + std::ptrdiff_t(i));
+      moved = true;
+    }
+    return moved;
+  }
+
+  void drop(int peer, const Key& key) {
+    const std::lock_guard lock(net_.mutex_);
+    std::erase_if(box(rank_, peer).messages, [&](const LoopNet::Message& m) { return m.key == key; });
+  }
+
+  // Hands the message over in pieces of odd number, as a real transport would in larger ones.
+  void finish(LoopNet::Message& m, Transfer& receive) {
+    std::vector<std::byte> data = std::move(m.data);
+    if (m.sender) {
+      data.resize(m.bytes);
+      copy_out(m.sender->parts, 0, data.data(), m.bytes);
+    }
+    const std::size_t piece = 64 * (1 + net_.random_.below(4));
+    for (std::size_t at = 0; at < data.size(); at += piece)
+      deliver(receive, data.data() + at, std::min(piece, data.size() - at));
+    receive.done = true;
+    if (m.sender) m.sender->done = true;
+  }
+
+  LoopNet& net_;
+  int rank_;
+  Listener* listener_ = nullptr;
+  std::vector<bool> told_lost_;
+};
+
+LoopNet::LoopNet(int ranks, LoopOptions options)
+    : ranks_(ranks),
+      options_(options),
+      random_(options.seed),
+      inbox_(std::size_t(ranks), std::vector<Inbox>(std::size_t(ranks))),
+      notices_(std::size_t(ranks)),
+      alive_(std::size_t(ranks), true),
+      doing_(std::size_t(ranks)) {}
+
+LoopNet::~LoopNet() = default;
+
+std::unique_ptr<Transport> LoopNet::endpoint(int rank) { return std::make_unique<LoopTransport>(*this, rank); }
+
+void LoopNet::kill(int rank) {
+  const std::lock_guard lock(mutex_);
+  alive_[std::size_t(rank)] = false;
+}
+
+}  // namespace paceline

@@ -1,0 +1,42 @@
+// SharedFile: memory shared with other processes of this machine that has no name.
+//
+// The creator makes a file in a memory file system without linking it (O_TMPFILE); the others open it
+// through the creator's entry in /proc and check a number that only the store told them. So there is nothing
+// to leave behind, nothing to guess, and whoever can attach is on this machine and of this user.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace paceline {
+
+class SharedFile {
+ public:
+  SharedFile() = default;
+  SharedFile(SharedFile&& other) noexcept { swap(other); }
+  SharedFile& operator=(SharedFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~SharedFile();
+
+  // Throws a resource error where the file system has no room; never leaves that to a later access.
+  static SharedFile create(const std::string& folder, std::size_t bytes);
+  // The same memory in another process, by what its creator's address() said. Throws a refusal.
+  static SharedFile attach(const std::string& address, std::size_t bytes);
+
+  std::string address() const;       // "<pid> <descriptor>", while the creator keeps its descriptor
+  void close_descriptor();           // nobody else will attach
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void swap(SharedFile& other) noexcept;
+  void map();
+
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace paceline

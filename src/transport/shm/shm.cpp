@@ -1,0 +1,371 @@
+#include "transport/shm/shm.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "base/error.hpp"
+#include "transport/matcher.hpp"
+#include "transport/shm/inbox.hpp"
+
+namespace paceline {
+namespace {
+
+// Small messages a writer may have unread before it asks first: bounds what a slow reader keeps aside.
+constexpr std::uint64_t kUnreadMost = 4u << 20;
+
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+}
+
+struct Early {
+  Key key;
+  Fingerprint fingerprint;
+  bool request = false;
+  std::uint64_t total = 0;
+  std::uint32_t token = 0;             // of the sender, to answer a request with
+  std::vector<std::byte> data;
+};
+
+// A table of transfers that the other side knows by number. Numbers from shared memory are checked.
+class Tokens {
+ public:
+  std::uint32_t add(Transfer* t) {
+    for (std::uint32_t i = 0; i < table_.size(); ++i)
+      if (!table_[i]) return table_[i] = t, i;
+    table_.push_back(t);
+    return static_cast<std::uint32_t>(table_.size() - 1);
+  }
+  Transfer* find(std::uint32_t token) const {
+    return token < table_.size() && table_[token] != &retired_ ? table_[token] : nullptr;
+  }
+  void drop(const Transfer* t) { replace(t, nullptr); }
+  // The other side may still answer to this number: it must never mean another transfer.
+  void retire(const Transfer* t) { replace(t, &retired_); }
+
+ private:
+  void replace(const Transfer* t, Transfer* by) {
+    for (Transfer*& entry : table_)
+      if (entry == t) entry = by;
+  }
+
+  Transfer retired_;
+  std::vector<Transfer*> table_;
+};
+
+struct Peer {
+  Ring out, in;
+  std::deque<Transfer*> sends;         // to begin, or granted and streaming; oldest first
+  std::deque<Cell64> grants;           // answers that found the ring full
+  Matcher<Early> matcher;
+  Tokens requested;                    // sends that wait for their grant
+  Tokens granted;                      // receives that are being streamed to
+  std::uint64_t unread = 0;            // bytes of eager messages sent so far
+  std::uint64_t drained = 0;           // bytes of eager messages matched so far, of this peer's
+  bool gone = false;
+};
+
+}  // namespace
+
+class ShmTransport : public Transport {
+ public:
+  ShmTransport(Store& store, const ShmConfig& c) : rank_(c.rank), ranks_(c.ranks), boxes_(store, c), peers_(std::size_t(c.ranks)) {
+    for (int p = 0; p < ranks_; ++p) {
+      peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
+      peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
+    }
+  }
+  ~ShmTransport() override { ShmTransport::leave(); }
+
+  void leave() override {
+    boxes_.header(rank_).left.store(1, std::memory_order_release);
+    for (int p = 0; p < ranks_; ++p)
+      if (p != rank_) nudge(p);
+  }
+
+  std::string_view name() const override { return "shm"; }
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  void listen(Listener* listener) override { listener_ = listener; }
+
+  void send(Transfer& t) override {
+    Peer& peer = peers_[std::size_t(t.peer)];
+    peer.sends.push_back(&t);
+    push(t.peer, peer);
+  }
+
+  void recv(Transfer& t) override {
+    Peer& peer = peers_[std::size_t(t.peer)];
+    Early early;
+    if (!peer.matcher.post(t, early)) return;
+    if (early.total != t.bytes) return listener_->misfits(t.peer, t.key, early.total, t.bytes);
+    if (early.request) return grant(t.peer, peer, t, early.token);
+    deliver(t, early.data.data(), early.data.size());
+    drain(t.peer, peer, early.data.size());
+    t.done.store(true, std::memory_order_release);
+  }
+
+  void cancel(Transfer& t) override {
+    Peer& peer = peers_[std::size_t(t.peer)];
+    std::erase(peer.sends, &t);
+    peer.matcher.cancel(t);
+    peer.requested.retire(&t);
+    peer.granted.retire(&t);
+  }
+
+  bool progress() override {
+    bool moved = false;
+    for (int p = 0; p < ranks_; ++p) {
+      if (p == rank_) continue;
+      Peer& peer = peers_[std::size_t(p)];
+      moved |= pull(p, peer);
+      if (!peer.sends.empty() || !peer.grants.empty()) moved |= push(p, peer);
+    }
+    return moved;
+  }
+
+  void unexpected(const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+    for (int p = 0; p < ranks_; ++p)
+      for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
+  }
+
+  void abort(int p, std::uint64_t context, const std::string& why) override {
+    Peer& peer = peers_[std::size_t(p)];
+    if (p == rank_ || peer.gone) return;
+    Cell64* cell = peer.out.free_cell();
+    for (int tries = 0; !cell && tries < 1000; ++tries) {   // its reader may be as stuck as we are: drain ours
+      pull(p, peer);
+      std::this_thread::yield();
+      cell = peer.out.free_cell();
+    }
+    if (!cell) return;
+    cell->kind = CellKind::abort;
+    cell->context = context;
+    cell->bytes = static_cast<std::uint32_t>(std::min(why.size(), peer.out.cell_bytes()));
+    std::memcpy(Ring::payload(cell), why.data(), cell->bytes);
+    peer.out.publish();
+    nudge(p);
+  }
+
+  void check_peers() override {
+    for (int p = 0; p < ranks_; ++p) {
+      Peer& peer = peers_[std::size_t(p)];
+      if (p == rank_ || peer.gone) continue;
+      const bool left = boxes_.header(p).left.load(std::memory_order_acquire) != 0;
+      if (!left && !boxes_.has_died(p)) continue;
+      peer.gone = true;
+      listener_->lost(p, left ? "it has left (finalize, or its program ended)" : "its process has died");
+    }
+  }
+
+  void sleep(int timeout_us) override {
+    std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
+    asleep.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);   // against nudge(): one of us sees the other
+    for (Peer& peer : peers_)
+      if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell()) return asleep.store(0, std::memory_order_relaxed);
+    const timespec timeout{timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    futex(asleep, FUTEX_WAIT, 1, &timeout);
+    asleep.store(0, std::memory_order_relaxed);
+  }
+
+  void wake() override { nudge(rank_); }
+
+  void announce(const Doing& d) override {
+    InboxHeader& h = boxes_.header(rank_);
+    const std::uint64_t version = h.version.load(std::memory_order_relaxed);
+    h.version.store(version + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    h.context.store(d.context, std::memory_order_relaxed);
+    h.what.store(d.fingerprint.what, std::memory_order_relaxed);
+    h.count.store(d.fingerprint.count, std::memory_order_relaxed);
+    h.number.store(std::uint64_t{d.number} << 1 | std::uint64_t{d.inside}, std::memory_order_relaxed);
+    h.version.store(version + 2, std::memory_order_release);
+  }
+
+  // An empty answer where the peer keeps changing it: then it is not stuck either.
+  Doing last_heard(int peer) const override {
+    const InboxHeader& h = boxes_.header(peer);
+    const std::uint64_t version = h.version.load(std::memory_order_acquire);
+    const std::uint64_t number = h.number.load(std::memory_order_relaxed);
+    const Doing doing{h.context.load(std::memory_order_relaxed),
+                      {h.what.load(std::memory_order_relaxed), h.count.load(std::memory_order_relaxed)},
+                      static_cast<std::uint32_t>(number >> 1), (number & 1) != 0};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return version % 2 == 0 && version == h.version.load(std::memory_order_relaxed) ? doing : Doing{};
+  }
+
+ private:
+  static void head(Cell64& cell, CellKind kind, const Transfer& t) {
+    cell.kind = kind;
+    cell.context = t.key.context;
+    cell.number = t.key.number;
+    cell.lane = t.key.lane;
+    cell.signal = t.key.signal;
+    cell.seq = t.key.seq;
+    cell.what = t.fingerprint.what;
+    cell.count = t.fingerprint.count;
+    cell.total = t.bytes;
+    cell.bytes = 0;
+  }
+
+  void nudge(int p) {
+    std::atomic<std::uint32_t>& asleep = boxes_.header(p).asleep;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (asleep.load(std::memory_order_relaxed) == 0) return;
+    asleep.store(0, std::memory_order_relaxed);
+    futex(asleep, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+
+  // Writes what is due to one peer, as far as its ring has room.
+  bool push(int p, Peer& peer) {
+    bool moved = false;
+    for (Cell64* cell = nullptr; !peer.grants.empty() && (cell = peer.out.free_cell()) != nullptr; moved = true) {
+      copy_head(*cell, peer.grants.front());
+      peer.grants.pop_front();
+      peer.out.publish();
+    }
+    for (std::size_t i = 0; i < peer.sends.size();) {
+      Transfer& t = *peer.sends[i];
+      Cell64* cell = peer.out.free_cell();
+      if (!cell) break;
+      if (!push_one(p, peer, t, *cell)) {
+        ++i;
+        continue;
+      }
+      moved = true;
+      if (t.done.load(std::memory_order_relaxed) || (!t.granted && t.token != kNoToken))
+        peer.sends.erase(peer.sends.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (moved) nudge(p);
+    return moved;
+  }
+
+  // Fills one cell for this send; false if nothing of it is due.
+  bool push_one(int p, Peer& peer, Transfer& t, Cell64& cell) {
+    if (t.granted) {
+      head(cell, CellKind::data, t);
+      cell.token = t.token;
+      cell.bytes = static_cast<std::uint32_t>(std::min(t.bytes - t.moved, peer.out.cell_bytes()));
+      copy_out(t.parts, t.moved, Ring::payload(&cell), cell.bytes);
+      t.moved += cell.bytes;
+      peer.out.publish();
+      if (t.moved == t.bytes) t.done.store(true, std::memory_order_release);
+      return true;
+    }
+    t.token = kNoToken;
+    const std::uint64_t unread = peer.unread - boxes_.drained(p, rank_).bytes.load(std::memory_order_relaxed);
+    if (t.bytes <= peer.out.cell_bytes() && unread <= kUnreadMost) {
+      head(cell, CellKind::eager, t);
+      cell.bytes = static_cast<std::uint32_t>(t.bytes);
+      copy_out(t.parts, 0, Ring::payload(&cell), t.bytes);
+      peer.unread += t.bytes + sizeof(Cell64);
+      t.done.store(true, std::memory_order_release);
+    } else {
+      head(cell, CellKind::request, t);
+      cell.token = t.token = peer.requested.add(&t);
+    }
+    peer.out.publish();
+    return true;
+  }
+
+  // Takes what one peer has written.
+  bool pull(int p, Peer& peer) {
+    bool moved = false;
+    while (Cell64* cell = peer.in.filled_cell()) {
+      take(p, peer, *cell);
+      peer.in.release();
+      moved = true;
+    }
+    return moved;
+  }
+
+  void take(int p, Peer& peer, Cell64& cell) {
+    const std::size_t bytes = std::min<std::size_t>(cell.bytes, peer.in.cell_bytes());
+    switch (cell.kind) {
+      case CellKind::eager:
+      case CellKind::request: return arrive(p, peer, cell, bytes);
+      case CellKind::grant:
+        if (Transfer* t = peer.requested.find(cell.number)) {
+          peer.requested.drop(t);
+          t->granted = true;
+          t->token = cell.token;
+          peer.sends.push_back(t);
+        }
+        return;
+      case CellKind::data:
+        if (Transfer* t = peer.granted.find(cell.token)) {
+          deliver(*t, Ring::payload(&cell), std::min(bytes, t->bytes - t->moved));
+          if (t->moved < t->bytes) return;
+          peer.granted.drop(t);
+          t->done.store(true, std::memory_order_release);
+        }
+        return;
+      case CellKind::abort:
+        return listener_->aborted(p, cell.context, std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
+    }
+  }
+
+  void arrive(int p, Peer& peer, Cell64& cell, std::size_t bytes) {
+    const Key key{cell.context, cell.number, cell.lane, cell.signal != 0, cell.seq};
+    const Fingerprint fingerprint{cell.what, cell.count};
+    const bool request = cell.kind == CellKind::request;
+    const bool welcome = listener_->arrives(p, key, fingerprint);
+    Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
+    if (t && t->bytes != cell.total) return listener_->misfits(p, key, cell.total, t->bytes);
+    if (t) {
+      if (request) return grant(p, peer, *t, cell.token);
+      deliver(*t, Ring::payload(&cell), bytes);
+      drain(p, peer, bytes);
+      t->done.store(true, std::memory_order_release);
+      return;
+    }
+    if (!welcome) {
+      if (!request) drain(p, peer, bytes);
+      return;
+    }
+    Early early{key, fingerprint, request, cell.total, cell.token, {}};
+    if (!request) early.data.assign(Ring::payload(&cell), Ring::payload(&cell) + bytes);
+    peer.matcher.keep(std::move(early));
+  }
+
+  void drain(int p, Peer& peer, std::size_t bytes) {
+    peer.drained += bytes + sizeof(Cell64);
+    boxes_.drained(rank_, p).bytes.store(peer.drained, std::memory_order_relaxed);
+  }
+
+  void grant(int p, Peer& peer, Transfer& t, std::uint32_t sender) {
+    Cell64 answer{};
+    head(answer, CellKind::grant, t);
+    answer.number = sender;            // whom it answers
+    answer.token = peer.granted.add(&t);
+    peer.grants.emplace_back();
+    copy_head(peer.grants.back(), answer);
+    push(p, peer);
+  }
+
+  // All of the header but the turn, which publish() sets.
+  static void copy_head(Cell64& to, const Cell64& from) {
+    std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(to.turn), reinterpret_cast<const std::byte*>(&from) + sizeof(from.turn),
+                sizeof(Cell64) - sizeof(to.turn));
+  }
+
+  static constexpr std::uint32_t kNoToken = 0xffffffff;
+
+  int rank_;
+  int ranks_;
+  Inboxes boxes_;
+  std::vector<Peer> peers_;
+  Listener* listener_ = nullptr;
+};
+
+std::unique_ptr<Transport> make_shm(Store& store, const ShmConfig& config) {
+  return std::make_unique<ShmTransport>(store, config);
+}
+
+}  // namespace paceline

@@ -1,0 +1,42 @@
+// The cases that every transport is put through: awkward counts, roots, in place, pipelines, uneven units.
+#pragma once
+
+#include <functional>
+#include <set>
+
+#include "coll/registry.hpp"
+#include "tests/world/collective_case.hpp"
+
+namespace paceline::test {
+
+inline std::set<std::size_t> awkward_counts(int p) {
+  const auto n = static_cast<std::size_t>(p);
+  return {0, 1, n - 1, n, n + 1, 2 * n + 1, 67, 257};
+}
+
+// Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and sanitizers.
+inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
+  for (const Algorithm* a : registry()) {
+    const std::set<int> roots = has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
+    int turn = 0;
+    for (std::size_t n : few ? std::set<std::size_t>{0, 1, std::size_t(p) + 1, 257} : awkward_counts(p))
+      for (int root : roots)
+        for (bool in_place : {false, true}) {
+          Case c{a->collective, a->name, p, n, root, in_place};
+          const Op ops[] = {Op::sum, Op::max, Op::min, Op::sum};
+          c.op = ops[turn % 4];
+          visit(c);
+          if (++turn % 3 == 0) {
+            c.segments = 2 + turn % 4;
+            c.window = 1 + turn % 3;
+            visit(c);
+          }
+          const bool one_unit = units_of({a->collective, 2}) == 1;
+          const bool symmetric = a->collective != Collective::alltoall || !in_place;
+          c.uneven = true;
+          if (!one_unit && symmetric) visit(c);
+        }
+  }
+}
+
+}  // namespace paceline::test

@@ -1,0 +1,143 @@
+// Every algorithm is proven in every small world. New algorithms are found by themselves.
+#include "verify/verify.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "world/mutate.hpp"
+#include "world/worlds.hpp"
+
+using namespace paceline;
+using namespace paceline::test;
+
+namespace {
+
+World piped(const Algorithm& a, Shape& shape, Pipe pipe) {
+  shape.segments = pipe.segments;
+  shape.window = pipe.window;
+  return make_world(a, shape);
+}
+
+// Calls each(algorithm, shape) for every problem that the algorithm accepts.
+template <class Each>
+void for_all(int most_ranks, Each&& each) {
+  for (const Algorithm* a : registry())
+    for (const Shape& shape : plain_shapes(a->collective, most_ranks))
+      if (accepts(*a, shape)) each(*a, shape);
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm is proven in every small world") {
+  int proven = 0;
+  for_all(by_length(5, 9, 12), [&](const Algorithm& a, Shape shape) {
+    for (Pipe pipe : kPipes) {
+      const Verdict verdict = verify(piped(a, shape, pipe));
+      CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
+      proven += bool(verdict);
+    }
+  });
+  MESSAGE(proven, " worlds proven");
+}
+
+// What the other tests skip is counted here, and an algorithm that refuses everything fails.
+TEST_CASE("rejected problems are few, known, and refused with a reason") {
+  for (const Algorithm* a : registry()) {
+    const std::string name = str(name_of(a->collective), "/", a->name);
+    int accepted = 0, rejected = 0;
+    std::string first;
+    for (const Shape& shape : plain_shapes(a->collective, 9)) {
+      if (accepts(*a, shape)) {
+        ++accepted;
+        continue;
+      }
+      if (rejected++ == 0) first = describe(*a, shape);
+      CHECK_MESSAGE(shape.ordered, "more than an order of operands rejected: ", describe(*a, shape));
+      CHECK_THROWS_AS(make_world(*a, shape), Error);
+    }
+    CHECK_MESSAGE(accepted > 0, name, " rejects every problem");
+    if (rejected > 0)
+      MESSAGE(name, " rejects ", rejected, " of ", accepted + rejected, ", the first: ", first);
+  }
+}
+
+TEST_CASE("a proven world ends rightly in seeded random orders") {
+  const auto seeds = by_length<std::uint64_t>(2, 5, 100);
+  int runs = 0;
+  for_all(by_length(4, 9, 9), [&](const Algorithm& a, Shape shape) {
+    for (Pipe pipe : kPipes) {
+      const World world = piped(a, shape, pipe);
+      for (std::uint64_t seed = 0; seed < seeds; ++seed, ++runs) {
+        const Verdict verdict = shake(world, seed);
+        CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
+      }
+    }
+  });
+  MESSAGE(runs, " random runs");
+}
+
+// The argument that one run stands for all of them, put to the test where all of them can be run.
+TEST_CASE("exploring every interleaving agrees with the proof") {
+  const auto limit = by_length<std::size_t>(300, 2000, 200000);
+  std::size_t states = 0;
+  int complete = 0;
+  std::string open;
+  for_all(by_length(3, 4, 4), [&](const Algorithm& a, Shape shape) {
+    if (shape.ordered) return;   // the same steps
+    for (Pipe pipe : {Pipe{1, 1}, Pipe{2, 2}}) {
+      if (pipe.segments > 1 && shape.ranks > 2) continue;
+      const World world = piped(a, shape, pipe);
+      const Exploration all = explore(world, limit);
+      CHECK_MESSAGE(all.verdict, describe(a, shape), ": ", all.verdict.fault);
+      states += all.states;
+      complete += all.complete;
+      if (!all.complete) open += "\n  " + describe(a, shape);
+    }
+  });
+  MESSAGE(complete, " worlds explored to the end, ", states, " states; not to the end:", open);
+}
+
+TEST_CASE("operands stay in rank order where they must") {
+  Shape shape;
+  shape.ranks = 5;
+  shape.ordered = true;
+  CHECK(verify(make_world(find_algorithm(Collective::allreduce, "recursive_doubling"), shape)));
+  World ring = make_world(find_algorithm(Collective::allreduce, "ring"), {.ranks = 5});
+  for (Schedule& s : ring) s.problem.commutative = false;
+  CHECK(verify(ring).fault.find("adds out of rank order") != std::string::npos);
+}
+
+TEST_CASE("memory that all can reach: proven as it is, rejected without any one of its signals") {
+  int rejected = 0;
+  for (Collective c : {Collective::allreduce, Collective::broadcast})
+    for (bool in_place : {false, true})
+      for (int p = 1; p <= by_length(4, 6, 6); ++p) {
+        const World world = shared_world(c, p, in_place);
+        const std::string what = str("shared ", name_of(c), ", ", p, " ranks, in place ", in_place);
+        const Verdict proof = verify(world);
+        CHECK_MESSAGE(proof, what, ": ", proof.fault);
+        for (std::uint64_t seed = 0; seed < 5; ++seed) CHECK_MESSAGE(shake(world, seed), what);
+        if (p <= 2) CHECK_MESSAGE(explore(world, 50000).verdict, what);
+        for (const Mutant& mutant : lost_signals(world)) {
+          const Verdict verdict = verify(mutant.world);
+          CHECK_MESSAGE(!verdict, what, ": ", mutant.what, " goes unnoticed");
+          rejected += !verdict;
+        }
+      }
+  MESSAGE(rejected, " dropped signals noticed");
+}
+
+TEST_CASE("an exploration that stops early says so") {
+  const World world = make_world(find_algorithm(Collective::allreduce, "ring"), {.ranks = 3});
+  const Exploration some = explore(world, 10);
+  CHECK(some.verdict);
+  CHECK(some.states == 10);
+  CHECK(!some.complete);
+}
+
+TEST_CASE("ranks that build different schedules are not a world") {
+  const Algorithm& ring = find_algorithm(Collective::allgather, "ring");
+  World world = make_world(ring, {.ranks = 3});
+  world[1] = make_world(ring, {.ranks = 3, .segments = 2})[1];
+  CHECK(verify(world).fault == "form: rank 1 has another problem or cuts it otherwise than rank 0");
+}
