@@ -25,11 +25,11 @@ const char* plural(std::size_t count) { return count == 1 ? "" : "s"; }
 
 std::size_t size_from(nb::handle number, const Rules& rules, const char* what, std::size_t index) {
   const auto fault = [&](const char* rule) {
-    fail(Fault::usage, rules.call, ": ", what, "[", index, "] is ", nb::repr(number).c_str(), "; ", rule,
-         ". Pass the number of elements for each rank.");
+    fail(Fault::usage, rules.call, ": ", what, "[", index, "] is ", nb::repr(number).c_str(), "; ",
+         rule, ". Pass the number of elements for each rank.");
   };
   if (!PyIndex_Check(number.ptr())) fault("it must be a whole number");
-  const Py_ssize_t value = PyNumber_AsSsize_t(number.ptr(), nullptr);   // clips what is too large
+  const Py_ssize_t value = PyNumber_AsSsize_t(number.ptr(), nullptr);  // clips what is too large
   if (value < 0) fault("a count cannot be negative");
   if (value == std::numeric_limits<Py_ssize_t>::max()) fault("a count must fit into memory");
   return static_cast<std::size_t>(value);
@@ -44,14 +44,17 @@ std::vector<std::size_t> counts_from(nb::handle sequence, const Rules& rules, co
   }
   const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr()));
   if (size != rules.ranks)
-    fail(Fault::usage, rules.call, ": ", what, " has ", size, " count", plural(size), "; it must have one for each of the ",
-         rules.ranks, " rank", plural(rules.ranks), " of the communicator.");
+    fail(Fault::usage, rules.call, ": ", what, " has ", size, " count", plural(size),
+         "; it must have one for each of the ", rules.ranks, " rank", plural(rules.ranks),
+         " of the communicator.");
   std::vector<std::size_t> counts(size);
   std::size_t total = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    counts[i] = size_from(PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<Py_ssize_t>(i)), rules, what, i);
+    counts[i] =
+        size_from(PySequence_Fast_GET_ITEM(fast.ptr(), static_cast<Py_ssize_t>(i)), rules, what, i);
     if (counts[i] > std::numeric_limits<std::size_t>::max() / 16 - total)
-      fail(Fault::usage, rules.call, ": the sum of ", what, " is larger than any memory. Pass elements, not bytes.");
+      fail(Fault::usage, rules.call, ": the sum of ", what,
+           " is larger than any memory. Pass elements, not bytes.");
     total += counts[i];
   }
   return counts;
@@ -63,7 +66,8 @@ std::size_t sum(const std::vector<std::size_t>& counts) {
 
 void must_be_given(const Buffer& buffer, const Where& where) {
   if (!buffer.given())
-    fail(Fault::usage, where.call, ": ", where.argument, " is None; this rank needs it. Pass an array.");
+    fail(Fault::usage, where.call, ": ", where.argument,
+         " is None; this rank needs it. Pass an array.");
 }
 
 void must_be_writable(const Buffer& buffer, const Where& where) {
@@ -72,10 +76,11 @@ void must_be_writable(const Buffer& buffer, const Where& where) {
          " is read-only; the result is written into it. Pass a writable array.");
 }
 
-void must_have(const Buffer& buffer, const Where& where, std::size_t count, const std::string& because) {
+void must_have(const Buffer& buffer, const Where& where, std::size_t count,
+               const std::string& because) {
   if (buffer.count() != count)
-    fail(Fault::usage, where.call, ": ", where.argument, " has ", buffer.count(), " element", plural(buffer.count()),
-         "; it must have ", count, " (", because, ").");
+    fail(Fault::usage, where.call, ": ", where.argument, " has ", buffer.count(), " element",
+         plural(buffer.count()), "; it must have ", count, " (", because, ").");
 }
 
 // How long the longer buffer of a call with pieces must be, and why.
@@ -87,7 +92,8 @@ struct Total {
 Total total_of(const Rules& rules, const std::vector<std::size_t>& counts, std::size_t unit) {
   if (!counts.empty()) return {sum(counts), "the sum of counts"};
   if (unit > std::numeric_limits<std::size_t>::max() / 16 / rules.ranks)
-    fail(Fault::usage, rules.call, ": ", rules.ranks, " pieces of ", unit, " elements are larger than any memory.");
+    fail(Fault::usage, rules.call, ": ", rules.ranks, " pieces of ", unit,
+         " elements are larger than any memory.");
   return {unit * rules.ranks, str(rules.ranks, " rank", plural(rules.ranks), " x ", unit)};
 }
 
@@ -99,7 +105,8 @@ void divide_whole(Call& call, const Rules& rules, const Buffer& whole, const Whe
     return;
   }
   if (whole.count() % rules.ranks != 0)
-    fail(Fault::usage, rules.call, ": ", where.argument, " has ", whole.count(), " elements, which ", rules.ranks,
+    fail(Fault::usage, rules.call, ": ", where.argument, " has ", whole.count(),
+         " elements, which ", rules.ranks,
          " ranks cannot share evenly. Pass counts, one per rank, or a length that they divide.");
   call.count = whole.count() / rules.ranks;
 }
@@ -121,7 +128,8 @@ void put_together(Call& call, const Rules& rules, const Kept& kept, bool has_who
   must_be_given(kept.input, input);
   call.count = kept.input.count();
   if (!has_whole) return;
-  if (!call.counts.empty()) must_have(kept.input, input, call.counts[rules.rank], "the count of this rank");
+  if (!call.counts.empty())
+    must_have(kept.input, input, call.counts[rules.rank], "the count of this rank");
   must_be_given(kept.output, output);
   const Total total = total_of(rules, call.counts, call.count);
   must_have(kept.output, output, total.count, total.because);
@@ -142,7 +150,8 @@ void exchange(Call& call, const Rules& rules, const Kept& kept) {
 // Away from the root of a gather or scatter, counts only say that the pieces differ.
 void set_counts(Call& call, const Rules& rules, const Arguments& arguments) {
   call.uneven = !arguments.counts.is_none();
-  const bool rooted = call.collective == Collective::gather || call.collective == Collective::scatter;
+  const bool rooted =
+      call.collective == Collective::gather || call.collective == Collective::scatter;
   if (!call.uneven || (rooted && static_cast<std::size_t>(call.root) != rules.rank)) return;
   call.counts = counts_from(arguments.counts, rules, "counts");
   if (call.collective == Collective::alltoall)
@@ -189,7 +198,8 @@ void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
   const nb::handle algorithm = given[0];
   if (!algorithm.is_none()) {
     if (!nb::try_cast(algorithm, call.algorithm, false))
-      fail(Fault::usage, name, ": algorithm is ", nb::repr(algorithm).c_str(), "; it must be a name or None.");
+      fail(Fault::usage, name, ": algorithm is ", nb::repr(algorithm).c_str(),
+           "; it must be a name or None.");
     if (call.algorithm == "auto") call.algorithm.clear();
   }
   call.segments = number_from(given[1], name, "segments");
@@ -211,11 +221,13 @@ Call call_from(const Arguments& arguments, const Communicator& communicator, Kep
   Call call;
   call.collective = collective_from(arguments.collective);
   const std::string_view name = name_of(call.collective);
-  const Rules rules{name, static_cast<std::size_t>(communicator.size()), static_cast<std::size_t>(communicator.rank())};
+  const Rules rules{name, static_cast<std::size_t>(communicator.size()),
+                    static_cast<std::size_t>(communicator.rank())};
 
   call.root = arguments.root;
   if (has_root(call.collective) && (call.root < 0 || call.root >= communicator.size()))
-    fail(Fault::usage, name, ": root is ", call.root, "; it must be a rank, from 0 to ", communicator.size() - 1, ".");
+    fail(Fault::usage, name, ": root is ", call.root, "; it must be a rank, from 0 to ",
+         communicator.size() - 1, ".");
   if (has_op(call.collective)) call.op = op_from(arguments.op);
   set_knobs(call, arguments.knobs, name);
   set_counts(call, rules, arguments);

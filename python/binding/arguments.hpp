@@ -1,4 +1,4 @@
-// Arguments: from what Python passed to a Call that fits together, or an error that says what does not.
+// Arguments: from what Python passed, a Call that fits together, or an error that says why not.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,13 +19,13 @@ struct Kept {
 // A call as Python hands it over; None wherever something does not apply.
 struct Arguments {
   std::string_view collective;
-  nanobind::handle input;       // equal to output: in place
+  nanobind::handle input;  // equal to output: in place
   nanobind::handle output;
   std::string_view op;
   int root;
-  nanobind::handle counts;      // sequences of int
+  nanobind::handle counts;  // sequences of int
   nanobind::handle received;
-  nanobind::handle knobs;       // (algorithm, segments, window, timeout_ms), each perhaps None
+  nanobind::handle knobs;  // (algorithm, segments, window, timeout_ms), each perhaps None
 };
 
 // Fills `kept`; throws before anything is sent.

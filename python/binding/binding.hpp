@@ -5,9 +5,9 @@
 
 namespace paceline::binding {
 
-void bind_errors(nanobind::module_& m);         // Error becomes a subclass of paceline.Error
-void bind_communicator(nanobind::module_& m);   // communicators, requests, plans
-void bind_world(nanobind::module_& m);          // joining and leaving a world
-void bind_tools(nanobind::module_& m);          // what the command line shows: tools.cpp
+void bind_errors(nanobind::module_& m);        // Error becomes a subclass of paceline.Error
+void bind_communicator(nanobind::module_& m);  // communicators, requests, plans
+void bind_world(nanobind::module_& m);         // joining and leaving a world
+void bind_tools(nanobind::module_& m);         // what the command line shows: tools.cpp
 
 }  // namespace paceline::binding

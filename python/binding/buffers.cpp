@@ -17,24 +17,36 @@ namespace {
 constexpr std::string_view kTypesText =
     "float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 and bool";
 
-std::string class_of(nb::handle object) {
-  return nb::type_name(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))).c_str();
+std::string class_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+// What Python prints for an attribute; nothing can go wrong while an error is being described.
+std::string text_of(nb::handle object, const char* attribute) {
+  const nb::object value = nb::getattr(object, attribute, nb::none());
+  const nb::object text = nb::steal(PyObject_Str(value.ptr()));
+  const char* characters = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+  if (!characters) PyErr_Clear();
+  return characters ? characters : "?";
+}
+
+std::string element_of(nb::handle object) {
+  return nb::hasattr(object, "dtype") ? text_of(object, "dtype") : class_of(object);
 }
 
 [[noreturn]] void unsupported(const Where& where, std::string_view type) {
   fail(Fault::usage, where.call, ": ", where.argument, " has elements of type ", type,
-       "; Paceline combines and moves ", kTypesText, ". Convert it, or pass a view of such a type.");
+       "; Paceline combines and moves ", kTypesText,
+       ". Convert it, or pass a view of such a type.");
 }
 
 [[noreturn]] void not_contiguous(const Where& where) {
   fail(Fault::usage, where.call, ": ", where.argument,
-       " is not contiguous in memory (row-major); Paceline works in place, on one stretch of memory. "
-       "Pass a contiguous copy (numpy.ascontiguousarray(x), x.contiguous()).");
+       " is not contiguous (row-major); Paceline works in place, on one stretch of memory. Pass a "
+       "contiguous copy: numpy.ascontiguousarray(x) or x.contiguous().");
 }
 
 [[noreturn]] void no_buffer(const Where& where, nb::handle object) {
   fail(Fault::usage, where.call, ": ", where.argument, " is a ", class_of(object),
-       "; it must be a numpy array, a torch tensor, or an object with the buffer protocol or DLPack.");
+       "; it must be a numpy array, a torch tensor, or offer the buffer protocol or DLPack.");
 }
 
 std::optional<Type> integer_of(std::size_t bytes, bool is_signed) {
@@ -47,7 +59,7 @@ std::optional<Type> integer_of(std::size_t bytes, bool is_signed) {
   }
 }
 
-// A format of the buffer protocol: one letter of the struct module, perhaps behind a sign of byte order.
+// A format of the buffer protocol: a letter of the struct module, perhaps behind a byte order.
 std::optional<Type> type_of(const Py_buffer& view) {
   std::string_view format = view.format ? view.format : "B";
   if (format.size() == 2 && (format[0] == '@' || format[0] == '=' || format[0] == '<'))
@@ -59,8 +71,18 @@ std::optional<Type> type_of(const Py_buffer& view) {
     case 'f': return Type::f32;
     case 'e': return Type::f16;
     case '?': return Type::boolean;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return integer_of(bytes, true);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': return integer_of(bytes, false);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return integer_of(bytes, true);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N': return integer_of(bytes, false);
     default: return {};
   }
 }
@@ -86,7 +108,7 @@ std::optional<Type> type_of(const nb::dlpack::dtype& type) {
 // gone by then.
 struct Torch {
   PyObject* tensor = nullptr;              // the class torch.Tensor
-  std::array<PyObject*, kTypes> dtypes{};   // by Type; dtypes are singletons
+  std::array<PyObject*, kTypes> dtypes{};  // by Type; dtypes are singletons
   PyObject *is_cpu = nullptr, *dtype = nullptr, *is_contiguous = nullptr, *data_ptr = nullptr,
            *numel = nullptr;
 };
@@ -181,18 +203,11 @@ void Buffer::release() {
 
 void Buffer::from_view(const Where& where) {
   if (PyObject_GetBuffer(object_.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    nb::python_error error;   // dates, objects and the like have no format
-    const std::string type = nb::hasattr(object_, "dtype") ? nb::str(object_.attr("dtype")).c_str()
-                                                           : class_of(object_);
-    unsupported(where, type);
+    PyErr_Clear();  // dates, objects and the like have no format
+    unsupported(where, element_of(object_));
   }
   const auto type = type_of(view_);
-  if (!type) {
-    const std::string name = nb::hasattr(object_, "dtype")
-                                 ? nb::str(object_.attr("dtype")).c_str()
-                                 : str("format '", view_.format ? view_.format : "", "'");
-    unsupported(where, name);
-  }
+  if (!type) unsupported(where, element_of(object_));
   if (!PyBuffer_IsContiguous(&view_, 'C')) not_contiguous(where);
   type_ = *type;
   data_ = view_.buf;
@@ -204,19 +219,19 @@ void Buffer::from_tensor(const Where& where) {
   const Torch& t = *torch();
   if (get(object_, t.is_cpu).ptr() != Py_True)
     fail(Fault::refusal, where.call, ": ", where.argument, " is a tensor on ",
-         nb::str(object_.attr("device")).c_str(),
+         text_of(object_, "device"),
          "; this build moves memory of the CPU only. Pass x.cpu(), and copy the result back.");
   const nb::object dtype = get(object_, t.dtype);
   std::size_t index = 0;
   while (index < t.dtypes.size() && t.dtypes[index] != dtype.ptr()) ++index;
-  if (index == t.dtypes.size()) unsupported(where, nb::str(dtype).c_str());
+  if (index == t.dtypes.size()) unsupported(where, text_of(object_, "dtype"));
   try {
     if (call(object_, t.is_contiguous).ptr() != Py_True) not_contiguous(where);
     data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(call(object_, t.data_ptr)));
     count_ = nb::cast<std::size_t>(call(object_, t.numel));
-  } catch (nb::python_error& error) {   // sparse, meta and fake tensors have no memory of this kind
+  } catch (nb::python_error& error) {  // sparse, meta and fake tensors have no memory of this kind
     fail(Fault::usage, where.call, ": ", where.argument, " is a tensor without plain memory (",
-         nb::str(error.value()).c_str(), "). Pass a dense tensor.");
+         error.what(), "). Pass a dense tensor.");
   }
   type_ = static_cast<Type>(index);
 }
@@ -234,10 +249,11 @@ void Buffer::from_dlpack(const Where& where) {
   }
   constexpr int kCpu = nb::device::cpu::value;
   if (array.device_type() != kCpu)
-    fail(Fault::refusal, where.call, ": ", where.argument, " is in the memory of a device (DLPack type ",
-         array.device_type(), "); this build moves memory of the CPU only. Pass a copy on the CPU.");
+    fail(Fault::refusal, where.call, ": ", where.argument,
+         " is in the memory of a device (DLPack type ", array.device_type(),
+         "); this build moves memory of the CPU only. Pass a copy on the CPU.");
   const auto type = type_of(array.dtype());
-  if (!type) unsupported(where, nb::str(object_.attr("dtype")).c_str());
+  if (!type) unsupported(where, element_of(object_));
   if (!is_contiguous(array)) not_contiguous(where);
   type_ = *type;
   data_ = const_cast<void*>(static_cast<const void*>(array.data()));

@@ -16,8 +16,8 @@ struct Where {
   const char* argument;
 };
 
-// Contiguous memory of a numpy array, a torch tensor on the CPU, or any other object with the buffer
-// protocol or DLPack. The object stays alive, and where it is, for as long as a Buffer holds it.
+// Contiguous memory of a numpy array, a torch tensor on the CPU, or any object with the buffer
+// protocol or DLPack. The object stays alive, and in its place, for as long as a Buffer holds it.
 class Buffer {
  public:
   Buffer() = default;
@@ -27,11 +27,11 @@ class Buffer {
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
 
-  Buffer alias() const;   // the same memory once more, for the other side of a call in place
+  Buffer alias() const;  // the same memory once more, for the other side of a call in place
 
   bool given() const { return object_.is_valid(); }
   void* data() const { return data_; }
-  std::size_t count() const { return count_; }   // elements
+  std::size_t count() const { return count_; }  // elements
   Type type() const { return type_; }
   bool read_only() const { return read_only_; }
 
@@ -39,10 +39,10 @@ class Buffer {
   void from_view(const Where& where);
   void from_tensor(const Where& where);
   void from_dlpack(const Where& where);
-  void release();   // with the GIL held
+  void release();  // with the GIL held
 
   nanobind::object object_;
-  Py_buffer view_{};        // while view_.obj is set, numpy refuses to resize the array
+  Py_buffer view_{};  // while view_.obj is set, numpy refuses to resize the array
   void* data_ = nullptr;
   std::size_t count_ = 0;
   Type type_ = Type::u8;

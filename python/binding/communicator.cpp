@@ -1,4 +1,4 @@
-// Communicators, requests and plans for Python. What a user sees is python/paceline/communicator.py.
+// Communicators, requests and plans for Python; a user sees python/paceline/communicator.py.
 #include "runtime/communicator.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -25,7 +25,8 @@ void run(Communicator& self, std::string_view collective, nb::handle input, nb::
          std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs) {
   bury_orphans();
   Kept kept;
-  const Call call = call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+  const Call call =
+      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
   try {
     const nb::gil_scoped_release unlocked;
     self.run(call);
@@ -37,11 +38,12 @@ void run(Communicator& self, std::string_view collective, nb::handle input, nb::
 }
 
 Pending* begin(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
-               std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs,
-               nb::object result) {
+               std::string_view op, int root, nb::handle counts, nb::handle received,
+               nb::handle knobs, nb::object result) {
   bury_orphans();
   Kept kept;
-  const Call call = call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+  const Call call =
+      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
   auto request = [&] {
     const nb::gil_scoped_release unlocked;
     return self.start(call);
@@ -49,11 +51,12 @@ Pending* begin(Communicator& self, std::string_view collective, nb::handle input
   return new Pending(std::move(request), std::move(kept), std::move(result));
 }
 
-PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
-                  std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs,
-                  nb::object result) {
+PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle input,
+                  nb::handle output, std::string_view op, int root, nb::handle counts,
+                  nb::handle received, nb::handle knobs, nb::object result) {
   Kept kept;
-  const Call call = call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+  const Call call =
+      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
   auto made = [&] {
     const nb::gil_scoped_release unlocked;
     return self.plan(call);
@@ -61,10 +64,12 @@ PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle in
   return new PendingPlan(std::move(made), std::move(kept), std::move(result));
 }
 
-std::string explain(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
-                    std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs) {
+std::string explain(Communicator& self, std::string_view collective, nb::handle input,
+                    nb::handle output, std::string_view op, int root, nb::handle counts,
+                    nb::handle received, nb::handle knobs) {
   Kept kept;
-  return self.explain(call_from({collective, input, output, op, root, counts, received, knobs}, self, kept));
+  return self.explain(
+      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept));
 }
 
 std::optional<Communicator> split(Communicator& self, int colour, int key) {
@@ -76,16 +81,20 @@ std::optional<Communicator> split(Communicator& self, int colour, int key) {
 
 void bind_request(nb::module_& m) {
   nb::class_<Pending>(m, "Request", "A collective under way.")
-      .def("test", &Pending::test, "Works on what is under way; True once the collective is complete.")
+      .def("test", &Pending::test,
+           "Works on what is under way; True once the collective is complete.")
       .def("wait_for", &Pending::wait_for, "milliseconds"_a,
            "Waits at most so long; True once the collective is complete. Breaks nothing.")
       .def("wait", &Pending::wait, "timeout_ms"_a = 0,
-           "Returns the result once the collective is complete. Raises TimeoutError after timeout_ms\n"
+           "Returns the result once the collective is complete. Raises TimeoutError after "
+           "timeout_ms\n"
            "milliseconds (0: the communicator's limit), MismatchError or RankLost.")
-      .def_prop_ro("result", &Pending::result, "The array that holds the result after wait(), or None.");
+      .def_prop_ro("result", &Pending::result,
+                   "The array that holds the result after wait(), or None.");
   nb::class_<PendingPlan>(m, "Plan", "A collective that is set up once and started many times.")
       .def("start", &PendingPlan::start, "Starts the collective; wait() before the next start.")
-      .def("test", &PendingPlan::test, "Works on what is under way; True once this start is complete.")
+      .def("test", &PendingPlan::test,
+           "Works on what is under way; True once this start is complete.")
       .def("wait", &PendingPlan::wait, "timeout_ms"_a = 0,
            "Returns the result once this start is complete; raises like Request.wait().");
 }
@@ -93,7 +102,8 @@ void bind_request(nb::module_& m) {
 }  // namespace
 
 void bind_communicator(nb::module_& m) {
-  nb::class_<Communicator>(m, "Communicator", "Ranks that call collectives together, in the same order.")
+  nb::class_<Communicator>(m, "Communicator",
+                           "Ranks that call collectives together, in the same order.")
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("broken", &Communicator::broken)
@@ -103,8 +113,8 @@ void bind_communicator(nb::module_& m) {
            "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none())
       .def("plan", plan, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
            "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none())
-      .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
+      .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a,
+           "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("split", split, "colour"_a, "key"_a)
       .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());

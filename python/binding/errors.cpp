@@ -34,7 +34,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 }  // namespace
 
 void bind_errors(nb::module_& /*m*/) {
-  nb::module_::import_("paceline.errors");   // a broken installation shows now, not in an error
+  nb::module_::import_("paceline.errors");  // a broken installation shows now, not in an error
   nb::register_exception_translator(translate);
 }
 

@@ -24,7 +24,7 @@ bool has_ended(Orphan& orphan) {
   try {
     return orphan.request.test();
   } catch (const Error&) {
-    return true;   // whoever uses the communicator next gets the same error
+    return true;  // whoever uses the communicator next gets the same error
   }
 }
 
@@ -50,7 +50,7 @@ bool Pending::attempt(Attempt&& attempt) {
   if (error_) throw Error(*error_);
   if (!request_.valid()) return true;
   try {
-    Request request = request_;   // another thread may wait for it as well
+    Request request = request_;  // another thread may wait for it as well
     const nb::gil_scoped_release unlocked;
     if (!attempt(request)) return false;
   } catch (const Error& error) {
@@ -79,7 +79,8 @@ nb::object Pending::wait(int timeout_ms) {
 }
 
 void PendingPlan::must_be_started(const char* what) const {
-  if (!request_.valid()) fail(Fault::usage, "plan: ", what, " without a start; call start() first.");
+  if (!request_.valid())
+    fail(Fault::usage, "plan: ", what, " without a start; call start() first.");
 }
 
 void PendingPlan::start() {
@@ -101,7 +102,7 @@ nb::object PendingPlan::wait(int timeout_ms) {
     const nb::gil_scoped_release unlocked;
     request_.wait(timeout_ms);
   } catch (const Error&) {
-    request_ = Request();   // an error ends the collective; Ctrl-C does not
+    request_ = Request();  // an error ends the collective; Ctrl-C does not
     throw;
   }
   request_ = Request();

@@ -11,13 +11,13 @@
 
 namespace paceline::binding {
 
-// What a waiting caller does now and then, without the GIL: looks for signals. Ctrl-C throws, and so ends
-// the wait; the collective goes on.
+// What a waiting caller does now and then, without the GIL. Ctrl-C throws, and so ends the wait;
+// the collective goes on.
 void look_for_signals();
 
-// Given up by Python while the core still reads or writes its buffers. If it never ends, neither do they.
+// Given up by Python while the core still works on the buffers. They live as long as it does.
 void orphan(Request request, Kept kept);
-void bury_orphans();   // frees the buffers of those that have ended
+void bury_orphans();  // frees the buffers of those that have ended
 
 class Pending {
  public:
@@ -30,7 +30,7 @@ class Pending {
   Pending& operator=(const Pending&) = delete;
 
   bool test();
-  bool wait_for(int milliseconds);   // false: not complete yet, and no harm done
+  bool wait_for(int milliseconds);  // false: not complete yet, and no harm done
   nanobind::object wait(int timeout_ms);
   nanobind::object result() const { return result_; }
 
@@ -38,10 +38,10 @@ class Pending {
   template <class Attempt>
   bool attempt(Attempt&& attempt);
 
-  Request request_;   // invalid once it is over
+  Request request_;  // invalid once it is over
   Kept kept_;
   nanobind::object result_;
-  std::optional<Error> error_;   // how it ended, for whoever asks again
+  std::optional<Error> error_;  // how it ended, for whoever asks again
 };
 
 // A plan with its buffers, and its present start.
@@ -63,7 +63,7 @@ class PendingPlan {
   void must_be_started(const char* what) const;
 
   Plan plan_;
-  Request request_;   // invalid between a wait and the next start
+  Request request_;  // invalid between a wait and the next start
   Kept kept_;
   nanobind::object result_;
 };

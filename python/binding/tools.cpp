@@ -13,6 +13,7 @@
 #include "coll/registry.hpp"
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
+#include "tune/choose.hpp"
 #include "worlds.hpp"
 
 namespace nb = nanobind;
@@ -126,7 +127,24 @@ void bind_names(nb::module_& m) {
         "Every algorithm with its cost; volume and reduced are multiples of the message.");
 }
 
-void bind_machines(nb::module_& m) {
+// What a call of this size takes, and why; a wish that cannot be met is an error.
+nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
+                const std::string& algorithm, int segments, int window) {
+  Problem problem;
+  problem.collective = collective_from(collective);
+  problem.ranks = ranks;
+  const Choice choice = choose(problem, bytes, {algorithm, segments, window});
+  nb::dict out;
+  out["algorithm"] = choice.algorithm->name;
+  out["segments"] = choice.segments;
+  out["window"] = choice.window;
+  out["why"] = choice.why;
+  return out;
+}
+
+void bind_choice(nb::module_& m) {
+  m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
+        "segments"_a = 0, "window"_a = 0, "The choice for a message of `bytes`, and why.");
   m.def("machines", [] {
     nb::list rows;
     for (const Machine& machine : known_machines())
@@ -142,7 +160,7 @@ void bind_machines(nb::module_& m) {
 void bind_tools(nb::module_& m) {
   bind_names(m);
   bind_options(m);
-  bind_machines(m);
+  bind_choice(m);
   bind_traces(m);
   bind_worlds(m);
 }

@@ -21,8 +21,8 @@ using namespace nb::literals;
 namespace paceline::binding {
 namespace {
 
-// A Python object with set(key, bytes) and get(key, timedelta) -> bytes. The core calls it without the
-// GIL; an exception in it ends the joining.
+// A Python object with set(key, bytes) and get(key, timedelta) -> bytes. The core calls it
+// without the GIL; an exception in it ends the joining.
 class PythonStore : public Store {
  public:
   explicit PythonStore(nb::object object) : object_(std::move(object)) {}
@@ -44,7 +44,8 @@ class PythonStore : public Store {
 
 std::unique_ptr<Store> store_from(nb::handle store) {
   if (store.is_none()) return std::make_unique<MemoryStore>();
-  if (nb::isinstance<nb::str>(store)) return std::make_unique<FileStore>(nb::cast<std::string>(store));
+  if (nb::isinstance<nb::str>(store))
+    return std::make_unique<FileStore>(nb::cast<std::string>(store));
   return std::make_unique<PythonStore>(nb::borrow(store));
 }
 
@@ -66,12 +67,22 @@ Communicator join(nb::handle store, int rank, int ranks, const std::string& name
   return join_world(*held, config);
 }
 
+nb::object option(const std::string& name) {
+  const OptionRow& row = find_option(name);
+  const std::string value = value_of(row).text;
+  if (row.kind == OptionKind::integer || row.kind == OptionKind::bytes)
+    return nb::int_(nb::str(value.c_str()));
+  return nb::str(value.c_str());
+}
+
 }  // namespace
 
 void bind_world(nb::module_& m) {
-  m.def("join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a, "timeout_ms"_a.none() = nb::none(),
-        "start_timeout_ms"_a.none() = nb::none(),
-        "Joins a world: store is a folder, an object with set and get, or None for one rank alone.");
+  m.def(
+      "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a,
+      "timeout_ms"_a.none() = nb::none(), "start_timeout_ms"_a.none() = nb::none(),
+      "Joins a world: store is a folder, an object with set and get, or None for one rank alone.");
+  m.def("option", option, "name"_a, "The checked value of an option that is in force.");
 }
 
 }  // namespace paceline::binding

@@ -107,24 +107,10 @@ class Sweep {
   std::vector<std::pair<const Algorithm*, Shape>> worlds_;
 };
 
-Activity activity_from(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(Activity::compute); ++i)
-    if (name_of(Activity(i)) == name) return Activity(i);
-  fail(Fault::usage, "trace: '", name, "' is no activity.");
-}
-
 }  // namespace
 
 void bind_traces(nb::module_& m) {
   nb::class_<Event>(m, "Event", "What one rank did from begin_s to end_s.")
-      .def("__init__",
-           [](Event* self, int rank, const std::string& activity, int peer, int step, int segment,
-              double begin_s, double end_s, std::uint64_t bytes) {
-             const Activity what = activity_from(activity);
-             new (self) Event{rank, what, peer, step, segment, begin_s, end_s, bytes};
-           },
-           "rank"_a, "activity"_a, "peer"_a = -1, "step"_a = -1, "segment"_a = 0, "begin_s"_a = 0.0,
-           "end_s"_a = 0.0, "bytes"_a = 0)
       .def_ro("rank", &Event::rank)
       .def_prop_ro("activity", [](const Event& e) { return std::string(name_of(e.activity)); })
       .def_ro("peer", &Event::peer)
@@ -134,13 +120,12 @@ void bind_traces(nb::module_& m) {
       .def_ro("end_s", &Event::end_s)
       .def_ro("bytes", &Event::bytes);
   nb::class_<Trace>(m, "Trace", "Who did what and when, simulated or measured.")
-      .def(nb::init<>())
-      .def_rw("title", &Trace::title)
-      .def_rw("provenance", &Trace::provenance)
-      .def_rw("ranks", &Trace::ranks)
-      .def_rw("arrival_s", &Trace::arrival_s)
-      .def_rw("exit_s", &Trace::exit_s)
-      .def_rw("events", &Trace::events)
+      .def_ro("title", &Trace::title)
+      .def_ro("provenance", &Trace::provenance)
+      .def_ro("ranks", &Trace::ranks)
+      .def_ro("arrival_s", &Trace::arrival_s)
+      .def_ro("exit_s", &Trace::exit_s)
+      .def_ro("events", &Trace::events)
       .def_prop_ro("span_s", &Trace::span_s)
       .def("to_json", &to_json);
   m.def("start_trace", &Communicator::start_trace, "communicator"_a, Unlocked(),
@@ -166,6 +151,14 @@ void bind_worlds(nb::module_& m) {
            },
            "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
            "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false)
+      .def_prop_ro("collective",
+                   [](const Place& p) { return std::string(name_of(p.shape.collective)); })
+      .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })
+      .def_prop_ro("ranks", [](const Place& p) { return p.shape.ranks; })
+      .def_prop_ro("root", [](const Place& p) { return p.shape.root; })
+      .def_prop_ro("in_place", [](const Place& p) { return p.shape.in_place; })
+      .def_prop_ro("segments", [](const Place& p) { return p.shape.segments; })
+      .def_prop_ro("window", [](const Place& p) { return p.shape.window; })
       .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
                    "The arguments of `paceline verify` that mean this world.")
       .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")

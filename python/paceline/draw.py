@@ -6,12 +6,13 @@ from the simulator or from a measurement; nothing here knows which.
 """
 
 import colorsys
-import json
 import math
-from dataclasses import asdict, dataclass, field
 from html import escape
 
-ACTIVITIES = ("send", "recv", "reduce", "copy", "signal", "wait", "compute")
+from .trace import ACTIVITIES, Event, Trace, checked, from_core, from_json, messages, to_json
+
+__all__ = ["Event", "Trace", "from_core", "from_json", "to_json", "to_svg", "to_terminal"]
+
 ROW_OF = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
 LABELS = {
     "send": "send", "recv": "receive", "reduce": "reduce", "copy": "copy",
@@ -22,90 +23,16 @@ LABELS = {
 # is left to the pipeline segment.
 TONES = {
     "send": (0.585, 0.62), "recv": (0.455, 0.55), "reduce": (0.075, 0.82), "copy": (0.76, 0.32),
-    "signal": (0.585, 0.45), "wait": (0.60, 0.08), "compute": (0.13, 0.30),
+    "signal": (0.585, 0.45), "wait": (0.60, 0.10), "compute": (0.13, 0.30),
 }  # fmt: skip
+WAY_IN = {"wait": 0.85}   # how light an activity is where there are no segments
 INK, FAINT, LANE, ABSENT = "#22272e", "#77808c", "#f3f5f8", "#dfe3e9"
-
-
-@dataclass
-class Event:
-    rank: int
-    activity: str
-    peer: int = -1
-    step: int = -1
-    segment: int = 0
-    begin_s: float = 0.0
-    end_s: float = 0.0
-    bytes: int = 0
-
-
-@dataclass
-class Trace:
-    """The fields of src/trace/trace.hpp, as plain data."""
-
-    title: str = ""
-    provenance: str = ""
-    ranks: int = 0
-    arrival_s: list = field(default_factory=list)
-    exit_s: list = field(default_factory=list)
-    events: list = field(default_factory=list)
-
-    @property
-    def span_s(self):
-        return max(self.exit_s) - min(self.arrival_s) if self.arrival_s and self.exit_s else 0.0
-
-
-def from_core(core):
-    """A Trace from an object with the same attributes; an activity may be an enum."""
-    events = []
-    for e in core.events:
-        values = {name: getattr(e, name) for name in Event.__dataclass_fields__}
-        values["activity"] = getattr(e.activity, "name", e.activity)
-        events.append(Event(**values))
-    rest = (core.title, core.provenance, core.ranks, list(core.arrival_s), list(core.exit_s))
-    return checked(Trace(*rest, events))
-
-
-def from_json(text):
-    """A Trace from what to_json, here or in src/trace/json.hpp, has written."""
-    fields = json.loads(text)
-    return checked(Trace(**{**fields, "events": [Event(**e) for e in fields["events"]]}))
-
-
-def to_json(trace):
-    return json.dumps(asdict(trace))
-
-
-def checked(trace):
-    """Refuses what could only be drawn wrong."""
-    for name in ("arrival_s", "exit_s"):
-        if len(getattr(trace, name)) != trace.ranks:
-            count = len(getattr(trace, name))
-            raise ValueError(f"trace: {count} values of {name} for {trace.ranks} ranks")
-    for e in trace.events:
-        if e.activity not in ACTIVITIES:
-            raise ValueError(f"trace: activity {e.activity!r} is none of {', '.join(ACTIVITIES)}")
-        if not 0 <= e.rank < trace.ranks or not e.begin_s <= e.end_s:
-            raise ValueError(f"trace: an event that cannot be drawn: {e}")
-    return trace
-
-
-def messages(trace):
-    """Pairs (send, receive) and (signal, wait): the k-th of a pair of ranks and segment, in order."""
-    ends = {}
-    for e in sorted(trace.events, key=lambda e: (e.segment, e.step, e.begin_s)):
-        departs = e.activity in ("send", "signal")
-        if departs or e.activity in ("recv", "wait"):
-            pair = (e.rank, e.peer) if departs else (e.peer, e.rank)
-            key = (*pair, e.segment, e.activity in ("signal", "wait"))
-            ends.setdefault(key, ([], []))[0 if departs else 1].append(e)
-    return [pair for departures, arrivals in ends.values() for pair in zip(departures, arrivals)]
 
 
 def colour(activity, segment=0, segments=1):
     """Early segments are dark, late ones light."""
     hue, saturation = TONES[activity]
-    late = segment / (segments - 1) if segments > 1 else 0.35
+    late = segment / (segments - 1) if segments > 1 else WAY_IN.get(activity, 0.35)
     red, green, blue = colorsys.hls_to_rgb(hue, 0.40 + 0.36 * late, saturation)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
@@ -195,9 +122,8 @@ class Picture:
         )
 
     def line(self, x1, y1, x2, y2, stroke, more=""):
-        self.parts.append(
-            f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="{stroke}"{more}/>'
-        )
+        ends = f'x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}"'
+        self.parts.append(f'<line {ends} stroke="{stroke}"{more}/>')
 
     def text(self, x, y, text, size=11, fill=INK, more=""):
         self.parts.append(
@@ -246,19 +172,21 @@ class Picture:
                 outline = ' stroke="#ffffff" stroke-width="0.5"' if width > 3 else ""
                 fill = colour(e.activity, e.segment, self.segments)
                 tip = f"<title>{escape(told(e, self.start_s))}</title>"
-                self.rect(x, y, width, height, fill, f' rx="1.5" class="event"{outline}', tip)
+                corner = f' rx="{min(1.5, width / 6):.2g}" class="event"'
+                self.rect(x, y, width, height, fill, corner + outline, tip)
                 if self.segments > 1 and width > 12 and height > 8:
                     self.labels.append((x + width / 2, y + height / 2 + 3.2, e.segment))
 
     def lines(self):
         pairs = messages(self.trace)
         opacity = min(0.55, max(0.08, 40 / max(1, len(pairs))))
+        head = ' marker-end="url(#head)"' if len(pairs) <= 400 else ""   # else they cover the lanes
         self.parts.append(f'<g stroke-width="0.9" stroke-opacity="{opacity:.2f}">')
         for out, into in pairs:
             y1 = self.y(out.rank, 0) + self.row / 2
             y2 = self.y(into.rank, 2) + self.row / 2
             x1, x2 = self.x(out.begin_s), self.x(into.end_s)
-            self.line(x1, y1, x2, y2, INK, ' class="message" marker-end="url(#head)"')
+            self.line(x1, y1, x2, y2, INK, ' class="message"' + head)
         self.parts.append("</g>")
 
     def numbers(self):
@@ -303,8 +231,8 @@ class Picture:
         self.numbers()
         self.legend()
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height()}" '
-            f'viewBox="0 0 {self.width} {self.height()}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+            f'height="{self.height()}" viewBox="0 0 {self.width} {self.height()}" '
             'font-family="Inter, Helvetica Neue, Arial, DejaVu Sans, sans-serif">'
             f"<title>{escape(self.trace.title)}</title><defs>"
             '<pattern id="absent" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -325,3 +253,13 @@ def arrival_mark(x, y):
 def to_svg(trace, width_px=1000):
     """The picture as an SVG document of its own; a box tells what it is when pointed at."""
     return Picture(checked(trace), width_px).svg()
+
+
+def to_terminal(trace, width=100):
+    """The picture as a rich.text.Text of `width` columns: send and work above, receive below.
+
+    Beyond 16 ranks a rank has one line: the wire in its upper half, work in its lower.
+    """
+    from .screen import Screen  # it needs rich, and this file
+
+    return Screen(checked(trace), width).text()

@@ -1,4 +1,5 @@
-// The one exception type of the core. A message says where, what with values, which rule, what to do.
+// The one exception type of the core. A message says where, what with values, which rule, what to
+// do.
 //
 //   usage     the caller passed something no collective can take         (nothing was sent)
 //   refusal   this algorithm, transport or build cannot serve it         (nothing was sent)
@@ -35,7 +36,9 @@ template <class... Pieces>
 // An invariant of ours. Never for bad input.
 template <class... Pieces>
 void require(bool holds, const Pieces&... pieces) {
-  if (!holds) fail(Fault::internal, "internal: ", pieces..., ". This is a bug in Paceline; please report it.");
+  if (!holds)
+    fail(Fault::internal, "internal: ", pieces...,
+         ". This is a bug in Paceline; please report it.");
 }
 
 }  // namespace paceline

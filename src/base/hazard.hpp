@@ -14,7 +14,7 @@ enum class Access { read, write };
 struct Cell {
   static constexpr int kNobody = -1;
   int writer = kNobody;
-  std::vector<int> readers;   // since the last write
+  std::vector<int> readers;  // since the last write
 };
 
 // Records that `actor` accesses the cell; calls follow(earlier) for each actor it has to wait for.

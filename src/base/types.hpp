@@ -7,25 +7,51 @@
 
 namespace paceline {
 
-enum class Type : std::uint8_t { f64, f32, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
+enum class Type : std::uint8_t {
+  f64,
+  f32,
+  f16,
+  bf16,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  boolean
+};
 inline constexpr int kTypes = 13;
 
-// `average` adds up like `sum`; the owner of a finished block then divides it by the number of ranks.
+// `average` adds up like `sum`; the owner of a finished block then divides it by the number of
+// ranks.
 enum class Op : std::uint8_t {
-  sum, product, min, max, average, bit_and, bit_or, bit_xor, logical_and, logical_or, logical_xor
+  sum,
+  product,
+  min,
+  max,
+  average,
+  bit_and,
+  bit_or,
+  bit_xor,
+  logical_and,
+  logical_or,
+  logical_xor
 };
 inline constexpr int kOps = 11;
 
-std::size_t size_of(Type type);          // bytes of one element
-std::string_view name_of(Type type);     // "float32", "bfloat16", "uint8", "bool", ...
-std::string_view name_of(Op op);         // "sum", "bit_and", ...
-Type type_from(std::string_view name);   // throws Error (usage) that lists the known names
-Op op_from(std::string_view name);       // likewise
+std::size_t size_of(Type type);         // bytes of one element
+std::string_view name_of(Type type);    // "float32", "bfloat16", "uint8", "bool", ...
+std::string_view name_of(Op op);        // "sum", "bit_and", ...
+Type type_from(std::string_view name);  // throws Error (usage) that lists the known names
+Op op_from(std::string_view name);      // likewise
 
 bool is_floating(Type type);
 
-// Whether `op` means something for `type`: bitwise operations want integers or bool, average wants a
-// floating type, everything else takes every type (on bool: sum and max are "or", product and min "and").
+// Whether `op` means something for `type`: bitwise operations want integers or bool, average wants
+// a floating type, everything else takes every type (on bool: sum and max are "or", product and min
+// "and").
 bool is_defined(Op op, Type type);
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kSlotAlignment = 64;   // of scratch slots: a cache line
+constexpr std::size_t kSlotAlignment = 64;  // of scratch slots: a cache line
 
 class Binder {
  public:
@@ -15,12 +15,13 @@ class Binder {
       slots_.push_back(bound_.scratch_bytes);
       std::size_t most = 0;
       for (const Segment& shape : slot.shapes) {
-        Segment whole = shape;   // from the origin to the shape's end
+        Segment whole = shape;  // from the origin to the shape's end
         whole.blocks += whole.first - whole.origin;
         whole.first = whole.origin;
         most = std::max(most, count_of(s_, layout_, whole));
       }
-      bound_.scratch_bytes += (most * element_ + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+      bound_.scratch_bytes +=
+          (most * element_ + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
     }
   }
 
@@ -34,7 +35,8 @@ class Binder {
     } else if (step.segments > 0) {
       out.places = step.segments;
       for (std::uint32_t i = 1; i < step.segments; ++i)
-        if (s_.begin(step)[i].space == Space::incoming) out.incoming = static_cast<std::int32_t>(i) - 1;
+        if (s_.begin(step)[i].space == Space::incoming)
+          out.incoming = static_cast<std::int32_t>(i) - 1;
       append(out, s_.begin(step), step.segments);
     }
     out.stretches = static_cast<std::uint32_t>(bound_.stretches.size()) - out.first;
@@ -76,10 +78,11 @@ class Binder {
   Place place_of(const Segment& s, int i) const {
     if (s.space == Space::incoming) return {Space::incoming, incoming_offset(s, i)};
     if (s.space != Space::scratch) return {s.space, piece(s, i).offset * element_};
-    Segment before = s;   // what lies in the slot in front of this block
+    Segment before = s;  // what lies in the slot in front of this block
     before.blocks = s.first + i - s.origin;
     before.first = s.origin;
-    return {Space::scratch, slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
+    return {Space::scratch,
+            slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
   }
 
   std::size_t incoming_offset(const Segment& s, int i) const {

@@ -16,29 +16,29 @@ namespace paceline {
 // Somewhere in one of the caller's buffers or in the scratch of the operation.
 struct Place {
   Space space = Space::output;
-  std::size_t offset = 0;   // bytes
+  std::size_t offset = 0;  // bytes
 };
 
-// A stretch that is contiguous in every operand of its step. A copy has places {target, source}, a reduce
-// {target, sources ...}, a send, receive or finish {where}.
+// A stretch that is contiguous in every operand of its step. A copy has places {target, source}, a
+// reduce {target, sources ...}, a send, receive or finish {where}.
 struct Stretch {
   std::size_t elements = 0;
   std::uint32_t first_place = 0;
 };
 
 struct BoundStep {
-  std::uint32_t first = 0;      // its stretches
+  std::uint32_t first = 0;  // its stretches
   std::uint32_t stretches = 0;
-  std::uint32_t places = 0;     // per stretch
-  std::int32_t incoming = -1;   // recv_reduce: which source is the message
-  std::size_t bytes = 0;        // of the target or the message
+  std::uint32_t places = 0;    // per stretch
+  std::int32_t incoming = -1;  // recv_reduce: which source is the message
+  std::size_t bytes = 0;       // of the target or the message
 };
 
 struct Bound {
   std::shared_ptr<const Schedule> schedule;
   Type type = Type::u8;
-  Reduce reduce = nullptr;      // where the collective combines
-  int divisor = 1;              // average: what finish() divides by
+  Reduce reduce = nullptr;  // where the collective combines
+  int divisor = 1;          // average: what finish() divides by
   std::size_t scratch_bytes = 0;
   std::vector<BoundStep> steps;
   std::vector<Stretch> stretches;

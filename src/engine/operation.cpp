@@ -11,14 +11,20 @@ bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
 
 Activity activity_of(Kind kind) {
   switch (kind) {
-    case Kind::send: return Activity::send;
+    case Kind::send:
+      return Activity::send;
     case Kind::recv:
-    case Kind::recv_reduce: return Activity::recv;
+    case Kind::recv_reduce:
+      return Activity::recv;
     case Kind::reduce:
-    case Kind::finish: return Activity::reduce;
-    case Kind::signal: return Activity::signal;
-    case Kind::wait: return Activity::wait;
-    default: return Activity::copy;
+    case Kind::finish:
+      return Activity::reduce;
+    case Kind::signal:
+      return Activity::signal;
+    case Kind::wait:
+      return Activity::wait;
+    default:
+      return Activity::copy;
   }
 }
 
@@ -27,8 +33,8 @@ Activity activity_of(Kind kind) {
 Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
     : bound_(std::move(bound)), channel_(channel), scratch_(new std::byte[bound_->scratch_bytes]) {
   const Schedule& s = *bound_->schedule;
-  const std::size_t talking = static_cast<std::size_t>(
-      std::count_if(s.steps.begin(), s.steps.end(), [](const Step& step) { return talks(step.kind); }));
+  const std::size_t talking = static_cast<std::size_t>(std::count_if(
+      s.steps.begin(), s.steps.end(), [](const Step& step) { return talks(step.kind); }));
   transfers_ = std::vector<Transfer>(talking);
   transfer_of_.assign(s.steps.size(), -1);
   reductions_.resize(s.steps.size());
@@ -44,7 +50,8 @@ Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
     transfer_of_[i] = next++;
     t.peer = (*channel.ranks)[static_cast<std::size_t>(step.peer)];
     t.bytes = bound_->steps[i].bytes;
-    t.key = {channel.context, 0, step.lane, step.kind == Kind::signal || step.kind == Kind::wait, step.seq};
+    t.key = {channel.context, 0, step.lane, step.kind == Kind::signal || step.kind == Kind::wait,
+             step.seq};
     if (step.kind == Kind::recv_reduce) {
       reductions_[i] = {this, i};
       t.consume = &Operation::consume;
@@ -57,7 +64,8 @@ Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
 
 Operation::~Operation() = default;
 
-void Operation::start(const void* input, void* output, std::uint32_t number, const Fingerprint& fingerprint) {
+void Operation::start(const void* input, void* output, std::uint32_t number,
+                      const Fingerprint& fingerprint) {
   const Schedule& s = *bound_->schedule;
   // The schedule never writes the input unless it is the same memory as the output.
   base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(input));
@@ -85,7 +93,8 @@ bool Operation::advance(Transport& transport) {
   bool moved = false;
   for (std::size_t i = 0; i < running_.size();) {
     const std::uint32_t step = running_[i];
-    if (!transfers_[static_cast<std::size_t>(transfer_of_[step])].done.load(std::memory_order_acquire)) {
+    if (!transfers_[static_cast<std::size_t>(transfer_of_[step])].done.load(
+            std::memory_order_acquire)) {
       ++i;
       continue;
     }
@@ -127,8 +136,10 @@ void Operation::post(std::uint32_t step, Transport& transport) {
     t.parts[i] = {at(bound_->places[stretch.first_place]), stretch.elements * element};
   }
   running_.push_back(step);
-  if (is_send(bound_->schedule->steps[step].kind)) transport.send(t);
-  else transport.recv(t);
+  if (is_send(bound_->schedule->steps[step].kind))
+    transport.send(t);
+  else
+    transport.recv(t);
 }
 
 // reduce: {target, sources}; copy: {target, source}, a reduction of one source; finish: {block}.
@@ -138,7 +149,8 @@ void Operation::combine(const BoundStep& step) {
     const Stretch& stretch = bound_->stretches[step.first + i];
     const Place* places = bound_->places.data() + stretch.first_place;
     if (step.places == 1) {
-      if (bound_->divisor > 1) divide(at(places[0]), bound_->type, stretch.elements, bound_->divisor);
+      if (bound_->divisor > 1)
+        divide(at(places[0]), bound_->type, stretch.elements, bound_->divisor);
     } else if (step.places == 2) {
       std::memcpy(at(places[0]), at(places[1]), stretch.elements * element);
     } else {
@@ -152,10 +164,12 @@ void Operation::combine(const BoundStep& step) {
 
 void Operation::consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes) {
   const auto& reduction = *static_cast<Reduction*>(state);
-  reduction.operation->consume(reduction.operation->bound_->steps[reduction.step], offset, data, bytes);
+  reduction.operation->consume(reduction.operation->bound_->steps[reduction.step], offset, data,
+                               bytes);
 }
 
-void Operation::consume(const BoundStep& step, std::size_t offset, const std::byte* data, std::size_t bytes) const {
+void Operation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+                        std::size_t bytes) const {
   const std::size_t element = size_of(bound_->type);
   for (std::uint32_t i = 0; i < step.stretches && bytes > 0; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];
@@ -168,8 +182,10 @@ void Operation::consume(const BoundStep& step, std::size_t offset, const std::by
     const Place* places = bound_->places.data() + stretch.first_place;
     const void* sources[16];
     for (std::uint32_t k = 1; k < step.places; ++k)
-      sources[k - 1] = static_cast<std::int32_t>(k) - 1 == step.incoming ? data : at(places[k]) + offset;
-    bound_->reduce(at(places[0]) + offset, sources, static_cast<int>(step.places) - 1, now / element);
+      sources[k - 1] =
+          static_cast<std::int32_t>(k) - 1 == step.incoming ? data : at(places[k]) + offset;
+    bound_->reduce(at(places[0]) + offset, sources, static_cast<int>(step.places) - 1,
+                   now / element);
     data += now;
     bytes -= now;
     offset = 0;
@@ -185,7 +201,8 @@ void Operation::complete(std::uint32_t step) {
 
 void Operation::stop(Transport& transport, const Error& error) {
   if (!under_way()) return;
-  for (std::uint32_t step : running_) transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
+  for (std::uint32_t step : running_)
+    transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
   running_.clear();
   error_ = error;
   done_.store(true, std::memory_order_release);
@@ -193,7 +210,8 @@ void Operation::stop(Transport& transport, const Error& error) {
 
 std::vector<int> Operation::waits_for() const {
   std::vector<int> peers;
-  for (std::uint32_t step : running_) peers.push_back(transfers_[static_cast<std::size_t>(transfer_of_[step])].peer);
+  for (std::uint32_t step : running_)
+    peers.push_back(transfers_[static_cast<std::size_t>(transfer_of_[step])].peer);
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
@@ -201,7 +219,8 @@ std::vector<int> Operation::waits_for() const {
 
 std::string Operation::describe() const {
   const Schedule& s = *bound_->schedule;
-  return str(name_of(s.problem.collective), " #", number_, " (", s.algorithm, ", ", s.problem.ranks, " ranks)");
+  return str(name_of(s.problem.collective), " #", number_, " (", s.algorithm, ", ", s.problem.ranks,
+             " ranks)");
 }
 
 void Operation::log(std::uint32_t id, double begin_s) {

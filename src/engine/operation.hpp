@@ -17,7 +17,7 @@ namespace paceline {
 // Where an operation runs: who its ranks are in the transport, and what its messages are called.
 struct Channel {
   std::uint64_t context = 0;
-  const std::vector<int>* ranks = nullptr;   // position -> rank of the transport
+  const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
 };
 
 class Operation {
@@ -27,12 +27,13 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // Buffers may be null where the schedule does not touch them. Everything else was prepared before.
+  // Buffers may be null where the schedule does not touch them. Everything else was prepared
+  // before.
   void start(const void* input, void* output, std::uint32_t number, const Fingerprint& fingerprint);
 
   // Does what can be done; whether anything was. Completion shows in done().
   bool advance(Transport& transport);
-  void stop(Transport& transport, const Error& error);   // fails it; afterwards no buffer is touched
+  void stop(Transport& transport, const Error& error);  // fails it; afterwards no buffer is touched
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool under_way() const { return started_ && !done(); }
@@ -41,7 +42,8 @@ class Operation {
   const Channel& channel() const { return channel_; }
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
-  // The ranks (of the transport) whose messages it waits for, and what one of them is waited for with.
+  // The ranks (of the transport) whose messages it waits for, and what one of them is waited for
+  // with.
   std::vector<int> waits_for() const;
   std::string describe() const;
 
@@ -51,7 +53,7 @@ class Operation {
   }
 
  private:
-  struct Reduction {                       // a recv_reduce, while its message arrives
+  struct Reduction {  // a recv_reduce, while its message arrives
     const Operation* operation = nullptr;
     std::uint32_t step = 0;
   };
@@ -61,21 +63,22 @@ class Operation {
   void combine(const BoundStep& step);
   void complete(std::uint32_t step);
   static void consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
-  void consume(const BoundStep& step, std::size_t offset, const std::byte* data, std::size_t bytes) const;
+  void consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+               std::size_t bytes) const;
   std::byte* at(const Place& place) const;
   void log(std::uint32_t step, double begin_s);
 
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
-  std::byte* base_[3] = {nullptr, nullptr, nullptr};   // input, output, scratch
+  std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
   std::unique_ptr<std::byte[]> scratch_;
-  std::vector<std::uint32_t> missing_;                 // predecessors not done, per step
-  std::vector<std::uint32_t> ready_;                   // a queue
+  std::vector<std::uint32_t> missing_;  // predecessors not done, per step
+  std::vector<std::uint32_t> ready_;    // a queue
   std::size_t next_ready_ = 0;
-  std::vector<Transfer> transfers_;                    // one per step that talks
-  std::vector<std::int32_t> transfer_of_;              // per step
+  std::vector<Transfer> transfers_;        // one per step that talks
+  std::vector<std::int32_t> transfer_of_;  // per step
   std::vector<Reduction> reductions_;
-  std::vector<std::uint32_t> running_;                 // steps with a transfer under way
+  std::vector<std::uint32_t> running_;  // steps with a transfer under way
   std::size_t open_ = 0;
   std::uint32_t number_ = 0;
   Fingerprint fingerprint_;

@@ -42,12 +42,12 @@ const std::vector<Machine>& known_machines();
 //   ranks_per_node
 Machine machine_from(std::string_view text);
 
-// "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s": machine_from's numbers as a person reads them.
+// "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s": its numbers as a person reads them.
 std::string describe(const Machine& machine);
 
-// The time below which no schedule can do the collective, whatever it is: bandwidth alone, every node
-// sending and receiving at once. `bytes` is the full vector: over all ranks for collectives with a
-// unit per rank, what one rank sends for alltoall.
+// The time below which no schedule can do the collective: bandwidth alone, every node sending and
+// receiving at once. `bytes` is the full vector: over all ranks for collectives with a unit per
+// rank, what one rank sends for alltoall.
 double bound_s(const Machine& machine, Collective collective, int ranks, double bytes);
 
 }  // namespace paceline

@@ -11,13 +11,16 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
-void check_counts(const Call& call, const std::vector<std::size_t>& counts, int ranks, const char* what) {
+void check_counts(const Call& call, const std::vector<std::size_t>& counts, int ranks,
+                  const char* what) {
   if (counts.size() != static_cast<std::size_t>(ranks))
     fail(Fault::usage, name_of(call.collective), ": ", counts.size(), " ", what, " for ", ranks,
          " ranks; there must be one per rank.");
   std::size_t left = kMostBytes / size_of(call.type);
   for (std::size_t count : counts) {
-    if (count > left) fail(Fault::usage, name_of(call.collective), ": the ", what, " add up to more than memory can hold.");
+    if (count > left)
+      fail(Fault::usage, name_of(call.collective), ": the ", what,
+           " add up to more than memory can hold.");
     left -= count;
   }
 }
@@ -34,7 +37,8 @@ Extent extent(const void* buffer, const std::vector<Piece>& units, std::size_t e
 }
 
 bool overlap(const Extent& a, const Extent& b) {
-  const auto x = reinterpret_cast<std::uintptr_t>(a.begin), y = reinterpret_cast<std::uintptr_t>(b.begin);
+  const auto x = reinterpret_cast<std::uintptr_t>(a.begin),
+             y = reinterpret_cast<std::uintptr_t>(b.begin);
   return a.bytes > 0 && b.bytes > 0 && x < y + b.bytes && y < x + a.bytes;
 }
 
@@ -46,7 +50,8 @@ bool has_input(const Problem& p) {
 
 bool has_output(const Problem& p) {
   if (p.collective == Collective::barrier) return false;
-  return (p.collective != Collective::reduce && p.collective != Collective::gather) || p.rank == p.root;
+  return (p.collective != Collective::reduce && p.collective != Collective::gather) ||
+         p.rank == p.root;
 }
 
 // The caller's way of saying "in place": the short buffer is the rank's own unit in the long one.
@@ -57,10 +62,13 @@ bool is_in_place(const Call& call, const Problem& p, const Layout& layout) {
   if (!in || !out || !has_input(p) || !has_output(p)) return false;
   switch (p.collective) {
     case Collective::allgather:
-    case Collective::gather: return in == out + layout.output[me].offset * element;
+    case Collective::gather:
+      return in == out + layout.output[me].offset * element;
     case Collective::reduce_scatter:
-    case Collective::scatter: return out == in + layout.input[me].offset * element;
-    default: return in == out;
+    case Collective::scatter:
+      return out == in + layout.input[me].offset * element;
+    default:
+      return in == out;
   }
 }
 
@@ -69,41 +77,49 @@ bool is_in_place(const Call& call, const Problem& p, const Layout& layout) {
 void check_call(const Call& call, int rank, int ranks) {
   const auto where = name_of(call.collective);
   if (has_root(call.collective) && (call.root < 0 || call.root >= ranks))
-    fail(Fault::usage, where, ": root ", call.root, " is not a rank; it must be from 0 to ", ranks - 1, ".");
+    fail(Fault::usage, where, ": root ", call.root, " is not a rank; it must be from 0 to ",
+         ranks - 1, ".");
   if (has_op(call.collective) && !is_defined(call.op, call.type))
-    fail(Fault::refusal, where, ": operation ", name_of(call.op), " is not defined for ", name_of(call.type),
+    fail(Fault::refusal, where, ": operation ", name_of(call.op), " is not defined for ",
+         name_of(call.type),
          "; bitwise operations want integers or bool, average wants a floating type.");
   const bool one_unit = units_of({.collective = call.collective, .ranks = 2}) == 1;
   const std::size_t units = one_unit ? 1 : static_cast<std::size_t>(ranks);
   if (call.count > kMostBytes / size_of(call.type) / units)
-    fail(Fault::usage, where, ": a count of ", call.count, " ", name_of(call.type), " is more than memory can hold. Was it negative?");
+    fail(Fault::usage, where, ": a count of ", call.count, " ", name_of(call.type),
+         " is more than memory can hold. Was it negative?");
   if (!call.uneven) return;
-  const bool rooted = call.collective == Collective::gather || call.collective == Collective::scatter;
+  const bool rooted =
+      call.collective == Collective::gather || call.collective == Collective::scatter;
   if (one_unit) fail(Fault::usage, where, ": takes one count, not one per rank.");
   if (!rooted || rank == call.root) check_counts(call, call.counts, ranks, "counts");
-  if (call.collective == Collective::alltoall) check_counts(call, call.counts_received, ranks, "received counts");
+  if (call.collective == Collective::alltoall)
+    check_counts(call, call.counts_received, ranks, "received counts");
 }
 
 Layout layout_of(const Call& call, Problem& p) {
   const auto with = [&](const Problem& problem) {
     if (!call.uneven) return even_layout(problem, call.count);
     std::vector<std::size_t> counts = call.counts;
-    if (counts.empty()) {   // gather and scatter away from the root: only the own unit is known
+    if (counts.empty()) {  // gather and scatter away from the root: only the own unit is known
       counts.assign(static_cast<std::size_t>(problem.ranks), 0);
       counts[static_cast<std::size_t>(problem.rank)] = call.count;
     }
-    return uneven_layout(problem, counts, call.counts_received.empty() ? counts : call.counts_received);
+    return uneven_layout(problem, counts,
+                         call.counts_received.empty() ? counts : call.counts_received);
   };
   const std::size_t element = size_of(call.type);
   const Layout apart = with(p);
   p.in_place = is_in_place(call, p, apart);
-  const Extent in = extent(call.input, apart.input, element), out = extent(call.output, apart.output, element);
+  const Extent in = extent(call.input, apart.input, element),
+               out = extent(call.output, apart.output, element);
   if ((has_input(p) && in.bytes > 0 && !in.begin) || (has_output(p) && out.bytes > 0 && !out.begin))
     fail(Fault::usage, name_of(call.collective), ": a buffer is missing on rank ", p.rank, ".");
   if (p.in_place) return with(p);
   if (has_input(p) && has_output(p) && overlap(in, out))
-    fail(Fault::usage, name_of(call.collective), ": input and output overlap (", static_cast<const void*>(in.begin), " and ",
-         static_cast<const void*>(out.begin), ") and are not the same; pass separate buffers, or one in place.");
+    fail(Fault::usage, name_of(call.collective), ": input and output overlap (",
+         static_cast<const void*>(in.begin), " and ", static_cast<const void*>(out.begin),
+         ") and are not the same; pass separate buffers, or one in place.");
   return apart;
 }
 

@@ -9,8 +9,8 @@ namespace paceline {
 // Throws a usage error or a refusal that says where, what with values, which rule, what to do.
 void check_call(const Call& call, int rank, int ranks);
 
-// Where the units lie, and whether the call is in place; throws a usage error for buffers that overlap
-// in any other way.
+// Where the units lie, and whether the call is in place; throws a usage error for buffers that
+// overlap in any other way.
 Layout layout_of(const Call& call, Problem& problem);
 
 }  // namespace paceline

@@ -3,6 +3,6 @@
 
 namespace paceline {
 
-double now_s();   // seconds of CLOCK_MONOTONIC: equal for all processes of a machine
+double now_s();  // seconds of CLOCK_MONOTONIC: equal for all processes of a machine
 
 }  // namespace paceline

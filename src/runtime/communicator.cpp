@@ -19,10 +19,11 @@ namespace paceline {
 struct Communicator::State {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
-  std::mutex mutex;                 // of the book
+  std::mutex mutex;  // of the book
   PlanBook book;
 
-  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g) : session(std::move(s)), group(std::move(g)) {
+  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
+      : session(std::move(s)), group(std::move(g)) {
     session->open(group);
   }
   ~State() { session->close(*group); }
@@ -30,7 +31,9 @@ struct Communicator::State {
   std::shared_ptr<Prepared> prepare(const Call& call);
   std::shared_ptr<Flight> free_flight(Prepared& prepared);
   Problem problem_of(const Call& call) const;
-  Fingerprint fingerprint(const Call& call, const Prepared& p) const { return fingerprint_of(call, p.choice); }
+  Fingerprint fingerprint(const Call& call, const Prepared& p) const {
+    return fingerprint_of(call, p.choice);
+  }
 };
 
 struct Plan::State {
@@ -44,12 +47,15 @@ struct Plan::State {
 namespace {
 
 std::uint64_t hash_of(const Choice& choice) {
-  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 | static_cast<std::uint64_t>(choice.window));
-  for (const char* c = choice.algorithm->name; *c; ++c) h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
+  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 |
+                                static_cast<std::uint64_t>(choice.window));
+  for (const char* c = choice.algorithm->name; *c; ++c)
+    h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
   return h;
 }
 
-// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing does.
+// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing
+// does.
 std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
   std::size_t elements = call.count * static_cast<std::size_t>(units_of(problem));
   if (call.uneven) {
@@ -60,7 +66,8 @@ std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
   return elements * size_of(call.type);
 }
 
-Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context, std::vector<int> ranks, int rank) {
+Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
+                  std::vector<int> ranks, int rank) {
   auto group = std::make_shared<Group>();
   group->context = context;
   group->ranks = std::move(ranks);
@@ -88,11 +95,12 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call) {
   const std::lock_guard lock(mutex);
   if (auto known = book.find(shape)) return known;
 
-  Problem alike = problem;          // whether a rank is in place is its own affair and must not decide
+  Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = false;
-  const Choice choice = choose(alike, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
-  auto schedule = std::make_shared<Schedule>(
-      pipeline(fuse(build(*choice.algorithm, problem, choice.knobs)), choice.segments, choice.window));
+  const Choice choice =
+      choose(alike, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
+  auto schedule = std::make_shared<Schedule>(pipeline(
+      fuse(build(*choice.algorithm, problem, choice.knobs)), choice.segments, choice.window));
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op));
@@ -109,7 +117,8 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   auto flight = std::make_shared<Flight>();
   flight->session = session;
   flight->group = group;
-  flight->operation = std::make_unique<Operation>(prepared.bound, Channel{group->context, &group->ranks});
+  flight->operation =
+      std::make_unique<Operation>(prepared.bound, Channel{group->context, &group->ranks});
   prepared.flights.push_back(flight);
   return flight;
 }
@@ -135,17 +144,20 @@ void Communicator::run(const Call& call) {
 
 Plan Communicator::plan(const Call& call) {
   const auto prepared = state_->prepare(call);
-  auto own = std::make_shared<Prepared>(Prepared{prepared->shape, prepared->bound, prepared->choice, {}});
+  auto own =
+      std::make_shared<Prepared>(Prepared{prepared->shape, prepared->bound, prepared->choice, {}});
   auto flight = state_->free_flight(*own);
   flight->timeout_ms = call.timeout_ms;
-  return Plan(std::make_shared<Plan::State>(
-      Plan::State{state_, std::move(flight), state_->fingerprint(call, *prepared), call.input, call.output}));
+  return Plan(std::make_shared<Plan::State>(Plan::State{
+      state_, std::move(flight), state_->fingerprint(call, *prepared), call.input, call.output}));
 }
 
 Request Plan::start() {
   if (state_->flight->operation->under_way())
-    fail(Fault::usage, state_->flight->operation->describe(), ": this plan is still under way; wait for it before the next start.");
-  state_->communicator->session->start(state_->flight, state_->input, state_->output, state_->fingerprint);
+    fail(Fault::usage, state_->flight->operation->describe(),
+         ": this plan is still under way; wait for it before the next start.");
+  state_->communicator->session->start(state_->flight, state_->input, state_->output,
+                                       state_->fingerprint);
   return Request(state_->flight);
 }
 
@@ -159,9 +171,12 @@ Communicator Communicator::split(int colour, int key) {
   call.output = all.data();
   call.count = 2;
   run(call);
-  // Every rank derives the same new context from what has been agreed: no second exchange is needed.
+  // Every rank derives the same new context from what has been agreed: no second exchange is
+  // needed.
   const Group& group = *state_->group;
-  const std::uint64_t context = Random::mix(group.context ^ Random::mix(std::uint64_t{group.last} << 32 | static_cast<std::uint32_t>(colour)));
+  const std::uint64_t context =
+      Random::mix(group.context ^ Random::mix(std::uint64_t{group.last} << 32 |
+                                              static_cast<std::uint32_t>(colour)));
   if (colour < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < p; ++r)
@@ -169,7 +184,8 @@ Communicator Communicator::split(int colour, int key) {
   std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
     return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
   });
-  const int position = static_cast<int>(std::find(members.begin(), members.end(), me) - members.begin());
+  const int position =
+      static_cast<int>(std::find(members.begin(), members.end(), me) - members.begin());
   for (int& member : members) member = group.ranks[static_cast<std::size_t>(member)];
   return open(state_->session, context, std::move(members), position);
 }
@@ -179,12 +195,15 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
   std::vector<int> members;
   int position = -1;
   for (int r : ranks) {
-    if (r < 0 || r >= size()) fail(Fault::usage, "subgroup: ", r, " is not a rank; it must be from 0 to ", size() - 1, ".");
+    if (r < 0 || r >= size())
+      fail(Fault::usage, "subgroup: ", r, " is not a rank; it must be from 0 to ", size() - 1, ".");
     if (r == rank()) position = static_cast<int>(members.size());
     members.push_back(group.ranks[static_cast<std::size_t>(r)]);
   }
-  if (position < 0) fail(Fault::usage, "subgroup: rank ", rank(), " makes a group that it is not part of.");
-  return open(state_->session, Random::mix(group.context ^ Random::mix(tag ^ 0x73756267)), std::move(members), position);
+  if (position < 0)
+    fail(Fault::usage, "subgroup: rank ", rank(), " makes a group that it is not part of.");
+  return open(state_->session, Random::mix(group.context ^ Random::mix(tag ^ 0x73756267)),
+              std::move(members), position);
 }
 
 void Communicator::start_trace() { state_->session->start_trace(); }
@@ -193,19 +212,26 @@ void Communicator::leave() { state_->session->leave(); }
 
 std::string Communicator::explain(const Call& call) const {
   const Problem problem = state_->problem_of(call);
-  const Choice c = choose(problem, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
-  return str(c.algorithm->name, c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "", ": ", c.why);
+  const Choice c = choose(problem, bytes_for_choice(call, problem),
+                          {call.algorithm, call.segments, call.window});
+  return str(c.algorithm->name,
+             c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
+             ": ", c.why);
 }
 
 bool Request::test() { return flight_->session->test(*flight_); }
-bool Request::wait_for(int milliseconds) { return flight_->session->wait(*flight_, 0, std::max(1, milliseconds)); }
+bool Request::wait_for(int milliseconds) {
+  return flight_->session->wait(*flight_, 0, std::max(1, milliseconds));
+}
 void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
 
 Communicator join_world(Store& store, const WorldConfig& config) {
   if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
-    fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks, "; ranks go from 0 to the number of ranks - 1.");
-  return join_transport(
-      make_shm(store, {config.rank, config.ranks, config.name, config.shm_dir, config.shm_bytes, config.start_timeout_ms}), config);
+    fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
+         "; ranks go from 0 to the number of ranks - 1.");
+  return join_transport(make_shm(store, {config.rank, config.ranks, config.name, config.shm_dir,
+                                         config.shm_bytes, config.start_timeout_ms}),
+                        config);
 }
 
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config) {

@@ -14,28 +14,30 @@
 
 namespace paceline {
 
-// One call. Buffers may be null where the rank has none (the output of a reduce away from the root).
-// `input == output` (allreduce, reduce, alltoall), or input or output being the rank's own unit inside the
-// longer buffer (allgather, gather, reduce_scatter, scatter) means in place; any other overlap is an error.
+// One call. Buffers may be null where the rank has none (the output of a reduce away from the
+// root). `input == output` (allreduce, reduce, alltoall), or input or output being the rank's own
+// unit inside the longer buffer (allgather, gather, reduce_scatter, scatter) means in place; any
+// other overlap is an error.
 struct Call {
   Collective collective = Collective::barrier;
   Type type = Type::u8;
   Op op = Op::sum;
   int root = 0;
-  const void* input = nullptr;     // broadcast: unused
+  const void* input = nullptr;  // broadcast: unused
   void* output = nullptr;
-  std::size_t count = 0;           // elements of a unit: the vector, or the piece of one rank
-  // Units of differing size: elements per rank. alltoall: what is sent to, and received from each rank;
-  // gather, scatter: meaningful at the root, with `count` the own unit everywhere; reduce_scatter,
-  // allgather: equal on all ranks. Empty: all units have `count` elements. Both are set for alltoall only.
-  // `uneven` says on every rank that this is such a call, also on those that do not know the counts.
+  std::size_t count = 0;  // elements of a unit: the vector, or the piece of one rank
+  // Units of differing size: elements per rank. alltoall: what is sent to, and received from each
+  // rank; gather, scatter: meaningful at the root, with `count` the own unit everywhere;
+  // reduce_scatter, allgather: equal on all ranks. Empty: all units have `count` elements. Both are
+  // set for alltoall only. `uneven` says on every rank that this is such a call, also on those that
+  // do not know the counts.
   bool uneven = false;
   std::vector<std::size_t> counts;
   std::vector<std::size_t> counts_received;
-  std::string algorithm;           // empty: chosen
-  int segments = 0;                // 0: chosen
-  int window = 0;                  // 0: chosen
-  int timeout_ms = 0;              // 0: the communicator's
+  std::string algorithm;  // empty: chosen
+  int segments = 0;       // 0: chosen
+  int window = 0;         // 0: chosen
+  int timeout_ms = 0;     // 0: the communicator's
 };
 
 class Plan;
@@ -44,29 +46,30 @@ class Communicator {
  public:
   int rank() const;
   int size() const;
-  const std::string& broken() const;              // empty, or why nothing works any more
+  const std::string& broken() const;  // empty, or why nothing works any more
 
   Request start(const Call& call);
-  void run(const Call& call);                      // start and wait in one, and a little faster
-  Plan plan(const Call& call);                     // persistent: set up once, started many times
+  void run(const Call& call);   // start and wait in one, and a little faster
+  Plan plan(const Call& call);  // persistent: set up once, started many times
 
-  // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank; a negative
-  // colour joins none and gets an invalid Communicator.
+  // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank; a
+  // negative colour joins none and gets an invalid Communicator.
   Communicator split(int colour, int key);
   Communicator dup() { return split(0, rank()); }
 
-  // The part of the world with these ranks (of this communicator, in order), made without communication;
-  // `tag` must be equal on all members and new for each group. For those who have a store to agree by.
+  // The part of the world with these ranks (of this communicator, in order), made without
+  // communication; `tag` must be equal on all members and new for each group. For those who have a
+  // store to agree by.
   Communicator subgroup(const std::vector<int>& ranks, std::uint64_t tag);
 
   bool valid() const { return state_ != nullptr; }
-  // From start_trace on, every step of every operation of this process is recorded. take_trace ends that and
-  // returns this rank's events: seconds of CLOCK_MONOTONIC, ranks of the world.
+  // From start_trace on, every step of every operation of this process is recorded. take_trace ends
+  // that and returns this rank's events: seconds of CLOCK_MONOTONIC, ranks of the world.
   void start_trace();
   Trace take_trace();
 
-  // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works any more.
-  // Happens as well when the world's last communicator is destroyed.
+  // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
+  // any more. Happens as well when the world's last communicator is destroyed.
   void leave();
 
   // Which algorithm a call would take, and why: "ring, 4 segments: 16 MiB on 4 ranks is long".
@@ -96,18 +99,19 @@ enum class Progress { caller, thread };
 struct WorldConfig {
   int rank = 0;
   int ranks = 1;
-  std::string name = "world";          // distinguishes worlds that share a store
-  int timeout_ms = 1800000;            // of a call
-  int start_timeout_ms = 300000;       // of start-up
+  std::string name = "world";     // distinguishes worlds that share a store
+  int timeout_ms = 1800000;       // of a call
+  int start_timeout_ms = 300000;  // of start-up
   Progress progress = Progress::thread;
   std::string shm_dir = "/dev/shm";
-  std::size_t shm_bytes = 32u << 20;   // of all slots between all ranks of the node together
-  // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C there. What it
-  // throws ends the wait; the operation goes on.
+  std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
+  // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
+  // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;
 };
 
-// Joins the world: returns when every rank has. The communicator of all ranks keeps the world alive.
+// Joins the world: returns when every rank has. The communicator of all ranks keeps the world
+// alive.
 Communicator join_world(Store& store, const WorldConfig& config);
 
 }  // namespace paceline

@@ -5,13 +5,14 @@ namespace paceline {
 
 int allowed_cpus();
 
-// Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from working.
+// Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
+// working.
 class Patience {
  public:
-  explicit Patience(bool crowded) : spins_(crowded ? 50 : 2000), yields_(crowded ? 100 : 300) {}
+  explicit Patience(bool crowded) : spins_(crowded ? 50 : 300), yields_(crowded ? 100 : 1000) {}
 
   enum class Next { again, sleep };
-  Next next();                  // call after each fruitless look; pauses or yields by itself
+  Next next();  // call after each fruitless look; pauses or yields by itself
   void reset() { looks_ = 0; }
 
  private:

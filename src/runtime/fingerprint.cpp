@@ -16,7 +16,8 @@ struct What {
 };
 
 What unpack(const Fingerprint& f) {
-  return {static_cast<Collective>((f.what & 0xff) % kCollectives), static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
+  return {static_cast<Collective>((f.what & 0xff) % kCollectives),
+          static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
           static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
           static_cast<unsigned>(f.what >> 48)};
 }
@@ -27,10 +28,12 @@ bool counts_may_differ(Collective c) {
 }
 
 template <class Value>
-std::string differs(const char* what, const Value& mine, int my_rank, const Value& theirs, int their_rank) {
+std::string differs(const char* what, const Value& mine, int my_rank, const Value& theirs,
+                    int their_rank) {
   const bool first = my_rank < their_rank;
-  return str(what, " differs between ranks (rank ", first ? my_rank : their_rank, ": ", first ? mine : theirs,
-             ", rank ", first ? their_rank : my_rank, ": ", first ? theirs : mine, "); all ranks must pass the same ", what);
+  return str(what, " differs between ranks (rank ", first ? my_rank : their_rank, ": ",
+             first ? mine : theirs, ", rank ", first ? their_rank : my_rank, ": ",
+             first ? theirs : mine, "); all ranks must pass the same ", what);
 }
 
 }  // namespace
@@ -39,22 +42,27 @@ Fingerprint fingerprint_of(const Call& call, std::uint64_t choice) {
   Fingerprint f;
   const auto root = static_cast<std::uint64_t>(has_root(call.collective) ? call.root : 0);
   const auto op = static_cast<std::uint64_t>(has_op(call.collective) ? call.op : Op::sum);
-  f.what = static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 | op << 16 |
-           (root & 0xffffff) << 24 | (choice & 0xffff) << 48;
-  if (!call.uneven) f.count = call.count;
+  f.what = static_cast<std::uint64_t>(call.collective) |
+           static_cast<std::uint64_t>(call.type) << 8 | op << 16 | (root & 0xffffff) << 24 |
+           (choice & 0xffff) << 48;
+  if (!call.uneven)
+    f.count = call.count;
   else if (!counts_may_differ(call.collective))
     for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
   return f;
 }
 
-std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs, int their_rank) {
+std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,
+                       int their_rank) {
   const What a = unpack(mine), b = unpack(theirs);
   if (a.collective != b.collective)
     return differs("collective", name_of(a.collective), my_rank, name_of(b.collective), their_rank);
-  if (a.type != b.type) return differs("type", name_of(a.type), my_rank, name_of(b.type), their_rank);
+  if (a.type != b.type)
+    return differs("type", name_of(a.type), my_rank, name_of(b.type), their_rank);
   if (a.op != b.op) return differs("operation", name_of(a.op), my_rank, name_of(b.op), their_rank);
   if (a.root != b.root) return differs("root", a.root, my_rank, b.root, their_rank);
-  if (mine.count != theirs.count) return differs("count", mine.count, my_rank, theirs.count, their_rank);
+  if (mine.count != theirs.count)
+    return differs("count", mine.count, my_rank, theirs.count, their_rank);
   return differs("algorithm", a.choice, my_rank, b.choice, their_rank);
 }
 
@@ -62,8 +70,11 @@ std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).
 
 std::string describe(const Fingerprint& f) {
   const What a = unpack(f);
-  return str(name_of(a.collective), a.collective == Collective::barrier ? std::string() : str(" of ", f.count, " ", name_of(a.type)),
-             has_op(a.collective) ? str(", ", name_of(a.op)) : "", has_root(a.collective) ? str(", root ", a.root) : "");
+  return str(name_of(a.collective),
+             a.collective == Collective::barrier ? std::string()
+                                                 : str(" of ", f.count, " ", name_of(a.type)),
+             has_op(a.collective) ? str(", ", name_of(a.op)) : "",
+             has_root(a.collective) ? str(", root ", a.root) : "");
 }
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// The fingerprint of a call: what all ranks must pass alike, packed so that it fits a message header.
+// The fingerprint of a call: what all ranks must pass alike, packed so that it fits a message
+// header.
 #pragma once
 
 #include <string>
@@ -12,8 +13,9 @@ namespace paceline {
 Fingerprint fingerprint_of(const Call& call, std::uint64_t choice);
 
 // "root differs (rank 2: 0, rank 3: 1); all ranks must pass the same root."
-std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs, int their_rank);
+std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,
+                       int their_rank);
 std::string_view collective_of(const Fingerprint& fingerprint);
-std::string describe(const Fingerprint& fingerprint);   // "allreduce of 1024 float32, sum"
+std::string describe(const Fingerprint& fingerprint);  // "allreduce of 1024 float32, sum"
 
 }  // namespace paceline

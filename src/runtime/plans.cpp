@@ -6,13 +6,15 @@ namespace paceline {
 
 bool CallShape::operator==(const CallShape& o) const {
   const Call &a = call, &b = o.call;
-  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op && a.root == b.root &&
-         in_place == o.in_place && a.uneven == b.uneven && a.segments == b.segments && a.window == b.window &&
-         a.algorithm == b.algorithm && a.counts == b.counts && a.counts_received == b.counts_received;
+  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
+         a.root == b.root && in_place == o.in_place && a.uneven == b.uneven &&
+         a.segments == b.segments && a.window == b.window && a.algorithm == b.algorithm &&
+         a.counts == b.counts && a.counts_received == b.counts_received;
 }
 
 std::shared_ptr<Prepared> PlanBook::find(const CallShape& shape) {
-  const auto it = std::find_if(newest_first_.begin(), newest_first_.end(), [&](const auto& p) { return p->shape == shape; });
+  const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
+                               [&](const auto& p) { return p->shape == shape; });
   if (it == newest_first_.end()) return nullptr;
   newest_first_.splice(newest_first_.begin(), newest_first_, it);
   return newest_first_.front();

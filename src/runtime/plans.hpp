@@ -21,8 +21,8 @@ struct CallShape {
 struct Prepared {
   CallShape shape;
   std::shared_ptr<const Bound> bound;
-  std::uint64_t choice = 0;                          // hash of algorithm, segments and window
-  std::vector<std::shared_ptr<Flight>> flights;      // some under way, some free to start again
+  std::uint64_t choice = 0;                      // hash of algorithm, segments and window
+  std::vector<std::shared_ptr<Flight>> flights;  // some under way, some free to start again
 };
 
 class PlanBook {

@@ -7,7 +7,7 @@
 namespace paceline {
 
 class Session;
-struct Flight;   // the operation and what it keeps alive
+struct Flight;  // the operation and what it keeps alive
 
 class Request {
  public:
@@ -20,7 +20,8 @@ class Request {
   // Returns when the collective is complete, or throws: a timeout error after timeout_ms (0: the
   // communicator's own time-out), a mismatch, a lost peer.
   void wait(int timeout_ms = 0);
-  // Waits at most so long; whether the collective is complete. Only the communicator's own time-out breaks it.
+  // Waits at most so long; whether the collective is complete. Only the communicator's own time-out
+  // breaks it.
   bool wait_for(int milliseconds);
 
  private:

@@ -10,19 +10,23 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kHistory = 256;      // calls that a late message can be compared with
-constexpr int kSleepUs = 1000;             // a wait that turned out long looks up this often
+constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
+constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr double kCheckPeersS = 0.02;
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
 
 // A break travels to the peers as its fault and the sentence.
-std::string pack(Fault fault, const std::string& why) { return str(static_cast<char>('A' + static_cast<int>(fault)), why); }
+std::string pack(Fault fault, const std::string& why) {
+  return str(static_cast<char>('A' + static_cast<int>(fault)), why);
+}
 
 }  // namespace
 
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
-    : config_(config), transport_(std::move(transport)), crowded_(transport_->ranks() > allowed_cpus()),
+    : config_(config),
+      transport_(std::move(transport)),
+      crowded_(transport_->ranks() > allowed_cpus()),
       gone_(std::size_t(transport_->ranks())) {
   transport_->listen(this);
   if (config_.progress == Progress::thread) thread_ = std::thread([this] { background(); });
@@ -36,7 +40,8 @@ Session::~Session() {
   work_.notify_all();
   transport_->wake();
   if (thread_.joinable()) thread_.join();
-  for (const auto& flight : flying_) flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
+  for (const auto& flight : flying_)
+    flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
 }
 
 void Session::open(const std::shared_ptr<Group>& group) {
@@ -55,10 +60,12 @@ void Session::close(const Group& group) {
   groups_.erase(group.context);
 }
 
-void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint) {
+void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                    const Fingerprint& fingerprint) {
   Group& group = *flight->group;
   const std::unique_lock lock(mutex_);
-  while (progress()) {}   // what went wrong meanwhile shows before anything new is sent
+  while (progress()) {
+  }  // what went wrong meanwhile shows before anything new is sent
   if (!group.broken.empty()) throw Error(group.fault, group.broken);
   const std::uint32_t number = ++group.last;
   group.history[number % kHistory] = fingerprint;
@@ -72,7 +79,8 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
     if (key.context == group.context && key.number == number) compare(peer, key, theirs);
   });
   progress();
-  if (!operation.done() && waiting_.load() == 0 && thread_.joinable() && asleep_.exchange(false)) work_.notify_one();
+  if (!operation.done() && waiting_.load() == 0 && thread_.joinable() && asleep_.exchange(false))
+    work_.notify_one();
 }
 
 // Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
@@ -87,7 +95,8 @@ struct Session::Waiting {
   Session& session;
 };
 
-void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint) {
+void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                  const Fingerprint& fingerprint) {
   const Waiting waiting(*this);
   start(flight, input, output, fingerprint);
   if (!flight->operation->done()) wait(*flight, 0);
@@ -97,7 +106,8 @@ void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void
 void Session::leave() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, group] : groups_)
-    break_group(*group, Fault::usage, "this rank has left the world (finalize); it can make no more calls.", false);
+    break_group(*group, Fault::usage,
+                "this rank has left the world (finalize); it can make no more calls.", false);
   transport_->leave();
 }
 
@@ -113,7 +123,8 @@ bool Session::progress() {
     }
     const Operation& operation = *flight.operation;
     if (operation.number() == flight.group->last)
-      transport_->announce({flight.group->context, operation.fingerprint(), operation.number(), false});
+      transport_->announce(
+          {flight.group->context, operation.fingerprint(), operation.number(), false});
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!trouble_.empty()) settle();
@@ -131,7 +142,9 @@ bool Session::test(Flight& flight) {
 }
 
 bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
-  const int limit_ms = timeout_ms > 0 ? timeout_ms : flight.timeout_ms > 0 ? flight.timeout_ms : config_.timeout_ms;
+  const int limit_ms = timeout_ms > 0          ? timeout_ms
+                       : flight.timeout_ms > 0 ? flight.timeout_ms
+                                               : config_.timeout_ms;
   Patience patience(crowded_);
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double checked_s = 0;
@@ -160,20 +173,22 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
   return true;
 }
 
-// With the lock held. Two ranks that disagree about the root may wait for each other without a message between
-// them: what a peer that is waited for says it is doing is compared as well.
+// With the lock held. Two ranks that disagree about the root may wait for each other without a
+// message between them: what a peer that is waited for says it is doing is compared as well.
 void Session::look_for_strangers() {
   for (const auto& flight : flying_)
     for (int peer : flight->operation->waits_for()) {
       const Doing doing = transport_->last_heard(peer);
       const Operation& mine = *flight->operation;
       if (doing.context != flight->group->context || doing.number != mine.number()) continue;
-      if (doing.fingerprint != mine.fingerprint()) compare(peer, {doing.context, doing.number}, doing.fingerprint);
+      if (doing.fingerprint != mine.fingerprint())
+        compare(peer, {doing.context, doing.number}, doing.fingerprint);
     }
   settle();
 }
 
-// With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been read.
+// With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been
+// read.
 void Session::look_for_lost() {
   transport_->check_peers();
   if (progress()) return;
@@ -183,10 +198,11 @@ void Session::look_for_lost() {
     for (int peer : flight->operation->waits_for()) {
       const std::string& why = gone_[static_cast<std::size_t>(peer)];
       if (why.empty()) continue;
-      break_group(*flight->group, Fault::lost,
-                  str(flight->operation->describe(), ": rank ", peer, " is lost: ", why, ". Rank ", transport_->rank(),
-                      " waits for it; the communicator cannot be used any more."),
-                  true);
+      break_group(
+          *flight->group, Fault::lost,
+          str(flight->operation->describe(), ": rank ", peer, " is lost: ", why, ". Rank ",
+              transport_->rank(), " waits for it; the communicator cannot be used any more."),
+          true);
       return;
     }
   }
@@ -198,8 +214,9 @@ std::string Session::missing(const Flight& flight) const {
     const Doing doing = transport_->last_heard(peer);
     std::string where = "has not called anything yet";
     if (doing.number > 0)
-      where = str(doing.inside ? "is inside " : "has last left ", collective_of(doing.fingerprint), " #",
-                  doing.number, doing.context == flight.group->context ? "" : " of another communicator");
+      where = str(doing.inside ? "is inside " : "has last left ", collective_of(doing.fingerprint),
+                  " #", doing.number,
+                  doing.context == flight.group->context ? "" : " of another communicator");
     out += str(out.empty() ? "" : "; ", "rank ", peer, " ", where);
   }
   return out;
@@ -208,13 +225,14 @@ std::string Session::missing(const Flight& flight) const {
 void Session::give_up(Flight& flight, int timeout_ms) {
   if (flight.operation->done()) return;
   break_group(*flight.group, Fault::timeout,
-              str(flight.operation->describe(), ": rank ", transport_->rank(), " has waited ", timeout_ms * 1e-3, " s; ", missing(flight),
+              str(flight.operation->describe(), ": rank ", transport_->rank(), " has waited ",
+                  timeout_ms * 1e-3, " s; ", missing(flight),
                   ". Raise timeout_ms, or look at the ranks named here."),
               true);
 }
 
-// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that is started
-// and waited for at once need not wake it; then it sleeps until it is woken.
+// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
+// is started and waited for at once need not wake it; then it sleeps until it is woken.
 void Session::background() {
   std::unique_lock lock(mutex_);
   double worked_s = now_s();
@@ -247,24 +265,25 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
     const std::vector<std::shared_ptr<Flight>> flying = flying_;
     for (const auto& flight : flying) {
       const int limit_ms = flight->timeout_ms > 0 ? flight->timeout_ms : config_.timeout_ms;
-      if (limit_ms > 0 && checked_s - flight->started_s > 1e-3 * limit_ms) give_up(*flight, limit_ms);
+      if (limit_ms > 0 && checked_s - flight->started_s > 1e-3 * limit_ms)
+        give_up(*flight, limit_ms);
     }
   }
 }
 
 bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {
   const auto found = groups_.find(key.context);
-  if (found == groups_.end()) return true;                    // a communicator that this rank still has to make
+  if (found == groups_.end()) return true;  // a communicator that this rank still has to make
   const Group& group = *found->second;
   if (!group.broken.empty()) return false;
-  if (key.number > group.last) return true;                   // compared when the call starts here
+  if (key.number > group.last) return true;  // compared when the call starts here
   const std::size_t before = trouble_.size();
   compare(peer, key, fingerprint);
   return trouble_.size() == before;
 }
 
-// The call that the message belongs to has started here, and may have ended. If it has ended, no message of it
-// can be missing, so an equal fingerprint is no excuse.
+// The call that the message belongs to has started here, and may have ended. If it has ended, no
+// message of it can be missing, so an equal fingerprint is no excuse.
 void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
   const Group& group = *groups_.at(key.context);
   const Fingerprint mine = group.history[key.number % kHistory];
@@ -274,10 +293,12 @@ void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
   });
   if (known && mine == theirs && flight != flying_.end()) return;
   const auto position = [&](int rank) {
-    return static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin());
+    return static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), rank) -
+                            group.ranks.begin());
   };
   const int me = group.rank, them = position(peer);
-  std::string what = str("a message of ", describe(theirs), " from rank ", them, " has no place in ", describe(mine), " on rank ", me);
+  std::string what = str("a message of ", describe(theirs), " from rank ", them,
+                         " has no place in ", describe(mine), " on rank ", me);
   if (known && mine != theirs) what = difference(mine, me, theirs, them);
   trouble_.push_back({key.context, Fault::mismatch,
                       str(collective_of(mine), " #", key.number, ": ", what,
@@ -287,8 +308,10 @@ void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
 
 void Session::misfits(int peer, const Key& key, std::size_t came, std::size_t expected) {
   trouble_.push_back({key.context, Fault::mismatch,
-                      str("call #", key.number, ": rank ", peer, " sends ", came, " bytes where rank ", transport_->rank(), " expects ",
-                          expected, "; the counts of the two ranks do not fit together. The communicator cannot be used any more."),
+                      str("call #", key.number, ": rank ", peer, " sends ", came,
+                          " bytes where rank ", transport_->rank(), " expects ", expected,
+                          "; the counts of the two ranks do not fit together. The communicator "
+                          "cannot be used any more."),
                       true});
 }
 
@@ -302,7 +325,9 @@ void Session::aborted(int, std::uint64_t context, const std::string& why) {
   trouble_.push_back({context, static_cast<Fault>(fault), why.substr(1), false});
 }
 
-void Session::lost(int peer, const std::string& why) { gone_[static_cast<std::size_t>(peer)] = why; }
+void Session::lost(int peer, const std::string& why) {
+  gone_[static_cast<std::size_t>(peer)] = why;
+}
 
 void Session::settle() {
   while (!trouble_.empty()) {

@@ -1,7 +1,8 @@
-// Session: this process's place in a world. It holds the transport and drives everything that is under way.
+// Session: this process's place in a world. It holds the transport and drives everything that is
+// under way.
 //
-// Whoever calls progress() holds the lock: a caller that waits, or the session's own thread, which works
-// while something is under way that nobody waits for, and sleeps otherwise.
+// Whoever calls progress() holds the lock: a caller that waits, or the session's own thread, which
+// works while something is under way that nobody waits for, and sleeps otherwise.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +21,10 @@ namespace paceline {
 // What a session knows of a communicator.
 struct Group {
   std::uint64_t context = 0;
-  std::vector<int> ranks;                     // position -> rank of the world
-  int rank = 0;                               // own position
-  std::uint32_t last = 0;                     // number of the operation started last
-  std::vector<Fingerprint> history;           // of the last operations, by number modulo its size
+  std::vector<int> ranks;            // position -> rank of the world
+  int rank = 0;                      // own position
+  std::uint32_t last = 0;            // number of the operation started last
+  std::vector<Fingerprint> history;  // of the last operations, by number modulo its size
   std::string broken;
   Fault fault = Fault::internal;
 };
@@ -32,7 +33,7 @@ struct Group {
 struct Flight {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
-  std::shared_ptr<void> keeps;                // whatever must outlive the operation
+  std::shared_ptr<void> keeps;  // whatever must outlive the operation
   std::unique_ptr<Operation> operation;
   int timeout_ms = 0;
   double started_s = 0;
@@ -43,18 +44,22 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   Session(std::unique_ptr<Transport> transport, const WorldConfig& config);
   ~Session() override;
 
-  // Numbers the operation, starts it and does what can be done at once. Throws if the group is broken.
-  void start(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  // Numbers the operation, starts it and does what can be done at once. Throws if the group is
+  // broken.
+  void start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+             const Fingerprint& fingerprint);
   // The same, and waits for it; the session's thread is not bothered.
-  void run(const std::shared_ptr<Flight>& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  void run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+           const Fingerprint& fingerprint);
   bool test(Flight& flight);
   void wait(Flight& flight, int timeout_ms) { wait(flight, timeout_ms, 0); }
-  bool wait(Flight& flight, int timeout_ms, int most_ms);   // at most most_ms (0: no limit); whether it is complete
+  bool wait(Flight& flight, int timeout_ms,
+            int most_ms);  // at most most_ms (0: no limit); whether it is complete
 
   void open(const std::shared_ptr<Group>& group);
   void close(const Group& group);
 
-  void leave();                               // nothing works after it; peers that wait for this rank are told
+  void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
   Trace take_trace();
   int rank() const { return transport_->rank(); }
@@ -68,21 +73,21 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
  private:
   struct Waiting;
-  struct Trouble {                            // found inside the transport, dealt with outside of it
+  struct Trouble {  // found inside the transport, dealt with outside of it
     std::uint64_t context;
     Fault fault;
     std::string why;
     bool tell_others;
   };
 
-  bool progress();                            // with the lock held
-  void settle();                              // breaks what trouble was found with
+  bool progress();  // with the lock held
+  void settle();    // breaks what trouble was found with
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
   void look_for_lost();
   void look_for_strangers();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   void give_up(Flight& flight, int timeout_ms);
-  void background();                          // the thread
+  void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
   std::string missing(const Flight& flight) const;
 
@@ -92,20 +97,20 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
-  std::unordered_map<std::uint64_t, std::string> early_aborts_;   // of groups that are not open yet
+  std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;
-  std::vector<std::string> gone_;             // why a rank of the world is not there any more; empty: it is
+  std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is
   std::atomic<int> waiting_{0};
-  std::atomic<bool> asleep_{true};            // the thread: it has to be woken
+  std::atomic<bool> asleep_{true};  // the thread: it has to be woken
   bool stop_ = false;
   bool tracing_ = false;
   std::vector<Event> events_;
   std::thread thread_;
 };
 
-// The communicator of all ranks of a transport: how join_world ends, and where tests with a transport of
-// their own begin.
+// The communicator of all ranks of a transport: how join_world ends, and where tests with a
+// transport of their own begin.
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config);
 
 }  // namespace paceline

@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-// Sums of the same times in another order differ in their last bits. What lies so close together is one
-// moment; otherwise rounding, not the priority, would decide who goes first.
+// Sums of the same times in another order differ in their last bits. What lies so close together is
+// one moment; otherwise rounding, not the priority, would decide who goes first.
 constexpr double kOneMoment = 1e-12;
 
 enum class What : std::uint8_t { arrival, message, local, signal };
@@ -102,7 +102,7 @@ class Simulation {
       if (world_[std::size_t(rank)].indegree[i] == 0) freed_.push_back(first + i);
   }
 
-  // Lets the steps begin whose predecessors have ended, and those that they let begin by taking no time.
+  // Lets the steps begin whose predecessors have ended, and what those release by taking no time.
   void settle() {
     while (!freed_.empty()) {
       const std::uint32_t id = freed_.back();
@@ -145,7 +145,8 @@ class Simulation {
 
   double local_s(const Item& item) const {
     if (item.kind == Kind::finish) return 0;
-    const double cost = item.kind == Kind::copy ? machine_.copy_s_per_byte : machine_.gamma_s_per_byte;
+    const bool copies = item.kind == Kind::copy;
+    const double cost = copies ? machine_.copy_s_per_byte : machine_.gamma_s_per_byte;
     return cost * static_cast<double>(item.local_bytes);
   }
 
@@ -178,7 +179,8 @@ class Simulation {
 
   void end_local(std::uint32_t id) {
     const Item& item = work_.items[id];
-    record(item, item.kind == Kind::copy ? Activity::copy : Activity::reduce, begin_s_[id], item.local_bytes);
+    const Activity activity = item.kind == Kind::copy ? Activity::copy : Activity::reduce;
+    record(item, activity, begin_s_[id], item.local_bytes);
     end(id);
   }
 
@@ -220,7 +222,7 @@ class Simulation {
   std::vector<bool> ready_, told_;              // by item: may start; its signal has come
   std::vector<Soonest<Urgency>> waiting_;       // by rank: for the compute unit
   std::vector<bool> computing_;                 // by rank
-  std::vector<int> idle_;                       // ranks whose compute unit may have something to start
+  std::vector<int> idle_;                       // ranks whose compute unit may start something
   std::vector<std::uint32_t> freed_;            // items without missing predecessors, not begun
   Soonest<Occurrence> happens_;
   double now_s_ = 0;

@@ -3,15 +3,15 @@
 // The rules, so that a picture can be checked by hand:
 //   step      may start when its predecessors have ended and its rank has arrived.
 //   message   starts when its send and its receive may start (rendezvous) and both ports are free;
-//             holds the ports for alpha + bytes beta. Every node has one full-duplex port for all of
+//             holds the ports for alpha + bytes beta. Every node has one full-duplex port for all
 //             its ranks; inside a node every rank has a sending and a receiving side of its own.
 //   signal    takes alpha, holds no port and does not wait for the wait: a flag, not data.
-//   reduce    holds its rank's one compute unit for gamma per byte and combination: k sources, k - 1
-//             of them. A copy holds it too, where copies take time; finish takes none. What takes no
-//             time does not queue.
-//   recv_reduce  arrives like a receive and combines afterwards: data is in memory before it is added.
-//   priority  what waits for a port or a compute unit is served oldest pipeline segment first, then in
-//             the order of the steps (a message: first the sender's, then the receiver's), then by
+//   reduce    holds its rank's one compute unit for gamma per byte and combination: k sources,
+//             k - 1 of them. A copy holds it too, where copies take time; finish takes none. What
+//             takes no time does not queue.
+//   recv_reduce  arrives like a receive and combines afterwards: only what is there can be added.
+//   priority  what waits for a port or a compute unit is served oldest pipeline segment first, then
+//             in the order of the steps (a message: the sender's, then the receiver's), then by
 //             rank. Nothing free stays idle for something more urgent to come, and nothing is
 //             interrupted.
 // The same input always gives the same trace.
@@ -26,13 +26,14 @@
 
 namespace paceline {
 
-// `world`: one schedule per rank. `count`: elements per unit (the whole vector, or one rank's piece).
+// `world`: one schedule per rank. `count`: elements per unit (the whole vector, or a rank's piece).
 // `arrivals`: seconds by rank; empty: all at 0.
 //
 // One event per step in the order of completion; a recv_reduce gives two, the receive and the
-// combination; a finish is a reduce of no bytes. Events of messages begin when the data starts to flow, which a measurement cannot
-// know; a wait begins when the rank starts to wait. Throws a usage error where the arguments do not
-// fit together, an internal one where the schedules do not (verify says more).
+// combination; a finish is a reduce of no bytes. Events of messages begin when the data starts to
+// flow, which a measurement cannot know; a wait begins when the rank starts to wait. Throws a usage
+// error where the arguments do not fit together, an internal one where the schedules do not (verify
+// says more).
 Trace simulate(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
                const Machine& machine, const std::vector<double>& arrivals = {});
 

@@ -24,7 +24,8 @@ bool arrives(Kind kind) {
   return kind == Kind::recv || kind == Kind::recv_reduce || kind == Kind::wait;
 }
 
-void measure(const Schedule& schedule, const Layout& layout, std::size_t element_bytes, Item& item) {
+void measure(const Schedule& schedule, const Layout& layout, std::size_t element_bytes,
+             Item& item) {
   const Step& step = schedule.steps[item.step];
   const Segment* first = schedule.begin(step);
   const Segment* last = schedule.end(step);
@@ -69,11 +70,12 @@ void pair_up(Ends& ends, std::vector<Item>& items) {
     if (!d && !a) return;
     const End& alone = !d || (a && a->name() < d->name()) ? *a : *d;
     const Item& item = items[alone.item];
-    require(d && a && d->name() == a->name(), "simulate: rank ", item.rank, " step ", item.step, " (",
-            name_of(item.kind), ") has nobody at its other end");
-    require(items[d->item].message_bytes == items[a->item].message_bytes, "simulate: rank ", d->from,
-            " sends ", items[d->item].message_bytes, " bytes, rank ", d->to, " expects ",
-            items[a->item].message_bytes);
+    require(d && a && d->name() == a->name(), "simulate: rank ", item.rank, " step ", item.step,
+            " (", name_of(item.kind), ") has nobody at its other end");
+    const std::uint64_t sent = items[d->item].message_bytes;
+    const std::uint64_t expected = items[a->item].message_bytes;
+    require(sent == expected, "simulate: rank ", d->from, " sends ", sent, " bytes, rank ", d->to,
+            " expects ", expected);
     items[d->item].partner = a->item;
     items[a->item].partner = d->item;
   }
@@ -88,8 +90,8 @@ Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::siz
     const Schedule& schedule = world[static_cast<std::size_t>(rank)];
     const Layout layout = even_layout(schedule.problem, count);
     // The copies of a pipelined schedule lie one after the other and are equally long.
-    const std::size_t per_segment =
-        std::max<std::size_t>(1, schedule.steps.size() / static_cast<std::size_t>(schedule.pipeline));
+    const auto copies = static_cast<std::size_t>(schedule.pipeline);
+    const std::size_t per_segment = std::max<std::size_t>(1, schedule.steps.size() / copies);
     const auto first = static_cast<std::uint32_t>(work.items.size());
     work.first.push_back(first);
     for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {

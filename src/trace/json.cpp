@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// The shortest text that reads back as the same number, whatever the locale. JSON has no infinities.
+// The shortest text that reads back as the same number in any locale. JSON has no infinities.
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];

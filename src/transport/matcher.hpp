@@ -10,14 +10,16 @@
 
 namespace paceline {
 
-// `Early` is what a transport keeps of a message that came before its receive; it has key and fingerprint.
+// `Early` is what a transport keeps of a message that came before its receive; it has key and
+// fingerprint.
 template <class Early>
 class Matcher {
  public:
-  // The message that waits for this receive; otherwise the receive is kept. Lists are short: a rank has a
-  // handful of messages with one peer under way at any time.
+  // The message that waits for this receive; otherwise the receive is kept. Lists are short: a rank
+  // has a handful of messages with one peer under way at any time.
   bool post(Transfer& receive, Early& found) {
-    const auto it = std::find_if(early_.begin(), early_.end(), [&](const Early& e) { return e.key == receive.key; });
+    const auto it = std::find_if(early_.begin(), early_.end(),
+                                 [&](const Early& e) { return e.key == receive.key; });
     if (it == early_.end()) {
       posted_.push_back(&receive);
       return false;
@@ -29,7 +31,8 @@ class Matcher {
 
   // The receive that waits for this message, or none.
   Transfer* take(const Key& key) {
-    const auto it = std::find_if(posted_.begin(), posted_.end(), [&](const Transfer* t) { return t->key == key; });
+    const auto it = std::find_if(posted_.begin(), posted_.end(),
+                                 [&](const Transfer* t) { return t->key == key; });
     if (it == posted_.end()) return nullptr;
     Transfer* receive = *it;
     posted_.erase(it);

@@ -14,7 +14,8 @@ namespace paceline {
 namespace {
 
 [[noreturn]] void nobody_set(const std::string& key, std::chrono::milliseconds timeout) {
-  fail(Fault::timeout, "start-up: nobody set '", key, "' in the key-value store within ", timeout.count(),
+  fail(Fault::timeout, "start-up: nobody set '", key, "' in the key-value store within ",
+       timeout.count(),
        " ms. Did every rank start, with the same store and the same number of ranks?");
 }
 
@@ -28,7 +29,8 @@ void MemoryStore::set(const std::string& key, const std::string& value) {
 
 std::string MemoryStore::get(const std::string& key, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); })) nobody_set(key, timeout);
+  if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); }))
+    nobody_set(key, timeout);
   return values_[key];
 }
 
@@ -44,7 +46,8 @@ void FileStore::set(const std::string& key, const std::string& value) {
   const std::string last = path(key), first = str(last, ".", getpid(), "~");
   std::ofstream(first, std::ios::binary) << value;
   if (std::rename(first.c_str(), last.c_str()) != 0)
-    fail(Fault::resource, "start-up: the file '", last, "' cannot be written. Is the store's folder there?");
+    fail(Fault::resource, "start-up: the file '", last,
+         "' cannot be written. Is the store's folder there?");
 }
 
 std::string FileStore::get(const std::string& key, std::chrono::milliseconds timeout) {

@@ -24,7 +24,8 @@ void walk(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes,
 
 }  // namespace
 
-void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target, std::size_t bytes) {
+void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target,
+              std::size_t bytes) {
   walk(parts, offset, bytes, [&](const std::byte* from, std::size_t now) {
     std::memcpy(target, from, now);
     target += now;

@@ -1,8 +1,8 @@
 // Transport: moves messages between ranks. What an engine needs of it, on one screen.
 //
-// A message is named by its key and matches the receive with the same key from the same peer: the order in
-// which either side posts does not matter. Everything is non-blocking; work is done inside progress(), by
-// whoever calls it. One thread at a time may call into a transport.
+// A message is named by its key and matches the receive with the same key from the same peer: the
+// order in which either side posts does not matter. Everything is non-blocking; work is done inside
+// progress(), by whoever calls it. One thread at a time may call into a transport.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace paceline {
 
 // What ranks must agree on about a call. It travels in the header of every message of the call.
 struct Fingerprint {
-  std::uint64_t what = 0;    // collective, type, operation, root, algorithm
+  std::uint64_t what = 0;  // collective, type, operation, root, algorithm
   std::uint64_t count = 0;
   bool operator==(const Fingerprint&) const = default;
 };
 
 struct Key {
-  std::uint64_t context = 0;   // communicator
-  std::uint32_t number = 0;    // operation
+  std::uint64_t context = 0;  // communicator
+  std::uint32_t number = 0;   // operation
   std::uint16_t lane = 0;
   bool signal = false;
-  std::int32_t seq = 0;        // message of this operation, pair and lane
+  std::int32_t seq = 0;  // message of this operation, pair and lane
   auto operator<=>(const Key&) const = default;
 };
 
@@ -36,8 +36,8 @@ struct Part {
   std::size_t bytes = 0;
 };
 
-// Takes a piece of an arriving message, `offset` bytes from its beginning. Pieces come in order and end on
-// multiples of 64 bytes, except the last.
+// Takes a piece of an arriving message, `offset` bytes from its beginning. Pieces come in order and
+// end on multiples of 64 bytes, except the last.
 using Consume = void (*)(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
 
 // One send or receive. Owned by the caller, who leaves it alone until it is done or cancelled.
@@ -45,13 +45,13 @@ struct Transfer {
   int peer = 0;
   Key key;
   Fingerprint fingerprint;
-  std::vector<Part> parts;       // from where, or to where
-  std::size_t bytes = 0;         // sum of the parts, or what `consume` will get
-  Consume consume = nullptr;     // receive only: instead of parts
+  std::vector<Part> parts;    // from where, or to where
+  std::size_t bytes = 0;      // sum of the parts, or what `consume` will get
+  Consume consume = nullptr;  // receive only: instead of parts
   void* state = nullptr;
   std::atomic<bool> done{false};
 
-  std::size_t moved = 0;         // below: the transport's own
+  std::size_t moved = 0;  // below: the transport's own
   std::uint32_t token = 0;
   bool granted = false;
 };
@@ -72,7 +72,7 @@ struct Doing {
   std::uint64_t context = 0;
   Fingerprint fingerprint;
   std::uint32_t number = 0;
-  bool inside = false;         // or has it left that call
+  bool inside = false;  // or has it left that call
 };
 
 class Transport {
@@ -85,22 +85,26 @@ class Transport {
 
   virtual void send(Transfer& transfer) = 0;
   virtual void recv(Transfer& transfer) = 0;
-  virtual void cancel(Transfer& transfer) = 0;     // afterwards the transport does not touch it
-  virtual bool progress() = 0;                     // whether anything moved
+  virtual void cancel(Transfer& transfer) = 0;  // afterwards the transport does not touch it
+  virtual bool progress() = 0;                  // whether anything moved
 
   // Messages that came before their receive: what a starting operation compares itself with.
-  virtual void unexpected(const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
-  virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;   // as far as it gets
-  virtual void leave() = 0;                        // tells the peers that nothing will come any more
-  virtual void check_peers() = 0;                  // are they alive? tells the listener; not for fast paths
-  virtual void sleep(int timeout_us) = 0;          // until something arrives, at most so long
-  virtual void wake() = 0;                         // ends another thread's sleep(); callable at any time
+  virtual void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
+  virtual void abort(int peer, std::uint64_t context,
+                     const std::string& why) = 0;  // as far as it gets
+  virtual void leave() = 0;                // tells the peers that nothing will come any more
+  virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
+  virtual void sleep(int timeout_us) = 0;  // until something arrives, at most so long
+  virtual void wake() = 0;                 // ends another thread's sleep(); callable at any time
   virtual void announce(const Doing& doing) = 0;
   virtual Doing last_heard(int peer) const = 0;
 };
 
 // Copies between a list of parts and one piece of memory, `offset` bytes into the list.
-void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target, std::size_t bytes);
-void deliver(Transfer& transfer, const std::byte* data, std::size_t bytes);   // the next piece, in order
+void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target,
+              std::size_t bytes);
+void deliver(Transfer& transfer, const std::byte* data,
+             std::size_t bytes);  // the next piece, in order
 
 }  // namespace paceline

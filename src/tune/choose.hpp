@@ -24,7 +24,8 @@ struct Wish {
   int window = 0;
 };
 
-// `bytes`: of the whole message (all units). Throws a usage error or a refusal for a wish that cannot be met.
+// `bytes`: of the whole message (all units). Throws a usage error or a refusal for a wish that
+// cannot be met.
 Choice choose(const Problem& problem, std::size_t bytes, const Wish& wish);
 
 }  // namespace paceline

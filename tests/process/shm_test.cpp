@@ -1,4 +1,5 @@
-// The polled interpreter over shm: every rank is a process, forked here, that finds the others by a folder.
+// The polled interpreter over shm: every rank is a process, forked here, that finds the others by a
+// folder.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,9 +21,10 @@ namespace {
 using test::Buffers;
 using test::Case;
 
-// Runs body(rank, store folder) in p processes; returns what went wrong on any of them. A rank that hangs is
-// ended after `limit_s` by its own alarm.
-std::string run_ranks(int p, unsigned limit_s, const std::function<std::string(int, const std::string&)>& body) {
+// Runs body(rank, store folder) in p processes; returns what went wrong on any of them. A rank that
+// hangs is ended after `limit_s` by its own alarm.
+std::string run_ranks(int p, unsigned limit_s,
+                      const std::function<std::string(int, const std::string&)>& body) {
   char folder[] = "/tmp/paceline-test-XXXXXX";
   if (!mkdtemp(folder)) return "no folder for the store";
   std::vector<pid_t> ranks;
@@ -46,7 +48,8 @@ std::string run_ranks(int p, unsigned limit_s, const std::function<std::string(i
   for (int r = 0; r < p; ++r) {
     int status = 0;
     waitpid(ranks[std::size_t(r)], &status, 0);
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) all += str("rank ", r, " ended by signal ", WTERMSIG(status), "; ");
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+      all += str("rank ", r, " ended by signal ", WTERMSIG(status), "; ");
     if (std::ifstream file(str(folder, "/bad.", r)); file)
       all += std::string(std::istreambuf_iterator<char>(file), {}) + "; ";
   }
@@ -54,7 +57,8 @@ std::string run_ranks(int p, unsigned limit_s, const std::function<std::string(i
   return all;
 }
 
-Communicator join(int rank, int ranks, const std::string& folder, int timeout_ms = 20000, Progress progress = Progress::caller) {
+Communicator join(int rank, int ranks, const std::string& folder, int timeout_ms = 20000,
+                  Progress progress = Progress::caller) {
   FileStore store(folder);
   WorldConfig config;
   config.rank = rank;
@@ -80,7 +84,8 @@ std::size_t open_in_shm() {
   return n;
 }
 
-std::string expect_fault(Fault fault, const std::vector<std::string>& words, const std::function<void()>& call) {
+std::string expect_fault(Fault fault, const std::vector<std::string>& words,
+                         const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -95,16 +100,17 @@ std::string expect_fault(Fault fault, const std::vector<std::string>& words, con
 
 TEST_CASE("every algorithm keeps its contract over shm") {
   for (int p : {1, 2, 3, 5, 8}) {
-    const std::string bad = run_ranks(p, 100, [&](int rank, const std::string& folder) -> std::string {
-      Communicator world = join(rank, p, folder);
-      std::string first;
-      int turn = 0;
-      test::for_each_case(p, p > 3, [&](const Case& c) {
-        if (!first.empty()) return;
-        first = ++turn % 2 ? run_once<float>(world, c, rank) : run_once<double>(world, c, rank);
-      });
-      return first;
-    });
+    const std::string bad =
+        run_ranks(p, 100, [&](int rank, const std::string& folder) -> std::string {
+          Communicator world = join(rank, p, folder);
+          std::string first;
+          int turn = 0;
+          test::for_each_case(p, p > 3, [&](const Case& c) {
+            if (!first.empty()) return;
+            first = ++turn % 2 ? run_once<float>(world, c, rank) : run_once<double>(world, c, rank);
+          });
+          return first;
+        });
     CHECK_MESSAGE(bad.empty(), "p = " << p << ": " << bad);
   }
   CHECK(open_in_shm() == 0);
@@ -118,7 +124,15 @@ TEST_CASE("long messages stream through small rings, several at once, with a pro
     std::vector<std::unique_ptr<Buffers<float>>> buffers;
     std::vector<Request> requests;
     for (int i = 0; i < 6; ++i) {
-      const Case c{i % 3 == 2 ? Collective::alltoall : Collective::allreduce, "", p, std::size_t(300000 + i), 0, false, false, i, 2};
+      const Case c{i % 3 == 2 ? Collective::alltoall : Collective::allreduce,
+                   "",
+                   p,
+                   std::size_t(300000 + i),
+                   0,
+                   false,
+                   false,
+                   i,
+                   2};
       buffers.push_back(std::make_unique<Buffers<float>>(c, rank));
       requests.push_back((i % 2 ? other : world).start(buffers.back()->call()));
     }
@@ -141,45 +155,61 @@ TEST_CASE("split orders by key and separates colours") {
     Case c{Collective::allreduce, "ring", members, 100};
     if (std::string wrong = run_once<float>(part, c, part.rank()); !wrong.empty()) return wrong;
     Communicator none = world.split(rank == 0 ? -1 : 3, 0);
-    return none.valid() == (rank != 0) ? std::string() : str("rank ", rank, ": a wrong split with a negative colour");
+    return none.valid() == (rank != 0)
+               ? std::string()
+               : str("rank ", rank, ": a wrong split with a negative colour");
   });
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("a call that differs between ranks is an error on all of them, at the latest at the next call") {
+TEST_CASE(
+    "a call that differs between ranks is an error on all of them, at the latest at the next "
+    "call") {
   struct Difference {
     const char* word;
     std::function<void(Call&, int)> make;
   };
   const Difference differences[] = {
-      {"count differs between ranks (rank 0: 100, rank 2: 101)", [](Call& c, int r) { c.count = r == 2 ? 101 : 100; }},
+      {"count differs between ranks (rank 0: 100, rank 2: 101)",
+       [](Call& c, int r) { c.count = r == 2 ? 101 : 100; }},
       {"count differs", [](Call& c, int r) { c.count = r == 2 ? 0 : 100; }},
       {"count differs", [](Call& c, int r) { c.count = r == 2 ? 5000 : 100000; }},
       {"type differs", [](Call& c, int r) { c.type = r == 1 ? Type::i32 : Type::f32; }},
       {"operation differs", [](Call& c, int r) { c.op = r == 1 ? Op::max : Op::sum; }},
-      {"collective differs", [](Call& c, int r) { c.collective = r == 0 ? Collective::barrier : Collective::allreduce; }},
-      {"root differs", [](Call& c, int r) { c.collective = Collective::broadcast; c.root = r == 2 ? 2 : 0; }},
-      {"root differs", [](Call& c, int r) { c.collective = Collective::reduce; c.root = r == 2 ? 2 : 0; }},
+      {"collective differs",
+       [](Call& c, int r) { c.collective = r == 0 ? Collective::barrier : Collective::allreduce; }},
+      {"root differs",
+       [](Call& c, int r) {
+         c.collective = Collective::broadcast;
+         c.root = r == 2 ? 2 : 0;
+       }},
+      {"root differs",
+       [](Call& c, int r) {
+         c.collective = Collective::reduce;
+         c.root = r == 2 ? 2 : 0;
+       }},
       {"algorithm differs", [](Call& c, int r) { c.algorithm = r == 2 ? "ring" : "binomial"; }},
   };
   for (const Difference& d : differences) {
-    const std::string bad = run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
-      Communicator world = join(rank, 3, folder, 8000);
-      std::vector<float> in(200000), out(200000);
-      Call call;
-      call.collective = Collective::allreduce;
-      call.type = Type::f32;
-      call.count = 100;
-      call.input = in.data();
-      call.output = out.data();
-      d.make(call, rank);
-      return expect_fault(Fault::mismatch, {"rank", "differs"}, [&] {
-        for (int i = 0; i < 200; ++i) {   // a rank that got through learns it at one of its next calls
-          world.run(call);
-          usleep(10000);
-        }
-      });
-    });
+    const std::string bad =
+        run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
+          Communicator world = join(rank, 3, folder, 8000);
+          std::vector<float> in(200000), out(200000);
+          Call call;
+          call.collective = Collective::allreduce;
+          call.type = Type::f32;
+          call.count = 100;
+          call.input = in.data();
+          call.output = out.data();
+          d.make(call, rank);
+          return expect_fault(Fault::mismatch, {"rank", "differs"}, [&] {
+            for (int i = 0; i < 200;
+                 ++i) {  // a rank that got through learns it at one of its next calls
+              world.run(call);
+              usleep(10000);
+            }
+          });
+        });
     CHECK_MESSAGE(bad.empty(), d.word << ": " << bad);
   }
 }
@@ -187,9 +217,14 @@ TEST_CASE("a call that differs between ranks is an error on all of them, at the 
 TEST_CASE("a killed rank is named on every rank that waits") {
   const int p = 4;
   const std::string bad = run_ranks(p, 30, [&](int rank, const std::string& folder) -> std::string {
-    Communicator world = join(rank, p, folder, 20000, rank % 2 ? Progress::thread : Progress::caller);
+    Communicator world =
+        join(rank, p, folder, 20000, rank % 2 ? Progress::thread : Progress::caller);
     std::vector<float> data(100000);
-    Call call{.collective = Collective::allreduce, .type = Type::f32, .input = data.data(), .output = data.data(), .count = data.size()};
+    Call call{.collective = Collective::allreduce,
+              .type = Type::f32,
+              .input = data.data(),
+              .output = data.data(),
+              .count = data.size()};
     world.run(call);
     if (rank == 2) raise(SIGKILL);
     std::string wrong = expect_fault(Fault::lost, {"rank 2", "died"}, [&] {
@@ -203,25 +238,33 @@ TEST_CASE("a killed rank is named on every rank that waits") {
 }
 
 TEST_CASE("a rank that does not come is named by the time-out, a rank that left by its leaving") {
-  const std::string late = run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
-    Communicator world = join(rank, 3, folder, rank == 1 ? 20000 : 700);
-    std::vector<float> data(10);
-    Call call{.collective = Collective::allreduce, .type = Type::f32, .input = data.data(), .output = data.data(), .count = 10};
-    world.run(call);
-    if (rank == 1) {
-      sleep(2);
-      return expect_fault(Fault::timeout, {"has waited", "rank 1"}, [&] { world.run(call); });
-    }
-    return expect_fault(Fault::timeout, {"has waited 0.7 s", "rank 1 has last left allreduce #1"}, [&] { world.run(call); });
-  });
+  const std::string late =
+      run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
+        Communicator world = join(rank, 3, folder, rank == 1 ? 20000 : 700);
+        std::vector<float> data(10);
+        Call call{.collective = Collective::allreduce,
+                  .type = Type::f32,
+                  .input = data.data(),
+                  .output = data.data(),
+                  .count = 10};
+        world.run(call);
+        if (rank == 1) {
+          sleep(2);
+          return expect_fault(Fault::timeout, {"has waited", "rank 1"}, [&] { world.run(call); });
+        }
+        return expect_fault(Fault::timeout,
+                            {"has waited 0.7 s", "rank 1 has last left allreduce #1"},
+                            [&] { world.run(call); });
+      });
   CHECK_MESSAGE(late.empty(), late);
-  const std::string left = run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
-    Communicator world = join(rank, 2, folder);
-    Call call{.collective = Collective::barrier};
-    world.run(call);
-    if (rank == 1) return {};
-    return expect_fault(Fault::lost, {"rank 1", "left"}, [&] { world.run(call); });
-  });
+  const std::string left =
+      run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+        Communicator world = join(rank, 2, folder);
+        Call call{.collective = Collective::barrier};
+        world.run(call);
+        if (rank == 1) return {};
+        return expect_fault(Fault::lost, {"rank 1", "left"}, [&] { world.run(call); });
+      });
   CHECK_MESSAGE(left.empty(), left);
 }
 
@@ -234,7 +277,9 @@ TEST_CASE("a full memory file system is an error on every rank") {
     config.start_timeout_ms = 5000;
     config.shm_bytes = std::size_t{1} << 30;
     if (rank == 0) config.shm_dir = folder + "/nowhere";
-    return expect_fault(Fault::resource, {rank == 0 ? "PACELINE_SHM_DIR" : "rank 0 could not start"}, [&] { join_world(store, config); });
+    return expect_fault(Fault::resource,
+                        {rank == 0 ? "PACELINE_SHM_DIR" : "rank 0 could not start"},
+                        [&] { join_world(store, config); });
   });
   CHECK_MESSAGE(bad.empty(), bad);
 }

@@ -22,7 +22,7 @@ Schedule schedule(Collective collective, int ranks, int rank, bool in_place = fa
 
 using State = std::optional<Value> (*)(const Schedule&, Space, int);
 
-// One word per unit: "02" contributions of ranks 0 and 2, "*" for a finished sum of all, "." nothing.
+// One word per unit: "02" contributions of ranks 0 and 2, "*" a finished sum of all, "." nothing.
 std::string row(const Schedule& s, State state, Space space) {
   std::string out;
   for (int unit = 0; unit < s.units; ++unit) {
@@ -73,9 +73,10 @@ TEST_CASE("contract: what every buffer of rank 2 of 3 holds, the root being rank
   };
   for (const auto& wanted : rows) {
     const Schedule s = schedule(wanted.collective, 3, 2);
-    CHECK_MESSAGE(row(s, before, Space::input) == wanted.input, name_of(wanted.collective));
-    CHECK_MESSAGE(row(s, before, Space::output) == wanted.output, name_of(wanted.collective));
-    CHECK_MESSAGE(row(s, after, Space::output) == wanted.after, name_of(wanted.collective));
+    const std::string name(name_of(wanted.collective));
+    CHECK_MESSAGE(row(s, before, Space::input) == wanted.input, name);
+    CHECK_MESSAGE(row(s, before, Space::output) == wanted.output, name);
+    CHECK_MESSAGE(row(s, after, Space::output) == wanted.after, name);
   }
 }
 

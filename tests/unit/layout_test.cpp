@@ -46,8 +46,8 @@ TEST_CASE("layout: cut covers exactly, in order, in nearly equal parts") {
     }
 }
 
-// Every element of every unit belongs to exactly one block, and the blocks of a pipeline segment are
-// one contiguous slice of the unit.
+// Every element of every unit belongs to exactly one block, and the blocks of a pipeline segment
+// are one contiguous slice of the unit.
 TEST_CASE("layout: the blocks of a pipelined schedule cover every unit exactly") {
   for (std::size_t count : kCounts)
     for (int units : {1, 3})
@@ -97,9 +97,9 @@ TEST_CASE("layout: units lie one after the other; a short buffer holds the rank'
       const Layout l = uneven_layout(problem(c, 3, 2, in_place), sizes, pairs ? others : sizes);
       CHECK_MESSAGE(counts(l.input) == (from_output && !in_place ? own
                                         : pairs && in_place      ? others
-                                                                 : sizes), name_of(c));
+                                                                 : sizes), std::string(name_of(c)));
       CHECK_MESSAGE(counts(l.output) == (to_input && !in_place ? own : pairs ? others : sizes),
-                    name_of(c));
+                    std::string(name_of(c)));
       if (to_input && !in_place) CHECK(l.output[2].offset == 0);
       if (from_output && !in_place) CHECK(l.input[2].offset == 0);
     }

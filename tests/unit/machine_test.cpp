@@ -41,13 +41,13 @@ TEST_CASE("machine: messages inside a node and across") {
 }
 
 TEST_CASE("machine: bounds") {
-  const Machine m = machine_from("gbit_per_s=8,inside_gbit_per_s=80");   // 1e-9 and 1e-10 s per byte
+  const Machine m = machine_from("gbit_per_s=8,inside_gbit_per_s=80");   // 1 and 0.1 ns per byte
   const auto bound = [&](Collective c) { return bound_s(m, c, 8, 1e9); };
   CHECK(bound(Collective::allreduce) == doctest::Approx(1.75));
   CHECK(bound(Collective::broadcast) == doctest::Approx(1));
   CHECK(bound(Collective::reduce) == doctest::Approx(1));
-  for (const Collective c : {Collective::reduce_scatter, Collective::allgather, Collective::alltoall,
-                             Collective::gather, Collective::scatter})
+  for (const Collective c : {Collective::reduce_scatter, Collective::allgather,
+                             Collective::alltoall, Collective::gather, Collective::scatter})
     CHECK(bound(c) == doctest::Approx(0.875));
   CHECK(bound(Collective::barrier) == 0);
   CHECK(bound_s(m, Collective::allreduce, 1, 1e9) == 0);

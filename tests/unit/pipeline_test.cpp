@@ -143,8 +143,8 @@ TEST_CASE("fuse: the message takes its place among the operands") {
   CHECK(f.begin(*step)[2].space == Space::input);
 }
 
-// Two ranks that swap whole vectors in place: fused, each receive would wait for the rank's own send,
-// which waits for the other's receive.
+// Two ranks that swap whole vectors in place: fused, each receive would wait for the rank's own
+// send, which waits for the other's receive.
 TEST_CASE("fuse: a receive never comes to wait for the send of its own round") {
   Problem p;
   p.ranks = 2;

@@ -1,4 +1,5 @@
-// The cases that every transport is put through: awkward counts, roots, in place, pipelines, uneven units.
+// The cases that every transport is put through: awkward counts, roots, in place, pipelines, uneven
+// units.
 #pragma once
 
 #include <functional>
@@ -14,12 +15,15 @@ inline std::set<std::size_t> awkward_counts(int p) {
   return {0, 1, n - 1, n, n + 1, 2 * n + 1, 67, 257};
 }
 
-// Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and sanitizers.
+// Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and
+// sanitizers.
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
-    const std::set<int> roots = has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
+    const std::set<int> roots =
+        has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
     int turn = 0;
-    for (std::size_t n : few ? std::set<std::size_t>{0, 1, std::size_t(p) + 1, 257} : awkward_counts(p))
+    for (std::size_t n :
+         few ? std::set<std::size_t>{0, 1, std::size_t(p) + 1, 257} : awkward_counts(p))
       for (int root : roots)
         for (bool in_place : {false, true}) {
           Case c{a->collective, a->name, p, n, root, in_place};

@@ -1,5 +1,5 @@
-// A call with its data, and what must come out: the same for every transport. Values are unique per (rank,
-// index), and sums of them are exact in every type that the case is run with.
+// A call with its data, and what must come out: the same for every transport. Values are unique per
+// (rank, index), and sums of them are exact in every type that the case is run with.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@ struct Case {
   Collective collective = Collective::allreduce;
   std::string algorithm;
   int ranks = 1;
-  std::size_t count = 1;       // of a unit
+  std::size_t count = 1;  // of a unit
   int root = 0;
   bool in_place = false;
   bool uneven = false;
@@ -24,20 +24,25 @@ struct Case {
   Op op = Op::sum;
 
   std::string name() const {
-    return str(name_of(collective), "/", algorithm, " p=", ranks, " n=", count, " root=", root, in_place ? " in place" : "",
-               uneven ? " uneven" : "", segments ? str(" segments=", segments, " window=", window) : "", " ", name_of(op));
+    return str(name_of(collective), "/", algorithm, " p=", ranks, " n=", count, " root=", root,
+               in_place ? " in place" : "", uneven ? " uneven" : "",
+               segments ? str(" segments=", segments, " window=", window) : "", " ", name_of(op));
   }
 };
 
-// Element `i` of what rank `from` has for rank `to` (0 where the collective does not tell ranks apart).
+// Element `i` of what rank `from` has for rank `to` (0 where the collective does not tell ranks
+// apart).
 inline double value(int from, int to, std::size_t i) {
-  return static_cast<double>((static_cast<std::size_t>(from) * 1009 + static_cast<std::size_t>(to) * 101 + i * 7) % 4093 + 1);
+  return static_cast<double>(
+      (static_cast<std::size_t>(from) * 1009 + static_cast<std::size_t>(to) * 101 + i * 7) % 4093 +
+      1);
 }
 
 // Elements of the unit between two ranks, or of unit `a` where the collective has one per rank.
 inline std::size_t unit_count(const Case& c, int a, int b = 0) {
   if (!c.uneven) return c.count;
-  return (c.count * static_cast<std::size_t>(1 + (a + 2 * b) % 3)) / 2;   // some of them empty for count 1
+  return (c.count * static_cast<std::size_t>(1 + (a + 2 * b) % 3)) /
+         2;  // some of them empty for count 1
 }
 
 template <class T>
@@ -61,7 +66,9 @@ class Buffers {
     out.uneven = case_.uneven;
     if (case_.uneven) counts(out);
     out.input = case_.in_place && alias_in_ ? alias_in_ : input_.empty() ? nullptr : input_.data();
-    out.output = case_.in_place && alias_out_ ? alias_out_ : output_.empty() ? nullptr : output_.data();
+    out.output = case_.in_place && alias_out_ ? alias_out_
+                 : output_.empty()            ? nullptr
+                                              : output_.data();
     return out;
   }
 
@@ -69,8 +76,10 @@ class Buffers {
   std::string check() const {
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       if (result()[i] != wanted_[i])
-        return str(case_.name(), ": rank ", rank_, " element ", i, " is ", result()[i], ", not ", wanted_[i]);
-    if (!case_.in_place && input_ != before_) return str(case_.name(), ": rank ", rank_, " finds its input changed");
+        return str(case_.name(), ": rank ", rank_, " element ", i, " is ", result()[i], ", not ",
+                   wanted_[i]);
+    if (!case_.in_place && input_ != before_)
+      return str(case_.name(), ": rank ", rank_, " finds its input changed");
     return {};
   }
 
@@ -92,7 +101,8 @@ class Buffers {
   }
 
   void counts(Call& out) const {
-    const bool rooted = case_.collective == Collective::gather || case_.collective == Collective::scatter;
+    const bool rooted =
+        case_.collective == Collective::gather || case_.collective == Collective::scatter;
     if (rooted) out.count = unit_count(case_, rank_);
     if (rooted && rank_ != case_.root) return;
     for (int r = 0; r < p(); ++r) {
@@ -138,7 +148,8 @@ void Buffers<T>::fill() {
       return;
     case Collective::reduce_scatter:
       for (int r = 0; r < p(); ++r) append(input_, rank_, r, unit_count(c, r));
-      for (std::size_t i = 0; i < unit_count(c, rank_); ++i) wanted_.push_back(combined(c, rank_, i));
+      for (std::size_t i = 0; i < unit_count(c, rank_); ++i)
+        wanted_.push_back(combined(c, rank_, i));
       output_.assign(wanted_.size(), T(-1));
       if (c.in_place) {
         result_in_input_ = true;
@@ -146,7 +157,8 @@ void Buffers<T>::fill() {
         alias_out_ = input_.data() + result_at_;
       }
       return;
-    default: return fill_moves();
+    default:
+      return fill_moves();
   }
 }
 
@@ -190,7 +202,8 @@ void Buffers<T>::fill_moves() {
         alias_in_ = output_.data();
       }
       return;
-    default: return;
+    default:
+      return;
   }
 }
 

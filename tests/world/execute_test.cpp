@@ -56,7 +56,8 @@ TEST_CASE("every algorithm keeps its contract over loop") {
     LoopWorld world(p, 17 + std::uint64_t(p));
     Random random(4711 + std::uint64_t(p));
     test::for_each_case(p, brief, [&](const Case& c) {
-      const std::string bad = ++cases % 2 ? run_case<float>(world, c, random) : run_case<double>(world, c, random);
+      const std::string bad =
+          ++cases % 2 ? run_case<float>(world, c, random) : run_case<double>(world, c, random);
       CHECK_MESSAGE(bad.empty(), bad);
     });
   }
@@ -84,7 +85,8 @@ TEST_CASE("many operations are under way at once and end in any order") {
   Random random(7);
   std::vector<Case> cases;
   for (std::size_t n : {std::size_t{0}, std::size_t{5}, std::size_t{64}, std::size_t{1000}})
-    for (const Algorithm* a : registry()) cases.push_back({a->collective, a->name, p, n, int(n % 4)});
+    for (const Algorithm* a : registry())
+      cases.push_back({a->collective, a->name, p, n, int(n % 4)});
   std::vector<std::vector<std::unique_ptr<Buffers<float>>>> buffers(p);
   std::vector<std::vector<Request>> requests(p);
   for (std::size_t r = 0; r < p; ++r)

@@ -92,10 +92,9 @@ inline Footprint footprint(const Schedule& s, const Step& step, bool only_writes
   for (std::uint32_t k = 0; k < step.segments; ++k) {
     const Segment& segment = s.begin(step)[k];
     if (segment.space == Space::incoming || (only_writes && !writes(step.kind, k))) continue;
-    if (segment.space == Space::scratch) out.insert({segment.space, segment.owner, segment.slot, 0});
-    else
-      for (int b = segment.first; b < segment.first + segment.blocks; ++b)
-        out.insert({segment.space, segment.owner, 0, b});
+    const bool scratch = segment.space == Space::scratch;
+    for (int b = segment.first; b < segment.first + segment.blocks; ++b)
+      out.insert({segment.space, segment.owner, segment.slot, scratch ? 0 : b});
   }
   return out;
 }
@@ -144,8 +143,8 @@ inline Mutants lost_edges(const World& world) {
   return out;
 }
 
-// A pipeline in which a copy no longer waits for the one whose lane it takes over, on ranks where it
-// takes over scratch as well: elsewhere that is no mistake.
+// A pipeline in which a copy no longer waits for the one whose lane it takes over, on ranks where
+// it takes over scratch as well: elsewhere that is no mistake.
 inline Mutants lost_windows(const World& world) {
   Mutants out;
   for (int r = 0; r < static_cast<int>(world.size()); ++r) {

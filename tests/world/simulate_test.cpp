@@ -1,4 +1,4 @@
-// The simulator against closed formulas: an algorithm's cost and its simulated time are the same number.
+// The simulator against closed formulas: an algorithm's cost and its simulated time agree.
 #include "simulate/simulate.hpp"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,9 @@ Machine machine_with(double gamma_s_per_byte) {
   return m;
 }
 
-bool close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
+bool close(double a, double b) {
+  return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
+}
 
 World world_of(std::string_view collective, std::string_view name, Shape shape) {
   const Algorithm& algorithm = find_algorithm(collective_from(collective), name);
@@ -50,11 +52,11 @@ double formula_s(const Algorithm& algorithm, const Problem& problem, const Machi
          cost.reduced * n * m.gamma_s_per_byte;
 }
 
-// Where the time is below the formula. Trees in which a rank combines more than once, at ranks that are
-// no power of two: a subtree is then smaller than its elder, its message comes while the rank still
-// combines the one before, and part of gamma is hidden. Not where receives are fused with their
-// combination, since one step cannot overlap with itself. The formula then is an upper bound, and
-// without gamma it is exact again.
+// Where the time is below the formula: trees in which a rank combines more than once, when p is no
+// power of two. A subtree is then smaller than its place allows, its message comes while the rank
+// still combines the one before, and part of gamma is hidden. Not where receives are fused with
+// their combination, since the next receive then waits for it. The formula is an upper bound here,
+// and without gamma it is exact again.
 const std::set<std::string> kHidesGamma{"allreduce/recursive_doubling", "allreduce/binomial",
                                         "reduce/binomial"};
 
@@ -183,7 +185,7 @@ TEST_CASE("simulate: a late rank delays what needs it, and nothing else") {
     CHECK(broken_rule(world, trace) == "");
     return trace.span_s();
   };
-  for (const char* name : {"recursive_doubling", "ring"}) {   // everybody has p or 2p - 2 rounds to do
+  for (const char* name : {"recursive_doubling", "ring"}) {   // the late one has all rounds to do
     const World world = world_of("allreduce", name, {.ranks = 8});
     const double punctual = with_late(world, 0, 0);
     for (int rank = 0; rank < 8; ++rank)
@@ -266,7 +268,8 @@ TEST_CASE("simulate: mutants are noticed") {
   const World right = make_world(ring, {.ranks = 6});
   const auto agrees = [&](const World& world) {
     const double span = simulate(world, kDividesWell, kElement, m).span_s();
-    return close(span, formula_s(ring, problem, m)) ? 0 : span < formula_s(ring, problem, m) ? -1 : 1;
+    const double formula = formula_s(ring, problem, m);
+    return close(span, formula) ? 0 : span < formula ? -1 : 1;
   };
   REQUIRE(agrees(right) == 0);
   World lost_round, lost_edges, lost_receive = right, blocking;
@@ -289,7 +292,8 @@ TEST_CASE("simulate: mutants are noticed") {
   CHECK(agrees(lost_edges) == -1);
   CHECK(broken_rule(right, simulate(lost_edges, 6000, kElement, m)) == "an edge ignored");
   CHECK_THROWS_AS(agrees(blocking), Error);   // everybody sends before it receives: a deadlock
-  lost_receive[2] = without(right[2], [&](std::size_t i) { return right[2].steps[i].kind == Kind::recv; });
+  lost_receive[2] =
+      without(right[2], [&](std::size_t i) { return right[2].steps[i].kind == Kind::recv; });
   CHECK_THROWS_AS(agrees(lost_receive), Error);
 
   Trace trace = simulate(right, 6000, kElement, m);
@@ -304,12 +308,12 @@ TEST_CASE("simulate: what does not fit together is refused") {
   const World world = world_of("allreduce", "ring", {.ranks = 3});
   CHECK_THROWS_AS(simulate({}, 1, kElement, machine_with(0)), Error);
   CHECK_THROWS_AS(simulate(world, 1, kElement, machine_with(0), {0.0, 0.0}), Error);
-  CHECK(close(simulate(world, 0, kElement, machine_with(0)).span_s(), 4 * 5e-6));   // empty messages
+  CHECK(close(simulate(world, 0, kElement, machine_with(0)).span_s(), 4 * 5e-6));   // no bytes
 }
 
-// The seed on pipelined MPI allreduce (section 5.3) finds that a third of a ring's time is arithmetic
-// and that splitting the message hides most of it. `./world --test-case='*arithmetic*' -s` prints the
-// table of docs/design/0005-simulator.md.
+// The seed on pipelined MPI allreduce (section 5.3) finds that a third of a ring's time is
+// arithmetic and that splitting the message hides most of it. With -s this case prints the table of
+// docs/design/0005-simulator.md.
 TEST_CASE("simulate: pipelining hides the arithmetic of a ring behind the wire") {
   const double n = 64.0 * 1024 * 1024;
   for (const int p : {8, 9}) {

@@ -52,7 +52,7 @@ TEST_CASE("rejected problems are few, known, and refused with a reason") {
         continue;
       }
       if (rejected++ == 0) first = describe(*a, shape);
-      CHECK_MESSAGE(shape.ordered, "more than an order of operands rejected: ", describe(*a, shape));
+      CHECK_MESSAGE(shape.ordered, "rejected for more than its order: ", describe(*a, shape));
       CHECK_THROWS_AS(make_world(*a, shape), Error);
     }
     CHECK_MESSAGE(accepted > 0, name, " rejects every problem");

@@ -55,8 +55,8 @@ inline void meet(const Problem& pb, Builder& b) {
   for (int k = 1; k < pb.ranks; ++k) b.wait((pb.rank + k) % pb.ranks);
 }
 
-// Allreduce over memory that all can reach: every rank sums its block straight from all inputs, then
-// fetches the other sums. It meets a third time so that nobody leaves while it is being read.
+// Allreduce over memory that all can reach: every rank sums its block straight from all inputs,
+// then fetches the other sums. It meets a third time so that nobody leaves while it is being read.
 inline void shared_allreduce(const Problem& pb, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   meet(pb, b);

@@ -89,16 +89,20 @@ class Collective(click.Choice):
         super().__init__(_core.collectives())
 
 
-def world_options(command):
+def world_options(*without):
     """The options of the library that everybody may set, as flags; see `set_options`."""
-    for row in reversed(_core.options()):
-        if row["set_by"] == "everybody":
-            flag = "--" + row["name"].replace("_", "-")
-            command = click.option(
-                flag, row["name"], metavar=row["kind"].upper(), callback=check_option,
-                help=f"{row['sentence']} [default: {row['default'] or 'none'}]",
-            )(command)
-    return command
+
+    def add(command):
+        for row in reversed(_core.options()):
+            if row["set_by"] == "everybody" and row["name"] not in without:
+                flag = "--" + row["name"].replace("_", "-")
+                command = click.option(
+                    flag, row["name"], metavar=row["kind"].upper(), callback=check_option,
+                    help=f"{row['sentence']} [default: {row['default'] or 'none'}]",
+                )(command)
+        return command
+
+    return add
 
 
 def check_option(context, parameter, value):

@@ -7,7 +7,8 @@ namespace paceline {
 
 class LoopTransport : public Transport {
  public:
-  LoopTransport(LoopNet& net, int rank) : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false) {}
+  LoopTransport(LoopNet& net, int rank)
+      : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false) {}
 
   std::string_view name() const override { return "loop"; }
   int rank() const override { return rank_; }
@@ -16,7 +17,8 @@ class LoopTransport : public Transport {
 
   void send(Transfer& t) override {
     const std::lock_guard lock(net_.mutex_);
-    const int delay = static_cast<int>(net_.random_.below(static_cast<std::size_t>(net_.options_.delay_most) + 1));
+    const int delay = static_cast<int>(
+        net_.random_.below(static_cast<std::size_t>(net_.options_.delay_most) + 1));
     LoopNet::Message message{t.key, t.fingerprint, &t, {}, t.bytes, delay, false};
     if (t.key.signal || int(net_.random_.below(100)) < net_.options_.buffered_percent) {
       message.sender = nullptr;
@@ -35,7 +37,8 @@ class LoopTransport : public Transport {
   void cancel(Transfer& t) override {
     const std::lock_guard lock(net_.mutex_);
     std::erase(box(rank_, t.peer).receives, &t);
-    std::erase_if(box(t.peer, rank_).messages, [&](const LoopNet::Message& m) { return m.sender == &t; });
+    std::erase_if(box(t.peer, rank_).messages,
+                  [&](const LoopNet::Message& m) { return m.sender == &t; });
   }
 
   bool progress() override {
@@ -50,7 +53,8 @@ class LoopTransport : public Transport {
     return moved || !notices.empty();
   }
 
-  void unexpected(const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
     const std::lock_guard lock(net_.mutex_);
     for (int peer = 0; peer < net_.ranks_; ++peer)
       for (const LoopNet::Message& m : net_.inbox_[std::size_t(rank_)][std::size_t(peer)].messages)
@@ -88,9 +92,12 @@ class LoopTransport : public Transport {
   }
 
  private:
-  LoopNet::Inbox& box(int receiver, int sender) { return net_.inbox_[std::size_t(receiver)][std::size_t(sender)]; }
+  LoopNet::Inbox& box(int receiver, int sender) {
+    return net_.inbox_[std::size_t(receiver)][std::size_t(sender)];
+  }
 
-  // Whether anything of this peer's moved. The listener is asked outside the lock: it may abort, which locks.
+  // Whether anything of this peer's moved. The listener is asked outside the lock: it may abort,
+  // which locks.
   bool progress_from(int peer) {
     std::vector<std::pair<Key, Fingerprint>> fresh;
     {
@@ -111,8 +118,10 @@ class LoopTransport : public Transport {
         ++i;
         continue;
       }
-      if (m.bytes == (*receive)->bytes) finish(m, **receive);
-      else listener_->misfits(peer, m.key, m.bytes, (*receive)->bytes);
+      if (m.bytes == (*receive)->bytes)
+        finish(m, **receive);
+      else
+        listener_->misfits(peer, m.key, m.bytes, (*receive)->bytes);
       inbox.receives.erase(receive);
       inbox.messages.erase(inbox.messages.begin() + std::ptrdiff_t(i));
       moved = true;
@@ -122,7 +131,8 @@ class LoopTransport : public Transport {
 
   void drop(int peer, const Key& key) {
     const std::lock_guard lock(net_.mutex_);
-    std::erase_if(box(rank_, peer).messages, [&](const LoopNet::Message& m) { return m.key == key; });
+    std::erase_if(box(rank_, peer).messages,
+                  [&](const LoopNet::Message& m) { return m.key == key; });
   }
 
   // Hands the message over in pieces of odd number, as a real transport would in larger ones.
@@ -156,7 +166,9 @@ LoopNet::LoopNet(int ranks, LoopOptions options)
 
 LoopNet::~LoopNet() = default;
 
-std::unique_ptr<Transport> LoopNet::endpoint(int rank) { return std::make_unique<LoopTransport>(*this, rank); }
+std::unique_ptr<Transport> LoopNet::endpoint(int rank) {
+  return std::make_unique<LoopTransport>(*this, rank);
+}
 
 void LoopNet::kill(int rank) {
   const std::lock_guard lock(mutex_);

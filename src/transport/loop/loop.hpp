@@ -1,7 +1,9 @@
-// loop: ranks inside one process, for tests. One thread steps them in a seeded order, or each is a thread.
+// loop: ranks inside one process, for tests. One thread steps them in a seeded order, or each is a
+// thread.
 //
-// Every message waits for a random number of progress() calls, some are taken from the sender at once
-// (buffered), others only when the receive is there (rendezvous): what a network does, from one seed.
+// Every message waits for a random number of progress() calls, some are taken from the sender at
+// once (buffered), others only when the receive is there (rendezvous): what a network does, from
+// one seed.
 #pragma once
 
 #include <memory>
@@ -16,8 +18,8 @@ namespace paceline {
 
 struct LoopOptions {
   std::uint64_t seed = 1;
-  int buffered_percent = 50;    // of the messages
-  int delay_most = 3;           // progress() calls of the receiver before a message moves
+  int buffered_percent = 50;  // of the messages
+  int delay_most = 3;         // progress() calls of the receiver before a message moves
 };
 
 class LoopNet {
@@ -25,21 +27,21 @@ class LoopNet {
   LoopNet(int ranks, LoopOptions options);
   ~LoopNet();
   std::unique_ptr<Transport> endpoint(int rank);
-  void kill(int rank);          // its peers are told by their next check_peers()
+  void kill(int rank);  // its peers are told by their next check_peers()
 
  private:
   friend class LoopTransport;
   struct Message {
     Key key;
     Fingerprint fingerprint;
-    Transfer* sender = nullptr;             // rendezvous
-    std::vector<std::byte> data;            // buffered
+    Transfer* sender = nullptr;   // rendezvous
+    std::vector<std::byte> data;  // buffered
     std::size_t bytes = 0;
     int delay = 0;
     bool seen = false;
   };
   struct Inbox {
-    std::vector<Message> messages;          // from one peer
+    std::vector<Message> messages;  // from one peer
     std::vector<Transfer*> receives;
   };
   struct Notice {
@@ -52,7 +54,7 @@ class LoopNet {
   int ranks_;
   LoopOptions options_;
   Random random_;
-  std::vector<std::vector<Inbox>> inbox_;   // by receiver, by sender
+  std::vector<std::vector<Inbox>> inbox_;  // by receiver, by sender
   std::vector<std::vector<Notice>> notices_;
   std::vector<bool> alive_;
   std::vector<Doing> doing_;

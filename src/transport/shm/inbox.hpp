@@ -1,4 +1,5 @@
-// Inbox: what a rank's shared memory holds, and how the ranks of a machine get hold of each other's.
+// Inbox: what a rank's shared memory holds, and how the ranks of a machine get hold of each
+// other's.
 #pragma once
 
 #include <atomic>
@@ -13,19 +14,20 @@ namespace paceline {
 
 // The first page of a rank's shared memory; the rings from rank 0, 1, ... follow.
 struct InboxHeader {
-  std::uint64_t nonce[2];                               // proves that this is the memory meant
-  alignas(64) std::atomic<std::uint32_t> asleep;        // a futex: 1 while the owner sleeps
-  std::atomic<std::uint32_t> left;                      // the owner has said good-bye
-  alignas(64) std::atomic<std::uint64_t> version;       // of what follows; odd while the owner changes it
-  std::atomic<std::uint64_t> context;                   // what the owner is about (Doing)
+  std::uint64_t nonce[2];                         // proves that this is the memory meant
+  alignas(64) std::atomic<std::uint32_t> asleep;  // a futex: 1 while the owner sleeps
+  std::atomic<std::uint32_t> left;                // the owner has said good-bye
+  alignas(
+      64) std::atomic<std::uint64_t> version;  // of what follows; odd while the owner changes it
+  std::atomic<std::uint64_t> context;          // what the owner is about (Doing)
   std::atomic<std::uint64_t> what, count;
-  std::atomic<std::uint64_t> number;                    // number << 1 | inside
+  std::atomic<std::uint64_t> number;  // number << 1 | inside
 };
 
 constexpr std::size_t kInboxHeader = 4096;
 
-// Bytes of small messages taken out of a ring and matched, per writer: how the writer knows how much lies
-// unread. One line each, behind the header.
+// Bytes of small messages taken out of a ring and matched, per writer: how the writer knows how
+// much lies unread. One line each, behind the header.
 struct alignas(64) Drained {
   std::atomic<std::uint64_t> bytes;
 };
@@ -37,11 +39,13 @@ class Inboxes {
   Inboxes(const Inboxes&) = delete;
   Inboxes& operator=(const Inboxes&) = delete;
 
-  InboxHeader& header(int rank) const { return *reinterpret_cast<InboxHeader*>(files_[std::size_t(rank)].data()); }
+  InboxHeader& header(int rank) const {
+    return *reinterpret_cast<InboxHeader*>(files_[std::size_t(rank)].data());
+  }
   Drained& drained(int owner, int writer) const;
   Ring ring(int owner, int writer) const;
   const RingShape& shape() const { return shape_; }
-  bool has_died(int rank) const;                        // its process has ended
+  bool has_died(int rank) const;  // its process has ended
 
  private:
   void create(const ShmConfig& config, std::uint64_t nonce[2]);
@@ -52,7 +56,7 @@ class Inboxes {
   int ranks_;
   RingShape shape_;
   std::vector<SharedFile> files_;
-  std::vector<int> process_;                            // pidfd of each peer, -1 where there is none
+  std::vector<int> process_;  // pidfd of each peer, -1 where there is none
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

@@ -1,8 +1,9 @@
 // Ring: a queue of cells in shared memory from one writer to one reader.
 //
-// A cell carries its own turn number: the reader sees a whole cell by one line that the writer changed, and
-// the two share nothing else but the reader's count of what it has freed, which the writer looks at only
-// when the ring seems full. Everything read from a cell is checked before it is believed.
+// A cell carries its own turn number: the reader sees a whole cell by one line that the writer
+// changed, and the two share nothing else but the reader's count of what it has freed, which the
+// writer looks at only when the ring seems full. Everything read from a cell is checked before it
+// is believed.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +20,16 @@ namespace paceline {
 // abort    a communicator is broken; text follows
 enum class CellKind : std::uint16_t { eager, request, grant, data, abort };
 
-struct Cell64 {                             // the header of a cell, one cache line
-  std::atomic<std::uint64_t> turn;          // position in the stream + 1 once it is filled
+struct Cell64 {                     // the header of a cell, one cache line
+  std::atomic<std::uint64_t> turn;  // position in the stream + 1 once it is filled
   std::uint64_t context;
-  std::uint64_t what;                       // fingerprint
+  std::uint64_t what;  // fingerprint
   std::uint64_t count;
-  std::uint64_t total;                      // bytes of the whole message
+  std::uint64_t total;  // bytes of the whole message
   std::uint32_t number;
   std::int32_t seq;
-  std::uint32_t bytes;                      // in this cell
-  std::uint32_t token;                      // the other side's name for the transfer
+  std::uint32_t bytes;  // in this cell
+  std::uint32_t token;  // the other side's name for the transfer
   std::uint16_t lane;
   CellKind kind;
   std::uint32_t signal;
@@ -37,7 +38,7 @@ static_assert(sizeof(Cell64) == 64 && std::atomic<std::uint64_t>::is_always_lock
 
 struct RingShape {
   std::size_t cells = 16;
-  std::size_t cell_bytes = 32768;           // payload
+  std::size_t cell_bytes = 32768;  // payload
   std::size_t stride() const { return sizeof(Cell64) + cell_bytes; }
   std::size_t bytes() const { return 64 + cells * stride(); }
 };
@@ -50,7 +51,8 @@ class Ring {
   // Writer: the next cell to fill, or none while the ring is full; publish() hands it over.
   Cell64* free_cell() {
     if (at_ - freed_ >= shape_.cells) {
-      // A reader cannot free what was not written; anything else is damage, and must not wrap around.
+      // A reader cannot free what was not written; anything else is damage, and must not wrap
+      // around.
       freed_ = std::min(freed()->load(std::memory_order_acquire), at_);
       if (at_ - freed_ >= shape_.cells) return nullptr;
     }
@@ -72,7 +74,9 @@ class Ring {
   std::size_t cell_bytes() const { return shape_.cell_bytes; }
 
  private:
-  std::atomic<std::uint64_t>* freed() const { return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_); }
+  std::atomic<std::uint64_t>* freed() const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
+  }
   Cell64* cell(std::uint64_t position) const {
     return reinterpret_cast<Cell64*>(memory_ + 64 + position % shape_.cells * shape_.stride());
   }
@@ -80,7 +84,7 @@ class Ring {
   std::byte* memory_ = nullptr;
   RingShape shape_;
   std::uint64_t at_ = 0;
-  std::uint64_t freed_ = 0;                 // the writer's last look at what the reader has freed
+  std::uint64_t freed_ = 0;  // the writer's last look at what the reader has freed
 };
 
 }  // namespace paceline

@@ -28,8 +28,8 @@ void SharedFile::swap(SharedFile& other) noexcept {
 void SharedFile::map() {
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (memory == MAP_FAILED)
-    fail(Fault::resource, "shm: ", human_bytes(double(bytes_)), " of shared memory cannot be mapped: ",
-         std::strerror(errno), ".");
+    fail(Fault::resource, "shm: ", human_bytes(double(bytes_)),
+         " of shared memory cannot be mapped: ", std::strerror(errno), ".");
   data_ = static_cast<std::byte*>(memory);
 }
 
@@ -38,14 +38,19 @@ SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
   file.bytes_ = bytes;
   file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file.descriptor_ < 0)
-    fail(Fault::resource, "shm: no unnamed file can be made in '", folder, "': ", std::strerror(errno),
+    fail(Fault::resource, "shm: no unnamed file can be made in '", folder,
+         "': ", std::strerror(errno),
          ". It must be a writable memory file system; set PACELINE_SHM_DIR to one.");
-  // Reserves the pages now: without it a full file system shows as a SIGBUS in the middle of a collective.
-  if (const int error = posix_fallocate(file.descriptor_, 0, static_cast<off_t>(bytes)); error != 0) {
-    struct statvfs room {};
+  // Reserves the pages now: without it a full file system shows as a SIGBUS in the middle of a
+  // collective.
+  if (const int error = posix_fallocate(file.descriptor_, 0, static_cast<off_t>(bytes));
+      error != 0) {
+    struct statvfs room{};
     fstatvfs(file.descriptor_, &room);
-    fail(Fault::resource, "shm: '", folder, "' is full: this rank needs ", human_bytes(double(bytes)), ", ",
-         human_bytes(double(room.f_bavail) * double(room.f_frsize)), " are free (", std::strerror(error),
+    fail(Fault::resource, "shm: '", folder, "' is full: this rank needs ",
+         human_bytes(double(bytes)), ", ",
+         human_bytes(double(room.f_bavail) * double(room.f_frsize)), " are free (",
+         std::strerror(error),
          "). Make room, enlarge it (docker run --shm-size), or lower PACELINE_SHM_BYTES.");
   }
   file.map();
@@ -56,12 +61,14 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
   SharedFile file;
   file.bytes_ = bytes;
   const std::size_t space = address.find(' ');
-  const std::string path = str("/proc/", address.substr(0, space), "/fd/", address.substr(space + 1));
+  const std::string path =
+      str("/proc/", address.substr(0, space), "/fd/", address.substr(space + 1));
   file.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat found {};
+  struct stat found{};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &found) != 0)
     fail(Fault::refusal, "shm: ", path, " cannot be opened: ", std::strerror(errno));
-  if (found.st_uid != geteuid() || !S_ISREG(found.st_mode) || found.st_size != static_cast<off_t>(bytes))
+  if (found.st_uid != geteuid() || !S_ISREG(found.st_mode) ||
+      found.st_size != static_cast<off_t>(bytes))
     fail(Fault::refusal, "shm: ", path, " is not the shared memory of a rank of this job");
   file.map();
   file.close_descriptor();

@@ -1,8 +1,9 @@
 // SharedFile: memory shared with other processes of this machine that has no name.
 //
-// The creator makes a file in a memory file system without linking it (O_TMPFILE); the others open it
-// through the creator's entry in /proc and check a number that only the store told them. So there is nothing
-// to leave behind, nothing to guess, and whoever can attach is on this machine and of this user.
+// The creator makes a file in a memory file system without linking it (O_TMPFILE); the others open
+// it through the creator's entry in /proc and check a number that only the store told them. So
+// there is nothing to leave behind, nothing to guess, and whoever can attach is on this machine and
+// of this user.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ class SharedFile {
   // The same memory in another process, by what its creator's address() said. Throws a refusal.
   static SharedFile attach(const std::string& address, std::size_t bytes);
 
-  std::string address() const;       // "<pid> <descriptor>", while the creator keeps its descriptor
-  void close_descriptor();           // nobody else will attach
+  std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor
+  void close_descriptor();      // nobody else will attach
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 

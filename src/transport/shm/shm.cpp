@@ -16,11 +16,14 @@
 namespace paceline {
 namespace {
 
-// Small messages a writer may have unread before it asks first: bounds what a slow reader keeps aside.
+// Small messages a writer may have unread before it asks first: bounds what a slow reader keeps
+// aside.
 constexpr std::uint64_t kUnreadMost = 4u << 20;
 
-void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
+void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr,
+          0);
 }
 
 struct Early {
@@ -28,7 +31,7 @@ struct Early {
   Fingerprint fingerprint;
   bool request = false;
   std::uint64_t total = 0;
-  std::uint32_t token = 0;             // of the sender, to answer a request with
+  std::uint32_t token = 0;  // of the sender, to answer a request with
   std::vector<std::byte> data;
 };
 
@@ -60,13 +63,13 @@ class Tokens {
 
 struct Peer {
   Ring out, in;
-  std::deque<Transfer*> sends;         // to begin, or granted and streaming; oldest first
-  std::deque<Cell64> grants;           // answers that found the ring full
+  std::deque<Transfer*> sends;  // to begin, or granted and streaming; oldest first
+  std::deque<Cell64> grants;    // answers that found the ring full
   Matcher<Early> matcher;
-  Tokens requested;                    // sends that wait for their grant
-  Tokens granted;                      // receives that are being streamed to
-  std::uint64_t unread = 0;            // bytes of eager messages sent so far
-  std::uint64_t drained = 0;           // bytes of eager messages matched so far, of this peer's
+  Tokens requested;           // sends that wait for their grant
+  Tokens granted;             // receives that are being streamed to
+  std::uint64_t unread = 0;   // bytes of eager messages sent so far
+  std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
 };
 
@@ -74,7 +77,8 @@ struct Peer {
 
 class ShmTransport : public Transport {
  public:
-  ShmTransport(Store& store, const ShmConfig& c) : rank_(c.rank), ranks_(c.ranks), boxes_(store, c), peers_(std::size_t(c.ranks)) {
+  ShmTransport(Store& store, const ShmConfig& c)
+      : rank_(c.rank), ranks_(c.ranks), boxes_(store, c), peers_(std::size_t(c.ranks)) {
     for (int p = 0; p < ranks_; ++p) {
       peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
@@ -129,7 +133,8 @@ class ShmTransport : public Transport {
     return moved;
   }
 
-  void unexpected(const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
     for (int p = 0; p < ranks_; ++p)
       for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
   }
@@ -138,7 +143,8 @@ class ShmTransport : public Transport {
     Peer& peer = peers_[std::size_t(p)];
     if (p == rank_ || peer.gone) return;
     Cell64* cell = peer.out.free_cell();
-    for (int tries = 0; !cell && tries < 1000; ++tries) {   // its reader may be as stuck as we are: drain ours
+    for (int tries = 0; !cell && tries < 1000;
+         ++tries) {  // its reader may be as stuck as we are: drain ours
       pull(p, peer);
       std::this_thread::yield();
       cell = peer.out.free_cell();
@@ -159,16 +165,19 @@ class ShmTransport : public Transport {
       const bool left = boxes_.header(p).left.load(std::memory_order_acquire) != 0;
       if (!left && !boxes_.has_died(p)) continue;
       peer.gone = true;
-      listener_->lost(p, left ? "it has left (finalize, or its program ended)" : "its process has died");
+      listener_->lost(
+          p, left ? "it has left (finalize, or its program ended)" : "its process has died");
     }
   }
 
   void sleep(int timeout_us) override {
     std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
     asleep.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);   // against nudge(): one of us sees the other
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // against nudge(): one of us sees the other
     for (Peer& peer : peers_)
-      if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell()) return asleep.store(0, std::memory_order_relaxed);
+      if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell())
+        return asleep.store(0, std::memory_order_relaxed);
     const timespec timeout{timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     futex(asleep, FUTEX_WAIT, 1, &timeout);
     asleep.store(0, std::memory_order_relaxed);
@@ -184,7 +193,8 @@ class ShmTransport : public Transport {
     h.context.store(d.context, std::memory_order_relaxed);
     h.what.store(d.fingerprint.what, std::memory_order_relaxed);
     h.count.store(d.fingerprint.count, std::memory_order_relaxed);
-    h.number.store(std::uint64_t{d.number} << 1 | std::uint64_t{d.inside}, std::memory_order_relaxed);
+    h.number.store(std::uint64_t{d.number} << 1 | std::uint64_t{d.inside},
+                   std::memory_order_relaxed);
     h.version.store(version + 2, std::memory_order_release);
   }
 
@@ -193,11 +203,14 @@ class ShmTransport : public Transport {
     const InboxHeader& h = boxes_.header(peer);
     const std::uint64_t version = h.version.load(std::memory_order_acquire);
     const std::uint64_t number = h.number.load(std::memory_order_relaxed);
-    const Doing doing{h.context.load(std::memory_order_relaxed),
-                      {h.what.load(std::memory_order_relaxed), h.count.load(std::memory_order_relaxed)},
-                      static_cast<std::uint32_t>(number >> 1), (number & 1) != 0};
+    const Doing doing{
+        h.context.load(std::memory_order_relaxed),
+        {h.what.load(std::memory_order_relaxed), h.count.load(std::memory_order_relaxed)},
+        static_cast<std::uint32_t>(number >> 1),
+        (number & 1) != 0};
     std::atomic_thread_fence(std::memory_order_acquire);
-    return version % 2 == 0 && version == h.version.load(std::memory_order_relaxed) ? doing : Doing{};
+    return version % 2 == 0 && version == h.version.load(std::memory_order_relaxed) ? doing
+                                                                                    : Doing{};
   }
 
  private:
@@ -225,7 +238,8 @@ class ShmTransport : public Transport {
   // Writes what is due to one peer, as far as its ring has room.
   bool push(int p, Peer& peer) {
     bool moved = false;
-    for (Cell64* cell = nullptr; !peer.grants.empty() && (cell = peer.out.free_cell()) != nullptr; moved = true) {
+    for (Cell64* cell = nullptr; !peer.grants.empty() && (cell = peer.out.free_cell()) != nullptr;
+         moved = true) {
       copy_head(*cell, peer.grants.front());
       peer.grants.pop_front();
       peer.out.publish();
@@ -259,7 +273,8 @@ class ShmTransport : public Transport {
       return true;
     }
     t.token = kNoToken;
-    const std::uint64_t unread = peer.unread - boxes_.drained(p, rank_).bytes.load(std::memory_order_relaxed);
+    const std::uint64_t unread =
+        peer.unread - boxes_.drained(p, rank_).bytes.load(std::memory_order_relaxed);
     if (t.bytes <= peer.out.cell_bytes() && unread <= kUnreadMost) {
       head(cell, CellKind::eager, t);
       cell.bytes = static_cast<std::uint32_t>(t.bytes);
@@ -289,7 +304,8 @@ class ShmTransport : public Transport {
     const std::size_t bytes = std::min<std::size_t>(cell.bytes, peer.in.cell_bytes());
     switch (cell.kind) {
       case CellKind::eager:
-      case CellKind::request: return arrive(p, peer, cell, bytes);
+      case CellKind::request:
+        return arrive(p, peer, cell, bytes);
       case CellKind::grant:
         if (Transfer* t = peer.requested.find(cell.number)) {
           peer.requested.drop(t);
@@ -307,7 +323,8 @@ class ShmTransport : public Transport {
         }
         return;
       case CellKind::abort:
-        return listener_->aborted(p, cell.context, std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
+        return listener_->aborted(
+            p, cell.context, std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
     }
   }
 
@@ -342,7 +359,7 @@ class ShmTransport : public Transport {
   void grant(int p, Peer& peer, Transfer& t, std::uint32_t sender) {
     Cell64 answer{};
     head(answer, CellKind::grant, t);
-    answer.number = sender;            // whom it answers
+    answer.number = sender;  // whom it answers
     answer.token = peer.granted.add(&t);
     peer.grants.emplace_back();
     copy_head(peer.grants.back(), answer);
@@ -351,7 +368,8 @@ class ShmTransport : public Transport {
 
   // All of the header but the turn, which publish() sets.
   static void copy_head(Cell64& to, const Cell64& from) {
-    std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(to.turn), reinterpret_cast<const std::byte*>(&from) + sizeof(from.turn),
+    std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(to.turn),
+                reinterpret_cast<const std::byte*>(&from) + sizeof(from.turn),
                 sizeof(Cell64) - sizeof(to.turn));
   }
 

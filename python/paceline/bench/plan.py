@@ -1,0 +1,61 @@
+"""What a benchmark is to measure."""
+
+from dataclasses import asdict, dataclass
+
+import click
+
+from paceline import _core
+from paceline.bench.variants import Variant
+
+
+@dataclass
+class Plan:
+    """Everything that the ranks and the report need to know."""
+
+    collective: str
+    sizes: list  # bytes of the full message
+    ranks: int
+    dtype: str
+    op: str
+    root: int
+    repeats: int  # 0: by size
+    pin: bool
+    variants: list
+    peer: str = ""  # the label of the variant that the others are compared with
+
+    def specification(self, folder):
+        """The same as JSON for the ranks; `folder` is where they meet and leave their times."""
+        spec = asdict(self)
+        return {**spec, "folder": str(folder), "ceiling": self.ranks > 1}
+
+
+def algorithms_of(collective, wanted):
+    """Names for a list that may say auto and all; auto is the empty name."""
+    known = [row["name"] for row in _core.algorithms() if row["collective"] == collective]
+    names = []
+    for name in wanted:
+        if name not in ("auto", "all", *known):
+            raise click.UsageError(
+                f"--algorithm: {collective} has no '{name}'; use auto, all, or some of "
+                f"{', '.join(known)}.")
+        names += ["", *known] if name == "all" else ["" if name == "auto" else name]
+    return list(dict.fromkeys(names))
+
+
+def variants_for(collective, knobs, against):
+    """Each algorithm with each number of segments; then ours and the peer's through torch."""
+    algorithms, segments, window = knobs
+    try:
+        counts = [int(count) for count in segments]
+    except ValueError:
+        counts = [-1]
+    if not all(0 <= count <= 4096 for count in counts):
+        raise click.UsageError(
+            f"--segments is '{','.join(segments)}'; it must be numbers from 0 to 4096.")
+    variants = [
+        Variant("paceline", name, count, window)
+        for name in algorithms_of(collective, algorithms) for count in counts
+    ]
+    if against:
+        variants += [Variant("torch:paceline"), Variant(f"torch:{against}")]
+    return variants

@@ -1,0 +1,66 @@
+"""Where numbers come from: machine, date, command, versions. No number leaves without it."""
+
+import os
+import platform
+import shlex
+import sys
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from paceline import _core
+
+
+def processor():
+    """The processor's name as the system knows it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def memory_bytes():
+    """Memory of the machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def version_of(package):
+    """An installed version, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def machine():
+    """What a reader needs to know about the machine; `load` tells whether others were using it."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "cores_allowed": len(os.sched_getaffinity(0)),
+        "memory_bytes": memory_bytes(),
+        "system": f"{platform.system()} {platform.release()}",
+        "kernels": _core.kernel_targets()[-1],
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def describe_machine():
+    """The same in a line."""
+    about = machine()
+    size = _core.human_bytes(about["memory_bytes"])
+    return f"{about['processor']}, {about['cores_allowed']} of {about['cores']} cores, {size}"
+
+
+def provenance():
+    """Machine, date, command and versions, for the head of a JSON file."""
+    packages = ("paceline", "numpy", "torch")
+    return {
+        "machine": machine(),
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": shlex.join(["paceline", *sys.argv[1:]]),
+        "versions": {"python": platform.python_version(),
+                     **{name: version_of(name) for name in packages}},
+    }

@@ -1,0 +1,65 @@
+"""Arrays for results, of the same library and type as the arrays that go in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from paceline.errors import ResourceError
+
+# A numpy array, a torch tensor on the CPU, or an object with the buffer protocol or DLPack:
+# contiguous, of a floating type (16 to 64 bits, bfloat16), an integer type or bool.
+Buffer = Any
+
+
+def shape_of(x: Buffer) -> tuple[int, ...]:
+    """The shape of `x`; of things without one, that of the numpy array over them."""
+    shape = getattr(x, "shape", None)
+    return tuple(numpy.asarray(x).shape) if shape is None else tuple(shape)
+
+
+def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
+    """An array of `shape` with the type of `x`, not set to anything.
+
+    A torch tensor for a torch tensor, a numpy array for everything else. Raises ResourceError,
+    which names `call`, where there is no memory for it.
+    """
+    try:
+        new_empty = getattr(x, "new_empty", None)
+        if new_empty is not None:
+            return new_empty(shape)
+        return numpy.empty(shape, numpy.asarray(x).dtype)
+    except (MemoryError, ValueError, OverflowError, RuntimeError) as error:
+        raise ResourceError(
+            f"{call}: there is no memory for a result of shape {tuple(shape)} ({error}). "
+            "Send less at a time."
+        ) from error
+
+
+def joined(x: Buffer, ranks: int, counts: Sequence[int] | None, call: str) -> Buffer:
+    """The result of putting a piece like `x` from each rank together, along the first dimension.
+
+    With `counts` the pieces differ, and the result is flat: sum(counts) elements.
+    """
+    if counts is not None:
+        return empty_like(x, (sum(_whole(count) for count in counts),), call)
+    shape = shape_of(x)
+    return empty_like(x, (ranks * shape[0], *shape[1:]) if shape else (ranks,), call)
+
+
+def piece(x: Buffer, ranks: int, rank: int, counts: Sequence[int] | None, call: str) -> Buffer:
+    """The result of cutting `x` into a piece for each rank, along the first dimension.
+
+    With `counts` the pieces differ, and the result is flat: counts[rank] elements.
+    """
+    if counts is not None:
+        return empty_like(x, (_whole(counts[rank]) if rank < len(counts) else 0,), call)
+    shape = shape_of(x)
+    if shape and shape[0] % ranks == 0:
+        return empty_like(x, (shape[0] // ranks, *shape[1:]), call)
+    return empty_like(x, (numpy.prod(shape, dtype=int) // ranks,), call)
+
+
+def _whole(count: Any) -> int:
+    """`count`, or 0 where it is none: the core then says what is wrong with it."""
+    return count if isinstance(count, int) and 0 <= count < 1 << 48 else 0

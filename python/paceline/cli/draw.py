@@ -1,0 +1,118 @@
+"""`paceline draw`: the space-time picture of a collective, simulated or measured."""
+
+import re
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from paceline import _core, draw, trace
+from paceline.cli.common import Collective, Size, console
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
+WIDTH_PX = 1000
+
+
+class Arrivals(click.ParamType):
+    """When each rank enters: 0,0,0,1ms for all ranks, or 3=1ms for those who come late."""
+
+    name = "times"
+
+    def convert(self, value, parameter, context):
+        """{rank: seconds}"""
+        if not isinstance(value, str):
+            return value
+        arrivals = {}
+        for place, part in enumerate(value.split(",")):
+            found = re.fullmatch(r"(?:(\d+)=)?(\d+(?:\.\d+)?)(s|ms|us|)", part.strip())
+            if not found:
+                self.fail(f"'{part}' is no arrival; write 1ms, 500us or 0.2s for each rank in "
+                          "turn, or 3=1ms for rank 3 alone.", parameter, context)
+            rank = place if found.group(1) is None else int(found.group(1))
+            arrivals[rank] = float(found.group(2)) * SECONDS[found.group(3)]
+        return arrivals
+
+
+def arrival_list(arrivals, ranks):
+    """Seconds by rank; ranks that are not named come at 0."""
+    beyond = [rank for rank in arrivals if rank >= ranks]
+    if beyond:
+        raise click.UsageError(f"--arrivals names rank {beyond[0]}; there are {ranks} ranks.")
+    return [arrivals.get(rank, 0.0) for rank in range(ranks)]
+
+
+def simulated(world, size, machine, arrivals):
+    """The trace under a machine model; `size` is the full message."""
+    collective, ranks = world.collective, world.ranks
+    pieces = 1 if collective in ("allreduce", "reduce", "broadcast", "barrier") else ranks
+    return trace.from_core(world.simulate(-(-size // (4 * pieces)), 4, machine, arrivals))
+
+
+def save(picture, svg, json):
+    """Writes the files that were asked for; returns their names."""
+    written = []
+    if svg:
+        Path(svg).write_text(draw.to_svg(picture, WIDTH_PX), encoding="utf-8")
+        written.append(svg)
+    if json:
+        Path(json).write_text(trace.to_json(picture) + "\n", encoding="utf-8")
+        written.append(json)
+    return written
+
+
+@click.command("draw")
+@click.argument("collective", type=Collective())
+@click.option("--algorithm", metavar="NAME", help="[default: what a call would take]")
+@click.option("--ranks", "-n", default=4, show_default=True, type=click.IntRange(1, 4096))
+@click.option("--root", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--size", default="1MiB", show_default=True, type=Size(),
+              help="The full message: the vector, or all ranks' pieces together.")
+@click.option("--segments", default=0, type=click.IntRange(1, 4096),
+              help="Cut the message into so many pipelined segments. [default: as a call would]")
+@click.option("--window", default=0, type=click.IntRange(1, 1024),
+              help="How many segments at a time. [default: as a call would]")
+@click.option("--machine", default="edr-100g", show_default=True,
+              help="The model of the machine: a name, or settings such as "
+              "alpha_us=5,gbit_per_s=10,ranks_per_node=2; --machine list shows the names.")
+@click.option("--arrivals", type=Arrivals(), default="0",
+              help="When the ranks enter: 3=1ms (rank 3 is late), or one time per rank.")
+@click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
+@click.option("--measured", is_flag=True, help="Run it on this machine and draw what happened.")
+@click.option("--svg", type=click.Path(dir_okay=False), help="Write the picture to this file.")
+@click.option("--json", type=click.Path(dir_okay=False), help="Write the events to this file.")
+def command(collective, algorithm, ranks, root, size, segments, window, machine, arrivals,
+            in_place, measured, svg, json):
+    """Show in time and space what a collective does.
+
+    Time runs to the right and every rank has a lane: what it sends, what it computes, what it
+    receives. The schedule is the one that the library executes; a machine model or, with
+    --measured, this machine gives the times.
+
+    \b
+    paceline draw allreduce --algorithm ring --ranks 4 --segments 4
+    paceline draw broadcast --segments 8 --window 8 --size 16MiB --svg chain.svg
+    paceline draw allreduce --ranks 8 --arrivals 7=2ms --machine ethernet-10g
+    """
+    out = console()
+    if machine == "list":
+        for name, text in _core.machines():
+            out.print(escape(text), soft_wrap=True)
+        return 0
+    if root >= ranks:
+        raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
+    choice = _core.choose(collective, ranks, size, algorithm or "", segments, window)
+    world = _core.World(
+        collective, choice["algorithm"], ranks, root=root, in_place=in_place, fused=True,
+        segments=choice["segments"], window=choice["window"])
+    times = arrival_list(arrivals, ranks)
+    if measured:
+        from paceline.bench.recording import record
+
+        picture = record(world, size, times)
+    else:
+        picture = simulated(world, size, machine, times)
+    out.print(draw.to_terminal(picture, out.width), soft_wrap=True)
+    for name in save(picture, svg, json):
+        out.print(f"Wrote {escape(name)}", soft_wrap=True)
+    return 0
+

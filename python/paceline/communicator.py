@@ -1,0 +1,250 @@
+"""Communicator: ranks that call collectives together, in the same order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from paceline import _core, calls
+from paceline.buffers import Buffer
+from paceline.errors import UsageError
+
+Counts = Sequence[int]
+
+
+class Communicator:
+    """A group of ranks, numbered from 0 to size - 1, that call collectives in the same order.
+
+    Buffers `x` and `out` are numpy arrays, torch tensors on the CPU, or objects with the buffer
+    protocol or DLPack: contiguous, of type float64, float32, float16, bfloat16, int8 to int64,
+    uint8 to uint64 or bool. Nothing is copied: data goes from and into the memory of the caller,
+    and `out` may not overlap `x` unless a method says how. Where a method makes `out` itself, it
+    is of the library and type of `x`. Lengths below are in elements; n is any length, also 0.
+
+    Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
+      algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
+      segments    cut the message into so many pieces that follow each other; None: chosen
+      window      how many segments may be under way at a time; None: chosen
+      timeout_ms  give up after so many milliseconds; None: PACELINE_TIMEOUT_MS
+
+    The methods with an `i` in front start the collective and return a Request: test() works on
+    it, wait() completes it and returns what the method without `i` returns. Buffers are kept
+    alive until then, and must be left alone.
+
+    Errors: UsageError and RefusalError before anything is sent; MismatchError, TimeoutError and
+    RankLost on every rank that waits, after which the communicator is broken.
+    """
+
+    __slots__ = ("_core", "_run", "_start", "rank", "size", "__weakref__")
+
+    def __init__(self, core: _core.Communicator):
+        self._core = core
+        self._run = core.run
+        self._start = core.start
+        self.rank: int = core.rank
+        self.size: int = core.size
+
+    def __repr__(self) -> str:
+        state = f", broken: {self._core.broken}" if self._core.broken else ""
+        return f"<paceline.Communicator rank {self.rank} of {self.size}{state}>"
+
+    @property
+    def broken(self) -> str:
+        """Empty, or why the communicator cannot be used any more."""
+        return self._core.broken
+
+    def allreduce(self, x: Buffer, out: Buffer = None, op: str = "sum", **options: Any) -> Buffer:
+        """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on every rank.
+
+        `op` is sum, product, min, max, average, bit_and, bit_or, bit_xor, logical_and, logical_or
+        or logical_xor. Returns `out`; its bits are the same on all ranks.
+        """
+        if out is None:
+            out = x
+        settings = calls.knobs(**options) if options else None
+        self._run("allreduce", x, out, op, 0, None, None, settings)
+        return out
+
+    def reduce(
+        self, x: Buffer, out: Buffer = None, op: str = "sum", root: int = 0, **options: Any
+    ) -> Buffer:
+        """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on the rank `root`.
+
+        Returns `out` on the root and None on the others, where `x` stays as it is.
+        """
+        return self._do(calls.reduce(self, x, out, op, root), options)
+
+    def broadcast(self, x: Buffer, root: int = 0, **options: Any) -> Buffer:
+        """Sends `x` (n) of the rank `root` into `x` of all others. Returns `x`."""
+        return self._do(calls.broadcast(self, x, root), options)
+
+    def reduce_scatter(
+        self, x: Buffer, out: Buffer = None, op: str = "sum", counts: Counts | None = None,
+        **options: Any,
+    ) -> Buffer:  # fmt: skip
+        """Combines `x` of all ranks and leaves rank r with the r-th piece, in `out`.
+
+        Without counts `x` has size * n elements and `out` n; with counts, equal on all ranks, they
+        have sum(counts) and counts[rank]. In place: `out` is the own piece of `x`. Returns `out`.
+        """
+        return self._do(calls.reduce_scatter(self, x, out, op, counts), options)
+
+    def allgather(
+        self, x: Buffer, out: Buffer = None, counts: Counts | None = None, **options: Any
+    ) -> Buffer:
+        """Puts `x` of all ranks one behind the other into `out` on every rank.
+
+        Without counts `x` has n elements and `out` size * n; with counts, equal on all ranks, they
+        have counts[rank] and sum(counts). In place: `x` is the own piece of `out`. Returns `out`.
+        """
+        return self._do(calls.allgather(self, x, out, counts), options)
+
+    def alltoall(self, x: Buffer, out: Buffer = None, **options: Any) -> Buffer:
+        """Sends the r-th of `size` equal pieces of `x` to rank r.
+
+        `out` (as long as `x`; may be `x`) gets the piece from rank r at place r. Returns `out`.
+        """
+        return self._do(calls.alltoall(self, x, out), options)
+
+    def alltoallv(
+        self, x: Buffer, counts: Counts, counts_received: Counts, out: Buffer = None,
+        **options: Any,
+    ) -> Buffer:  # fmt: skip
+        """Sends counts[r] elements of `x` (sum(counts)) to rank r.
+
+        `out` (sum(counts_received)) gets counts_received[r] from rank r. Returns `out`.
+        """
+        return self._do(calls.alltoallv(self, x, counts, counts_received, out), options)
+
+    def gather(self, x: Buffer, out: Buffer = None, root: int = 0, **options: Any) -> Buffer:
+        """Puts `x` (n) of all ranks one behind the other into `out` (size * n) on the root.
+
+        In place: the root's `x` is its piece of `out`. Returns `out` on the root, else None.
+        """
+        return self._do(calls.gather(self, x, out, root), options)
+
+    def gatherv(
+        self, x: Buffer, counts: Counts | None = None, out: Buffer = None, root: int = 0,
+        **options: Any,
+    ) -> Buffer:  # fmt: skip
+        """Like gather with pieces of counts[r] elements; only the root needs counts."""
+        return self._do(calls.gatherv(self, x, counts, out, root), options)
+
+    def scatter(
+        self, x: Buffer = None, out: Buffer = None, root: int = 0, **options: Any
+    ) -> Buffer:
+        """Sends the r-th of `size` equal pieces of `x` on the root into `out` (n) of rank r.
+
+        In place: the root's `out` is its piece of `x`. `x` is needed on the root, `out` on all
+        others. Returns `out`.
+        """
+        return self._do(calls.scatter(self, x, out, root), options)
+
+    def scatterv(
+        self, x: Buffer = None, counts: Counts | None = None, out: Buffer = None, root: int = 0,
+        **options: Any,
+    ) -> Buffer:  # fmt: skip
+        """Like scatter with pieces of counts[r] elements; only the root needs counts."""
+        return self._do(calls.scatterv(self, x, counts, out, root), options)
+
+    def barrier(self, **options: Any) -> None:
+        """Returns when all ranks have called it."""
+        self._do(calls.barrier(self), options)
+
+    def iallreduce(self, x, out=None, op="sum", **options) -> _core.Request:
+        """Starts allreduce()."""
+        return self._begin(calls.allreduce(self, x, out, op), options)
+
+    def ireduce(self, x, out=None, op="sum", root=0, **options) -> _core.Request:
+        """Starts reduce()."""
+        return self._begin(calls.reduce(self, x, out, op, root), options)
+
+    def ibroadcast(self, x, root=0, **options) -> _core.Request:
+        """Starts broadcast()."""
+        return self._begin(calls.broadcast(self, x, root), options)
+
+    def ireduce_scatter(self, x, out=None, op="sum", counts=None, **options) -> _core.Request:
+        """Starts reduce_scatter()."""
+        return self._begin(calls.reduce_scatter(self, x, out, op, counts), options)
+
+    def iallgather(self, x, out=None, counts=None, **options) -> _core.Request:
+        """Starts allgather()."""
+        return self._begin(calls.allgather(self, x, out, counts), options)
+
+    def ialltoall(self, x, out=None, **options) -> _core.Request:
+        """Starts alltoall()."""
+        return self._begin(calls.alltoall(self, x, out), options)
+
+    def ialltoallv(self, x, counts, counts_received, out=None, **options) -> _core.Request:
+        """Starts alltoallv()."""
+        return self._begin(calls.alltoallv(self, x, counts, counts_received, out), options)
+
+    def igather(self, x, out=None, root=0, **options) -> _core.Request:
+        """Starts gather()."""
+        return self._begin(calls.gather(self, x, out, root), options)
+
+    def igatherv(self, x, counts=None, out=None, root=0, **options) -> _core.Request:
+        """Starts gatherv()."""
+        return self._begin(calls.gatherv(self, x, counts, out, root), options)
+
+    def iscatter(self, x=None, out=None, root=0, **options) -> _core.Request:
+        """Starts scatter()."""
+        return self._begin(calls.scatter(self, x, out, root), options)
+
+    def iscatterv(self, x=None, counts=None, out=None, root=0, **options) -> _core.Request:
+        """Starts scatterv()."""
+        return self._begin(calls.scatterv(self, x, counts, out, root), options)
+
+    def ibarrier(self, **options) -> _core.Request:
+        """Starts barrier()."""
+        return self._begin(calls.barrier(self), options)
+
+    def plan(self, collective: str, *arguments: Any, **keywords: Any) -> _core.Plan:
+        """Sets up a collective once, to be started many times on the same buffers.
+
+        Takes the name of a method without `i` and its arguments: plan("allreduce", x, op="max").
+        start() starts it, test() works on it, wait() completes it and returns the result; the
+        data may change between a wait and the next start. Plans start in the same order on all
+        ranks, among all other calls.
+        """
+        call, result, settings = self._prepare(collective, arguments, keywords)
+        return self._core.plan(*call, settings, result)
+
+    def explain(self, collective: str, *arguments: Any, **keywords: Any) -> str:
+        """Which algorithm a call with these arguments would take, and why. Sends nothing."""
+        call, _, settings = self._prepare(collective, arguments, keywords)
+        return self._core.explain(*call, settings)
+
+    def split(self, colour: int, key: int = 0) -> "Communicator | None":
+        """Makes a communicator of the ranks with an equal `colour`; all ranks must call it.
+
+        They are ordered by `key`, then by rank. A negative colour joins none: None.
+        """
+        part = self._core.split(colour, key)
+        return None if part is None else Communicator(part)
+
+    def dup(self) -> "Communicator":
+        """Makes a communicator of the same ranks, whose calls cannot mix with this one's."""
+        return Communicator(self._core.split(0, self.rank))
+
+    def subgroup(self, ranks: Sequence[int], tag: int) -> "Communicator":
+        """Makes a communicator of `ranks`, in that order, without communication.
+
+        Only its members call it, with the same `tag` (0 to 2**64 - 1), new for each group.
+        """
+        return Communicator(self._core.subgroup(list(ranks), tag))
+
+    def _do(self, prepared: calls.Call, options: dict[str, Any]) -> Any:
+        call, result = prepared
+        self._run(*call, calls.knobs(**options) if options else None)
+        return result
+
+    def _begin(self, prepared: calls.Call, options: dict[str, Any]) -> _core.Request:
+        call, result = prepared
+        return self._start(*call, calls.knobs(**options) if options else None, result)
+
+    def _prepare(self, collective, arguments, keywords):
+        options = {name: keywords.pop(name) for name in calls.OPTIONS if name in keywords}
+        try:
+            call, result = calls.named(collective)(self, *arguments, **keywords)
+        except TypeError as error:
+            raise UsageError(f"{collective}: {error}") from error
+        return call, result, calls.knobs(**options) if options else None

@@ -1,0 +1,35 @@
+"""What can go wrong. Every message says where, what with values, which rule, and what to do."""
+
+import builtins
+
+
+class Error(Exception):
+    """Whatever Paceline raises is one of these."""
+
+
+class UsageError(Error, ValueError):
+    """The caller passed something that no collective can take; nothing was sent."""
+
+
+class RefusalError(Error):
+    """This algorithm, device or build cannot serve the call; nothing was sent."""
+
+
+class MismatchError(Error):
+    """Ranks disagree about the call; the communicator is broken."""
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """A rank did not come in time; the communicator is broken."""
+
+
+class RankLost(Error):
+    """A rank died or left; the communicator is broken."""
+
+
+class ResourceError(Error):
+    """The machine has no room: memory, shared memory, files."""
+
+
+class InternalError(Error):
+    """A bug in Paceline; the message holds what reproduces it."""

@@ -1,0 +1,128 @@
+"""The world: all ranks of a run. init() joins it, finalize() leaves it."""
+
+import atexit
+import os
+import weakref
+from typing import Any
+
+from paceline import _core
+from paceline.communicator import Communicator
+from paceline.errors import RefusalError, UsageError
+
+_world: Communicator | None = None
+_joined = 0  # worlds that init() has joined: later ones must not meet the keys of earlier ones
+_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_owner = os.getpid()
+
+# The world of torch.distributed, once there is one: init() then needs no second one.
+torch_world: Communicator | None = None
+
+# Where MPI launchers say how many they started.
+_MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
+_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def init(
+    rank: int | None = None,
+    ranks: int | None = None,
+    store: Any = None,
+    *,
+    timeout_ms: int | None = None,
+    start_timeout_ms: int | None = None,
+) -> Communicator:
+    """Joins the world and returns the communicator of all its ranks. All ranks must call it.
+
+    Without arguments: under `paceline run` and torchrun the ranks that these started; after
+    torch.distributed.init_process_group("paceline") the ranks of that; else one rank alone.
+    A second call returns the same communicator.
+
+    rank, ranks, store: a world of one's own making. `store` is a folder that all ranks can write
+    to (new for each run), or an object with set(key, bytes) and get(key, timedelta) -> bytes.
+    timeout_ms, start_timeout_ms: limits of a call and of joining, in milliseconds; None:
+    PACELINE_TIMEOUT_MS, PACELINE_START_TIMEOUT_MS.
+
+    Raises UsageError for arguments that do not fit, TimeoutError if a rank does not come,
+    ResourceError if shared memory runs out.
+    """
+    global _world, _joined
+    if _world is not None and not _world.broken:
+        if rank not in (None, _world.rank) or ranks not in (None, _world.size):
+            raise UsageError(
+                f"init: this process is rank {_world.rank} of {_world.size} already; call "
+                "paceline.finalize() before it joins another world."
+            )
+        return _world
+    if (rank is None) != (ranks is None):
+        raise UsageError("init: rank and ranks belong together; pass both or neither.")
+    _joined += 1
+    if rank is None and torch_world is not None and not torch_world.broken:
+        _world = torch_world.subgroup(range(torch_world.size), 0x70616365 << 32 | _joined)
+        return _world
+    if rank is None:
+        rank, ranks, store = _launched()
+    if store is None and ranks != 1:
+        raise UsageError(f"init: {ranks} ranks need a store to find each other; pass store=.")
+    _world = join(store, rank, ranks, f"init{_joined}", timeout_ms, start_timeout_ms)
+    return _world
+
+
+def is_initialized() -> bool:
+    """Whether init() has been called, and finalize() not since."""
+    return _world is not None
+
+
+def finalize() -> None:
+    """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too."""
+    global _world
+    if _world is not None:
+        leave(_world)
+        _world = None
+
+
+def join(
+    store: Any, rank: int, ranks: int, name: str,
+    timeout_ms: int | None = None, start_timeout_ms: int | None = None,
+) -> Communicator:  # fmt: skip
+    """Joins the world `name` through `store`, and sees to it that it is left at exit."""
+    global _owner
+    core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms)
+    if not _open:
+        atexit.unregister(_leave_all)
+        atexit.register(_leave_all)
+    _owner = os.getpid()
+    world = Communicator(core)
+    _open.add(world)
+    return world
+
+
+def leave(world: Communicator) -> None:
+    """Leaves the world of a communicator that join() made; a second time does nothing."""
+    if world in _open:
+        _open.discard(world)
+        world._core.leave()
+
+
+def _leave_all() -> None:
+    # In a fork of this process the worlds belong to the parent.
+    if os.getpid() == _owner:
+        for world in list(_open):
+            leave(world)
+
+
+def _launched() -> tuple[int, int, Any]:
+    """Rank, ranks and store as the launcher of this process has set them."""
+    ranks = _core.option("ranks")
+    if ranks > 1 or _core.option("store"):
+        return _core.option("rank"), ranks, _core.option("store") or None
+    if all(os.environ.get(name) for name in _TORCHRUN):
+        from paceline.torch.store import torchrun_store
+
+        return torchrun_store(_core.option("start_timeout_ms"))
+    for name in _MPI_SIZES:
+        if os.environ.get(name, "1") not in ("", "1"):
+            raise RefusalError(
+                f"init: an MPI launcher started this process ({name} is {os.environ[name]}), but "
+                "this build cannot join through MPI. Start it with `paceline run -n N script.py` "
+                "or with torchrun."
+            )
+    return 0, 1, None
