@@ -31,7 +31,7 @@ Activity activity_of(Kind kind) {
 }  // namespace
 
 Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
-    : bound_(std::move(bound)), channel_(channel), scratch_(new std::byte[bound_->scratch_bytes]) {
+    : bound_(std::move(bound)), channel_(channel) {
   const Schedule& s = *bound_->schedule;
   const std::size_t talking = static_cast<std::size_t>(std::count_if(
       s.steps.begin(), s.steps.end(), [](const Step& step) { return talks(step.kind); }));
@@ -41,7 +41,6 @@ Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
   missing_.resize(s.steps.size());
   ready_.resize(s.steps.size());
   running_.reserve(talking);
-  base_[2] = scratch_.get();
   std::int32_t next = 0;
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
@@ -64,12 +63,13 @@ Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
 
 Operation::~Operation() = default;
 
-void Operation::start(const void* input, void* output, std::uint32_t number,
+void Operation::start(const Buffers& buffers, std::uint32_t number,
                       const Fingerprint& fingerprint) {
   const Schedule& s = *bound_->schedule;
   // The schedule never writes the input unless it is the same memory as the output.
-  base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(input));
-  base_[1] = static_cast<std::byte*>(output);
+  base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(buffers.input));
+  base_[1] = static_cast<std::byte*>(buffers.output);
+  base_[2] = buffers.scratch;
   number_ = number;
   fingerprint_ = fingerprint;
   started_ = true;

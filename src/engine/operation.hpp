@@ -20,6 +20,12 @@ struct Channel {
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
 };
 
+struct Buffers {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::byte* scratch = nullptr;
+};
+
 class Operation {
  public:
   Operation(std::shared_ptr<const Bound> bound, const Channel& channel);
@@ -27,9 +33,10 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  // Buffers may be null where the schedule does not touch them. Everything else was prepared
-  // before.
-  void start(const void* input, void* output, std::uint32_t number, const Fingerprint& fingerprint);
+  // Buffers may be null where the schedule does not touch them; `scratch` has room for
+  // scratch_bytes() until the operation is done. Everything else was prepared before.
+  void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
+  std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
 
   // Does what can be done; whether anything was. Completion shows in done().
   bool advance(Transport& transport);
@@ -71,7 +78,6 @@ class Operation {
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
-  std::unique_ptr<std::byte[]> scratch_;
   std::vector<std::uint32_t> missing_;  // predecessors not done, per step
   std::vector<std::uint32_t> ready_;    // a queue
   std::size_t next_ready_ = 0;

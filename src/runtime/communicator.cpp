@@ -125,7 +125,7 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
 
 int Communicator::rank() const { return state_->group->rank; }
 int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
-const std::string& Communicator::broken() const { return state_->group->broken; }
+std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
 
 Request Communicator::start(const Call& call) {
   const auto prepared = state_->prepare(call);

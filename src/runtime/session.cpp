@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr double kCheckPeersS = 0.02;
+constexpr std::size_t kEarlyAborts = 1024;   // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
 
@@ -72,7 +73,8 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   flight->started_s = now_s();
   Operation& operation = *flight->operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
-  operation.start(input, output, number, fingerprint);
+  flight->scratch = scratch_.take(operation.scratch_bytes());
+  operation.start({input, output, flight->scratch.data.get()}, number, fingerprint);
   transport_->announce({group.context, fingerprint, number, true});
   flying_.push_back(flight);
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
@@ -103,6 +105,11 @@ void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void
   if (flight->operation->error()) throw Error(*flight->operation->error());
 }
 
+std::string Session::broken(const Group& group) const {
+  const std::lock_guard lock(mutex_);
+  return group.broken;
+}
+
 void Session::leave() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, group] : groups_)
@@ -125,6 +132,7 @@ bool Session::progress() {
     if (operation.number() == flight.group->last)
       transport_->announce(
           {flight.group->context, operation.fingerprint(), operation.number(), false});
+    scratch_.give(std::move(flight.scratch));
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!trouble_.empty()) settle();
@@ -318,7 +326,7 @@ void Session::misfits(int peer, const Key& key, std::size_t came, std::size_t ex
 void Session::aborted(int, std::uint64_t context, const std::string& why) {
   if (why.empty()) return;
   if (!groups_.contains(context)) {
-    early_aborts_[context] = why;
+    if (early_aborts_.size() < kEarlyAborts) early_aborts_[context] = why;
     return;
   }
   const int fault = std::clamp(why[0] - 'A', 0, static_cast<int>(Fault::internal));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/operation.hpp"
+#include "engine/scratch.hpp"
 #include "runtime/communicator.hpp"
 #include "transport/transport.hpp"
 
@@ -35,6 +36,7 @@ struct Flight {
   std::shared_ptr<Group> group;
   std::shared_ptr<void> keeps;  // whatever must outlive the operation
   std::unique_ptr<Operation> operation;
+  ScratchPool::Block scratch;                 // while it is under way
   int timeout_ms = 0;
   double started_s = 0;
 };
@@ -58,6 +60,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   void open(const std::shared_ptr<Group>& group);
   void close(const Group& group);
+  std::string broken(const Group& group) const;
 
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
@@ -94,6 +97,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   WorldConfig config_;
   std::unique_ptr<Transport> transport_;
   bool crowded_;
+  ScratchPool scratch_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;

@@ -67,9 +67,10 @@ class Simulation {
   const Schedule& schedule(const Item& item) const { return world_[std::size_t(item.rank)]; }
 
   void happen(const Occurrence& now) {
-    const Item& item = work_.items[now.what == What::arrival ? 0 : now.id];
+    if (now.what == What::arrival) return arrive(static_cast<int>(now.id));
+    const Item& item = work_.items[now.id];
     switch (now.what) {
-      case What::arrival: arrive(static_cast<int>(now.id)); break;
+      case What::arrival: break;
       case What::message: {
         const Item& receiver = work_.items[item.partner];
         ports_.release(item.rank, receiver.rank);
@@ -100,6 +101,7 @@ class Simulation {
     trace_->exit_s[std::size_t(rank)] = now_s_;
     for (std::uint32_t i = 0; i < world_[std::size_t(rank)].steps.size(); ++i)
       if (world_[std::size_t(rank)].indegree[i] == 0) freed_.push_back(first + i);
+    settle();
   }
 
   // Lets the steps begin whose predecessors have ended, and what those release by taking no time.

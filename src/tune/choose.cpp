@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShortVector = 16u << 10;  // up to here rounds cost more than bytes
+constexpr std::size_t kShortBlock = 8u << 10;   // a ring's rounds pay from such blocks on
 constexpr std::size_t kShortBroadcast = 64u << 10;
 constexpr std::size_t kChainSegment = 256u << 10;
 constexpr int kMostSegments = 64;
@@ -19,7 +19,7 @@ Choice chosen(const Problem& p, std::size_t bytes) {
   const bool exact_order = !p.commutative;
   switch (p.collective) {
     case Collective::allreduce:
-      if (bytes <= kShortVector || exact_order)
+      if (bytes / static_cast<std::size_t>(p.ranks) <= kShortBlock || exact_order)
         return {&allreduce_recursive_doubling,
                 {},
                 1,

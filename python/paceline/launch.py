@@ -1,0 +1,228 @@
+"""Starts ranks on this machine, and leaves nothing behind: what `paceline run` does.
+
+    status = launch(["train.py", "--epochs", "3"], ranks=4)
+
+Every rank gets PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which paceline.init()
+finds the others. OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each
+with a thread pool of its own, would only be in each other's way. Ranks are not pinned to cores.
+"""
+
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from paceline.errors import UsageError
+
+TIMED_OUT = 124  # the exit status of coreutils' timeout
+_FORWARDED = (signal.SIGINT, signal.SIGTERM)
+
+# Called with rank, stream ("stdout" or "stderr") and a line of output without its line feed.
+OnLine = Callable[[int, str, str], None]
+
+
+def launch(
+    command: Sequence[str],
+    ranks: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    grace_s: float = 5.0,
+    prefix: bool = False,
+    on_line: OnLine | None = None,
+) -> int:
+    """Runs `command` once per rank, waits for all of them, and returns one exit status.
+
+    command: program and arguments; a first word that ends in .py is run by this Python.
+    env: what to set in the ranks' environment besides this process's own.
+    timeout_s: end everything after so many seconds; the status is then 124.
+    grace_s: the first rank to fail ends the run; the others have so long to end by themselves
+    (and to say what they miss), then as long again after SIGTERM, until SIGKILL.
+    prefix: put "[rank] " before every line of output. on_line: gets the lines instead.
+    Without both, the ranks write to this process's stdout and stderr directly.
+
+    The status is 0 if all ranks return 0; else that of the first to fail, 128 + n if a signal n
+    ended it. SIGINT and SIGTERM are passed on to the ranks when this runs in the main thread.
+    Raises UsageError for a command that cannot be started or a number of ranks below 1.
+    """
+    if ranks < 1:
+        raise UsageError(f"run: {ranks} ranks; there must be at least 1.")
+    if not command:
+        raise UsageError("run: no command; pass a program and its arguments.")
+    if prefix and on_line is None:
+        on_line = _print_prefixed
+    folder = tempfile.mkdtemp(prefix="paceline-")
+    run = _Run(grace_s, on_line)
+    try:
+        with _forwarding(run):
+            for rank in range(ranks):
+                run.start(_words(command), _environment(rank, ranks, folder, env, on_line))
+            return run.wait(timeout_s)
+    finally:
+        run.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Exit:
+    rank: int
+    status: int  # as a shell reports it
+
+
+class _Run:
+    """The ranks of one launch. Each is the leader of a process group of its own."""
+
+    def __init__(self, grace_s: float, on_line: OnLine | None):
+        self.grace_s = grace_s
+        self.on_line = on_line
+        self.ranks: list[subprocess.Popen] = []
+        self.exits: queue.SimpleQueue[_Exit | signal.Signals] = queue.SimpleQueue()
+        self.alive: set[int] = set()
+        self.threads: list[threading.Thread] = []
+
+    def start(self, words: list[str], environment: dict[str, str]) -> None:
+        """Starts the next rank, and threads that watch it and read what it writes."""
+        rank, pipe = len(self.ranks), subprocess.PIPE if self.on_line else None
+        try:
+            process = subprocess.Popen(
+                words, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise UsageError(f"run: '{words[0]}' cannot be started: {error.strerror}.") from error
+        self.ranks.append(process)
+        self.alive.add(rank)
+        self._thread(self._watch, rank, process)
+        for name in ("stdout", "stderr") if self.on_line else ():
+            self._thread(self._read, rank, name, getattr(process, name))
+
+    def wait(self, timeout_s: float | None) -> int:
+        """Waits for all ranks; after a failure, a signal or the time-out, not for long."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        failed, signals = 0, 0
+        while self.alive:
+            event = self._next(deadline)
+            if isinstance(event, _Exit):
+                self.alive.discard(event.rank)
+                if event.status and not failed:
+                    failed = event.status
+                    if not signals:
+                        deadline = time.monotonic() + self.grace_s
+            elif isinstance(event, signal.Signals):
+                failed, signals = failed or 128 + event, signals + 1
+                self._signal(event)
+                deadline = time.monotonic() + (self.grace_s if signals == 1 else 0)
+            elif failed:
+                break
+            else:
+                missing = ", ".join(str(rank) for rank in sorted(self.alive))
+                print(
+                    f"paceline run: not done after {timeout_s} s; ending rank {missing}.",
+                    file=sys.stderr, flush=True,
+                )  # fmt: skip
+                return TIMED_OUT
+        return failed
+
+    def end(self) -> None:
+        """Ends whatever is left, also what ranks have started: politely, then surely."""
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            self._signal(sign)
+            deadline = time.monotonic() + self.grace_s
+            while self._groups() and time.monotonic() < deadline:
+                time.sleep(0.02)
+        for thread in self.threads:
+            thread.join(self.grace_s)
+
+    def _next(self, deadline: float | None) -> _Exit | signal.Signals | None:
+        while True:
+            left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
+            try:
+                # Short waits: a signal handler runs only between them.
+                return self.exits.get(timeout=max(left, 0))
+            except queue.Empty:
+                if deadline is not None and time.monotonic() >= deadline:
+                    return None
+
+    def _signal(self, sign: signal.Signals) -> None:
+        for process in self._groups():
+            try:
+                os.killpg(process.pid, sign)
+            except (ProcessLookupError, PermissionError):
+                pass
+
+    def _groups(self) -> list[subprocess.Popen]:
+        """The ranks of whose process group something is alive."""
+        return [process for process in self.ranks if _group_lives(process.pid)]
+
+    def _thread(self, target: Callable, *arguments: object) -> None:
+        self.threads.append(threading.Thread(target=target, args=arguments, daemon=True))
+        self.threads[-1].start()
+
+    def _watch(self, rank: int, process: subprocess.Popen) -> None:
+        status = process.wait()
+        self.exits.put(_Exit(rank, status if status >= 0 else 128 - status))
+
+    def _read(self, rank: int, name: str, stream) -> None:
+        with stream:
+            for line in stream:
+                self.on_line(rank, name, line.decode(errors="replace").rstrip("\n"))
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    words = [os.fspath(word) for word in command]
+    return [sys.executable, *words] if words[0].endswith(".py") else words
+
+
+def _environment(
+    rank: int, ranks: int, folder: str, extra: Mapping[str, str] | None, on_line: OnLine | None
+) -> dict[str, str]:
+    environment = {**os.environ, **(extra or {})}
+    environment.setdefault("OMP_NUM_THREADS", "1")
+    if on_line:
+        environment.setdefault("PYTHONUNBUFFERED", "1")  # lines of ranks come in the right order
+    environment.update(
+        PACELINE_RANK=str(rank), PACELINE_RANKS=str(ranks), PACELINE_STORE=folder
+    )
+    return environment
+
+
+def _print_prefixed(rank: int, stream: str, line: str) -> None:
+    # One write, so that lines of different ranks do not mix.
+    target = getattr(sys, stream)
+    target.write(f"[{rank}] {line}\n")
+    target.flush()
+
+
+@contextmanager
+def _forwarding(run: _Run) -> Iterator[None]:
+    """Sends SIGINT and SIGTERM to the ranks instead of ending this process by them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        sign: signal.signal(sign, lambda number, _: run.exits.put(signal.Signals(number)))
+        for sign in _FORWARDED
+    }
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)

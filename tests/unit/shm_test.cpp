@@ -1,0 +1,161 @@
+// The pieces of the shm transport by themselves: ring, shared file, stores, matching.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.hpp"
+#include "transport/matcher.hpp"
+#include "transport/shm/inbox.hpp"
+#include "transport/store.hpp"
+
+namespace paceline {
+namespace {
+
+struct RingMemory {
+  RingShape shape{4, 256};
+  std::vector<std::byte> bytes;
+  RingMemory() : bytes(shape.bytes()) {}
+  Ring end() { return Ring(bytes.data(), shape); }
+};
+
+TEST_CASE("a ring keeps order and content between two threads, many times round") {
+  RingMemory memory;
+  constexpr std::uint32_t kMessages = 5000;
+  std::thread writer([&] {
+    Ring ring = memory.end();
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      Cell64* cell = nullptr;
+      while (!(cell = ring.free_cell())) std::this_thread::yield();
+      cell->number = i;
+      cell->bytes = 64 + i % 128;
+      std::memset(Ring::payload(cell), static_cast<int>(i % 251), cell->bytes);
+      ring.publish();
+    }
+  });
+  Ring ring = memory.end();
+  std::size_t wrong = 0;
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    Cell64* cell = nullptr;
+    while (!(cell = ring.filled_cell())) std::this_thread::yield();
+    wrong += cell->number != i || cell->bytes != 64 + i % 128;
+    for (std::uint32_t k = 0; k < cell->bytes; ++k)
+      wrong += Ring::payload(cell)[k] != static_cast<std::byte>(i % 251);
+    ring.release();
+  }
+  writer.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a ring is full after as many cells as it has, and empty at first") {
+  RingMemory memory;
+  Ring writer = memory.end(), reader = memory.end();
+  CHECK(reader.filled_cell() == nullptr);
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(writer.free_cell() != nullptr);
+    writer.publish();
+  }
+  CHECK(writer.free_cell() == nullptr);
+  REQUIRE(reader.filled_cell() != nullptr);
+  reader.release();
+  CHECK(writer.free_cell() != nullptr);
+}
+
+TEST_CASE("a reader's count that cannot be true does not open the ring") {
+  RingMemory memory;
+  Ring writer = memory.end();
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(writer.free_cell() != nullptr);
+    writer.publish();
+  }
+  reinterpret_cast<std::atomic<std::uint64_t>*>(memory.bytes.data())->store(~std::uint64_t{0});
+  CHECK(writer.free_cell() != nullptr);   // as if all had been freed: never more than was written
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(writer.free_cell() != nullptr);
+    writer.publish();
+  }
+}
+
+TEST_CASE("shared memory has no name, no other readers, and the same content for whoever attaches") {
+  SharedFile own = SharedFile::create("/dev/shm", 8192);
+  const std::string descriptor = own.address().substr(own.address().find(' ') + 1);
+  struct stat found {};
+  REQUIRE(fstat(std::stoi(descriptor), &found) == 0);
+  CHECK(found.st_nlink == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  SharedFile other = SharedFile::attach(own.address(), 8192);
+  own.data()[77] = std::byte{42};
+  CHECK(other.data()[77] == std::byte{42});
+  CHECK_THROWS_AS(SharedFile::attach(own.address(), 4096), Error);   // not the size agreed
+  own.close_descriptor();
+  CHECK_THROWS_AS(SharedFile::attach(str(getpid(), " ", descriptor), 8192), Error);
+}
+
+TEST_CASE("no room in the file system is said at once, with what to do") {
+  try {
+    SharedFile::create("/dev/shm", std::size_t{1} << 46);
+    FAIL("a file of 64 TiB was made");
+  } catch (const Error& error) {
+    CHECK(error.fault() == Fault::resource);
+    CHECK(std::string(error.what()).find("PACELINE_SHM_BYTES") != std::string::npos);
+  }
+}
+
+TEST_CASE("rings share the budget, within limits, equally on all ranks") {
+  for (int p : {1, 2, 3, 8, 16, 64, 200}) {
+    const RingShape shape = ring_shape(32u << 20, p);
+    CHECK(shape.cells * shape.cell_bytes >= 64u << 10);
+    CHECK(shape.cells * shape.cell_bytes <= 1u << 20);
+    CHECK(shape.cell_bytes % 64 == 0);
+  }
+}
+
+TEST_CASE("stores hand over what was set, and name what was not") {
+  char folder[] = "/tmp/paceline-store-XXXXXX";
+  REQUIRE(mkdtemp(folder));
+  FileStore files(folder);
+  MemoryStore memory;
+  for (Store* store : {static_cast<Store*>(&files), static_cast<Store*>(&memory)}) {
+    store->set("a/b", std::string("\0x\n", 3));
+    CHECK(store->get("a/b", std::chrono::milliseconds(100)) == std::string("\0x\n", 3));
+    CHECK_THROWS_WITH_AS(store->get("c", std::chrono::milliseconds(20)),
+                         doctest::Contains("'c'"), Error);
+    std::thread late([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      store->set("d", "later");
+    });
+    CHECK(store->get("d", std::chrono::seconds(10)) == "later");
+    late.join();
+  }
+  std::filesystem::remove_all(folder);
+}
+
+struct Early {
+  Key key;
+  Fingerprint fingerprint;
+};
+
+TEST_CASE("messages match by their key, whichever side comes first") {
+  Matcher<Early> matcher;
+  Transfer a, b;
+  a.key.seq = 1;
+  b.key.seq = 2;
+  Early found;
+  CHECK_FALSE(matcher.post(a, found));
+  CHECK(matcher.take(b.key) == nullptr);
+  matcher.keep({b.key, {}});
+  CHECK(matcher.post(b, found));
+  CHECK(found.key == b.key);
+  CHECK(matcher.take(a.key) == &a);
+  CHECK(matcher.take(a.key) == nullptr);
+  CHECK_FALSE(matcher.post(a, found));
+  matcher.cancel(a);
+  CHECK(matcher.take(a.key) == nullptr);
+}
+
+}  // namespace
+}  // namespace paceline
