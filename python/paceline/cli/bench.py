@@ -10,7 +10,7 @@ from paceline import _core
 from paceline.bench import report, statistics
 from paceline.bench.plan import Plan, variants_for
 from paceline.cli.common import (
-    Collective, Names, Sizes, console, set_options, world_options,
+    COLLECTIVES, Collective, Names, Number, Sizes, console, set_options, world_options,
 )
 
 HOW = """\
@@ -50,27 +50,27 @@ def show(out, rows, notes, plan, verdict):
     out.print(HOW, style="dim", soft_wrap=True)
 
 
-@click.command("bench")
+@click.command("bench", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
               "message: the vector, or all ranks' pieces together.")
-@click.option("--ranks", "-n", default=2, show_default=True, type=click.IntRange(1, 256))
+@click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256))
 @click.option("--dtype", default="float32", show_default=True,
               type=click.Choice(list(_core.types())))
 @click.option("--op", default="sum", show_default=True, type=click.Choice(_core.ops()))
-@click.option("--root", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--root", default=0, show_default=True, type=Number(0))
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--segments", type=Names(), default="0",
               help="Pipeline segments, each with each algorithm: 1,4,16; 0 = chosen.")
-@click.option("--window", default=0, type=click.IntRange(0, 1024),
+@click.option("--window", default=0, type=Number(0, 1024),
               help="Segments at a time; 0 = chosen.")
 @click.option("--against", type=click.Choice(["gloo"]),
               help="Measure torch.distributed with this backend too, and with ours.")
-@click.option("--launches", type=click.IntRange(1, 1000),
+@click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
-@click.option("--repeats", default=0, type=click.IntRange(0, 100_000),
+@click.option("--repeats", default=0, type=Number(0, 100_000),
               help="Calls per variant, size and launch. [default: 100 to 10, by size]")
 @click.option("--verdict", is_flag=True,
               help="Judge each size against the peer, from one ratio of medians per launch.")

@@ -8,16 +8,15 @@ from rich.console import Console
 
 from paceline import _core
 
-# Where the output is no terminal, lines are as long as they need to be: a file or a pipe has no
-# right margin, and a line that was cut would be lost.
-UNBOUNDED = 10_000
+PIPE_COLUMNS = 100  # where there is no terminal whose width one could ask for
+COLLECTIVES = "COLLECTIVE is one of " + ", ".join(_core.collectives()) + "."
 
 
-def console(stderr=False):
-    """A console that fits the terminal, and does not cut lines where there is none."""
-    made = Console(stderr=stderr, highlight=False)
+def console():
+    """A console as wide as the terminal."""
+    made = Console(highlight=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = 100
+        made.width = PIPE_COLUMNS
     return made
 
 
@@ -87,6 +86,18 @@ class Collective(click.Choice):
 
     def __init__(self):
         super().__init__(_core.collectives())
+
+    def get_metavar(self, param, ctx=None):
+        """A word: the list would be longer than the rest of the line."""
+        return "COLLECTIVE"
+
+
+class Number(click.IntRange):
+    """A whole number between limits."""
+
+    def get_metavar(self, param, ctx=None):
+        """As short as it can be."""
+        return "N"
 
 
 def world_options(*without):

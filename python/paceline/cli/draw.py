@@ -7,7 +7,7 @@ import click
 from rich.markup import escape
 
 from paceline import _core, draw, trace
-from paceline.cli.common import Collective, Size, console
+from paceline.cli.common import COLLECTIVES, Collective, Number, Size, console
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
 WIDTH_PX = 1000
@@ -60,16 +60,16 @@ def save(picture, svg, json):
     return written
 
 
-@click.command("draw")
+@click.command("draw", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective())
 @click.option("--algorithm", metavar="NAME", help="[default: what a call would take]")
-@click.option("--ranks", "-n", default=4, show_default=True, type=click.IntRange(1, 4096))
-@click.option("--root", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 4096))
+@click.option("--root", default=0, show_default=True, type=Number(0))
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
-@click.option("--segments", default=0, type=click.IntRange(1, 4096),
+@click.option("--segments", default=0, type=Number(0, 4096),
               help="Cut the message into so many pipelined segments. [default: as a call would]")
-@click.option("--window", default=0, type=click.IntRange(1, 1024),
+@click.option("--window", default=0, type=Number(0, 1024),
               help="How many segments at a time. [default: as a call would]")
 @click.option("--machine", default="edr-100g", show_default=True,
               help="The model of the machine: a name, or settings such as "

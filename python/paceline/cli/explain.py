@@ -5,7 +5,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from paceline import _core
-from paceline.cli.common import Collective, Size, console, human_time
+from paceline.cli.common import (
+    COLLECTIVES, Collective, Number, Size, console, human_time,
+)
 from paceline.cli.draw import simulated
 
 
@@ -21,7 +23,7 @@ def table(collective, ranks, size, machine, choice):
     """One row per algorithm; the chosen one is marked."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
-    for heading in ("rounds", "sent", "combined", f"time on {machine.split(',')[0]}"):
+    for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
         out.add_column(heading, justify="right")
     for row in _core.algorithms(ranks):
         if row["collective"] != collective:
@@ -37,14 +39,14 @@ def table(collective, ranks, size, machine, choice):
     return out
 
 
-@click.command("explain")
+@click.command("explain", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective())
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
-@click.option("--ranks", "-n", default=4, show_default=True, type=click.IntRange(1, 1024))
+@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024))
 @click.option("--algorithm", default="", metavar="NAME", help="Ask for this algorithm.")
-@click.option("--segments", default=0, type=click.IntRange(1, 4096), help="Ask for so many.")
-@click.option("--window", default=0, type=click.IntRange(1, 1024), help="Ask for this window.")
+@click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
+@click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
 @click.option("--machine", default="edr-100g", show_default=True,
               help="The machine model for the times; `paceline draw allreduce --machine list` "
               "shows the names.")
@@ -52,7 +54,7 @@ def command(collective, size, ranks, algorithm, segments, window, machine):
     """Say which algorithm a call would take, and why.
 
     The choice depends on nothing but the collective, the size and the number of ranks, so that all
-    ranks make the same one. Rounds, bytes sent and bytes combined are those of the busiest rank,
+    ranks make the same one. Rounds, bytes and bytes combined are those of the longest path,
     before pipelining; the time is simulated with the schedule that would run.
     """
     out = console()

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from paceline import _core
-from paceline.cli.common import Collective, console
+from paceline.cli.common import COLLECTIVES, Collective, Number, console
 
 CHUNK = 16  # worlds per call into the core: enough to hide the call, few enough to share evenly
 FAULTS_SHOWN = 10
@@ -85,21 +85,21 @@ def prove_one(world, seed, show, out):
     return 0
 
 
-@click.command("verify")
+@click.command("verify", epilog=COLLECTIVES)
 @click.argument("collective", required=False, type=Collective())
 @click.option("--algorithm", metavar="NAME", help="Only this algorithm of the collective.")
-@click.option("--max-ranks", default=64, show_default=True, type=click.IntRange(1, 4096),
+@click.option("--max-ranks", default=64, show_default=True, type=Number(1, 4096),
               help="Prove all worlds of 1 to so many ranks.")
-@click.option("--ranks", type=click.IntRange(1, 4096), help="Prove the one world that is named by "
+@click.option("--ranks", type=Number(1, 4096), help="Prove the one world that is named by "
               "this and the following options.")
-@click.option("--root", default=0, type=click.IntRange(0))
+@click.option("--root", default=0, type=Number(0))
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
-@click.option("--segments", default=1, type=click.IntRange(1, 4096), help="Pipeline segments.")
-@click.option("--window", default=1, type=click.IntRange(1, 1024), help="Segments at a time.")
+@click.option("--segments", default=1, type=Number(1, 4096), help="Pipeline segments.")
+@click.option("--window", default=1, type=Number(1, 1024), help="Segments at a time.")
 @click.option("--ordered", is_flag=True, help="The operation is not commutative.")
-@click.option("--seed", type=click.IntRange(0), help="Run it as well in an order drawn from this.")
-@click.option("--print", "show", type=click.IntRange(0), metavar="RANK",
+@click.option("--seed", type=Number(0), help="Run it as well in an order drawn from this.")
+@click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, segments, window,
             ordered, seed, show):

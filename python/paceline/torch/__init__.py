@@ -1,0 +1,42 @@
+"""torch.distributed over Paceline: `dist.init_process_group("paceline")`.
+
+With Paceline installed, `import torch` registers the backend by itself (the entry point
+torch.backends); where that is switched off, `import paceline.torch` does.
+
+What differs from other backends:
+- Tensors must be on the CPU. Those that are not contiguous are copied, in and out.
+- send and recv between two ranks match in the order in which they are called, whatever their tag;
+  recv from any rank and send to oneself are refused.
+- ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
+"""
+
+import warnings
+
+
+def autoload() -> None:
+    """What `import torch` calls. Never raises: torch must come up without us, too."""
+    try:
+        _register()
+    except Exception as error:
+        warnings.warn(
+            f"paceline: torch.distributed will not know the backend 'paceline' ({error!r}).",
+            stacklevel=2,
+        )
+
+
+def _register() -> None:
+    import torch.distributed as dist
+
+    if dist.is_available() and "PACELINE" not in dist.Backend._plugins:
+        dist.Backend.register_backend("paceline", _create, extended_api=True, devices=["cpu"])
+
+
+def _create(options, backend_options):
+    # Loads the core: only those who use the backend pay for it.
+    from paceline.torch.group import create
+
+    return create(options, backend_options)
+
+
+# Last, so that autoload() exists when `import torch`, in here, comes back for it.
+autoload()
