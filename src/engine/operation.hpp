@@ -78,8 +78,8 @@ class Operation {
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
-  std::vector<std::uint32_t> missing_;  // predecessors not done, per step
-  std::vector<std::uint32_t> ready_;    // a queue
+  std::vector<std::uint32_t> missing_;                // predecessors not done, per step
+  std::vector<std::uint32_t> ready_;                  // a queue
   std::size_t next_ready_ = 0;
   std::vector<Transfer> transfers_;        // one per step that talks
   std::vector<std::int32_t> transfer_of_;  // per step

@@ -1,7 +1,7 @@
 // ScratchPool: working memory that operations borrow while they are under way.
 //
-// Shapes of call are many, operations under way are few: memory belongs to the pool, not to the shape. A
-// second call of a shape finds what the first has given back, so it allocates nothing.
+// Shapes of call are many, operations under way are few: memory belongs to the pool, not to the
+// shape. A second call of a shape finds what the first has given back, so it allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class ScratchPool {
   Block take(std::size_t bytes);
   void give(Block block);
 
-  std::size_t resting() const { return resting_; }   // bytes that nobody has borrowed
+  std::size_t resting() const { return resting_; }  // bytes that nobody has borrowed
 
   // More than this is not kept for later.
   static constexpr std::size_t kMostResting = std::size_t{512} << 20;

@@ -46,7 +46,7 @@ class Communicator {
  public:
   int rank() const;
   int size() const;
-  std::string broken() const;        // empty, or why nothing works any more
+  std::string broken() const;  // empty, or why nothing works any more
 
   Request start(const Call& call);
   void run(const Call& call);   // start and wait in one, and a little faster

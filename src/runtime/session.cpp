@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr double kCheckPeersS = 0.02;
-constexpr std::size_t kEarlyAborts = 1024;   // of communicators that this rank has yet to make
+constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
 

@@ -36,7 +36,7 @@ struct Flight {
   std::shared_ptr<Group> group;
   std::shared_ptr<void> keeps;  // whatever must outlive the operation
   std::unique_ptr<Operation> operation;
-  ScratchPool::Block scratch;                 // while it is under way
+  ScratchPool::Block scratch;  // while it is under way
   int timeout_ms = 0;
   double started_s = 0;
 };

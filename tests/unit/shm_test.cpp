@@ -73,24 +73,25 @@ TEST_CASE("a reader's count that cannot be true does not open the ring") {
     writer.publish();
   }
   reinterpret_cast<std::atomic<std::uint64_t>*>(memory.bytes.data())->store(~std::uint64_t{0});
-  CHECK(writer.free_cell() != nullptr);   // as if all had been freed: never more than was written
+  CHECK(writer.free_cell() != nullptr);  // as if all had been freed: never more than was written
   for (int i = 0; i < 4; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
 }
 
-TEST_CASE("shared memory has no name, no other readers, and the same content for whoever attaches") {
+TEST_CASE(
+    "shared memory has no name, no other readers, and the same content for whoever attaches") {
   SharedFile own = SharedFile::create("/dev/shm", 8192);
   const std::string descriptor = own.address().substr(own.address().find(' ') + 1);
-  struct stat found {};
+  struct stat found{};
   REQUIRE(fstat(std::stoi(descriptor), &found) == 0);
   CHECK(found.st_nlink == 0);
   CHECK((found.st_mode & 0777) == 0600);
   SharedFile other = SharedFile::attach(own.address(), 8192);
   own.data()[77] = std::byte{42};
   CHECK(other.data()[77] == std::byte{42});
-  CHECK_THROWS_AS(SharedFile::attach(own.address(), 4096), Error);   // not the size agreed
+  CHECK_THROWS_AS(SharedFile::attach(own.address(), 4096), Error);  // not the size agreed
   own.close_descriptor();
   CHECK_THROWS_AS(SharedFile::attach(str(getpid(), " ", descriptor), 8192), Error);
 }
@@ -122,8 +123,8 @@ TEST_CASE("stores hand over what was set, and name what was not") {
   for (Store* store : {static_cast<Store*>(&files), static_cast<Store*>(&memory)}) {
     store->set("a/b", std::string("\0x\n", 3));
     CHECK(store->get("a/b", std::chrono::milliseconds(100)) == std::string("\0x\n", 3));
-    CHECK_THROWS_WITH_AS(store->get("c", std::chrono::milliseconds(20)),
-                         doctest::Contains("'c'"), Error);
+    CHECK_THROWS_WITH_AS(store->get("c", std::chrono::milliseconds(20)), doctest::Contains("'c'"),
+                         Error);
     std::thread late([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       store->set("d", "later");
