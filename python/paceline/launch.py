@@ -3,14 +3,17 @@
     status = launch(["train.py", "--epochs", "3"], ranks=4)
 
 Every rank gets PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which paceline.init()
-finds the others. OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each
-with a thread pool of its own, would only be in each other's way. Ranks are not pinned to cores.
+finds the others, and the variables of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
+MASTER_ADDR, MASTER_PORT), for torch.distributed.init_process_group("paceline").
+OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each with a thread pool
+of its own, would only be in each other's way. Ranks are not pinned to cores.
 """
 
 import os
 import queue
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,10 +64,15 @@ def launch(
         on_line = _print_prefixed
     folder = tempfile.mkdtemp(prefix="paceline-")
     run = _Run(grace_s, on_line)
+    common = {**os.environ, **(env or {})}
+    common.setdefault("OMP_NUM_THREADS", "1")
+    if on_line:
+        common.setdefault("PYTHONUNBUFFERED", "1")  # lines of ranks come in the right order
+    common.update(PACELINE_STORE=folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
     try:
         with _forwarding(run):
             for rank in range(ranks):
-                run.start(_words(command), _environment(rank, ranks, folder, env, on_line))
+                run.start(_words(command), {**common, **_numbers(rank, ranks)})
             return run.wait(timeout_s)
     finally:
         run.end()
@@ -191,17 +199,20 @@ def _words(command: Sequence[str]) -> list[str]:
     return [sys.executable, *words] if words[0].endswith(".py") else words
 
 
-def _environment(
-    rank: int, ranks: int, folder: str, extra: Mapping[str, str] | None, on_line: OnLine | None
-) -> dict[str, str]:
-    environment = {**os.environ, **(extra or {})}
-    environment.setdefault("OMP_NUM_THREADS", "1")
-    if on_line:
-        environment.setdefault("PYTHONUNBUFFERED", "1")  # lines of ranks come in the right order
-    environment.update(
-        PACELINE_RANK=str(rank), PACELINE_RANKS=str(ranks), PACELINE_STORE=folder
-    )
-    return environment
+def _numbers(rank: int, ranks: int) -> dict[str, str]:
+    """Who a rank is: in our words, and in torchrun's."""
+    return {
+        "PACELINE_RANK": str(rank), "PACELINE_RANKS": str(ranks),
+        "RANK": str(rank), "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+    }  # fmt: skip
+
+
+def _free_port() -> int:
+    """A port that nobody listens on now; rank 0 opens it, if torch is what the ranks run."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def _print_prefixed(rank: int, stream: str, line: str) -> None:

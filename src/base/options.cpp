@@ -27,8 +27,8 @@ using enum SetBy;
 
 // In the order of the enumeration.
 constexpr OptionRow kRows[] = {
-    {"timeout_ms", integer, "1800000", 1, 24 * kDay, "", everybody,
-     "Give up waiting for a peer after this long; every waiting rank then gets an error."},
+    {"timeout_ms", integer, "1800000", 0, 24 * kDay, "", everybody,
+     "Give up waiting for a peer after this long, with an error on every rank; 0 = never."},
     {"start_timeout_ms", integer, "300000", 1, kDay, "", everybody,
      "Give up waiting for the other ranks at start-up after this long."},
     {"warn_ms", integer, "30000", 0, kDay, "", everybody,

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "tests/world/cases.hpp"
+#include "world/cases.hpp"
 
 namespace paceline {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "coll/registry.hpp"
-#include "tests/world/collective_case.hpp"
+#include "world/collective_case.hpp"
 
 namespace paceline::test {
 

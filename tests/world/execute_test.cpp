@@ -7,7 +7,7 @@
 
 #include "base/random.hpp"
 #include "runtime/session.hpp"
-#include "tests/world/cases.hpp"
+#include "world/cases.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

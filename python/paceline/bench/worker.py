@@ -12,6 +12,7 @@ from pathlib import Path
 import paceline
 from paceline.bench import ceiling, variants
 from paceline.bench.cases import Case
+from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
 
 WARM_UP = 2
@@ -105,7 +106,7 @@ class Worker:
         results = []
         for nbytes in self.spec["sizes"]:
             if self.rank == 0:
-                (self.folder / "at").write_text(str(len(results)))
+                print(f"{AT}{len(results)}", flush=True)
             results.append(self.measure(nbytes))
             # Written every time: a run that is cut short leaves what it has measured.
             file = self.folder / f"rank{self.rank}.json"

@@ -1,7 +1,7 @@
 """Work: what torch.distributed's calls return. Futures of it fail loudly, also for C++."""
 
+import atexit
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -126,9 +126,10 @@ class _Completer:
     """Completes futures: one thread per process, started by the first get_future()."""
 
     def __init__(self):
-        self._works: deque[Work] = deque()
+        self._works: list[Work] = []
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._stopped = False
 
     def add(self, work: Work) -> None:
         if work._request is None:
@@ -136,30 +137,46 @@ class _Completer:
             return
         with self._changed:
             self._works.append(work)
-            if self._thread is None or not self._thread.is_alive():  # not in a forked child
+            if self._thread is None or not self._thread.is_alive():  # also in a forked child
                 self._thread = threading.Thread(
                     target=self._run, name="paceline-futures", daemon=True
                 )
                 self._thread.start()
+                # A thread that comes back from C++ while the interpreter ends, ends the process.
+                atexit.unregister(self._stop)
+                atexit.register(self._stop)
             self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._works:
+                while not self._works and not self._stopped:
                     self._changed.wait()
-                works = list(self._works)
-            request = works[0]._request
-            try:
-                if request is not None:
-                    request.wait_for(_LOOK_MS)
-            except Exception:
-                pass  # is_completed() below meets it again, and keeps it
-            for work in works:
-                if work.is_completed():
-                    with self._changed:
-                        self._works.remove(work)
-                    work._base.set_result(None)
+                if self._stopped:
+                    return
+            self._look()
+
+    def _look(self) -> None:
+        """Waits a moment for the oldest work, then completes the futures of all that are over."""
+        with self._changed:
+            works = list(self._works)
+        request = works[0]._request
+        try:
+            if request is not None:
+                request.wait_for(_LOOK_MS)
+        except Exception:
+            pass  # is_completed() meets it again, and keeps it for whoever waits
+        for work in works:
+            if work.is_completed():
+                with self._changed:
+                    self._works.remove(work)
+                work._base.set_result(None)
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._thread.join(1)
 
 
 completer = _Completer()

@@ -1,0 +1,65 @@
+"""Starts the ranks of a benchmark, shows how far they are, and collects what they have written."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from paceline import _core
+from paceline.bench.meeting import make_room
+from paceline.errors import Error
+from paceline.launch import launch
+
+AT = "@size "  # rank 0 begins a line so when it goes on to the next size
+LIMIT_S = 3600
+TAIL_LINES = 20
+
+
+class Failed(Error):
+    """The ranks of a benchmark failed; the message ends with what they said."""
+
+
+def run_module(module, specification, ranks, folder, on_progress=None):
+    """Runs `python -m module` on every rank with the specification as a file; returns each rank's
+    result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`."""
+    spec, said = Path(folder) / "spec.json", []
+    spec.write_text(json.dumps(specification), encoding="utf-8")
+    make_room(Path(folder) / "meeting", ranks)
+
+    def hear(rank, stream, line):
+        if line.startswith(AT):
+            if on_progress:
+                on_progress(int(line[len(AT):]))
+        else:
+            said.append(f"[{rank}] {line}")
+
+    status = launch([sys.executable, "-m", module, str(spec)], ranks, timeout_s=LIMIT_S,
+                    on_line=hear)
+    if status:
+        tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
+        raise Failed(f"bench: the ranks failed (exit status {status}). Their last lines:\n{tail}")
+    files = [Path(folder) / f"rank{rank}.json" for rank in range(ranks)]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def launch_all(plan, launches, out):
+    """Runs the plan so many times, each time in new processes; the results by launch and rank."""
+    columns = (TextColumn("{task.description}"), BarColumn(30), TimeElapsedColumn(),
+               TextColumn("{task.fields[at]}"))
+    results, sizes = [], len(plan.sizes)
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
+        bar = bars.add_task(plan.collective, total=launches * sizes, at="starting")
+        for number in range(launches):
+
+            def show(place, number=number):
+                size = _core.human_bytes(plan.sizes[place])
+                at = f"{size}, launch {number + 1} of {launches}" if launches > 1 else size
+                bars.update(bar, completed=number * sizes + place, at=at)
+
+            with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
+                specification = plan.specification(folder)
+                results.append(
+                    run_module("paceline.bench.worker", specification, plan.ranks, folder, show))
+    return results

@@ -1,0 +1,198 @@
+"""`paceline doctor`: what would keep Paceline from working here, and what to do about it."""
+
+import ctypes
+import errno
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+import click
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from paceline import _core
+from paceline.bench import provenance
+from paceline.cli.common import Number, console, human_time
+
+MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
+TORCH = "2.13"  # as in pyproject.toml: torch's process-group interface changes between minors
+LEAST_FREE = 1 << 20
+PIDFD_OPEN = 434  # the same number on every architecture
+
+
+@dataclass
+class Finding:
+    """One line: how it is, and what to do where it is not well."""
+
+    subject: str
+    state: str  # ok, warn, fail
+    text: str
+    advice: str = ""
+
+
+def core(ranks):
+    """That the compiled core is there, and which kernels it takes."""
+    version = provenance.version_of("paceline") or "not installed"
+    targets = _core.kernel_targets()
+    best = targets[-1]
+    if best == "portable" and os.uname().machine in ("x86_64", "AMD64"):
+        return Finding("core", "warn", f"paceline {version}, portable kernels only",
+                       "This processor has no AVX2; sums run at a fraction of the speed.")
+    return Finding("core", "ok", f"paceline {version}, kernels {best}, Python "
+                   f"{sys.version.split()[0]}")
+
+
+def cores(ranks):
+    """Enough cores for the ranks."""
+    allowed = len(os.sched_getaffinity(0))
+    text = f"{allowed} of {os.cpu_count()} allowed"
+    if allowed < ranks:
+        return Finding("cores", "warn", f"{text}; {ranks} ranks take turns",
+                       f"Start at most {allowed} ranks, or allow more cores: waiting ranks yield "
+                       "and sleep, but small messages take many times as long.")
+    return Finding("cores", "ok", f"{text}, for {ranks} ranks")
+
+
+def shared_memory(ranks):
+    """Room in the folder of shared memory."""
+    folder = str(_core.option("shm_dir"))
+    wanted = _core.option("shm_bytes")
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        return Finding("shared memory", "fail", f"{folder}: {error.strerror}",
+                       "Mount a tmpfs there, or set PACELINE_SHM_DIR to a folder in memory.")
+    free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    text = f"{folder}: {_core.human_bytes(free)} free of {_core.human_bytes(size)}"
+    if free < LEAST_FREE:
+        return Finding("shared memory", "fail", text,
+                       "Free some of it (ls -l shows whose it is), or set PACELINE_SHM_DIR.")
+    if free < wanted:
+        return Finding("shared memory", "warn", f"{text}; shm_bytes is {_core.human_bytes(wanted)}",
+                       "Enlarge it (docker run --shm-size=1g), or set PACELINE_SHM_BYTES lower.")
+    return Finding("shared memory", "ok", text)
+
+
+def unnamed_files(ranks):
+    """That files without a name can be made, and opened by others through /proc."""
+    folder, advice = str(_core.option("shm_dir")), ""
+    try:
+        file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
+    except OSError as error:
+        advice = "Set PACELINE_SHM_DIR to a folder on tmpfs; O_TMPFILE needs one."
+        return Finding("unnamed files", "fail", f"{folder}: O_TMPFILE: {error.strerror}", advice)
+    try:
+        os.close(os.open(f"/proc/{os.getpid()}/fd/{file}", os.O_RDWR))
+    except OSError as error:
+        return Finding("unnamed files", "fail", f"/proc/<pid>/fd: {error.strerror}",
+                       "Mount /proc; ranks open each other's memory through it.")
+    finally:
+        os.close(file)
+    return Finding("unnamed files", "ok", "O_TMPFILE, opened through /proc/<pid>/fd")
+
+
+def process_handles(ranks):
+    """pidfd_open, by which a dead peer is noticed at once."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    handle = call(PIDFD_OPEN, os.getpid(), 0)
+    if handle >= 0:
+        os.close(handle)
+        return Finding("dead peers", "ok", "pidfd_open: noticed at once")
+    return Finding("dead peers", "warn", f"pidfd_open: {errno.errorcode[ctypes.get_errno()]}",
+                   "Linux 5.3 has it; without it a dead rank is found by the time-out alone.")
+
+
+def torch(ranks):
+    """That torch is one that we know, and knows us."""
+    found = provenance.version_of("torch")
+    if found is None:
+        return Finding("torch", "ok", "not installed: only paceline.Communicator is to be had")
+    if not found.startswith(TORCH + "."):
+        return Finding("torch", "fail", f"torch {found}; the backend is for {TORCH}",
+                       f"pip install 'torch=={TORCH}.*': its interface changes between minors.")
+    try:
+        import torch.distributed as dist
+
+        registered = dist.is_available() and "PACELINE" in dist.Backend._plugins
+    except Exception as error:  # whatever a broken torch raises
+        return Finding("torch", "fail", f"torch {found}: {error!r}", "Install torch again.")
+    if registered:
+        return Finding("torch", "ok", f"torch {found}, backend 'paceline' registered")
+    if not any(e.name == "paceline" for e in entry_points(group="torch.backends")):
+        return Finding("torch", "fail", f"torch {found} does not know the backend 'paceline'",
+                       "Install the package (pip install .); the sources alone have no entry "
+                       "point.")
+    return Finding("torch", "warn", f"torch {found} has not loaded the backend 'paceline'",
+                   "Unset TORCH_DEVICE_BACKEND_AUTOLOAD=0, or import paceline.torch.")
+
+
+def variables(ranks):
+    """Options that are wrong, or that nobody reads."""
+    wrong = [row["error"] for row in _core.options() if row["error"]]
+    if wrong:
+        return Finding("options", "fail", wrong[0], "Correct or unset the variable.")
+    unknown = _core.unknown_variables()
+    if unknown:
+        return Finding("options", "warn", f"nobody reads {', '.join(unknown)}",
+                       "Is it misspelt? `paceline options` lists the names.")
+    given = sum(row["source"] == "environment" for row in _core.options())
+    return Finding("options", "ok", f"{given} set, the others at their defaults")
+
+
+def self_test(ranks):
+    """An allreduce on this machine, checked and timed."""
+    from paceline.bench.launching import Failed, run_module
+    from paceline.bench.plan import Plan
+    from paceline.bench.variants import Variant
+
+    plan = Plan("allreduce", [4, 1 << 20], ranks, "float32", "sum", 0, 20, False,
+                [Variant("paceline")])
+    try:
+        with tempfile.TemporaryDirectory(prefix="paceline-doctor-") as folder:
+            found = run_module("paceline.bench.worker", plan.specification(folder), ranks, folder)
+    except Failed as error:
+        return Finding("self-test", "fail", "an allreduce failed", str(error))
+    notes = [note for size in found[0] for note in size["notes"].values()]
+    if notes:
+        return Finding("self-test", "fail", notes[0], "This is a bug in Paceline; please report "
+                       "it together with what stands above.")
+    times = [min(size["times"]["paceline"]) for size in found[0]]
+    return Finding("self-test", "ok", f"allreduce on {ranks} ranks: 4 B in "
+                   f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
+
+
+CHECKS = (core, cores, shared_memory, unnamed_files, process_handles, torch, variables, self_test)
+
+
+@click.command("doctor")
+@click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
+              help="For how many ranks on this machine.")
+def command(ranks):
+    """Look for what would keep Paceline from working here.
+
+    Each line is ok, a warning or a failure, with what to do about it. The exit status is 1 if
+    there is a failure.
+    """
+    out = console()
+    out.print(Text(provenance.describe_machine()), soft_wrap=True)
+    worst = "ok"
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for check in CHECKS:
+        finding = check(ranks)
+        word, style = MARKS[finding.state]
+        text = Text(finding.text)
+        if finding.advice:
+            text.append(f"\n{finding.advice}", style)
+        table.add_row(Text(word, style), finding.subject, text)
+        if finding.state == "fail" or worst == "ok":
+            worst = finding.state
+    out.print(table)
+    if worst != "ok":
+        out.print(escape({"warn": "It works, with the warnings above.",
+                          "fail": "Something above has to be mended first."}[worst]))
+    return 1 if worst == "fail" else 0
+
+

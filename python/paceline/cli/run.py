@@ -1,0 +1,34 @@
+"""`paceline run`: ranks of a program on this machine."""
+
+import click
+
+from paceline import launch
+from paceline.cli.common import Number, set_options, world_options
+
+
+@click.command(
+    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.option("--ranks", "-n", required=True, type=Number(1, 4096),
+              help="How many ranks to start.")
+@click.option("--prefix", is_flag=True, help="Begin every line of output with the rank's number.")
+@click.option("--timeout-s", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="End everything after this long; the exit status is then 124.")
+@world_options()
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED,
+                metavar="PROGRAM [ARGUMENTS]...")
+def command(ranks, prefix, timeout_s, program, **options):
+    """Start a program on several ranks of this machine.
+
+    PROGRAM is a Python script, or any program with its arguments. In it, paceline.init() finds the
+    other ranks. The exit status is 0 if all ranks return 0; otherwise that of the first to fail,
+    and the others are ended. Ctrl-C reaches all ranks; nothing is left behind.
+
+    The options below --timeout-s are those of `paceline options`, set for all ranks.
+
+    \b
+    paceline run -n 4 train.py --epochs 3
+    paceline run -n 2 --prefix python -c 'import paceline; print(paceline.init())'
+    """
+    set_options(options)
+    return launch.launch(program, ranks, timeout_s=timeout_s, prefix=prefix)

@@ -1,0 +1,304 @@
+"""The collectives of a torch ProcessGroup, by all the names that torch calls them.
+
+torch passes one tensor in a list (or a list of lists); options hold the operation and the root.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+
+from paceline.communicator import Communicator
+from paceline.errors import RefusalError, UsageError
+from paceline.torch.tensors import (
+    Finish,
+    both,
+    dense,
+    flat,
+    flat_room,
+    moved,
+    op_of,
+    reduced,
+    room,
+    sizes_of,
+)
+from paceline.torch.work import Requests, Work
+
+Tensor = torch.Tensor
+Tensors = Sequence[torch.Tensor]
+
+
+class Collectives:
+    """Mixed into the process group, which sets the attributes below."""
+
+    _comm: Communicator
+    _knobs: tuple[None, None, None, int]  # algorithm, segments, window, milliseconds
+    _coalesced: list[Work] | None  # what was started since _start_coalescing
+
+    def allreduce(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
+        tensors = _listed(tensors)
+        op = _op(opts)
+        if len(tensors) != 1:
+            return self.allreduce_coalesced(tensors, opts)
+        memory, finish = dense(reduced(tensors[0], op))
+        return self._call(tensors, finish, opts, "allreduce", memory, memory, op)
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
+        """One message per type of element, as long as all tensors of that type together."""
+        op = _op(opts)
+        alike: dict[torch.dtype, list[Tensor]] = {}
+        for tensor in tensors:
+            memory = reduced(tensor, op)
+            alike.setdefault(memory.dtype, []).append(memory)
+        requests, finish = [], None
+        for group in alike.values():
+            memory, back = flat_room(group)
+            memory.copy_(flat(group))
+            requests.append(self._begin("allreduce", memory, memory, op))
+            finish = both(finish, back)
+        return self._work(Requests(requests), list(tensors), finish)
+
+    def reduce(self, tensors: Tensors | Tensor, opts: Any = None, *old: Any) -> Work:
+        tensors = _listed(tensors)
+        op, root = _op(opts), opts.rootRank
+        memory, finish = dense(reduced(tensors[0], op))
+        is_root = root == self._comm.rank
+        return self._call(
+            tensors, finish if is_root else None, opts,
+            "reduce", memory, memory if is_root else None, op, root,
+        )  # fmt: skip
+
+    def broadcast(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
+        tensors = _listed(tensors)
+        root = opts if isinstance(opts, int) else opts.rootRank
+        memory, finish = dense(moved(tensors[0]))
+        return self._call(
+            tensors, None if root == self._comm.rank else finish, opts,
+            "broadcast", None, memory, "sum", root,
+        )  # fmt: skip
+
+    def allgather(
+        self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
+    ) -> Work:
+        """Into a list of tensors, of equal or of different size."""
+        if isinstance(inputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        target = [moved(tensor) for tensor in outputs[0]]
+        self._one_each(target, "all_gather", "output")
+        memory, finish = flat_room(target)
+        sizes = sizes_of(target)
+        counts = None if sizes.count(sizes[0]) == len(sizes) else sizes
+        source = moved(inputs[0]).contiguous()
+        return self._call(
+            list(outputs[0]), finish, opts, "allgather", source, memory, "sum", 0, counts
+        )
+
+    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        memory, finish = room(moved(output))
+        source = moved(input).contiguous()
+        return self._call([output], finish, opts, "allgather", source, memory)
+
+    def all_gather_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Work:
+        return self._together([
+            self.all_gather_single(output, input)
+            for output, input in zip(outputs, inputs, strict=True)
+        ], outputs)  # fmt: skip
+
+    def allgather_coalesced(
+        self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
+    ) -> Work:
+        """output_lists[rank][i] gets inputs[i] of that rank."""
+        return self._together([
+            self.allgather([[tensors[i] for tensors in output_lists]], [input])
+            for i, input in enumerate(inputs)
+        ], [tensor for tensors in output_lists for tensor in tensors])  # fmt: skip
+
+    def reduce_scatter(
+        self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None, *old: Any
+    ) -> Work:
+        """From a list of tensors, of equal or of different size."""
+        if isinstance(outputs, torch.Tensor):
+            outputs, inputs = [outputs], [inputs]
+        op = _op(opts)
+        parts = [reduced(tensor, op) for tensor in inputs[0]]
+        self._one_each(parts, "reduce_scatter", "input")
+        sizes = sizes_of(parts)
+        counts = None if sizes.count(sizes[0]) == len(sizes) else sizes
+        memory, finish = room(reduced(outputs[0], op))
+        return self._call(
+            list(outputs), finish, opts, "reduce_scatter", flat(parts), memory, op, 0, counts
+        )
+
+    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        op = _op(opts)
+        memory, finish = room(reduced(output, op))
+        source = reduced(input, op).contiguous()
+        return self._call([output], finish, opts, "reduce_scatter", source, memory, op)
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Work:
+        return self._together([
+            self.reduce_scatter_single(output, input, opts and opts.reduceOp)
+            for output, input in zip(outputs, inputs, strict=True)
+        ], outputs)  # fmt: skip
+
+    def gather(
+        self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
+    ) -> Work:
+        """Into a list of tensors of equal or different size on the root, which only it knows."""
+        source = moved(_listed(inputs)[0]).contiguous()
+        if opts.rootRank != self._comm.rank:
+            return self._call([], None, opts, "gather", source, None, "sum", opts.rootRank, ())
+        target = [moved(tensor) for tensor in outputs[0]]
+        self._one_each(target, "gather", "output")
+        memory, finish = flat_room(target)
+        return self._call(
+            list(outputs[0]), finish, opts,
+            "gather", source, memory, "sum", opts.rootRank, sizes_of(target),
+        )  # fmt: skip
+
+    def scatter(
+        self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None
+    ) -> Work:
+        """From a list of tensors of equal or different size on the root, which only it knows."""
+        outputs = _listed(outputs)
+        memory, finish = room(moved(outputs[0]))
+        if opts.rootRank != self._comm.rank:
+            return self._call(
+                outputs, finish, opts, "scatter", None, memory, "sum", opts.rootRank, ()
+            )
+        parts = [moved(tensor) for tensor in inputs[0]]
+        self._one_each(parts, "scatter", "input")
+        return self._call(
+            outputs, finish, opts,
+            "scatter", flat(parts), memory, "sum", opts.rootRank, sizes_of(parts),
+        )  # fmt: skip
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
+        """From a list of tensors into another; they may differ in size."""
+        parts = [moved(tensor) for tensor in inputs]
+        target = [moved(tensor) for tensor in outputs]
+        self._one_each(parts, "all_to_all", "input")
+        self._one_each(target, "all_to_all", "output")
+        memory, finish = flat_room(target)
+        return self._call(
+            list(outputs), finish, opts,
+            "alltoall", flat(parts), memory, "sum", 0, sizes_of(parts), sizes_of(target),
+        )  # fmt: skip
+
+    def all_to_all_single(
+        self, output: Tensor, input: Tensor, output_splits: Sequence[int] | None = None,
+        input_splits: Sequence[int] | None = None, opts: Any = None,
+    ) -> Work:  # fmt: skip
+        """Splits are lengths along the first dimension; none: equal parts."""
+        sent = self._counts(input, input_splits, "input")
+        received = self._counts(output, output_splits, "output")
+        memory, finish = room(moved(output))
+        source = moved(input).contiguous()
+        # Some ranks may say what others leave out: all use the form with counts.
+        return self._call(
+            [output], finish, opts,
+            "alltoall", source, memory, "sum", 0,
+            _scaled(sent, source, input), _scaled(received, memory, output),
+        )  # fmt: skip
+
+    def barrier(self, opts: Any = None, timeout: Any = None) -> Work:
+        limit = getattr(opts, "timeout", None)
+        knobs = self._knobs
+        if limit is not None and limit > timedelta(0):
+            knobs = (None, None, None, max(1, round(limit.total_seconds() * 1e3)))
+        start = self._comm._start
+        return self._work(start("barrier", None, None, "sum", 0, None, None, knobs, None), [])
+
+    # The names that torch used before 2.13.
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
+
+    def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Work:
+        raise RefusalError("all_reduce: sparse tensors are not supported; pass x.to_dense().")
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier; when it times out, the error names the missing ranks."""
+        limit_ms = self._knobs[3] if timeout is None else round(timeout.total_seconds() * 1e3)
+        self._comm.barrier(timeout_ms=max(1, limit_ms))
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        self._coalesced = []
+
+    def _end_coalescing(self, device: torch.device) -> Work:
+        works, self._coalesced = self._coalesced or [], None
+        return Work(Requests(works), [tensor for work in works for tensor in work.result()])
+
+    def _call(
+        self, tensors: list[Tensor], finish: Finish, opts: Any,
+        name: str, input: Tensor | None, output: Tensor | None, op: str = "sum", root: int = 0,
+        counts: Sequence[int] | None = None, received: Sequence[int] | None = None,
+    ) -> Work:  # fmt: skip
+        """Starts a collective, or runs it, if torch is going to wait at once."""
+        if getattr(opts, "asyncOp", True) or self._coalesced is not None:
+            return self._work(
+                self._begin(name, input, output, op, root, counts, received), tensors, finish
+            )
+        self._comm._run(name, input, output, op, root, counts, received, self._knobs)
+        return Work(None, tensors, finish)
+
+    def _begin(self, name, input, output, op="sum", root=0, counts=None, received=None):
+        return self._comm._start(
+            name, input, output, op, root, counts, received, self._knobs, None
+        )
+
+    def _work(self, request: Any, tensors: list[Tensor], finish: Finish = None) -> Work:
+        work = Work(request, tensors, finish)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _together(self, works: list[Work], tensors: Tensors) -> Work:
+        return self._work(Requests(works), list(tensors))
+
+    def _one_each(self, tensors: Tensors, call: str, side: str) -> None:
+        if len(tensors) != self._comm.size:
+            raise UsageError(
+                f"{call}: {len(tensors)} {side} tensors for {self._comm.size} ranks; there must "
+                "be one for each."
+            )
+
+    def _counts(self, tensor: Tensor, splits: Sequence[int] | None, side: str) -> list[int]:
+        """Splits as lengths along the first dimension of `tensor`, checked."""
+        rows, ranks = (tensor.shape[0] if tensor.dim() else 1), self._comm.size
+        if not splits:
+            if rows % ranks:
+                raise UsageError(
+                    f"all_to_all_single: the {side} has {rows} rows, which {ranks} ranks cannot "
+                    f"share evenly; pass {side}_split_sizes."
+                )
+            return [rows // ranks] * ranks
+        if len(splits) != ranks or sum(splits) != rows or min(splits) < 0:
+            raise UsageError(
+                f"all_to_all_single: {side}_split_sizes are {list(splits)}; there must be "
+                f"{ranks}, not negative, and their sum {rows}."
+            )
+        return list(splits)
+
+
+def _listed(tensors: Tensors | Tensor) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _op(opts: Any) -> str:
+    """The operation of options; of None, SUM; some callers pass the operation itself."""
+    return "sum" if opts is None else op_of(getattr(opts, "reduceOp", opts))
+
+
+def _scaled(splits: list[int], memory: Tensor, tensor: Tensor) -> list[int]:
+    """Rows of `tensor` as elements of `memory`, which may have smaller ones."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    row = memory.numel() // rows if rows else 0
+    return [count * row for count in splits]

@@ -1,0 +1,129 @@
+"""The process group: a world, or a part of one, behind the interface of torch.distributed."""
+
+import os
+import secrets
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from paceline import _core, world
+from paceline.communicator import Communicator
+from paceline.errors import UsageError
+from paceline.torch.collectives import Collectives
+from paceline.torch.points import Points
+from paceline.torch.store import TorchStore
+
+_started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
+
+
+class PacelineGroup(Collectives, Points, dist.ProcessGroup):
+    """Some ranks, as torch.distributed sees them. Made by create()."""
+
+    def __init__(self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool):
+        super().__init__(comm.rank, comm.size)
+        self._store = store
+        self._comm = comm
+        self._owns_world = owns_world
+        self._coalesced = None
+        self._pairs = {}
+        self._name, self._desc = "", ""
+        self.set_timeout(timeout)
+
+    # torch looks for these in C++ (get...) and in Python (the others).
+    def getBackendName(self) -> str:
+        return "paceline"
+
+    def getRank(self) -> int:
+        return self._comm.rank
+
+    def getSize(self) -> int:
+        return self._comm.size
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._desc
+
+    def setGroupDesc(self, desc: str) -> None:
+        self._desc = desc
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    def name(self) -> str:
+        return "paceline"
+
+    _get_backend_name = name
+    _set_group_name = setGroupName
+    _set_group_desc = setGroupDesc
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device("cpu")]
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """How long calls of this group wait; PACELINE_TIMEOUT_MS where torch's default stands."""
+        limit_ms = max(1, round(timeout.total_seconds() * 1e3))
+        if timeout == dist.constants.default_pg_timeout and os.environ.get("PACELINE_TIMEOUT_MS"):
+            limit_ms = _core.option("timeout_ms")
+        self._knobs = (None, None, None, limit_ms)
+
+    _set_default_timeout = set_timeout
+
+    def _set_sequence_number_for_group(self) -> None:
+        pass
+
+    def _get_sequence_number_for_group(self) -> int:
+        return 0
+
+    def shutdown(self) -> None:
+        """Part of destroy_process_group(): leaves the world with the group that made it."""
+        self._pairs.clear()
+        if self._owns_world:
+            if world.torch_world is self._comm:
+                world.torch_world = None
+            world.leave(self._comm)
+
+    abort = shutdown
+
+
+def create(options: Any, backend_options: Any) -> PacelineGroup:
+    """Makes the group that torch asks for.
+
+    The first, of all ranks, joins a world through torch's store. Later ones are parts of that
+    world, and agree on a tag through the store; without a world they join one of their own.
+    """
+    global _started
+    if backend_options is not None:
+        raise UsageError("init_process_group: the backend 'paceline' takes no pg_options.")
+    store, ranks = options.store, list(options.global_ranks_in_group)
+    if not ranks:
+        _started += 1
+    prefix = f"paceline{_started}"
+    if ranks and world.torch_world is not None:
+        comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
+        return PacelineGroup(store, comm, options.timeout, owns_world=False)
+    comm = world.join(
+        TorchStore(store, prefix), options.group_rank, options.group_size, "torch"
+    )
+    if not ranks:
+        world.torch_world = comm
+    return PacelineGroup(store, comm, options.timeout, owns_world=True)
+
+
+def _agree(store: Any, prefix: str, options: Any) -> int:
+    """A number that only this group has: its first rank draws it."""
+    shared = TorchStore(store, prefix)
+    if options.group_rank == 0:
+        tag = secrets.randbits(63)
+        shared.set("tag", str(tag).encode())
+        return tag
+    return int(shared.get("tag", options.timeout))

@@ -1,0 +1,77 @@
+"""Runs the scripts in tests/python/ranks on several ranks, once per session and shape."""
+
+import functools
+import importlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from paceline.launch import launch
+
+RANKS = Path(__file__).with_name("ranks")
+LIMIT_S = 100
+
+sys.path.insert(0, str(RANKS))
+
+
+class Run:
+    """How a launch went: its status, and the lines that each rank wrote."""
+
+    def __init__(self):
+        self.status = None
+        self.lines: dict[tuple[int, str], list[str]] = {}
+
+    def add(self, rank, stream, line):
+        self.lines.setdefault((rank, stream), []).append(line)
+
+    def text(self, rank=None, stream=None):
+        """What was written, of one rank or stream or of all."""
+        return "\n".join(
+            line for (r, s), lines in sorted(self.lines.items()) for line in lines
+            if rank in (None, r) and stream in (None, s)
+        )  # fmt: skip
+
+
+def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, **keywords):
+    """Runs ranks/<script> and returns the Run. Ranks give up waiting after 20 s by themselves."""
+    run = Run()
+    settings = {"PACELINE_TIMEOUT_MS": "20000", "PACELINE_START_TIMEOUT_MS": "30000", **(env or {})}
+    command = [str(RANKS / script), *map(str, arguments)]
+    run.status = launch(
+        command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords
+    )
+    return run
+
+
+@functools.cache
+def failures(script, ranks, *settings):
+    """Runs all checks of a script on so many ranks; failed check -> its tracebacks.
+
+    settings: ("NAME", "value") pairs of the environment.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        run = start(f"{script}.py", ranks, env={"RESULTS": folder, **dict(settings)})
+        found = {}
+        for rank in range(ranks):
+            path = Path(folder) / f"{rank}.json"
+            results = json.loads(path.read_text()) if path.exists() else {}
+            for name in names(script):
+                trouble = results.get(name, "the check did not run")
+                if trouble:
+                    found[name] = found.get(name, "") + f"\nrank {rank} of {ranks}: {trouble}"
+    if run.status or "nanobind: leaked" in run.text():
+        found["end"] = f"status {run.status}; output:\n{run.text()[-4000:]}"
+    return found
+
+
+def names(script):
+    """The checks of a script, without running it."""
+    module = importlib.import_module(script)
+    return [name.removeprefix("check_") for name in vars(module) if name.startswith("check_")]
+
+
+def expect(script, name, ranks, *settings):
+    """Fails if this check failed on any rank."""
+    trouble = failures(script, ranks, *settings).get(name)
+    assert not trouble, trouble

@@ -1,0 +1,183 @@
+"""Checks of what is not a plain call: requests, plans, parts of the world, threads."""
+
+import gc
+import threading
+
+import numpy
+from support import checks_in, data, raises, run_checks, same
+
+import paceline
+
+
+def check_outstanding(comm):
+    """Many under way at once, ended in another order."""
+    xs = [data(comm.rank, 1 + 97 * i) for i in range(20)]
+    requests = [comm.iallreduce(x) for x in xs]
+    requests.append(comm.ibarrier())
+    for i in reversed(range(20)):
+        assert requests[i].wait() is xs[i]
+        same(xs[i], sum(data(r, 1 + 97 * i) for r in range(comm.size)))
+    assert requests[-1].wait() is None
+    assert all(request.test() for request in requests)
+
+
+def check_every_kind(comm):
+    p, me = comm.size, comm.rank
+    x, ones = data(me, 2 * p), [1] * p
+    requests = {
+        "allreduce": comm.iallreduce(x.copy()),
+        "reduce": comm.ireduce(x.copy(), root=p - 1),
+        "broadcast": comm.ibroadcast(x.copy(), root=p - 1),
+        "reduce_scatter": comm.ireduce_scatter(x),
+        "allgather": comm.iallgather(x),
+        "alltoall": comm.ialltoall(x),
+        "alltoallv": comm.ialltoallv(data(me, p), ones, ones),
+        "gather": comm.igather(x),
+        "gatherv": comm.igatherv(data(me, me), range(p)),
+        "scatter": comm.iscatter(data(0, p) if me == 0 else None, numpy.empty(1)),
+        "scatterv": comm.iscatterv(data(0, p), ones, numpy.empty(1)),
+    }
+    total = sum(data(r, 2 * p) for r in range(p))
+    results = {name: request.wait() for name, request in requests.items()}
+    same(results["allreduce"], total)
+    same(results["broadcast"], data(p - 1, 2 * p))
+    same(results["reduce_scatter"], total[2 * me :][:2])
+    same(results["allgather"], numpy.concatenate([data(r, 2 * p) for r in range(p)]))
+    same(results["alltoall"], numpy.concatenate([data(r, 2 * p)[2 * me :][:2] for r in range(p)]))
+    same(results["alltoallv"], [data(r, p)[me] for r in range(p)])
+    same(results["scatter"], data(0, p)[me : me + 1])
+    same(results["scatterv"], data(0, p)[me : me + 1])
+    assert (results["gather"] is None) == (me != 0)
+    if me == p - 1:
+        same(results["reduce"], total)
+    if me == 0:
+        same(results["gatherv"], numpy.concatenate([data(r, r) for r in range(p)]))
+
+
+def check_given_up(comm):
+    """Requests that nobody waits for: their buffers live on until the core is done with them."""
+    for i in range(30):
+        comm.iallreduce(numpy.full(50_000, float(comm.rank)))
+        gc.collect()
+        junk = numpy.full(50_000, -1.0)
+    same(comm.allreduce(numpy.full(5, 1.0)), [comm.size] * 5)
+    assert (junk == -1).all()
+
+
+def check_buffers_are_held(comm):
+    x = numpy.ones(1000)
+    request = comm.iallreduce(x)
+    raises(ValueError, "resize", lambda: x.resize(2000, refcheck=False))
+    request.wait()
+    del request
+    x.resize(2000, refcheck=False)
+
+
+def check_plan(comm):
+    x = numpy.zeros(1001)
+    plan = comm.plan("allreduce", x, op="max", segments=3)
+    for i in range(50):
+        x[:] = data(comm.rank, 1001) + i
+        plan.start()
+        assert plan.wait() is x
+        same(x, data(comm.size - 1, 1001) + i)
+    whole = comm.plan("allgather", numpy.full(2, comm.rank))
+    whole.start()
+    while not whole.test():
+        pass
+    same(whole.wait(), numpy.repeat(numpy.arange(comm.size), 2))
+    gathered = comm.plan("gather", numpy.ones(2), root=0)
+    gathered.start()
+    assert (gathered.wait() is None) == (comm.rank != 0)
+
+
+def check_plan_order(comm):
+    plan = comm.plan("allreduce", numpy.ones(3))
+    raises(paceline.UsageError, "start()", plan.wait)
+    plan.start()
+    raises(paceline.UsageError, "wait()", plan.start)
+    plan.wait()
+    raises(paceline.UsageError, "allreduce, reduce", lambda: comm.plan("all_reduce"))
+    raises(paceline.UsageError, "allreduce", lambda: comm.plan("allreduce"))
+
+
+def check_split(comm):
+    half = comm.split(comm.rank % 2, key=-comm.rank)
+    members = [r for r in range(comm.size) if r % 2 == comm.rank % 2][::-1]
+    assert half.size == len(members) and members[half.rank] == comm.rank
+    same(half.allgather(numpy.array([comm.rank])), members)
+    alone = comm.split(0 if comm.rank == 0 else -1)
+    assert (alone is None) == (comm.rank != 0)
+    if alone is not None:
+        same(alone.allreduce(numpy.ones(1)), [1])
+
+
+def check_dup_is_apart(comm):
+    """Calls on a copy may be in another order than those on the original."""
+    other = comm.dup()
+    x, y = data(comm.rank, 100), data(comm.rank, 77)
+    if comm.rank % 2:
+        first, second = comm.iallreduce(x), other.iallreduce(y)
+    else:
+        second, first = other.iallreduce(y), comm.iallreduce(x)
+    second.wait()
+    first.wait()
+    same(x, sum(data(r, 100) for r in range(comm.size)))
+    same(y, sum(data(r, 77) for r in range(comm.size)))
+
+
+def check_subgroup(comm):
+    ranks = list(range(comm.size))[::-1]
+    back = comm.subgroup(ranks, tag=77)
+    assert back.rank == comm.size - 1 - comm.rank
+    same(back.allgather(numpy.array([comm.rank])), ranks)
+    if comm.rank > 0:
+        part = comm.subgroup(range(1, comm.size), tag=78)
+        same(part.allreduce(numpy.ones(1)), [comm.size - 1])
+    raises(paceline.UsageError, "rank", lambda: comm.subgroup([comm.size], 1))
+
+
+def check_threads(comm):
+    """Threads with a communicator each, all waiting at the same time."""
+    comms = [comm.dup() for _ in range(4)]
+    wrong = []
+
+    def work(own, number):
+        for i in range(50):
+            x = numpy.full(200, float(number))
+            own.allreduce(x)
+            if not (x == number * own.size).all():
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(own, i)) for i, own in enumerate(comms)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def check_explain(comm):
+    text = comm.explain("allreduce", numpy.zeros(1 << 20))
+    assert ":" in text, text
+    text = comm.explain("allreduce", numpy.zeros(8), algorithm="ring", segments=2)
+    assert text.startswith("ring"), text
+
+
+def check_wait_for(comm):
+    request = comm.iallreduce(numpy.ones(3))
+    while not request.wait_for(5):
+        pass
+    same(request.result, [comm.size] * 3)
+
+
+def check_init_again(comm):
+    world = paceline.init()
+    assert paceline.init() is world and paceline.is_initialized()
+    raises(ValueError, "already", lambda: paceline.init(world.rank, world.size + 1, "/nowhere"))
+
+
+if __name__ == "__main__":
+    import requests
+
+    run_checks(checks_in(requests))
