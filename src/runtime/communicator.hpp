@@ -32,9 +32,9 @@ struct Call {
   // set for alltoall only. `uneven` says on every rank that this is such a call, also on those that
   // do not know the counts.
   bool uneven = false;
-  std::vector<std::size_t> counts;
-  std::vector<std::size_t> counts_received;
-  std::string algorithm;  // empty: chosen
+  std::vector<std::size_t> counts = {};
+  std::vector<std::size_t> counts_received = {};
+  std::string algorithm = {};  // empty: chosen
   int segments = 0;       // 0: chosen
   int window = 0;         // 0: chosen
   int timeout_ms = 0;     // 0: the communicator's

@@ -56,8 +56,11 @@ def failures(script, ranks, *settings):
         for rank in range(ranks):
             path = Path(folder) / f"{rank}.json"
             results = json.loads(path.read_text()) if path.exists() else {}
+            told = run.text(rank)[-4000:]
             for name in names(script):
                 trouble = results.get(name, "the check did not run")
+                if trouble and len(trouble.splitlines()) == 1:
+                    trouble += "\n" + told
                 if trouble:
                     found[name] = found.get(name, "") + f"\nrank {rank} of {ranks}: {trouble}"
     if run.status or "nanobind: leaked" in run.text():

@@ -6,19 +6,19 @@ import pytest
 TORCH = ("WITH_TORCH", "1")
 
 
-@pytest.mark.parametrize("name", [*launched.names("collectives"), "end"])
+@pytest.mark.parametrize("name", [*launched.names("collective_checks"), "end"])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
 def test_collectives(name, ranks):
     settings = [TORCH] if ranks in (2, 3) else []
-    launched.expect("collectives", name, ranks, *settings)
+    launched.expect("collective_checks", name, ranks, *settings)
 
 
-@pytest.mark.parametrize("name", [*launched.names("requests"), "end"])
+@pytest.mark.parametrize("name", [*launched.names("request_checks"), "end"])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_requests(name, ranks):
-    launched.expect("requests", name, ranks)
+    launched.expect("request_checks", name, ranks)
 
 
-@pytest.mark.parametrize("name", [*launched.names("requests"), "end"])
+@pytest.mark.parametrize("name", [*launched.names("request_checks"), "end"])
 def test_requests_without_a_thread(name):
-    launched.expect("requests", name, 2, ("PACELINE_PROGRESS", "caller"))
+    launched.expect("request_checks", name, 2, ("PACELINE_PROGRESS", "caller"))

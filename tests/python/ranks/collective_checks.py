@@ -88,21 +88,38 @@ def check_allreduce_counts(comm):
         same(comm.allreduce(x), combined(comm.size, count, "int64"), count)
 
 
+def plain(comm, collective, count, **options):
+    """Runs a collective on pieces of `count` elements and compares what this rank gets."""
+    p, me, root = comm.size, comm.rank, comm.size - 1
+    x = data(me, count * p)
+    total = combined(p, count * p, "float64")
+    whole = numpy.concatenate([data(r, count * p) for r in range(p)])
+    if collective == "barrier":
+        return comm.barrier(**options)
+    if collective in ("reduce", "broadcast", "gather"):
+        options["root"] = root
+    if collective == "scatter":
+        out = numpy.empty(count)
+        result = comm.scatter(x if me == root else None, out, root, **options)
+    else:
+        result = getattr(comm, collective)(x, **options)
+    expected = {
+        "allreduce": total, "reduce": total, "broadcast": data(root, count * p),
+        "reduce_scatter": total[me * count :][:count], "allgather": whole, "gather": whole,
+        "alltoall": whole.reshape(p, p, count)[:, me].reshape(-1),
+        "scatter": data(root, count * p)[me * count :][:count],
+    }[collective]  # fmt: skip
+    if result is not None:
+        same(result, expected, (collective, count, options))
+
+
 def check_algorithms(comm):
-    """Every algorithm of every collective, whole and in segments, on the shape of an allreduce."""
+    """Every algorithm of every collective, whole and in segments."""
     for row in _core.algorithms(comm.size):
-        collective, name = row["collective"], row["name"]
         for segments, window in ((None, None), (1, 1), (4, 2), (7, 3)):
-            options = dict(algorithm=name, segments=segments, window=window)
-            x = data(comm.rank, 12 * comm.size)
-            if collective == "allreduce":
-                same(comm.allreduce(x, **options), combined(comm.size, len(x), "float64"), row)
-            elif collective == "broadcast":
-                same(comm.broadcast(x, root=comm.size - 1, **options), data(comm.size - 1, len(x)))
-            elif collective == "barrier":
-                comm.barrier(**options)
-            else:
-                getattr(comm, collective)(x, **options)  # lengths: below, by default algorithms
+            for count in (0, 1, 5, 1009):
+                options = dict(algorithm=row["name"], segments=segments, window=window)
+                plain(comm, row["collective"], count, **options)
 
 
 def check_reduce(comm):
@@ -236,6 +253,6 @@ def check_bits_are_equal(comm):
 
 
 if __name__ == "__main__":
-    import collectives
+    import collective_checks
 
-    run_checks(checks_in(collectives))
+    run_checks(checks_in(collective_checks))

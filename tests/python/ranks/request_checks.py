@@ -178,6 +178,6 @@ def check_init_again(comm):
 
 
 if __name__ == "__main__":
-    import requests
+    import request_checks
 
-    run_checks(checks_in(requests))
+    run_checks(checks_in(request_checks))
