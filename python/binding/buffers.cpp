@@ -238,6 +238,12 @@ void Buffer::from_tensor(const Where& where) {
 
 void Buffer::from_dlpack(const Where& where) {
   if (!nb::hasattr(object_, "__dlpack__")) no_buffer(where, object_);
+  constexpr int kCpu = nb::device::cpu::value;
+  const int device = nb::cast<int>(object_.attr("__dlpack_device__")()[0]);
+  if (device != kCpu)
+    fail(Fault::refusal, where.call, ": ", where.argument,
+         " is in the memory of a device (DLPack type ", device,
+         "); this build moves memory of the CPU only. Pass a copy on the CPU.");
   nb::ndarray<> writable;
   nb::ndarray<nb::ro> array;
   if (nb::try_cast(object_, writable, false)) {
@@ -247,11 +253,6 @@ void Buffer::from_dlpack(const Where& where) {
   } else {
     no_buffer(where, object_);
   }
-  constexpr int kCpu = nb::device::cpu::value;
-  if (array.device_type() != kCpu)
-    fail(Fault::refusal, where.call, ": ", where.argument,
-         " is in the memory of a device (DLPack type ", array.device_type(),
-         "); this build moves memory of the CPU only. Pass a copy on the CPU.");
   const auto type = type_of(array.dtype());
   if (!type) unsupported(where, element_of(object_));
   if (!is_contiguous(array)) not_contiguous(where);

@@ -42,7 +42,7 @@ class Buffer {
   void release();  // with the GIL held
 
   nanobind::object object_;
-  Py_buffer view_{};  // while view_.obj is set, numpy refuses to resize the array
+  Py_buffer view_{};  // while view_.obj is set, the object cannot be resized
   void* data_ = nullptr;
   std::size_t count_ = 0;
   Type type_ = Type::u8;

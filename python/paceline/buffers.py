@@ -1,6 +1,7 @@
 """Arrays for results, of the same library and type as the arrays that go in."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -42,7 +43,7 @@ def joined(x: Buffer, ranks: int, counts: Sequence[int] | None, call: str) -> Bu
     With `counts` the pieces differ, and the result is flat: sum(counts) elements.
     """
     if counts is not None:
-        return empty_like(x, (sum(_whole(count) for count in counts),), call)
+        return empty_like(x, (sum(_wholes(counts)),), call)
     shape = shape_of(x)
     return empty_like(x, (ranks * shape[0], *shape[1:]) if shape else (ranks,), call)
 
@@ -53,13 +54,19 @@ def piece(x: Buffer, ranks: int, rank: int, counts: Sequence[int] | None, call: 
     With `counts` the pieces differ, and the result is flat: counts[rank] elements.
     """
     if counts is not None:
-        return empty_like(x, (_whole(counts[rank]) if rank < len(counts) else 0,), call)
+        return empty_like(x, (sum(_wholes(counts)[rank : rank + 1]),), call)
     shape = shape_of(x)
     if shape and shape[0] % ranks == 0:
         return empty_like(x, (shape[0] // ranks, *shape[1:]), call)
     return empty_like(x, (numpy.prod(shape, dtype=int) // ranks,), call)
 
 
-def _whole(count: Any) -> int:
-    """`count`, or 0 where it is none: the core then says what is wrong with it."""
-    return count if isinstance(count, int) and 0 <= count < 1 << 48 else 0
+def _wholes(counts: Any) -> list[int]:
+    """`counts`, or 0 and nothing where they are no counts: the core then says what is wrong."""
+    if not isinstance(counts, Iterable):
+        return []
+    return [operator.index(n) if _is_count(n) else 0 for n in counts]
+
+
+def _is_count(number: Any) -> bool:
+    return hasattr(number, "__index__") and 0 <= number < 1 << 48
