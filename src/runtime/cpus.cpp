@@ -13,6 +13,11 @@ int allowed_cpus() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+Patience::Patience(Company company) {
+  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 20;
+  yields_ = company == Company::alone ? 1000 : company == Company::crowded ? 100 : 0;
+}
+
 Patience::Next Patience::next() {
   ++looks_;
   if (looks_ <= spins_) {

@@ -6,10 +6,13 @@ namespace paceline {
 int allowed_cpus();
 
 // Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
-// working.
+// working. Beside a thread that computes, yielding hands it a whole time slice, whereas a sleeper that
+// is woken runs at once: the session's own thread does not yield.
+enum class Company { alone, crowded, beside_compute };
+
 class Patience {
  public:
-  explicit Patience(bool crowded) : spins_(crowded ? 50 : 300), yields_(crowded ? 100 : 1000) {}
+  explicit Patience(Company company);
 
   enum class Next { again, sleep };
   Next next();  // call after each fruitless look; pauses or yields by itself

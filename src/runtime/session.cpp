@@ -153,7 +153,7 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
   const int limit_ms = timeout_ms > 0          ? timeout_ms
                        : flight.timeout_ms > 0 ? flight.timeout_ms
                                                : config_.timeout_ms;
-  Patience patience(crowded_);
+  Patience patience(crowded_ ? Company::crowded : Company::alone);
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double checked_s = 0;
   const Waiting waiting(*this);
@@ -260,7 +260,7 @@ void Session::background() {
 }
 
 void Session::attend(std::unique_lock<std::mutex>& lock) {
-  Patience patience(true);
+  Patience patience(Company::beside_compute);
   double checked_s = now_s();
   while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
     if (progress()) patience.reset();

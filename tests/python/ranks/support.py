@@ -1,4 +1,4 @@
-"""What the checks on ranks share: data that shows every mix-up, arrays of every library, a runner."""
+"""What the checks on ranks share: data that shows every mix-up, arrays, a runner."""
 
 import array
 import json

@@ -1,0 +1,121 @@
+"""Worlds in which something goes wrong; the first argument says what. Survivors print one line."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy
+
+import paceline
+
+
+def told(call):
+    """Prints the class and the message of what `call` raises, and after how many seconds."""
+    begin = time.monotonic()
+    try:
+        call()
+    except paceline.Error as error:
+        print(f"{type(error).__name__} {time.monotonic() - begin:.2f} {error}")
+    else:
+        print("nothing")
+
+
+def killed(comm):
+    """The last rank is killed in the middle of work; the others wait for it."""
+    comm.allreduce(numpy.ones(10))
+    if comm.rank == comm.size - 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    told(lambda: comm.allreduce(numpy.ones(100_000)))
+    told(lambda: comm.allreduce(numpy.ones(1)))
+
+
+def killed_while_sending(comm):
+    """As above, but the message is on its way when it happens."""
+    request = comm.iallreduce(numpy.ones(8_000_000))
+    if comm.rank == comm.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    told(request.wait)
+
+
+def killed_unnoticed(comm):
+    """Nobody waits when it happens; the next call tells."""
+    if comm.rank == comm.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.5)
+    told(comm.barrier)
+
+
+def left(comm):
+    """The last rank ends in peace; the others still want something of it."""
+    comm.barrier()
+    if comm.rank != comm.size - 1:
+        told(lambda: comm.allreduce(numpy.ones(5)))
+
+
+def finalized(comm):
+    """After finalize() nothing works any more, and init() can start anew."""
+    comm.barrier()
+    paceline.finalize()
+    told(lambda: comm.allreduce(numpy.ones(5)))
+    again = paceline.init()
+    assert again.allreduce(numpy.ones(1)).tolist() == [again.size]
+
+
+def late(comm):
+    """Rank 1 does not come; the others wait as long as they said."""
+    comm.barrier()
+    if comm.rank == 1:
+        time.sleep(3)
+        told(comm.barrier)
+        return
+    told(lambda: comm.allreduce(numpy.ones(50), timeout_ms=700))
+
+
+def late_request(comm):
+    """As above with a request, and the limit where it is waited for."""
+    if comm.rank == 1:
+        time.sleep(2)
+        told(comm.barrier)
+        return
+    request = comm.iallreduce(numpy.ones(50))
+    told(lambda: request.wait(timeout_ms=500))
+    told(request.wait)
+
+
+def interrupted(comm):
+    """Ctrl-C ends a wait at once; what it waited for goes on."""
+    if comm.rank == 1:
+        time.sleep(2)
+    x = numpy.full(1000, 1.0)
+    begin = time.monotonic()
+    if comm.rank == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            comm.allreduce(x)
+        except KeyboardInterrupt:
+            print(f"KeyboardInterrupt {time.monotonic() - begin:.2f}")
+    else:
+        comm.allreduce(x)
+    comm.barrier()
+    print("sum", x[0])
+
+
+def absent(comm):
+    """Never called: one rank does not even start (see main)."""
+
+
+def main():
+    what = sys.argv[1]
+    if what == "absent" and os.environ["PACELINE_RANK"] == "1":
+        return
+    if what in ("absent", "no_room"):
+        told(paceline.init)
+        return
+    globals()[what](paceline.init())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""When ranks die, leave, are late or find no room: every other rank hears of it, with a name."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import launched
+import pytest
+
+SHM = Path("/dev/shm")
+
+
+def told(what, ranks=3, **env):
+    """Runs failing.py; the lines of each rank, as (class, seconds, message)."""
+    run = launched.start("failing.py", ranks, what, env=env, grace_s=10)
+    assert "Traceback" not in run.text(), run.text()
+    lines = {}
+    for rank in range(ranks):
+        text = run.text(rank, "stdout")
+        lines[rank] = [
+            (match[1], float(match[2] or 0), match[3])
+            for match in re.finditer(r"^(\w+)(?: ([\d.]+))? ?(.*)$", text, re.MULTILINE)
+        ]
+    return run, lines
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """Whatever happens, shared memory and temporary folders are gone afterwards."""
+    before = {*SHM.iterdir(), *Path("/tmp").glob("paceline-*")}
+    yield
+    assert {*SHM.iterdir(), *Path("/tmp").glob("paceline-*")} <= before
+
+
+@pytest.mark.parametrize("what", ["killed", "killed_while_sending", "killed_unnoticed"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_killed_rank(what, ranks):
+    run, lines = told(what, ranks)
+    assert run.status == 128 + 9
+    for rank in range(ranks - 1):
+        assert lines[rank], run.text()
+        for kind, seconds, message in lines[rank]:
+            assert kind == "RankLost", message
+            assert seconds < 5
+            assert f"rank {ranks - 1}" in message, message
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_rank_that_left(ranks):
+    run, lines = told("left", ranks)
+    assert run.status == 0
+    for rank in range(ranks - 1):
+        ((kind, seconds, message),) = lines[rank]
+        assert kind == "RankLost" and f"rank {ranks - 1}" in message, message
+        assert seconds < 5
+
+
+def test_finalize_and_init_again():
+    run, lines = told("finalized", 2)
+    assert run.status == 0, run.text()
+    for rank in range(2):
+        ((kind, _, message),) = lines[rank]
+        assert kind == "UsageError" and "left" in message, message
+
+
+@pytest.mark.parametrize("progress", ["thread", "caller"])
+def test_late_rank_is_named(progress):
+    _, lines = told("late", 3, PACELINE_PROGRESS=progress)
+    for rank in (0, 2):
+        ((kind, seconds, message),) = lines[rank]
+        assert kind == "TimeoutError" and 0.6 < seconds < 2.5, (kind, seconds, message)
+        assert "allreduce" in message
+    named = lines[0][0][2] + lines[2][0][2]
+    assert "rank 1 has" in named, named  # what it did last
+    ((kind, _, message),) = lines[1]  # it hears why nobody waited
+    assert kind == "TimeoutError", message
+
+
+def test_late_request():
+    _, lines = told("late_request", 2)
+    (first, again), ((kind, _, _),) = lines[0], lines[1]
+    assert first[0] == again[0] == kind == "TimeoutError"
+    assert 0.4 < first[1] < 1.8 and first[2] == again[2]
+
+
+def test_interrupt():
+    run, lines = told("interrupted", 2)
+    assert run.status == 0, run.text()
+    kind, seconds, _ = lines[0][0]
+    assert kind == "KeyboardInterrupt" and seconds < 1.5
+    assert lines[0][1][0] == lines[1][0][0] == "sum"
+    assert [line for line in run.text(stream="stdout").splitlines() if line == "sum 2.0"] != []
+
+
+def test_rank_that_never_starts():
+    run, lines = told("absent", 2, PACELINE_START_TIMEOUT_MS="800")
+    ((kind, seconds, message),) = lines[0]
+    assert kind == "TimeoutError" and 0.5 < seconds < 5, message
+    assert "Did every rank start" in message
+
+
+@pytest.fixture
+def tiny_folder(tmp_path):
+    """A file system in memory with room for 256 KiB."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root can make a full /dev/shm")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_no_room_in_shared_memory(tiny_folder):
+    run, lines = told("no_room", 2, PACELINE_SHM_DIR=str(tiny_folder))
+    kinds = {kind for rank in range(2) for kind, _, _ in lines[rank]}
+    assert kinds <= {"ResourceError", "RankLost", "TimeoutError"} and "ResourceError" in kinds
+    message = next(m for rank in range(2) for k, _, m in lines[rank] if k == "ResourceError")
+    assert str(tiny_folder) in message, message
+    assert list(tiny_folder.iterdir()) == []
+
+
+def test_shared_memory_is_private_and_gone():
+    """Nobody else can read what ranks share, and it has no name any more once all have it."""
+    run = launched.start("one.py", 1, "paceline.init(); import os; print(os.listdir('/dev/shm'))")
+    assert "paceline" not in run.text(), run.text()

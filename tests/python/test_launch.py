@@ -1,0 +1,132 @@
+"""launch(): what ranks get, how a run ends, and that nothing is left of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import launched
+import pytest
+
+import paceline
+from paceline.launch import launch
+
+
+def run(*arguments, ranks=2, **keywords):
+    """Runs waiting.py; afterwards no process of it may be alive."""
+    begin = time.monotonic()
+    result = launched.start("waiting.py", ranks, *arguments, **keywords)
+    result.seconds = time.monotonic() - begin
+    for rank in range(ranks):
+        for line in result.text(rank, "stdout").splitlines():
+            if line.startswith("pid "):
+                with pytest.raises(ProcessLookupError):
+                    os.killpg(int(line.split()[1]), 0)
+    return result
+
+
+def test_all_well():
+    result = run(ranks=3)
+    assert result.status == 0
+    assert result.text(stream="stderr") == "ready\nready\nready"
+
+
+def test_environment(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name, expected in {
+        "PACELINE_RANK": "01", "PACELINE_RANKS": "22", "RANK": "01", "WORLD_SIZE": "22",
+        "OMP_NUM_THREADS": "11", "MINE": "xx",
+    }.items():  # fmt: skip
+        result = run(f"say={name}", env={"MINE": "x"})
+        assert "".join(result.lines[rank, "stdout"][1] for rank in (0, 1)) == expected
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert run("say=OMP_NUM_THREADS").lines[0, "stdout"][1] == "3"
+
+
+def test_store_is_removed():
+    folder = Path(run("say=PACELINE_STORE").lines[0, "stdout"][1])
+    assert folder.name.startswith("paceline-") and not folder.exists()
+
+
+def test_first_failure_counts():
+    result = run("exit1=7", "sleep0=60", grace_s=0.3)
+    assert result.status == 7
+    assert result.seconds < 20
+
+
+def test_others_may_end_by_themselves():
+    result = run("exit0=3", "exit1=4", "sleep1=1", grace_s=20)
+    assert result.status == 3 and result.seconds < 15
+
+
+def test_killed_rank():
+    assert run("kill0=11", "sleep1=60", grace_s=0.2).status == 128 + 11
+
+
+def test_rank_that_does_not_listen():
+    result = run("exit0=5", "sleep1=60", "ignore=1", grace_s=0.3)
+    assert result.status == 5 and result.seconds < 20
+
+
+def test_children_of_ranks_are_ended():
+    assert run("spawn=60", grace_s=0.5).status == 0
+
+
+def test_time_out(capfd):
+    result = run("sleep1=60", timeout_s=1, grace_s=0.3)
+    assert result.status == 124 and result.seconds < 20
+    assert "not done after 1 s; ending rank 1" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_passed_on(sign):
+    script = launched.RANKS / "waiting.py"
+    code = (
+        "import sys; from paceline.launch import launch; "
+        f"sys.exit(launch(['{script}', 'sleep=60'], 2, prefix=True, grace_s=1))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:  # "[0] ready", "[1] ready"
+        if "[1] ready" in line:
+            break
+    process.send_signal(sign)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + sign
+    for line in out.splitlines():
+        if " pid " in line:
+            with pytest.raises(ProcessLookupError):
+                os.killpg(int(line.split()[-1]), 0)
+
+
+def test_prefix(capfd):
+    assert launch([str(launched.RANKS / "waiting.py")], 2, prefix=True) == 0
+    captured = capfd.readouterr()
+    assert sorted(captured.err.splitlines()) == ["[0] ready", "[1] ready"]
+    assert {line[:7] for line in captured.out.splitlines()} == {"[0] pid", "[1] pid"}
+
+
+def test_direct_output(capfd):
+    assert launch(["echo", "hello"], 2) == 0
+    assert capfd.readouterr().out == "hello\nhello\n"
+
+
+def test_from_a_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run("exit0=9").status))
+    thread.start()
+    thread.join(60)
+    assert found == [9]
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks", "words"),
+    [(["x"], 0, "0 ranks"), ([], 1, "no command"), (["/no/such/program"], 2, "cannot be started")],
+)
+def test_bad_input(command, ranks, words):
+    with pytest.raises(paceline.UsageError, match=words):
+        launch(command, ranks)
