@@ -58,6 +58,7 @@ Communicator join(nb::handle store, int rank, int ranks, const std::string& name
   config.name = name;
   config.timeout_ms = timeout_ms ? *timeout_ms : number(Option::timeout_ms);
   config.start_timeout_ms = start_timeout_ms ? *start_timeout_ms : number(Option::start_timeout_ms);
+  config.warn_ms = number(Option::warn_ms);
   config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));

@@ -9,6 +9,7 @@ OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each wi
 of its own, would only be in each other's way. Ranks are not pinned to cores.
 """
 
+import glob
 import os
 import queue
 import shutil
@@ -185,13 +186,23 @@ class _Run:
 
 
 def _group_lives(group: int) -> bool:
+    """Whether a process of the group runs. One that has ended, and that nobody has asked for its
+    status, does not count: in containers there may be nobody who ever will."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    for path in glob.iglob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, errors="replace") as file:
+                state, _, its_group = file.read().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # it has ended meanwhile
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
 
 
 def _words(command: Sequence[str]) -> list[str]:

@@ -101,6 +101,7 @@ struct WorldConfig {
   int ranks = 1;
   std::string name = "world";     // distinguishes worlds that share a store
   int timeout_ms = 1800000;       // of a call
+  int warn_ms = 30000;                 // names the missing ranks on stderr after so long; 0: never
   int start_timeout_ms = 300000;  // of start-up
   Progress progress = Progress::thread;
   std::string shm_dir = "/dev/shm";

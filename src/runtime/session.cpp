@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
-constexpr double kCheckPeersS = 0.02;
+constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
@@ -71,6 +72,7 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   const std::uint32_t number = ++group.last;
   group.history[number % kHistory] = fingerprint;
   flight->started_s = now_s();
+  flight->warned = false;
   Operation& operation = *flight->operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   flight->scratch = scratch_.take(operation.scratch_bytes());
@@ -150,12 +152,10 @@ bool Session::test(Flight& flight) {
 }
 
 bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
-  const int limit_ms = timeout_ms > 0          ? timeout_ms
-                       : flight.timeout_ms > 0 ? flight.timeout_ms
-                                               : config_.timeout_ms;
+  if (timeout_ms > 0) flight.timeout_ms = timeout_ms;
   Patience patience(crowded_ ? Company::crowded : Company::alone);
   const double begun_s = most_ms > 0 ? now_s() : 0;
-  double checked_s = 0;
+  double watched_s = 0;
   const Waiting waiting(*this);
   while (!flight.operation->done()) {
     bool moved = false;
@@ -170,15 +170,31 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
     if (patience.next() == Patience::Next::again) continue;
     transport_->sleep(kSleepUs);
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
-    if (now_s() - checked_s < kCheckPeersS) continue;
-    checked_s = now_s();
+    if (now_s() - watched_s < kWatchS) continue;
+    watched_s = now_s();
     if (config_.idle) config_.idle();
     const std::lock_guard lock(mutex_);
-    look_for_lost();
-    if (limit_ms > 0 && checked_s - flight.started_s > 1e-3 * limit_ms) give_up(flight, limit_ms);
+    watch(watched_s);
   }
   if (flight.operation->error()) throw Error(*flight.operation->error());
   return true;
+}
+
+// With the lock held, every now and then while somebody waits: who is lost, who disagrees, who is
+// late. Breaking a group does not change the list of flights; it only ends some of them.
+void Session::watch(double now) {
+  transport_->check_peers();
+  if (progress()) return;
+  look_for_strangers();
+  look_for_lost();
+  for (const auto& flight : flying_) {
+    const double waited_s = now - flight->started_s;
+    const int limit_ms = flight->timeout_ms > 0 ? flight->timeout_ms : config_.timeout_ms;
+    if (flight->operation->done()) continue;
+    if (limit_ms > 0 && waited_s > 1e-3 * limit_ms) give_up(*flight, limit_ms);
+    else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
+      warn(*flight, waited_s);
+  }
 }
 
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
@@ -198,22 +214,24 @@ void Session::look_for_strangers() {
 // With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been
 // read.
 void Session::look_for_lost() {
-  transport_->check_peers();
-  if (progress()) return;
-  look_for_strangers();
-  for (std::size_t i = 0; i < flying_.size(); ++i) {
-    const std::shared_ptr<Flight> flight = flying_[i];
+  for (const auto& flight : flying_)
     for (int peer : flight->operation->waits_for()) {
       const std::string& why = gone_[static_cast<std::size_t>(peer)];
       if (why.empty()) continue;
-      break_group(
-          *flight->group, Fault::lost,
-          str(flight->operation->describe(), ": rank ", peer, " is lost: ", why, ". Rank ",
-              transport_->rank(), " waits for it; the communicator cannot be used any more."),
-          true);
-      return;
+      const Group& group = *flight->group;
+      break_group(*flight->group, Fault::lost,
+                  str(flight->operation->describe(), ": ", name_of(group, peer), " is lost: ", why,
+                      ". ", name_of(group, transport_->rank()),
+                      " waits for it; the communicator cannot be used any more."),
+                  true);
     }
-  }
+}
+
+std::string Session::name_of(const Group& group, int world_rank) {
+  const auto at = std::find(group.ranks.begin(), group.ranks.end(), world_rank);
+  const auto position = static_cast<int>(at - group.ranks.begin());
+  return str("rank ", position,
+             position == world_rank ? "" : str(" (rank ", world_rank, " of the world)"));
 }
 
 std::string Session::missing(const Flight& flight) const {
@@ -225,18 +243,25 @@ std::string Session::missing(const Flight& flight) const {
       where = str(doing.inside ? "is inside " : "has last left ", collective_of(doing.fingerprint),
                   " #", doing.number,
                   doing.context == flight.group->context ? "" : " of another communicator");
-    out += str(out.empty() ? "" : "; ", "rank ", peer, " ", where);
+    out += str(out.empty() ? "" : "; ", name_of(*flight.group, peer), " ", where);
   }
   return out;
 }
 
 void Session::give_up(Flight& flight, int timeout_ms) {
-  if (flight.operation->done()) return;
   break_group(*flight.group, Fault::timeout,
-              str(flight.operation->describe(), ": rank ", transport_->rank(), " has waited ",
-                  timeout_ms * 1e-3, " s; ", missing(flight),
+              str(flight.operation->describe(), ": ", name_of(*flight.group, transport_->rank()),
+                  " has waited ", timeout_ms * 1e-3, " s; ", missing(flight),
                   ". Raise timeout_ms, or look at the ranks named here."),
               true);
+}
+
+void Session::warn(Flight& flight, double waited_s) {
+  flight.warned = true;
+  std::fprintf(stderr, "paceline: %s: %s has waited %.0f s; %s.\n",
+               flight.operation->describe().c_str(),
+               name_of(*flight.group, transport_->rank()).c_str(), waited_s,
+               missing(flight).c_str());
 }
 
 // Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
@@ -261,21 +286,15 @@ void Session::background() {
 
 void Session::attend(std::unique_lock<std::mutex>& lock) {
   Patience patience(Company::beside_compute);
-  double checked_s = now_s();
+  double watched_s = now_s();
   while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
     if (progress()) patience.reset();
     lock.unlock();
     if (patience.next() == Patience::Next::sleep) transport_->sleep(kSleepUs);
     lock.lock();
-    if (now_s() - checked_s < kCheckPeersS) continue;
-    checked_s = now_s();
-    look_for_lost();
-    const std::vector<std::shared_ptr<Flight>> flying = flying_;
-    for (const auto& flight : flying) {
-      const int limit_ms = flight->timeout_ms > 0 ? flight->timeout_ms : config_.timeout_ms;
-      if (limit_ms > 0 && checked_s - flight->started_s > 1e-3 * limit_ms)
-        give_up(*flight, limit_ms);
-    }
+    if (now_s() - watched_s < kWatchS) continue;
+    watched_s = now_s();
+    watch(watched_s);
   }
 }
 
@@ -284,7 +303,8 @@ bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) 
   if (found == groups_.end()) return true;  // a communicator that this rank still has to make
   const Group& group = *found->second;
   if (!group.broken.empty()) return false;
-  if (key.number > group.last) return true;  // compared when the call starts here
+  // Numbers wrap around in a long training. A later call is compared when it starts here.
+  if (static_cast<std::int32_t>(key.number - group.last) > 0) return true;
   const std::size_t before = trouble_.size();
   compare(peer, key, fingerprint);
   return trouble_.size() == before;

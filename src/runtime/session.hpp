@@ -39,6 +39,7 @@ struct Flight {
   ScratchPool::Block scratch;  // while it is under way
   int timeout_ms = 0;
   double started_s = 0;
+  bool warned = false;
 };
 
 class Session : public Listener, public std::enable_shared_from_this<Session> {
@@ -89,10 +90,13 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void look_for_lost();
   void look_for_strangers();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
+  void watch(double now);
   void give_up(Flight& flight, int timeout_ms);
+  void warn(Flight& flight, double waited_s);
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
   std::string missing(const Flight& flight) const;
+  static std::string name_of(const Group& group, int world_rank);
 
   WorldConfig config_;
   std::unique_ptr<Transport> transport_;
