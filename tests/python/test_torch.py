@@ -1,0 +1,94 @@
+"""torch.distributed over Paceline: its collectives, what is built on them, and how it fails."""
+
+import subprocess
+import sys
+
+import launched
+import pytest
+
+pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("name", [*launched.names("torch_checks"), "end"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_collectives(name, ranks):
+    launched.expect("torch_checks", name, ranks)
+
+
+@pytest.mark.parametrize("name", [*launched.names("train_checks"), "end"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_training(name, ranks):
+    launched.expect("train_checks", name, ranks)
+
+
+def lines_of(ranks):
+    """What starts.py prints on so many ranks."""
+    total = ranks * (ranks + 1) // 2
+    return [f"rank {rank} of {ranks}: {total}" for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("how", ["init", "both", "autoload"])
+def test_under_torchrun(how):
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+        str(launched.RANKS / "starts.py"), how,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == lines_of(2)
+
+
+@pytest.mark.parametrize("how", ["both", "file", "gloo first"])
+def test_other_starts(how, tmp_path):
+    store = tmp_path / "store"
+    if how == "gloo first":
+        store.mkdir()
+    run = launched.start("starts.py", 2, how, store)
+    assert run.status == 0, run.text()
+    assert sorted(run.text(stream="stdout").splitlines()) == lines_of(2)
+
+
+def python(code, **env):
+    """Runs code in a new interpreter, and returns what it prints."""
+    run = launched.start("one.py", 1, code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "1", **env})
+    assert run.status == 0, run.text()
+    return run.text()
+
+
+def test_import_is_light():
+    """Users of numpy do not pay for torch, nor users of torch for our core."""
+    code = "import sys; paceline.init(); print([m for m in ('torch', 'click') if m in sys.modules])"
+    assert python(code) == "[]"
+    code = "import torch, sys; print('paceline._core' in sys.modules, hasattr(torch, 'ones'))"
+    assert python(code) == "False True"
+
+
+@pytest.mark.parametrize("first", ["import torch", "import paceline.torch"])
+def test_backend_is_registered_once(first):
+    code = f"""
+{first}
+import torch, paceline.torch
+paceline.torch.autoload()
+print(torch.distributed.Backend.PACELINE, torch.distributed.Backend.default_device_backend_map)
+"""
+    out = python(code)
+    assert out.startswith("paceline ") and "'cpu': 'gloo'" in out, out
+
+
+def test_import_torch_never_fails():
+    """Even when something in us is broken, `import torch` works, and says so."""
+    code = """
+import warnings, paceline
+paceline.torch = None
+import torch.distributed as dist
+register = dist.Backend.register_backend
+dist.Backend.register_backend = lambda *a, **k: 1 / 0
+dist.Backend._plugins.pop("PACELINE", None)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import sys
+    sys.modules.pop("paceline.torch", None)
+    import paceline.torch
+print(caught[0].message)
+"""
+    assert "will not know the backend 'paceline'" in python(code)
