@@ -86,21 +86,25 @@ void PendingPlan::must_be_started(const char* what) const {
 void PendingPlan::start() {
   if (request_.valid())
     fail(Fault::usage, "plan: start() while the last start is still under way; call wait() first.");
-  const nb::gil_scoped_release unlocked;
-  request_ = plan_.start();
+  request_ = [this] {
+    const nb::gil_scoped_release unlocked;
+    return plan_.start();
+  }();
 }
 
 bool PendingPlan::test() {
   must_be_started("test()");
+  Request request = request_;  // another thread may wait for it as well
   const nb::gil_scoped_release unlocked;
-  return request_.test();
+  return request.test();
 }
 
 nb::object PendingPlan::wait(int timeout_ms) {
   must_be_started("wait()");
+  Request request = request_;
   try {
     const nb::gil_scoped_release unlocked;
-    request_.wait(timeout_ms);
+    request.wait(timeout_ms);
   } catch (const Error&) {
     request_ = Request();  // an error ends the collective; Ctrl-C does not
     throw;

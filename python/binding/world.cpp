@@ -83,7 +83,8 @@ void bind_world(nb::module_& m) {
       "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a,
       "timeout_ms"_a.none() = nb::none(), "start_timeout_ms"_a.none() = nb::none(),
       "Joins a world: store is a folder, an object with set and get, or None for one rank alone.");
-  m.def("option", option, "name"_a, "The checked value of an option that is in force.");
+  m.def("option", option, "name"_a, nb::sig("def option(name: str) -> typing.Any"),
+        "The checked value of an option that is in force.");
 }
 
 }  // namespace paceline::binding

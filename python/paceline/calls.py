@@ -11,7 +11,8 @@ from paceline.buffers import Buffer, empty_like, joined, piece, shape_of
 from paceline.errors import UsageError
 
 Counts = Sequence[int]
-Call = tuple[tuple[Any, ...], Any]
+CoreCall = tuple[str, Buffer, Buffer, str, int, Counts | None, Counts | None]
+Call = tuple[CoreCall, Any]
 
 # On ranks that do not know the counts of a gather or scatter: "they differ".
 _UNKNOWN: Counts = ()

@@ -223,7 +223,7 @@ class Communicator:
 
     def dup(self) -> "Communicator":
         """Makes a communicator of the same ranks, whose calls cannot mix with this one's."""
-        return Communicator(self._core.split(0, self.rank))
+        return self.split(0, self.rank)  # type: ignore[return-value]  # none is left out
 
     def subgroup(self, ranks: Sequence[int], tag: int) -> "Communicator":
         """Makes a communicator of `ranks`, in that order, without communication.
@@ -241,7 +241,9 @@ class Communicator:
         call, result = prepared
         return self._start(*call, calls.knobs(**options) if options else None, result)
 
-    def _prepare(self, collective, arguments, keywords):
+    def _prepare(
+        self, collective: str, arguments: Any, keywords: dict[str, Any]
+    ) -> tuple[calls.CoreCall, Any, Any]:
         options = {name: keywords.pop(name) for name in calls.OPTIONS if name in keywords}
         try:
             call, result = calls.named(collective)(self, *arguments, **keywords)

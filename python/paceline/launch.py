@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
 from paceline.errors import UsageError
 
@@ -111,7 +112,7 @@ class _Run:
         self.alive.add(rank)
         self._thread(self._watch, rank, process)
         for name in ("stdout", "stderr") if self.on_line else ():
-            self._thread(self._read, rank, name, getattr(process, name))
+            self._thread(self._read, rank, name, getattr(process, name), self.on_line)
 
     def wait(self, timeout_s: float | None) -> int:
         """Waits for all ranks; after a failure, a signal or the time-out, not for long."""
@@ -179,10 +180,10 @@ class _Run:
         status = process.wait()
         self.exits.put(_Exit(rank, status if status >= 0 else 128 - status))
 
-    def _read(self, rank: int, name: str, stream) -> None:
+    def _read(self, rank: int, name: str, stream: IO[bytes], on_line: OnLine) -> None:
         with stream:
             for line in stream:
-                self.on_line(rank, name, line.decode(errors="replace").rstrip("\n"))
+                on_line(rank, name, line.decode(errors="replace").rstrip("\n"))
 
 
 def _group_lives(group: int) -> bool:

@@ -58,7 +58,7 @@ def init(
     if rank is None and torch_world is not None and not torch_world.broken:
         _world = torch_world.subgroup(range(torch_world.size), 0x70616365 << 32 | _joined)
         return _world
-    if rank is None:
+    if rank is None or ranks is None:
         rank, ranks, store = _launched()
     if store is None and ranks != 1:
         raise UsageError(f"init: {ranks} ranks need a store to find each other; pass store=.")

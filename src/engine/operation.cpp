@@ -204,6 +204,8 @@ void Operation::stop(Transport& transport, const Error& error) {
   for (std::uint32_t step : running_)
     transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
   running_.clear();
+  ready_.clear();  // what could have started must not: the buffers go back to the caller now
+  next_ready_ = 0;
   error_ = error;
   done_.store(true, std::memory_order_release);
 }

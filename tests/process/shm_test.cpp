@@ -174,6 +174,7 @@ TEST_CASE(
        [](Call& c, int r) { c.count = r == 2 ? 101 : 100; }},
       {"count differs", [](Call& c, int r) { c.count = r == 2 ? 0 : 100; }},
       {"count differs", [](Call& c, int r) { c.count = r == 2 ? 5000 : 100000; }},
+      {"count differs", [](Call& c, int r) { c.count = r == 0 ? 200000 : 199999; }},
       {"type differs", [](Call& c, int r) { c.type = r == 1 ? Type::i32 : Type::f32; }},
       {"operation differs", [](Call& c, int r) { c.op = r == 1 ? Op::max : Op::sum; }},
       {"collective differs",

@@ -78,9 +78,7 @@ class Collectives:
             "broadcast", None, memory, "sum", root,
         )  # fmt: skip
 
-    def allgather(
-        self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
-    ) -> Work:
+    def allgather(self, outputs: Any, inputs: Tensors | Tensor, opts: Any = None) -> Work:
         """Into a list of tensors, of equal or of different size."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -117,7 +115,7 @@ class Collectives:
         ], [tensor for tensors in output_lists for tensor in tensors])  # fmt: skip
 
     def reduce_scatter(
-        self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None, *old: Any
+        self, outputs: Tensors | Tensor, inputs: Any, opts: Any = None, *old: Any
     ) -> Work:
         """From a list of tensors, of equal or of different size."""
         if isinstance(outputs, torch.Tensor):

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from paceline import _core, world
 from paceline.communicator import Communicator
-from paceline.errors import UsageError
+from paceline.errors import RefusalError, UsageError
 from paceline.torch.collectives import Collectives
 from paceline.torch.points import Points
 from paceline.torch.store import TorchStore
@@ -18,11 +18,12 @@ from paceline.torch.store import TorchStore
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
 
 
-class PacelineGroup(Collectives, Points, dist.ProcessGroup):
+class PacelineGroup(Collectives, Points, dist.ProcessGroup):  # type: ignore[misc]
     """Some ranks, as torch.distributed sees them. Made by create()."""
 
     def __init__(self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool):
-        super().__init__(comm.rank, comm.size)
+        # The other form, with the store, is not for subclasses: C++ then makes a group of its own.
+        super().__init__(comm.rank, comm.size)  # type: ignore[call-arg]
         self._store = store
         self._comm = comm
         self._owns_world = owns_world
@@ -58,6 +59,17 @@ class PacelineGroup(Collectives, Points, dist.ProcessGroup):
 
     def name(self) -> str:
         return "paceline"
+
+    def _get_backend(self, device: torch.device) -> Any:
+        """torch asks the backend of a device what it can do; here the group is its own backend."""
+        if device.type != "cpu":
+            raise RefusalError(f"the backend 'paceline' serves the CPU; it knows no {device}.")
+        return self
+
+    supports_splitting = supports_coalescing = supports_time_estimate = False
+
+    def supports_tensor_alloc(self, device: torch.device) -> bool:
+        return False
 
     _get_backend_name = name
     _set_group_name = setGroupName

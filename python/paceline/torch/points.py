@@ -5,6 +5,7 @@ messages of one direction match in the order in which both sides name them, and 
 between the same two ranks cannot wait for each other.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ class Points:
     _comm: Communicator
     _knobs: tuple[None, None, None, int]
     _pairs: dict[tuple[int, int], Communicator]
+    _work: Callable[..., Work]
 
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
         memory, _ = dense(moved(tensors[0]))

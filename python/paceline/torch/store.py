@@ -14,7 +14,7 @@ class TorchStore:
         self._store = dist.PrefixStore(prefix, store)
 
     def set(self, key: str, value: bytes) -> None:
-        self._store.set(key, value)
+        self._store.set(key, value)  # type: ignore[arg-type]  # bytes are fine
 
     def get(self, key: str, timeout: timedelta) -> bytes:
         """Waits for the key; raises TimeoutError, which names it."""

@@ -1,6 +1,7 @@
 """Tensors as contiguous memory of a type that the core knows; copies only where that needs one."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -16,10 +17,10 @@ _COMPLEX_OPS = ("sum", "average")
 # By the number of torch's ReduceOp.
 _OPS = ("sum", "average", "product", "min", "max", "bit_and", "bit_or", "bit_xor")
 
-Finish = Callable[[], None] | None
+Finish = Callable[[], object] | None
 
 
-def op_of(reduce_op: object) -> str:
+def op_of(reduce_op: Any) -> str:
     """The name of a torch ReduceOp, or of the RedOpType in it; RefusalError for PREMUL_SUM."""
     number = getattr(reduce_op, "op", reduce_op).value
     if number < len(_OPS):
@@ -75,7 +76,7 @@ def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
-def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
+def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Finish]:
     """Memory as long as all tensors together, and what copies it into them."""
     sizes = sizes_of(tensors)
     memory = torch.empty(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)

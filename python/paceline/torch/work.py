@@ -19,7 +19,7 @@ class Work(_Work):
         self,
         request: Any,
         tensors: list[torch.Tensor],
-        finish: Callable[[], None] | None = None,
+        finish: Callable[[], object] | None = None,
         source: int = -1,
     ):
         """request: what to wait for; None if it is complete. finish: runs once it is, if it is."""
@@ -125,7 +125,7 @@ class Requests:
 class _Completer:
     """Completes futures: one thread per process, started by the first get_future()."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._works: list[Work] = []
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -176,7 +176,9 @@ class _Completer:
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        self._thread.join(1)
+            thread = self._thread
+        if thread is not None:
+            thread.join(1)
 
 
 completer = _Completer()

@@ -1,0 +1,267 @@
+"""The compiled core of Paceline. Use it through the package `paceline`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+class Communicator:
+    """Ranks that call collectives together, in the same order."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def broken(self) -> str: ...
+    def run(
+        self,
+        collective: str,
+        input: object | None,
+        output: object | None,
+        op: str,
+        root: int,
+        counts: object | None,
+        received: object | None,
+        knobs: object | None,
+    ) -> None: ...
+    def start(
+        self,
+        collective: str,
+        input: object | None,
+        output: object | None,
+        op: str,
+        root: int,
+        counts: object | None,
+        received: object | None,
+        knobs: object | None,
+        result: object | None,
+    ) -> Request: ...
+    def plan(
+        self,
+        collective: str,
+        input: object | None,
+        output: object | None,
+        op: str,
+        root: int,
+        counts: object | None,
+        received: object | None,
+        knobs: object | None,
+        result: object | None,
+    ) -> Plan: ...
+    def explain(
+        self,
+        collective: str,
+        input: object | None,
+        output: object | None,
+        op: str,
+        root: int,
+        counts: object | None,
+        received: object | None,
+        knobs: object | None,
+    ) -> str: ...
+    def split(self, colour: int, key: int) -> Communicator | None: ...
+    def subgroup(self, ranks: Sequence[int], tag: int) -> Communicator: ...
+    def leave(self) -> None: ...
+
+class Request:
+    """A collective under way."""
+
+    def test(self) -> bool:
+        """Works on what is under way; True once the collective is complete."""
+
+    def wait_for(self, milliseconds: int) -> bool:
+        """
+        Waits at most so long; True once the collective is complete. Breaks nothing.
+        """
+
+    def wait(self, timeout_ms: int = 0) -> object:
+        """
+        Returns the result once the collective is complete. Raises TimeoutError after timeout_ms
+        milliseconds (0: the communicator's limit), MismatchError or RankLost.
+        """
+
+    @property
+    def result(self) -> object:
+        """The array that holds the result after wait(), or None."""
+
+class Plan:
+    """A collective that is set up once and started many times."""
+
+    def start(self) -> None:
+        """Starts the collective; wait() before the next start."""
+
+    def test(self) -> bool:
+        """Works on what is under way; True once this start is complete."""
+
+    def wait(self, timeout_ms: int = 0) -> object:
+        """
+        Returns the result once this start is complete; raises like Request.wait().
+        """
+
+def join(
+    store: object | None,
+    rank: int,
+    ranks: int,
+    name: str,
+    timeout_ms: int | None = None,
+    start_timeout_ms: int | None = None,
+) -> Communicator:
+    """
+    Joins a world: store is a folder, an object with set and get, or None for one rank alone.
+    """
+
+def option(name: str) -> Any:
+    """The checked value of an option that is in force."""
+
+def collectives() -> list: ...
+def ops() -> list: ...
+def types() -> dict:
+    """Element types: name -> bytes."""
+
+def is_defined(op: str, type: str) -> bool: ...
+def has_root(arg: str, /) -> bool: ...
+def has_op(arg: str, /) -> bool: ...
+def kernel_targets() -> list:
+    """Instruction sets that this processor runs, the best and used one last."""
+
+def algorithms(ranks: int = 4) -> list:
+    """
+    Every algorithm with its cost; volume and reduced are multiples of the message.
+    """
+
+def options() -> list:
+    """
+    Every option as a dict: what it is, what is in force, and where that comes from.
+    """
+
+def checked_option(name: str, value: str, where: str) -> object:
+    """
+    A value from elsewhere than the environment, checked; `where` names it in the error.
+    """
+
+def unknown_variables() -> list[str]:
+    """PACELINE_* variables that nobody reads."""
+
+def parse_bytes(size: str) -> int: ...
+def human_bytes(bytes: float) -> str: ...
+def choose(
+    collective: str, ranks: int, bytes: int, algorithm: str = "", segments: int = 0, window: int = 0
+) -> dict:
+    """The choice for a message of `bytes`, and why."""
+
+def machines() -> list:
+    """Known machine models: (name, description)."""
+
+def machine(machine: str) -> str:
+    """Checks a machine model and describes it."""
+
+class Event:
+    """What one rank did from begin_s to end_s."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def activity(self) -> str: ...
+    @property
+    def peer(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def segment(self) -> int: ...
+    @property
+    def begin_s(self) -> float: ...
+    @property
+    def end_s(self) -> float: ...
+    @property
+    def bytes(self) -> int: ...
+
+class Trace:
+    """Who did what and when, simulated or measured."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def provenance(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def arrival_s(self) -> list[float]: ...
+    @property
+    def exit_s(self) -> list[float]: ...
+    @property
+    def events(self) -> list[Event]: ...
+    @property
+    def span_s(self) -> float: ...
+    def to_json(self) -> str: ...
+
+def start_trace(communicator: Communicator) -> None:
+    """Records every step of every collective of this process from now on."""
+
+def take_trace(communicator: Communicator) -> Trace:
+    """Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC."""
+
+class World:
+    """An algorithm among so many ranks; `ordered`: not commutative."""
+
+    def __init__(
+        self,
+        collective: str,
+        algorithm: str,
+        ranks: int,
+        root: int = 0,
+        in_place: bool = False,
+        fused: bool = False,
+        segments: int = 1,
+        window: int = 1,
+        ordered: bool = False,
+    ) -> None: ...
+    @property
+    def collective(self) -> str: ...
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def root(self) -> int: ...
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def segments(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def line(self) -> str:
+        """The arguments of `paceline verify` that mean this world."""
+
+    def rejects(self) -> str:
+        """Why the algorithm cannot serve this world; empty: it can."""
+
+    def verify(self) -> str:
+        """What is wrong; empty: proven."""
+
+    def shake(self, seed: int) -> str:
+        """The same after one run in an order drawn from the seed."""
+
+    def print(self, rank: int = 0) -> str:
+        """One rank's schedule as text."""
+
+    def simulate(
+        self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
+    ) -> Trace: ...
+
+class Outcome:
+    @property
+    def proven(self) -> int: ...
+    @property
+    def rejected(self) -> dict[str, int]: ...
+    @property
+    def faults(self) -> list[tuple[str, str]]: ...
+
+class Sweep:
+    """Every small world of the named algorithms; empty names: of all."""
+
+    def __init__(self, collective: str, algorithm: str, max_ranks: int) -> None: ...
+    def __len__(self) -> int: ...
+    def ranks(self, world: int) -> int: ...
+    def run(self, first: int, count: int) -> Outcome: ...
+
+def warn_of_leaks() -> None: ...
