@@ -117,6 +117,7 @@ void bind_communicator(nb::module_& m) {
            "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("split", split, "colour"_a, "key"_a)
       .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
+      .def("is_called", &Communicator::is_called, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }

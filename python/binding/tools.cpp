@@ -133,7 +133,11 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
-  const Choice choice = choose(problem, bytes, {algorithm, segments, window});
+  // As a communicator would: what the call does not ask for the options may.
+  const auto option = [](int asked, Option o) { return asked ? asked : static_cast<int>(number_of(o)); };
+  const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
+                  option(segments, Option::segments), option(window, Option::window)};
+  const Choice choice = choose(problem, bytes, wish);
   nb::dict out;
   out["algorithm"] = choice.algorithm->name;
   out["segments"] = choice.segments;

@@ -62,6 +62,11 @@ Communicator join(nb::handle store, int rank, int ranks, const std::string& name
   config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
+  for (int i = 0; i < kCollectives; ++i)
+    config.algorithms[static_cast<std::size_t>(i)] =
+        word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
+  config.segments = number(Option::segments);
+  config.window = number(Option::window);
   config.idle = look_for_signals;
   const std::unique_ptr<Store> held = store_from(store);
   const nb::gil_scoped_release unlocked;

@@ -19,6 +19,10 @@ constexpr std::int64_t kDay = 24 * 60 * 60 * 1000;   // 24 days of ms still fit 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kLongest = 4095;   // of a text: as long as a path may be
 
+// Those whose algorithm can be named; a misspelt one must not go unseen.
+constexpr std::string_view kCollectiveNames =
+    "allreduce|broadcast|reduce|reduce_scatter|allgather|alltoall|gather|scatter";
+
 // The tests' own switches; they are no options of the library.
 constexpr std::string_view kForTests[] = {"PACELINE_SHORT", "PACELINE_LONG"};
 
@@ -39,7 +43,7 @@ constexpr OptionRow kRows[] = {
      "The folder, in memory, where the ranks of a node make the files that they share."},
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
      "Shared memory for all ranks of a node together; it must fit into shm_dir."},
-    {"algorithm", pairs, "", 0, kLongest, "", everybody,
+    {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
     {"segments", integer, "0", 0, 4096, "", everybody,
      "Cut every message into so many segments; 0 = chosen by size."},
@@ -83,12 +87,19 @@ bool is_word(std::string_view text) {
   });
 }
 
-bool are_pairs(std::string_view text) {
+bool is_one_of(std::string_view words, std::string_view text) {
+  bool found = false;
+  split(words, '|', [&](std::string_view word) { found = found || word == text; });
+  return found;
+}
+
+bool are_pairs(std::string_view words, std::string_view text) {
   std::vector<std::string_view> keys;
   bool good = true;
   split(text, ',', [&](std::string_view pair) {
     const auto [key, word] = halves(pair);
-    good = good && is_word(key) && is_word(word) && !std::count(keys.begin(), keys.end(), key);
+    good = good && is_one_of(words, key) && is_word(word) &&
+           !std::count(keys.begin(), keys.end(), key);
     keys.push_back(key);
   });
   return good;
@@ -104,12 +115,9 @@ std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
   }
   bool good = static_cast<std::int64_t>(text.size()) >= row.least &&
               static_cast<std::int64_t>(text.size()) <= row.most;
-  if (row.kind == choice) {
-    good = false;
-    split(row.words, '|', [&](std::string_view word) { good = good || word == text; });
-  }
+  if (row.kind == choice) good = is_one_of(row.words, text);
   if (row.kind == path) good = good && text.starts_with('/');
-  if (row.kind == pairs) good = good && are_pairs(text);
+  if (row.kind == pairs) good = good && are_pairs(row.words, text);
   if (!good) return {};
   return std::string(text);
 }

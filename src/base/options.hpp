@@ -39,7 +39,7 @@ struct OptionRow {
   OptionKind kind;
   std::string_view fallback;   // the default, as one would write it
   std::int64_t least, most;    // of the number; where it is no number, of the length of the text
-  std::string_view words;      // of a choice: "caller|thread"
+  std::string_view words;      // of a choice: "caller|thread"; of pairs: the keys
   SetBy set_by;
   std::string_view sentence;
 };

@@ -31,6 +31,7 @@ struct Communicator::State {
   std::shared_ptr<Prepared> prepare(const Call& call);
   std::shared_ptr<Flight> free_flight(Prepared& prepared);
   Problem problem_of(const Call& call) const;
+  Wish wish_of(const Call& call) const;
   Fingerprint fingerprint(const Call& call, const Prepared& p) const {
     return fingerprint_of(call, p.choice);
   }
@@ -86,6 +87,18 @@ Problem Communicator::State::problem_of(const Call& call) const {
   return p;
 }
 
+// What the call asks for, else what the options do.
+Wish Communicator::State::wish_of(const Call& call) const {
+  const WorldConfig& config = session->config();
+  Wish wish{call.algorithm, call.segments, call.window};
+  if (call.collective == Collective::barrier) return wish;
+  if (wish.algorithm.empty())
+    wish.algorithm = config.algorithms[static_cast<std::size_t>(call.collective)];
+  if (wish.segments == 0) wish.segments = config.segments;
+  if (wish.window == 0) wish.window = config.window;
+  return wish;
+}
+
 std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call) {
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
   Problem problem = problem_of(call);
@@ -98,7 +111,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call) {
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = false;
   const Choice choice =
-      choose(alike, bytes_for_choice(call, problem), {call.algorithm, call.segments, call.window});
+      choose(alike, bytes_for_choice(call, problem), wish_of(call));
   auto schedule = std::make_shared<Schedule>(pipeline(
       fuse(build(*choice.algorithm, problem, choice.knobs)), choice.segments, choice.window));
   auto prepared = std::make_shared<Prepared>();
@@ -126,6 +139,7 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
 int Communicator::rank() const { return state_->group->rank; }
 int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
 std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
+bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
 Request Communicator::start(const Call& call) {
   const auto prepared = state_->prepare(call);
@@ -212,8 +226,7 @@ void Communicator::leave() { state_->session->leave(); }
 
 std::string Communicator::explain(const Call& call) const {
   const Problem problem = state_->problem_of(call);
-  const Choice c = choose(problem, bytes_for_choice(call, problem),
-                          {call.algorithm, call.segments, call.window});
+  const Choice c = choose(problem, bytes_for_choice(call, problem), state_->wish_of(call));
   return str(c.algorithm->name,
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
              ": ", c.why);

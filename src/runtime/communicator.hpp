@@ -1,6 +1,7 @@
 // Communicator: a group of ranks that call collectives together, in the same order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,6 +48,7 @@ class Communicator {
   int rank() const;
   int size() const;
   std::string broken() const;  // empty, or why nothing works any more
+  bool is_called() const;      // whether a message of a call is here that this rank has yet to make
 
   Request start(const Call& call);
   void run(const Call& call);   // start and wait in one, and a little faster
@@ -104,6 +106,10 @@ struct WorldConfig {
   int warn_ms = 30000;                 // names the missing ranks on stderr after so long; 0: never
   int start_timeout_ms = 300000;  // of start-up
   Progress progress = Progress::thread;
+  // For calls that do not ask for themselves; by collective, empty and 0: chosen. Equal on all ranks.
+  std::array<std::string, kCollectives> algorithms = {};
+  int segments = 0;
+  int window = 0;
   std::string shm_dir = "/dev/shm";
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C

@@ -112,6 +112,17 @@ std::string Session::broken(const Group& group) const {
   return group.broken;
 }
 
+bool Session::is_called(const Group& group) {
+  const std::lock_guard lock(mutex_);
+  progress();
+  if (!group.broken.empty()) throw Error(group.fault, group.broken);
+  bool found = false;
+  transport_->unexpected([&](int, const Key& key, const Fingerprint&) {
+    found |= key.context == group.context && static_cast<std::int32_t>(key.number - group.last) > 0;
+  });
+  return found;
+}
+
 void Session::leave() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, group] : groups_)

@@ -62,6 +62,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void open(const std::shared_ptr<Group>& group);
   void close(const Group& group);
   std::string broken(const Group& group) const;
+  bool is_called(const Group& group);
 
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();

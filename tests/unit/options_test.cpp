@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "ir/problem.hpp"
 
 using namespace paceline;
 
@@ -53,7 +54,8 @@ TEST_CASE("options: every row is sound") {
     CHECK(&find_option(row.name) == &row);
     CHECK(row.sentence.ends_with('.'));
     CHECK(row.least <= row.most);
-    CHECK((row.kind == OptionKind::choice) == !row.words.empty());
+    const bool has_words = row.kind == OptionKind::choice || row.kind == OptionKind::pairs;
+    CHECK(has_words == !row.words.empty());
     CHECK(!range_of(row).empty());
     CHECK_NOTHROW(checked(row, row.fallback, "the default"));
   }
@@ -119,9 +121,14 @@ TEST_CASE("options: pairs name each collective once") {
     CHECK(accepts(Option::algorithm, good));
   for (const char* bad : {"ring", "=ring", "allreduce=", "allreduce=ring,", ",allreduce=ring", ",",
                           "allreduce=ring,allreduce=binomial", "allreduce=ring=x",
-                          "allreduce = ring", "Allreduce=ring"}) {
+                          "allreduce = ring", "Allreduce=ring", "allreduc=ring",
+                          "barrier=dissemination", "allreduce|broadcast=ring"}) {
     CAPTURE(bad);
     CHECK(!accepts(Option::algorithm, bad));
+  }
+  for (int i = 0; i < kCollectives; ++i) {   // all there are, but the one without a message
+    const std::string name(name_of(Collective(i)));
+    CHECK(accepts(Option::algorithm, name + "=x") == (name != "barrier"));
   }
   const Variable set("PACELINE_ALGORITHM", "allreduce=ring,broadcast=chain");
   CHECK(word_for(Option::algorithm, "allreduce") == "ring");

@@ -6,7 +6,7 @@ torch.backends); where that is switched off, `import paceline.torch` does.
 What differs from other backends:
 - Tensors must be on the CPU. Those that are not contiguous are copied, in and out.
 - send and recv between two ranks match in the order in which they are called, whatever their tag;
-  recv from any rank and send to oneself are refused.
+  a send to oneself is refused.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
 """
 

@@ -252,8 +252,10 @@ class Collectives:
             name, input, output, op, root, counts, received, self._knobs, None
         )
 
-    def _work(self, request: Any, tensors: list[Tensor], finish: Finish = None) -> Work:
-        work = Work(request, tensors, finish)
+    def _work(
+        self, request: Any, tensors: list[Tensor], finish: Finish = None, source: int = -1
+    ) -> Work:
+        work = Work(request, tensors, finish, source)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

@@ -1,21 +1,24 @@
 """send and recv: a broadcast among two.
 
 The core has collectives only. For each pair and direction there is a communicator of two ranks, so
-messages of one direction match in the order in which both sides name them, and a send and a recv
-between the same two ranks cannot wait for each other.
+messages of one direction match in the order in which both sides name them, whatever their tag, and
+a send and a recv between the same two ranks cannot wait for each other.
 """
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError
+from paceline.errors import RefusalError, TimeoutError
 from paceline.torch.tensors import dense, moved, room
 from paceline.torch.work import Work
 
 _TAG = 0x70326D << 40  # apart from what anything else calls its groups
+_LOOK_S = 0.0002
 
 
 class Points:
@@ -34,20 +37,71 @@ class Points:
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         memory, finish = room(moved(tensors[0]))
         request = self._message(src, self._comm.rank, memory)
-        return self._work(request, list(tensors), finish)
+        return self._work(request, list(tensors), finish, src)
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
-        raise RefusalError("recv: from any rank is not supported; name the source.")
+        """From whichever rank sends first. A rank that is lost shows by the time-out only."""
+        memory, finish = room(moved(tensors[0]))
+        return self._work(AnySource(self, memory), list(tensors), finish)
 
     def _message(self, source: int, target: int, memory: torch.Tensor) -> Any:
-        pair = self._pairs.get((source, target))
-        if pair is None:
-            pair = self._pair(source, target)
+        pair = self._pair(source, target)
         return pair._start("broadcast", None, memory, "sum", 0, None, None, self._knobs, None)
 
     def _pair(self, source: int, target: int) -> Communicator:
-        if source == target:
-            raise RefusalError(f"send: rank {source} to itself is not supported; copy the tensor.")
-        tag = _TAG + source * self._comm.size + target
-        pair = self._pairs[source, target] = self._comm.subgroup((source, target), tag)
+        """The communicator of one direction, made when it is first used."""
+        pair = self._pairs.get((source, target))
+        if pair is None:
+            if source == target:
+                raise RefusalError(
+                    f"send: rank {source} to itself is not supported; copy the tensor."
+                )
+            tag = _TAG + source * self._comm.size + target
+            pair = self._pairs[source, target] = self._comm.subgroup((source, target), tag)
         return pair
+
+
+class AnySource:
+    """A receive that has yet to find out from whom; afterwards like the request of that receive."""
+
+    def __init__(self, points: Points, memory: torch.Tensor):
+        self.source = -1
+        self._points = points
+        self._memory = memory
+        self._request: Any = None
+        self._lock = threading.Lock()
+
+    def test(self) -> bool:
+        return self._found() and self._request.test()
+
+    def wait_for(self, milliseconds: int) -> bool:
+        end = time.monotonic() + 1e-3 * milliseconds
+        while not self._found():
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOOK_S)
+        return self._request.wait_for(milliseconds)
+
+    def wait(self, timeout_ms: int = 0) -> None:
+        limit_ms = timeout_ms or self._points._knobs[3]
+        end = time.monotonic() + 1e-3 * limit_ms
+        while not self._found():
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"recv: no rank has sent anything to rank {self._points._comm.rank} within "
+                    f"{limit_ms} ms. Raise the time-out, or look at the ranks that should send."
+                )
+            time.sleep(_LOOK_S)
+        self._request.wait(timeout_ms)
+
+    def _found(self) -> bool:
+        """Whether somebody sends; the first who does is the source."""
+        with self._lock:  # the thread that completes futures may look as well
+            if self._request is None:
+                me = self._points._comm.rank
+                for source in range(self._points._comm.size):
+                    if source != me and self._points._pair(source, me)._core.is_called():
+                        self._request = self._points._message(source, me, self._memory)
+                        self.source = source
+                        break
+            return self._request is not None

@@ -28,6 +28,7 @@ class Work(_Work):
         self._tensors = tensors
         self._finish = finish
         self._source = source
+        self._any = request if hasattr(request, "source") else None
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         self._future: torch.futures.Future | None = None
@@ -74,7 +75,8 @@ class Work(_Work):
         self.wait()
 
     def source_rank(self) -> int:
-        return self._source
+        """The rank in the group that a received tensor came from."""
+        return self._source if self._any is None else self._any.source
 
     _source_rank = source_rank
 

@@ -1,6 +1,7 @@
 """Checks of the backend of torch.distributed: every collective, by all its names."""
 
 import warnings
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -97,7 +98,6 @@ def check_refusals(comm):
     raises(paceline.RefusalError, "average", lambda: dist.all_reduce(torch.ones(3).int(),
                                                                      op=dist.ReduceOp.AVG))
     raises(paceline.RefusalError, "itself", lambda: dist.isend(x, comm.rank))
-    raises(paceline.RefusalError, "any rank", lambda: dist.irecv(x))
     raises(paceline.UsageError, "for each", lambda: dist.all_gather([x] * (comm.size + 1), x))
     raises(paceline.UsageError, "must have", lambda: dist.all_gather_single(torch.ones(1), x))
 
@@ -267,6 +267,20 @@ def check_points(comm):
         work.wait()
     same(x, tensor(left, 100_000))
     same(y, tensor(left, 3, 2))
+    if me == 0:
+        sources = []
+        for _ in range(2 * (p - 1)):
+            source = dist.recv(x := torch.empty(9, 3).t())
+            same(x, tensor(source, 3, 9))
+            sources.append(source)
+        assert sorted(sources) == sorted([*range(1, p), *range(1, p)])
+        pg = dist.distributed_c10d._get_default_group()
+        nobody = pg.recv_anysource([torch.empty(1)])
+        raises(TimeoutError, "no rank", lambda: nobody.wait(timedelta(milliseconds=50)))
+    else:
+        for _ in range(2):
+            dist.send(tensor(me, 3, 9), 0)
+    dist.barrier()
     sends = [dist.isend(tensor(me, n), right, tag=n) for n in range(1, 20)]
     for n in range(1, 20):
         dist.recv(x := torch.empty(n), left, tag=n)
