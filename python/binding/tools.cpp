@@ -134,7 +134,9 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
   // As a communicator would: what the call does not ask for the options may.
-  const auto option = [](int asked, Option o) { return asked ? asked : static_cast<int>(number_of(o)); };
+  const auto option = [](int asked, Option row) {
+    return asked ? asked : static_cast<int>(number_of(row));
+  };
   const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
                   option(segments, Option::segments), option(window, Option::window)};
   const Choice choice = choose(problem, bytes, wish);

@@ -106,7 +106,8 @@ struct WorldConfig {
   int warn_ms = 30000;                 // names the missing ranks on stderr after so long; 0: never
   int start_timeout_ms = 300000;  // of start-up
   Progress progress = Progress::thread;
-  // For calls that do not ask for themselves; by collective, empty and 0: chosen. Equal on all ranks.
+  // For calls that do not ask for themselves; by collective, empty and 0: chosen. Equal on all
+  // ranks.
   std::array<std::string, kCollectives> algorithms = {};
   int segments = 0;
   int window = 0;

@@ -5,6 +5,7 @@ warmed up or favoured by it. Times are nanoseconds of CLOCK_MONOTONIC, which the
 machine share.
 """
 
+import ctypes
 import mmap
 import os
 import time
@@ -15,7 +16,9 @@ WORD = 8
 LIMIT_S = 300  # a rank that is missing so long has died; the launcher says how
 SETTLED_NS = 200_000  # from the agreement to the start: long enough for everybody to have read it
 CROWDED_NS = 3_000_000  # likewise where ranks outnumber cores and take turns
-SPIN_NS = 100_000  # the last stretch, for which sleeping would be too coarse
+SPIN_NS = 30_000  # the last stretch, for which sleeping would be too coarse
+LOOK_S = 20e-6  # between two looks at the others
+PR_SET_TIMERSLACK = 29
 
 
 class Meeting:
@@ -29,8 +32,10 @@ class Meeting:
             self.map = mmap.mmap(file, size_of(ranks))
         finally:
             os.close(file)
+        # By default the system may let a sleep last 50 us longer than asked for.
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0)
         words = np.frombuffer(self.map, dtype=np.int64)
-        # By rank the round that it has reached, by rank its votes, and the moment of the next start.
+        # By rank the round that it has reached, by rank its votes; the moment of the next start.
         self.seats, self.votes, self.time = np.split(words, [ranks, 2 * ranks])
 
     def barrier(self):
@@ -40,8 +45,9 @@ class Meeting:
         deadline, looks = time.monotonic() + LIMIT_S, 0
         while self.seats.min() < self.round:
             looks += 1
-            # Yield, then sleep: the rank that we wait for may need this core.
-            time.sleep(0 if looks < 200 and not self.crowded else 50e-6)
+            # Never spin: it would use up this process's share of a busy core, and libraries whose
+            # calls sleep and wake would pay for that in whole time slices.
+            time.sleep(LOOK_S)
             if looks % 1000 == 0 and time.monotonic() > deadline:
                 missing = [r for r in range(self.ranks) if self.seats[r] < self.round]
                 raise TimeoutError(f"bench: no sign of rank {missing} for {LIMIT_S} s")
@@ -66,7 +72,7 @@ class Meeting:
             self.time[0] = time.monotonic_ns() + ahead
         else:
             while int(self.time[0]) == before:
-                time.sleep(0)
+                time.sleep(LOOK_S)
         # Rank 0 cannot change it before all have read it: it has to pass the next barrier first.
         agreed = int(self.time[0])
         wait_until(agreed, spin=not self.crowded)

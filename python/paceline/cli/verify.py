@@ -26,8 +26,8 @@ def chunks(sweep):
 def prove_all(sweep, out):
     """Runs the whole sweep on all cores; returns proven, rejected and faults."""
     proven, rejected, faults = 0, Counter(), []
-    columns = (TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.percentage:3.0f} %"),
-               TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(30),
+               TextColumn("{task.percentage:3.0f} %"), TimeRemainingColumn())
     work = list(chunks(sweep))
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars, \

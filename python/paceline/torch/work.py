@@ -134,7 +134,7 @@ class _Completer:
         self._stopped = False
 
     def add(self, work: Work) -> None:
-        if work._request is None:
+        if work.is_completed():  # saves a change of threads
             work._base.set_result(None)
             return
         with self._changed:
