@@ -7,18 +7,37 @@
 #include "ir/algorithm.hpp"
 
 // X(name of the constant): the constant is defined in src/coll/<collective>/<algorithm>.cpp
-#define PACELINE_ALGORITHMS(X)    \
-  X(allreduce_ring)               \
-  X(allreduce_recursive_doubling) \
-  X(allreduce_binomial)           \
-  X(broadcast_binomial)           \
-  X(broadcast_chain)              \
-  X(reduce_binomial)              \
-  X(reduce_scatter_ring)          \
-  X(allgather_ring)               \
-  X(alltoall_pairwise)            \
-  X(gather_linear)                \
-  X(scatter_linear)               \
+#define PACELINE_ALGORITHMS(X)         \
+  X(allreduce_ring)                    \
+  X(allreduce_recursive_doubling)      \
+  X(allreduce_binomial)                \
+  X(allreduce_circulant)               \
+  X(allreduce_rabenseifner)            \
+  X(allreduce_linear)                  \
+  X(allreduce_chain)                   \
+  X(allreduce_direct)                  \
+  X(broadcast_binomial)                \
+  X(broadcast_chain)                   \
+  X(broadcast_linear)                  \
+  X(broadcast_scatter_allgather)       \
+  X(broadcast_circulant)               \
+  X(reduce_binomial)                   \
+  X(reduce_linear)                     \
+  X(reduce_chain)                      \
+  X(reduce_circulant)                  \
+  X(reduce_scatter_ring)               \
+  X(reduce_scatter_circulant)          \
+  X(reduce_scatter_recursive_halving)  \
+  X(reduce_scatter_direct)             \
+  X(allgather_ring)                    \
+  X(allgather_circulant)               \
+  X(allgather_recursive_doubling)      \
+  X(allgather_linear)                  \
+  X(alltoall_pairwise)                 \
+  X(gather_linear)                     \
+  X(gather_binomial)                   \
+  X(scatter_linear)                    \
+  X(scatter_binomial)                  \
   X(barrier_dissemination)
 
 namespace paceline {

@@ -15,8 +15,10 @@ struct Reason {
   std::string instead;
 };
 
+// What is left open by an algorithm; 0: its own choice.
 struct Knobs {
-  int radix = 2;
+  int radix = 0;    // of its tree or hypercube: radix - 1 messages at a time
+  int blocks = 0;   // that it cuts the message into
   bool operator==(const Knobs&) const = default;
 };
 

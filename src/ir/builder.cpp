@@ -91,6 +91,16 @@ Segment Builder::as(const Segment& slot, const Segment& shape) {
   return s;
 }
 
+Segment Builder::part(const Segment& whole, int first, int blocks) {
+  require(first >= whole.first && first + blocks <= whole.first + whole.blocks, "blocks [", first,
+          ", ", first + blocks, ") are not part of [", whole.first, ", ",
+          whole.first + whole.blocks, ")");
+  Segment s = whole;
+  s.first = first;
+  s.blocks = blocks;
+  return s;
+}
+
 Segment Builder::of_peer(int peer, Segment segment) const {
   segment.owner = peer == problem_.rank ? kOwn : rank_of(peer);
   return segment;

@@ -29,12 +29,14 @@ class Builder {
   Segment input() const { return input(0, total()); }
   Segment output() const { return output(0, total()); }
   int total() const { return total_; }
-  bool commutative() const { return problem_.commutative; }
+  const Problem& problem() const { return problem_; }
 
   // Working memory with room for `shape`. The same slot can be used for another range later on:
   // as(slot, other) is the slot, holding `other`.
   Segment scratch(const Segment& shape);
   static Segment as(const Segment& slot, const Segment& shape);
+  // Of a segment in any buffer, its blocks that are called [first, first + blocks).
+  static Segment part(const Segment& whole, int first, int blocks);
 
   // The same blocks of the peer's buffer, which this rank reads or writes itself. Signals and waits
   // must say when it may. The peer's problem must be in place where this rank's is.

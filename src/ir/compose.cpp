@@ -24,7 +24,8 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.ranks = static_cast<int>(phase.members.size());
     part.problem.rank = static_cast<int>(me - phase.members.begin());
     part.problem.root = phase.root;
-    part.problem.commutative = builder.commutative();
+    part.problem.commutative = builder.problem().commutative;
+    part.problem.uneven = builder.problem().uneven;
     part.problem.in_place = phase.input.space == phase.output.space;
     if (const auto reason = phase.algorithm->rejects(part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,

@@ -24,6 +24,7 @@ struct Problem {
   int root = 0;              // broadcast, reduce, gather, scatter
   bool in_place = false;     // see aliases() in ir/contract.hpp
   bool commutative = true;   // may operands change places?
+  bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
 
   bool operator==(const Problem&) const = default;
 };

@@ -84,6 +84,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.ranks = static_cast<int>(group->ranks.size());
   p.rank = group->rank;
   p.root = has_root(call.collective) ? call.root : 0;
+  p.uneven = call.uneven;
   return p;
 }
 

@@ -1,6 +1,7 @@
 // Binomial tree over positions 0..p-1 with root 0: the parent of v lacks v's lowest set bit.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 namespace paceline {
@@ -14,6 +15,7 @@ struct BinomialTree {
 
   int parent(int v) const { return v & (v - 1); }        // of v > 0
   std::vector<int> children(int v) const;                // nearest first: v + 1, v + 2, v + 4, ...
+  int size(int v) const { return v == 0 ? ranks : std::min(v & -v, ranks - v); }   // of its subtree
 };
 
 inline std::vector<int> BinomialTree::children(int v) const {

@@ -1,8 +1,10 @@
 """Runs the scripts in tests/python/ranks on several ranks, once per session and shape."""
 
+import atexit
 import functools
 import importlib
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +15,14 @@ RANKS = Path(__file__).with_name("ranks")
 LIMIT_S = 100
 
 sys.path.insert(0, str(RANKS))
+
+
+@functools.cache
+def shared_folder():
+    """Where the ranks of all tests share memory: apart from whatever else runs here."""
+    folder = Path(tempfile.mkdtemp(prefix="paceline-tests-", dir="/dev/shm"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class Run:
@@ -36,7 +46,10 @@ class Run:
 def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, **keywords):
     """Runs ranks/<script> and returns the Run. Ranks give up waiting after 20 s by themselves."""
     run = Run()
-    settings = {"PACELINE_TIMEOUT_MS": "20000", "PACELINE_START_TIMEOUT_MS": "30000", **(env or {})}
+    settings = {
+        "PACELINE_TIMEOUT_MS": "20000", "PACELINE_START_TIMEOUT_MS": "30000",
+        "PACELINE_SHM_DIR": str(shared_folder()), **(env or {}),
+    }  # fmt: skip
     command = [str(RANKS / script), *map(str, arguments)]
     run.status = launch(
         command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords

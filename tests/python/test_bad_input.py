@@ -5,6 +5,7 @@ import types
 import launched
 import numpy
 import pytest
+from support import DLPackOnly
 
 import paceline
 from paceline import _core, calls
@@ -58,6 +59,7 @@ CASES = {
     "strided torch": (lambda c: c.allreduce(strided_torch()), "not contiguous|x.contiguous()"),
     "read-only": (lambda c: c.allreduce(read_only(ones(3))), "x is read-only|writable"),
     "read-only out": (lambda c: c.allreduce(ones(3), read_only(ones(3))), "out is read-only"),
+    "read-only DLPack": (lambda c: c.allreduce(DLPackOnly(read_only(ones(3)))), "read-only"),
     "bytes": (lambda c: c.allreduce(b"abc", op="max"), "read-only"),
     "overlap": (lambda c: overlapping(c), "overlap"),
     # lengths

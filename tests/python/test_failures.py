@@ -3,13 +3,10 @@
 import os
 import re
 import subprocess
-from pathlib import Path
+import tempfile
 
 import launched
 import pytest
-
-SHM = Path("/dev/shm")
-
 
 def told(what, ranks=3, **env):
     """Runs failing.py; the lines of each rank, as (class, seconds, message)."""
@@ -26,11 +23,12 @@ def told(what, ranks=3, **env):
 
 
 @pytest.fixture(autouse=True)
-def nothing_left():
+def nothing_left(tmp_path, monkeypatch):
     """Whatever happens, shared memory and temporary folders are gone afterwards."""
-    before = {*SHM.iterdir(), *Path("/tmp").glob("paceline-*")}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
-    assert {*SHM.iterdir(), *Path("/tmp").glob("paceline-*")} <= before
+    assert list(launched.shared_folder().iterdir()) == []
+    assert list(tmp_path.glob("paceline-*")) == []
 
 
 @pytest.mark.parametrize("what", ["killed", "killed_while_sending", "killed_unnoticed"])
@@ -103,11 +101,13 @@ def test_rank_that_never_starts():
 @pytest.fixture
 def tiny_folder(tmp_path):
     """A file system in memory with room for 256 KiB."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)]
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("only root can make a full /dev/shm")
-    yield tmp_path
-    subprocess.run(["umount", str(tmp_path)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_no_room_in_shared_memory(tiny_folder):
@@ -119,7 +119,7 @@ def test_no_room_in_shared_memory(tiny_folder):
     assert list(tiny_folder.iterdir()) == []
 
 
-def test_shared_memory_is_private_and_gone():
-    """Nobody else can read what ranks share, and it has no name any more once all have it."""
-    run = launched.start("one.py", 1, "paceline.init(); import os; print(os.listdir('/dev/shm'))")
-    assert "paceline" not in run.text(), run.text()
+def test_shared_memory_is_gone_at_once():
+    """What ranks share has no name any more once all have it: not even a crash leaves anything."""
+    code = "paceline.init(); import os; print(os.listdir(os.environ['PACELINE_SHM_DIR']))"
+    assert launched.start("one.py", 1, code).text() == "[]"

@@ -2,8 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "shapes/binomial.hpp"
+#include "shapes/circulant.hpp"
+#include "shapes/circulant_blocks.hpp"
 #include "shapes/hypercube.hpp"
 
 using namespace paceline;
@@ -53,6 +56,121 @@ TEST_CASE("shapes: a subtree of the binomial tree is an interval, so sums stay i
         CHECK(child == next);
         next = std::min(p, child + (child - v));
       }
+    }
+}
+
+TEST_CASE("shapes: a subtree of the binomial tree is as large as its children's and itself") {
+  for (int p = 1; p <= 64; ++p)
+    for (int v = 0; v < p; ++v) {
+      int size = 1;
+      for (int child : BinomialTree{p}.children(v)) size += BinomialTree{p}.size(child);
+      CHECK(BinomialTree{p}.size(v) == size);
+    }
+}
+
+TEST_CASE("shapes: near corners and whom they stand for are consecutive, and halve") {
+  for (int p = 1; p <= 64; ++p) {
+    const Hypercube cube{p};
+    const int q = cube.dimensions();
+    for (int rank = 0; rank < p; ++rank) {
+      if (!cube.is_corner(rank)) continue;
+      const int c = cube.corner_of(rank);
+      CHECK(cube.first_near(c, q) == 0);
+      CHECK(cube.behind_near(c, q) == p);
+      CHECK(cube.behind_near(c, 0) == rank + 1);
+      CHECK(cube.first_near(c, 0) == rank - cube.stands_for_two(rank));
+      for (int d = 0; d < q; ++d) {
+        const int low = std::min(c, c ^ (1 << d)), high = std::max(c, c ^ (1 << d));
+        CHECK(cube.first_near(low, d) == cube.first_near(c, d + 1));
+        CHECK(cube.behind_near(low, d) == cube.first_near(high, d));
+        CHECK(cube.behind_near(high, d) == cube.behind_near(c, d + 1));
+      }
+    }
+  }
+}
+
+TEST_CASE("shapes: circulant rounds ship every offset but the own once, in the fewest rounds") {
+  for (int radix : {2, 3, 4, 5, 8})
+    for (int p = 1; p <= 300; ++p) {
+      int held = p, messages = 0;
+      std::size_t fewest = 0;
+      for (long reached = 1; reached < p; reached *= radix) ++fewest;
+      const std::vector<CirculantRound> rounds = circulant_rounds(p, radix);
+      CHECK(rounds.size() == fewest);
+      for (const CirculantRound& round : rounds) {
+        CHECK(round.held == held);
+        int next = round.kept;   // what is kept, then the messages without a gap
+        for (int d : round.distances()) {
+          CHECK(d == next);
+          CHECK(round.length(d) <= round.kept);
+          next += round.length(d);
+        }
+        CHECK(next == held);
+        CHECK(round.distances().size() < std::size_t(radix));
+        messages += int(round.distances().size());
+        held = round.kept;
+      }
+      CHECK(held == 1);
+      CHECK(messages == circulant_messages(p, radix));
+    }
+}
+
+// The four conditions of Traeff's schedules, from their text and not from the search.
+TEST_CASE("shapes: circulant blocks keep the four conditions for every p to 2048") {
+  int wrong = 0;   // one CHECK for each would be millions
+  for (int p = 2; p <= 2048; ++p) {
+    const std::vector<int> s = circulant_skips(p);
+    const int q = int(s.size()) - 1;
+    if (s[0] != 1 || s[std::size_t(q)] != p || q != ceil_log2(p)) ++wrong;
+    std::vector<std::vector<int>> receives;
+    for (int r = 0; r < p; ++r) receives.push_back(circulant_receives(s, r));
+    for (int r = 0; r < p; ++r) {
+      const std::vector<int>& own = receives[std::size_t(r)];
+      if (int(own.size()) != q) ++wrong;
+      int seen = 0, fresh = -1;   // all of -q .. -1 but one, instead of which its successor by q
+      for (int e : own) {
+        seen |= 1 << (e < 0 ? e + q : e);
+        if (e >= 0) fresh = fresh < 0 ? e : q;
+      }
+      if (r > 0 && (seen != (1 << q) - 1 || fresh < 0 || fresh >= q)) ++wrong;
+      for (int k = 0; k < q; ++k) {
+        const int e = receives[std::size_t((r + s[std::size_t(k)]) % p)][std::size_t(k)];
+        const bool known = std::find(own.begin(), own.begin() + k, e) != own.begin() + k;
+        if (r == 0 ? e != k : e != fresh - q && !known) ++wrong;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+  for (int p : {2, 3, 33, 129, 1000})   // and what is sent is what the other end receives
+    for (int r = 0; r < p; ++r) {
+      const std::vector<int> s = circulant_skips(p), sends = circulant_sends(s, r);
+      for (std::size_t k = 0; k < sends.size(); ++k)
+        CHECK(sends[k] == circulant_receives(s, (r + s[k]) % p)[k]);
+    }
+}
+
+TEST_CASE("shapes: blocks go round by round, in as few as can be, and are sent once known") {
+  for (int p = 2; p <= 40; ++p)
+    for (int blocks : {1, 2, 3, 5, 8, 13}) {
+      std::vector<std::vector<BlockRound>> rounds;
+      for (int v = 0; v < p; ++v) rounds.push_back(block_rounds({p, blocks}, v));
+      std::vector<std::set<int>> known(static_cast<std::size_t>(p));
+      for (int i = 0; i < blocks; ++i) known[0].insert(i);
+      for (std::size_t i = 0; i < rounds[0].size(); ++i) {
+        std::vector<std::set<int>> next = known;
+        for (std::size_t v = 0; v < std::size_t(p); ++v) {
+          const BlockRound& mine = rounds[v][i];
+          const BlockRound& theirs = rounds[std::size_t(mine.to)][i];
+          CHECK(theirs.from == int(v));
+          CHECK(theirs.receives == mine.sends);
+          if (mine.sends < 0) continue;
+          CHECK(known[v].count(mine.sends) == 1);
+          CHECK(next[std::size_t(mine.to)].insert(mine.sends).second);   // never twice
+        }
+        known = next;
+      }
+      CHECK(int(rounds[0].size()) == blocks - 1 + ceil_log2(p));
+      for (const std::set<int>& all : known) CHECK(int(all.size()) == blocks);
     }
 }
 

@@ -38,7 +38,8 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const bool one_unit = units_of({a->collective, 2}) == 1;
           const bool symmetric = a->collective != Collective::alltoall || !in_place;
           c.uneven = true;
-          if (!one_unit && symmetric) visit(c);
+          const Problem uneven{.collective = a->collective, .ranks = p, .uneven = true};
+          if (!one_unit && symmetric && !a->rejects(uneven)) visit(c);
         }
   }
 }

@@ -1,6 +1,7 @@
 """Starts the ranks of a benchmark, shows how far they are, and collects what they have written."""
 
 import json
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from paceline.launch import launch
 AT = "@size "  # rank 0 begins a line so when it goes on to the next size
 LIMIT_S = 3600
 TAIL_LINES = 20
+INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 class Failed(Error):
@@ -37,6 +39,8 @@ def run_module(module, specification, ranks, folder, on_progress=None):
 
     status = launch([sys.executable, "-m", module, str(spec)], ranks, timeout_s=LIMIT_S,
                     on_line=hear)
+    if status in INTERRUPTED:  # what the ranks said when they were ended is of no use
+        raise KeyboardInterrupt
     if status:
         tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
         raise Failed(f"bench: the ranks failed (exit status {status}). Their last lines:\n{tail}")

@@ -9,6 +9,7 @@ from rich.text import Text
 from paceline import _core
 from paceline.bench import ceiling, statistics
 
+WIDE = 5  # a median so many times the fastest repetition: others were using the machine
 COLOURS = {"faster": "bold green", "not slower": "green", "slower": "bold red", "undecided": ""}
 
 
@@ -54,7 +55,17 @@ def merge(launches, plan):
                 if plan.peer in times and plan.peer != variant.label:
                     ratios = statistics.ratios(times[variant.label], times[plan.peer])
                 rows.append(Row(variant, nbytes, times[variant.label], limit, ratios))
-    return rows, list(dict.fromkeys(notes))
+    return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
+
+
+def scatter(row):
+    """A warning where the times of a row say more about the machine than about the library."""
+    times = row.summary
+    if times.median < WIDE * times.least:
+        return ""
+    return (f"{row.variant.label} at {_core.human_bytes(row.bytes)}: the median is "
+            f"{times.median / times.least:.0f} times the fastest call; its threads waited for a "
+            "core. Repeat on an idle machine before quoting it.")
 
 
 def notes_of(found, nbytes):
@@ -80,6 +91,12 @@ def us(seconds):
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
+def rate(row):
+    """GB/s with three digits, or three decimals where there are none."""
+    value = row.bytes / row.summary.median / 1e9
+    return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
+
+
 def times_table(rows, plan):
     """Size, variant, times, rate, share of the ceiling, speed-up."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
@@ -96,7 +113,7 @@ def times_table(rows, plan):
         cells = [
             _core.human_bytes(row.bytes) if row.bytes != before else "", row.variant.label,
             us(s.median), us(s.least), us(s.most),
-            f"{row.bytes / s.median / 1e9:.3g}" if row.bytes else "-",
+            rate(row) if row.bytes else "-",
             f"{100 * row.fraction:.0f} %" if row.fraction else "-",
         ]
         if plan.peer:

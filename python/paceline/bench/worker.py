@@ -26,7 +26,10 @@ def repeats_for(nbytes, wanted):
 
 
 def pin(rank, ranks):
-    """One core per rank, where there is one: two ranks on one core would measure the scheduler."""
+    """One core per rank, where there is one: two ranks on one core would measure the scheduler.
+
+    Called last: threads that libraries have started by then, gloo's among them, stay free to move.
+    """
     cores = sorted(os.sched_getaffinity(0))
     if ranks <= len(cores):
         os.sched_setaffinity(0, {cores[rank]})

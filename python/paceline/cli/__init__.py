@@ -77,7 +77,7 @@ def main(arguments=None):
     except Error as error:
         print(f"paceline: {error}", file=sys.stderr)
         return 1
-    except click.Abort:  # Ctrl-C
+    except (click.Abort, KeyboardInterrupt):  # Ctrl-C
         return 130
     except BrokenPipeError:  # `paceline options | head`: whoever read has seen enough
         sys.stderr.close()

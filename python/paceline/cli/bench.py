@@ -55,11 +55,14 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
               "message: the vector, or all ranks' pieces together.")
-@click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256))
-@click.option("--dtype", default="float32", show_default=True,
-              type=click.Choice(list(_core.types())))
-@click.option("--op", default="sum", show_default=True, type=click.Choice(_core.ops()))
-@click.option("--root", default=0, show_default=True, type=Number(0))
+@click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
+              help="How many ranks to start on this machine.")
+@click.option("--dtype", default="float32", show_default=True, metavar="TYPE",
+              type=click.Choice(list(_core.types())), help=f"One of {', '.join(_core.types())}.")
+@click.option("--op", default="sum", show_default=True, metavar="OP",
+              type=click.Choice(_core.ops()), help=f"One of {', '.join(_core.ops())}.")
+@click.option("--root", default=0, show_default=True, type=Number(0),
+              help="Of broadcast, reduce, gather and scatter.")
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--segments", type=Names(), default="0",

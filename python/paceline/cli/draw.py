@@ -63,8 +63,10 @@ def save(picture, svg, json):
 @click.command("draw", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective())
 @click.option("--algorithm", metavar="NAME", help="[default: what a call would take]")
-@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 4096))
-@click.option("--root", default=0, show_default=True, type=Number(0))
+@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 4096),
+              help="Among how many ranks.")
+@click.option("--root", default=0, show_default=True, type=Number(0),
+              help="Of broadcast, reduce, gather and scatter.")
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
 @click.option("--segments", default=0, type=Number(0, 4096),

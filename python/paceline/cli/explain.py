@@ -43,7 +43,8 @@ def table(collective, ranks, size, machine, choice):
 @click.argument("collective", type=Collective())
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
-@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024))
+@click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024),
+              help="Among how many ranks.")
 @click.option("--algorithm", default="", metavar="NAME", help="Ask for this algorithm.")
 @click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
 @click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")

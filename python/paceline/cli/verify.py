@@ -12,15 +12,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from paceline import _core
 from paceline.cli.common import COLLECTIVES, Collective, Number, console
 
-CHUNK = 16  # worlds per call into the core: enough to hide the call, few enough to share evenly
+# Worlds per call into the core: enough work to hide the call, little enough to share evenly.
+MOST_WORLDS, MOST_WORK = 64, 4 * 64**3
 FAULTS_SHOWN = 10
 
 
 def chunks(sweep):
-    """(first world, weight): the weight is roughly the work, which grows with the ranks."""
-    for first in range(0, len(sweep), CHUNK):
-        count = min(CHUNK, len(sweep) - first)
-        yield first, sum(sweep.ranks(first + i) ** 3 for i in range(count))
+    """(first world, worlds, work): the work of a world grows with the third power of its ranks."""
+    first, work = 0, 0
+    for world in range(len(sweep)):
+        work += sweep.ranks(world) ** 3
+        if work >= MOST_WORK or world + 1 - first == MOST_WORLDS or world + 1 == len(sweep):
+            yield first, world + 1 - first, work
+            first, work = world + 1, 0
 
 
 def prove_all(sweep, out):
@@ -32,17 +36,18 @@ def prove_all(sweep, out):
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars, \
             ThreadPoolExecutor(threads) as pool:
-        bar = bars.add_task(f"{len(sweep)} worlds", total=sum(weight for _, weight in work))
-        results = pool.map(lambda chunk: sweep.run(chunk[0], CHUNK), work)
+        bar = bars.add_task(f"{len(sweep)} worlds", total=sum(weight for *_, weight in work))
+        results = pool.map(lambda chunk: sweep.run(chunk[0], chunk[1]), work)
         try:
-            for (_, weight), outcome in zip(work, results):
+            for (*_, weight), outcome in zip(work, results):
                 proven += outcome.proven
                 rejected.update(outcome.rejected)
                 faults += outcome.faults
                 bars.advance(bar, weight)
         except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            raise
+            # Threads inside the core cannot be interrupted; nothing is lost by not awaiting them.
+            bars.stop()
+            os._exit(130)
     return proven, rejected, faults
 
 
@@ -92,7 +97,8 @@ def prove_one(world, seed, show, out):
               help="Prove all worlds of 1 to so many ranks.")
 @click.option("--ranks", type=Number(1, 4096), help="Prove the one world that is named by "
               "this and the following options.")
-@click.option("--root", default=0, type=Number(0))
+@click.option("--root", default=0, type=Number(0),
+              help="Of broadcast, reduce, gather and scatter.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
 @click.option("--segments", default=1, type=Number(1, 4096), help="Pipeline segments.")

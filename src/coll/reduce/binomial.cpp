@@ -24,7 +24,8 @@ int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
   if (!pb.commutative && pb.root != 0)
-    return Reason{"the operation is not commutative and operands would start at the root", ""};
+    return Reason{"the operation is not commutative and operands would start at the root",
+                  "linear"};
   return {};
 }
 

@@ -23,7 +23,7 @@ int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
   if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", ""};
+    return Reason{"the operation is not commutative and a ring sums in ring order", "direct"};
   return {};
 }
 

@@ -1,10 +1,11 @@
 """Checks of what is not a plain call: requests, plans, parts of the world, threads."""
 
 import gc
+import sys
 import threading
 
 import numpy
-from support import checks_in, data, raises, run_checks, same
+from support import DLPackOnly, checks_in, data, raises, run_checks, same
 
 import paceline
 
@@ -70,6 +71,26 @@ def check_buffers_are_held(comm):
     raises(BufferError, "re-sized", lambda: x.append(1))
     request.wait()
     x.append(1)
+
+
+def check_no_references_are_left(comm):
+    """What was passed is let go: after the call, after an error, after wait(), with the plan."""
+    x = numpy.ones(100)
+    for argument in (x, DLPackOnly(x), memoryview(x)):
+        before = sys.getrefcount(argument), sys.getrefcount(x)
+        for _ in range(3):
+            comm.allreduce(argument)
+            comm.iallreduce(argument).wait()
+            comm.iallreduce(argument)
+            plan = comm.plan("allreduce", argument)
+            plan.start()
+            plan.wait()
+            raises(paceline.UsageError, "out", lambda: comm.allreduce(argument, x[:3]))
+            del plan
+        for _ in range(50):  # each looks for requests that have ended and that nobody waits for
+            comm.barrier()
+        after = sys.getrefcount(argument), sys.getrefcount(x)
+        assert after == before, (type(argument), before, after)
 
 
 def check_plan(comm):

@@ -8,6 +8,7 @@ import torch.distributed as dist
 from support import checks_in, data, raises, run_checks
 
 import paceline
+import paceline.torch
 
 warnings.filterwarnings("ignore", category=FutureWarning)  # old names are tested on purpose
 

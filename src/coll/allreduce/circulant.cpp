@@ -1,0 +1,56 @@
+// Circulant allreduce: reduce-scatter and allgather in ceil(log2 p) rounds each, for any p.
+//
+// Source   J. L. Traeff: Optimal, non-pipelined reduce-scatter and allreduce algorithms.
+//          arXiv 2410.14234, 2024
+// Needs    commutative op. Any p >= 1, any n >= 0; blocks may be empty.
+// Cost     2 ceil(log2 p) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma (exact when p divides n and is
+//          a power of two; otherwise a part of gamma is hidden). With radix k: k - 1 messages in
+//          each of 2 ceil(log_k p) rounds.
+// Scratch  at most 5/4 n elements.
+// When     the default from medium lengths on: least traffic in few rounds, for any p.
+// Order    as in reduce_scatter/circulant: same bits on every rank and in every run for fixed p and
+//          n; other bits for other p.
+//
+// p = 3, blocks A B C; a digit is a contribution, * is final. Partial sums are in scratch.
+//                 rank 0            rank 1            rank 2
+//   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
+//   round 0       A01                    B12                    C02
+//   round 1       A*                     B*                     C*
+//   round 2       A*   B*                B*   C*      A*        C*
+//   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/registry.hpp"
+#include "ir/compose.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
+
+std::optional<Reason> rejects(const Problem& pb) {
+  if (!pb.commutative)
+    return Reason{"the operation is not commutative and every block is summed from another rank on",
+                  "direct"};
+  return {};
+}
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const Region input = region_of(b.input()), output = region_of(b.output());
+  const std::vector<int> everybody = all_ranks(pb.ranks);
+  compose(b, pb.rank,
+          {{.algorithm = &reduce_scatter_circulant, .knobs = knobs, .members = everybody,
+            .input = input, .output = output, .completes = true},
+           {.algorithm = &allgather_circulant, .knobs = knobs, .members = everybody,
+            .input = output, .output = output}});
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  const Cost scatter = reduce_scatter_circulant.cost(pb, knobs);
+  return {.rounds = 2 * scatter.rounds, .volume = 2 * scatter.volume, .reduced = scatter.reduced};
+}
+
+}  // namespace
+
+const Algorithm allreduce_circulant{
+    Collective::allreduce, "circulant", rejects, cuts, build, cost};
+
+}  // namespace paceline

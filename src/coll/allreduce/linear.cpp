@@ -1,0 +1,44 @@
+// Linear allreduce: rank 0 adds everybody's in rank order, and tells everybody.
+//
+// Source   elementary: linear reduce, then linear broadcast.
+// Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order.
+// Cost     (p-1) (2 alpha + 2 n beta + n gamma)
+// Scratch  n elements at rank 0, none where the transport adds as it receives.
+// When     two or three ranks; a plain reference for the others.
+// Order    rank order from left to right: same bits on every rank and in every run.
+//
+// p = 3; a digit is a contribution, * is final.
+//                 rank 0    rank 1    rank 2
+//   start         0         1         2
+//   round 0       01        1         2
+//   round 1       *         1         2
+//   round 2       *         *         2
+//   round 3       *         *         *
+#include "coll/registry.hpp"
+#include "ir/compose.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem& pb, const Knobs&, Builder& b) {
+  const Region input = region_of(b.input()), output = region_of(b.output());
+  const std::vector<int> everybody = all_ranks(pb.ranks);
+  compose(b, pb.rank,
+          {{.algorithm = &reduce_linear, .members = everybody,
+            .input = input, .output = output, .completes = true},
+           {.algorithm = &broadcast_linear, .members = everybody,
+            .input = output, .output = output}});
+}
+
+Cost cost(const Problem& pb, const Knobs&) {
+  const double others = pb.ranks - 1;
+  return {.rounds = 2 * others, .volume = 2 * others, .reduced = others};
+}
+
+}  // namespace
+
+const Algorithm allreduce_linear{Collective::allreduce, "linear", serves_all, cuts, build, cost};
+
+}  // namespace paceline

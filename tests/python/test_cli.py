@@ -1,0 +1,353 @@
+"""The command line: every command runs, says what it should, and ends with the right status."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from paceline import _core, draw, trace
+from paceline.cli import COMMANDS, cli, main
+from paceline.cli.common import Sizes
+from paceline.cli.draw import Arrivals
+from paceline.cli.verify import chunks
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def paceline(capsys, monkeypatch):
+    """Runs a command line in this process; returns (status, stdout, stderr)."""
+    monkeypatch.setenv("COLUMNS", "100")
+    for row in _core.options():
+        monkeypatch.delenv(row["variable"], raising=False)
+
+    def run(*arguments):
+        status = main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def flat(text):
+    """The text without its line breaks, which depend on the width."""
+    return " ".join(text.split())
+
+
+# --- all commands -------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command(paceline):
+    status, out, _ = paceline("--help")
+    assert status == 0
+    for name, (_, sentence) in COMMANDS.items():
+        assert name in out and sentence in out
+        assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_for_strangers(paceline, name):
+    status, out, _ = paceline(name, "--help")
+    assert status == 0
+    first = flat(cli.get_command(None, name).help.split("\n\n")[0])
+    assert first == COMMANDS[name][1], "the list and the help say the same"
+    for option in cli.get_command(None, name).params:
+        described = option.param_type_name == "argument" or option.help
+        assert described, f"{name} {option.name} has no help"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("arguments", [
+    ["options"], ["explain", "allreduce"], ["draw", "allreduce", "--segments", "4"],
+    ["verify", "--max-ranks", "3"],
+])  # fmt: skip
+def test_output_fits_the_terminal(paceline, monkeypatch, width, arguments):
+    monkeypatch.setenv("COLUMNS", str(width))
+    status, out, _ = paceline(*arguments)
+    assert status == 0
+    sentences = re.compile(r"rejected|worlds proven")  # lines for grep stay whole
+    assert all(len(line) <= width for line in out.splitlines() if not sentences.search(line))
+
+
+def test_version(paceline):
+    assert re.fullmatch(r"paceline \d+\.\d+\.\d+\S*\n", paceline("--version")[1])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["nonsense"], "nonsense"),
+    (["verify", "allgahter"], "allgahter"),
+    (["verify", "--algorithm", "ring"], "--algorithm needs the collective"),
+    (["verify", "allreduce", "--fused"], "name it with --ranks"),
+    (["verify", "allreduce", "--ranks", "3"], "needs COLLECTIVE and --algorithm"),
+    (["verify", "allreduce", "--algorithm", "rong"], "recursive_doubling"),
+    (["verify", "broadcast", "--algorithm", "chain", "--ranks", "3", "--root", "3"], "0 to 2"),
+    (["draw", "allreduce", "--root", "9"], "0 to 3"),
+    (["draw", "allreduce", "--size", "1MB"], "1MiB"),
+    (["draw", "allreduce", "--arrivals", "soon"], "3=1ms"),
+    (["draw", "allreduce", "--arrivals", "4=1ms"], "there are 4 ranks"),
+    (["draw", "allreduce", "--machine", "fast"], "edr-100g"),
+    (["explain", "allreduce", "--algorithm", "rong"], "ring"),
+    (["bench", "allreduce", "--sizes", "8..4"], "upwards"),
+    (["bench", "allreduce", "--algorithm", "pairwise"], "binomial"),
+    (["bench", "allreduce", "--segments", "x"], "0 to 4096"),
+    (["bench", "allreduce", "--op", "bit_or"], "means nothing"),
+    (["bench", "allreduce", "--verdict"], "--against gloo"),
+    (["bench", "allreduce", "--against", "gloo", "--verdict", "--launches", "9"], "at least 10"),
+    (["run", "true"], "--ranks"),
+    (["run", "-n", "0", "true"], "--ranks"),
+    (["run", "-n", "1", "--timeout-ms", "soon", "true"], "--timeout-ms is 'soon'"),
+    (["run", "-n", "1", "--progress", "nobody", "true"], "caller or thread"),
+])  # fmt: skip
+def test_wrong_calls_are_told_what_is_right(paceline, arguments, words):
+    status, out, err = paceline(*arguments)
+    assert status == 2
+    assert words in flat(err)
+    assert "Traceback" not in err
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def test_options_page_is_up_to_date(paceline):
+    _, out, _ = paceline("options", "--markdown")
+    page = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    assert page == out, "out of date; run: paceline options --markdown > docs/options.md"
+
+
+def test_options_page_does_not_depend_on_the_environment(paceline, monkeypatch):
+    before = paceline("options", "--markdown")[1]
+    monkeypatch.setenv("PACELINE_TIMEOUT_MS", "5")
+    assert paceline("options", "--markdown")[1] == before
+
+
+def test_options_show_where_a_value_comes_from(paceline, monkeypatch):
+    monkeypatch.setenv("PACELINE_SHM_BYTES", "64MiB")
+    status, out, _ = paceline("options")
+    assert status == 0
+    line = next(line for line in out.splitlines() if line.startswith("shm_bytes"))
+    assert line.split()[1:6] == ["64", "MiB", "variable", "32MiB", "Shared"]
+
+
+def test_options_show_what_is_wrong(paceline, monkeypatch):
+    monkeypatch.setenv("PACELINE_WINDOW", "wide")
+    monkeypatch.setenv("PACELINE_TIMEOUT", "5")
+    status, out, _ = paceline("options")
+    assert status == 1
+    assert "PACELINE_WINDOW is 'wide'" in flat(out)
+    assert "PACELINE_TIMEOUT is set, but no option has that name" in flat(out)
+
+
+# --- verify -------------------------------------------------------------------------------------
+
+
+def test_verify_proves_small_worlds(paceline):
+    status, out, _ = paceline("verify", "--max-ranks", 6)
+    assert status == 0
+    counts = re.search(r"(\d+) worlds proven, (\d+) rejected .* 0 faults", flat(out))
+    proven, rejected = map(int, counts.groups())
+    assert proven + rejected == len(_core.Sweep("", "", 6))
+    assert proven > 800 and rejected > 100
+    assert "allreduce/ring: the operation is not commutative" in out
+
+
+def test_verify_reaches_every_algorithm():
+    for row in _core.algorithms():
+        sweep = _core.Sweep(row["collective"], row["name"], 3)
+        assert sweep.run(0, len(sweep)).proven > 0, row
+
+
+def test_verify_names_a_fault_and_how_to_repeat_it(paceline, monkeypatch):
+    line = "allreduce --algorithm ring --ranks 3 --fused --segments 3 --window 2"
+
+    class Sweep:
+        def __init__(self, *names):
+            pass
+
+        def __len__(self):
+            return 100
+
+        def ranks(self, world):
+            return 3
+
+        def run(self, first, count):
+            class Outcome:
+                proven, rejected = 3, {}
+                faults = [(line, "contract: rank 1 [0] is wrong")] if first else []
+
+            return Outcome
+
+    monkeypatch.setattr(_core, "Sweep", Sweep)
+    status, out, _ = paceline("verify")
+    assert status == 1
+    assert "contract: rank 1 [0] is wrong" in out
+    assert f"paceline verify {line}" in out
+    assert "1 faults" in out
+
+
+@pytest.mark.parametrize("world", [
+    ("allreduce", "ring", 5, 0, True, True, 3, 2, False),
+    ("reduce", "binomial", 6, 5, True, False, 1, 1, False),
+    ("allreduce", "binomial", 4, 0, False, True, 1, 1, True),
+])  # fmt: skip
+def test_verify_repeats_a_world_from_its_line(paceline, world):
+    line = _core.World(*world).line
+    status, out, _ = paceline("verify", *line.split(), "--seed", 7, "--print", 1)
+    assert status == 0
+    assert f"proven {line}" in flat(out)
+    assert "seed 7" in out and "rank 1 of" in out
+
+
+def test_verify_leaves_no_world_out():
+    sweep, reached = _core.Sweep("", "", 20), 0
+    for first, count, work in chunks(sweep):
+        assert first == reached and count > 0 and work > 0
+        reached += count
+    assert reached == len(sweep)
+
+
+def test_verify_of_a_rejected_world_fails(paceline):
+    status, out, _ = paceline(
+        "verify", "allreduce", "--algorithm", "ring", "--ranks", 3, "--ordered")
+    assert status == 1
+    assert "not commutative" in out
+
+
+# --- draw and explain ---------------------------------------------------------------------------
+
+
+def test_draw_writes_picture_and_events(paceline, tmp_path):
+    svg, events = tmp_path / "ring.svg", tmp_path / "ring.json"
+    status, out, _ = paceline(
+        "draw", "allreduce", "--algorithm", "ring", "--ranks", 4, "--segments", 4,
+        "--arrivals", "3=1ms", "--svg", svg, "--json", events)
+    assert status == 0
+    assert "allreduce/ring, 4 ranks, 1 MiB, 4 segments" in out and "simulated" in out
+    assert ElementTree.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
+    found = trace.from_json(events.read_text(encoding="utf-8"))
+    assert found.arrival_s == [0, 0, 0, pytest.approx(1e-3)]
+    assert found.span_s > 1e-3
+
+
+def test_draw_takes_the_choice_of_a_call(paceline):
+    for collective, size in (("broadcast", 8 << 20), ("allreduce", 1024), ("alltoall", 4096)):
+        name = _core.choose(collective, 8, size)["algorithm"]
+        _, out, _ = paceline("draw", collective, "-n", 8, "--size", size)
+        assert out.startswith(f"{collective}/{name}, 8 ranks")
+
+
+def test_draw_measured_shows_every_rank(paceline, tmp_path):
+    events = tmp_path / "measured.json"
+    status, out, err = paceline(
+        "draw", "allreduce", "-n", 2, "--size", "256KiB", "--algorithm", "ring", "--segments", 2,
+        "--arrivals", "1=2ms", "--measured", "--json", events)
+    assert status == 0, err
+    assert "measured:" in out
+    found = trace.from_json(events.read_text(encoding="utf-8"))
+    assert found.title == "allreduce/ring, 2 ranks, 256 KiB, 2 segments, window 2"
+    assert found.arrival_s[1] - found.arrival_s[0] == pytest.approx(2e-3, abs=1.5e-3)
+    for rank in range(2):
+        kinds = {event.activity for event in found.events if event.rank == rank}
+        assert {"send", "recv", "reduce"} <= kinds
+    assert {event.segment for event in found.events} == {0, 1}
+    assert draw.to_svg(found, 800)
+
+
+def test_arrivals():
+    def read(text):
+        return Arrivals().convert(text, None, None)
+
+    assert read("0,1ms,250us,0.5s") == {0: 0, 1: 1e-3, 2: pytest.approx(250e-6), 3: 0.5}
+    assert read("3=1ms,5=2") == {3: 1e-3, 5: 2}
+
+
+def test_sizes():
+    def read(text):
+        return Sizes().convert(text, None, None)
+
+    assert read("8,1KiB, 2MiB") == [8, 1024, 2 << 20]
+    assert read("8..64") == [8, 16, 32, 64]
+    assert read("8..100") == [8, 16, 32, 64, 100]
+    assert read("1KiB..1MiB*32,3") == [1024, 32768, 1 << 20, 3]
+    assert read("5..5") == [5]
+
+
+def test_explain_marks_the_choice_of_the_library(paceline):
+    _, out, _ = paceline("explain", "broadcast", "--size", "64MiB", "-n", 8)
+    choice = _core.choose("broadcast", 8, 64 << 20)
+    assert f"{choice['algorithm']}, {choice['segments']} segments" in flat(out)
+    assert choice["why"] in flat(out)
+    assert len(re.findall("<- chosen", out)) == 1
+    for row in _core.algorithms():
+        assert (row["name"] in out) or row["collective"] != "broadcast"
+
+
+# --- what starts ranks --------------------------------------------------------------------------
+
+
+def command(*arguments):
+    """Runs the command in a process of its own, as a user does."""
+    program = "import sys; from paceline.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True,
+        timeout=100)
+
+
+def test_run_sets_options_and_hands_on_the_status():
+    program = ("import os, sys, paceline; c = paceline.init(); "
+               "print(c.rank, c.size, os.environ['PACELINE_TIMEOUT_MS']); sys.exit(3 * c.rank)")
+    found = command("run", "-n", 2, "--prefix", "--timeout-ms", "0060000", sys.executable, "-c",
+                    program)
+    assert found.returncode == 3, found.stderr
+    assert sorted(found.stdout.splitlines()) == ["[0] 0 2 60000", "[1] 1 2 60000"]
+
+
+def test_run_leaves_the_options_of_the_program_alone():
+    found = command("run", "-n", 1, sys.executable, "-c", "import sys; print(sys.argv)", "--prefix",
+                    "-n", "7", "--help")
+    assert found.stdout == "['-c', '--prefix', '-n', '7', '--help']\n"
+
+
+def test_doctor_finds_nothing_here(paceline):
+    status, out, _ = paceline("doctor")
+    assert status == 0, out
+    assert "allreduce on 2 ranks" in flat(out)
+
+
+def test_doctor_says_what_to_do(paceline, monkeypatch, tmp_path):
+    monkeypatch.setenv("PACELINE_SHM_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PACELINE_TIEMOUT_MS", "5")
+    status, out, _ = paceline("doctor")
+    assert status == 1
+    assert "FAIL shared memory" in flat(out) and "set PACELINE_SHM_DIR" in flat(out)
+    assert "FAIL self-test" in flat(out)
+    assert "nobody reads PACELINE_TIEMOUT_MS" in flat(out)
+
+
+def test_readme_example_runs(tmp_path):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example = next(block for block in blocks if "paceline.init()" in block)
+    script = tmp_path / "example.py"
+    script.write_text(example, encoding="utf-8")
+    found = command("run", "-n", 2, "--prefix", script)
+    assert found.returncode == 0, found.stderr
+    assert sorted(found.stdout.splitlines()) == [
+        "[0] rank 0 of 2: [3. 3. 3. 3.]", "[1] rank 1 of 2: [3. 3. 3. 3.]"]
+
+
+def test_readme_commands_exist():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for words in re.findall(r"`paceline ([a-z]+)[^`]*`", page):
+        assert words in COMMANDS, f"README speaks of `paceline {words}`"
+    for link in re.findall(r"\]\(([^)]+)\)", page):
+        if not link.startswith("http"):
+            assert (ROOT / link).exists(), f"README links to {link}"
+
+
+def test_broken_pipe_is_no_traceback():
+    found = subprocess.run(
+        f"{sys.executable} -c 'import sys; from paceline.cli import main; sys.exit(main())' "
+        "options | head -n 1", shell=True, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in found.stderr
