@@ -16,11 +16,15 @@
   X(allreduce_linear)                  \
   X(allreduce_chain)                   \
   X(allreduce_direct)                  \
+  X(allreduce_rings)                   \
+  X(allreduce_recursive_multiplying)   \
+  X(allreduce_dual_root)               \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
   X(broadcast_scatter_allgather)       \
   X(broadcast_circulant)               \
+  X(broadcast_k_nomial)                \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \

@@ -69,7 +69,8 @@ std::vector<int> circulant_skips(int ranks) {
 std::vector<int> circulant_receives(const std::vector<int>& skips, int position) {
   const int q = static_cast<int>(skips.size()) - 1;
   std::vector<int> out = Search(skips, position).found();
-  for (int& e : out) e = e == q ? base_block(skips, position) : e - q;   // the root's own: a new one
+  for (int& e : out)   // what the root itself sends is new
+    e = e == q ? base_block(skips, position) : e - q;
   return out;
 }
 
@@ -91,7 +92,9 @@ std::vector<BlockRound> block_rounds(const BlockBroadcast& broadcast, int positi
   const int start = (q - (blocks - 1) % q) % q;   // so that the last round is one of kind q - 1
   for (int i = start; i < start + blocks - 1 + q; ++i) {
     const auto k = static_cast<std::size_t>(i % q);
-    const auto block = [&](int e) { return std::max(-1, std::min(e + i / q * q - start, blocks - 1)); };
+    const auto block = [&](int e) {
+      return std::max(-1, std::min(e + i / q * q - start, blocks - 1));
+    };
     BlockRound round{(position + skips[k]) % p, (position - skips[k] + p) % p, block(sends[k]),
                      block(receives[k])};
     if (round.to == 0) round.sends = -1;   // the root knows

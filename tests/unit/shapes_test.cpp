@@ -8,6 +8,9 @@
 #include "shapes/circulant.hpp"
 #include "shapes/circulant_blocks.hpp"
 #include "shapes/hypercube.hpp"
+#include "shapes/k_nomial.hpp"
+#include "shapes/multicube.hpp"
+#include "shapes/post_order.hpp"
 
 using namespace paceline;
 
@@ -87,6 +90,77 @@ TEST_CASE("shapes: near corners and whom they stand for are consecutive, and hal
       }
     }
   }
+}
+
+TEST_CASE("shapes: a k-nomial tree reaches everybody once, and is binomial for radix 2") {
+  for (int radix : {2, 3, 4, 7})
+    for (int p = 1; p <= 64; ++p) {
+      const KNomialTree tree{p, radix};
+      int reached = 1;
+      for (int v = 0; v < p; ++v)
+        for (int child : tree.children(v)) {
+          CHECK(child < p);
+          CHECK(tree.parent(child) == v);
+          ++reached;
+        }
+      CHECK(reached == p);
+      for (int v = 0; v < p && radix == 2; ++v) {
+        std::vector<int> children = tree.children(v);
+        std::reverse(children.begin(), children.end());
+        CHECK(children == BinomialTree{p}.children(v));
+      }
+    }
+}
+
+TEST_CASE("shapes: corners of a multicube stand for consecutive ranks, and hear each other") {
+  for (int radix : {2, 3, 4, 16})
+    for (int p = 1; p <= 64; ++p) {
+      const Multicube cube{p, radix};
+      CHECK(cube.leader(0) == 0);
+      CHECK(cube.leader(cube.corners()) == p);
+      CHECK(cube.most() <= radix);
+      for (int c = 0; c < cube.corners(); ++c) {
+        CHECK(cube.leader(c + 1) - cube.leader(c) <= cube.most());
+        for (int r = cube.leader(c); r < cube.leader(c + 1); ++r) CHECK(cube.corner_of(r) == c);
+        for (int unit = 1; unit < cube.corners(); unit *= radix) {
+          const std::vector<int> others = cube.others(c, unit);
+          CHECK(int(others.size()) == radix - 1);
+          for (std::size_t i = 0; i < others.size(); ++i) {
+            const std::vector<int> back = cube.others(cube.corner_of(others[i]), unit);
+            CHECK(back[others.size() - 1 - i] == cube.leader(c));
+          }
+        }
+      }
+    }
+}
+
+TEST_CASE("shapes: children of a post-order tree stand before their parent, in rank order") {
+  for (int first : {0, 5})
+    for (int n = 1; n <= 64; ++n) {
+      const RankRange tree{first, first + n - 1};
+      int roots = 0, reached = 0, highest = 0;
+      std::vector<int> lowest(static_cast<std::size_t>(first + n));   // rank of the subtree
+      for (int rank = tree.first; rank <= tree.last; ++rank) {
+        const PostOrderNode node = post_order_node(tree, rank);
+        roots += node.parent < 0;
+        highest = std::max(highest, node.depth);
+        CHECK((node.parent < 0) == (rank == tree.last));
+        int next = rank;   // subtrees lie before the rank without a gap
+        for (auto child = node.children.rbegin(); child != node.children.rend(); ++child) {
+          CHECK(post_order_node(tree, *child).parent == rank);
+          CHECK(post_order_node(tree, *child).depth == node.depth + 1);
+          CHECK(*child == next - 1);
+          next = lowest[std::size_t(*child)];
+          ++reached;
+        }
+        lowest[std::size_t(rank)] = next;
+      }
+      CHECK(roots == 1);
+      CHECK(reached == n - 1);
+      CHECK(lowest[std::size_t(tree.last)] == first);
+      CHECK(highest == post_order_height(tree));
+      CHECK(highest <= ceil_log2(n + 1));
+    }
 }
 
 TEST_CASE("shapes: circulant rounds ship every offset but the own once, in the fewest rounds") {

@@ -64,12 +64,17 @@ const std::set<std::string> kHidesGamma{
 // Where rounds are not in step: combinations end at different times on different ranks, or a block
 // can travel on before its round has come, and its message then takes the ports that others still
 // need for an earlier one. At most so much above the formula, never below the time of the messages
-// alone; without gamma the formula is exact again, but for those with blocks. Of the direct ones
-// only beyond 16 ranks, where sums are formed in groups.
+// alone; without gamma the formula is exact again, but for those with blocks (dual_root: an upper
+// bound, a tenth too high where the trees are not full). Of the direct ones
+// only beyond 16 ranks, where sums are formed in groups; of the rings, one adds while the other
+// sends.
 const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
-    {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25}};
-const std::set<std::string> kBlocks{"broadcast/circulant", "reduce/circulant"};
+    {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
+    {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15},
+    {"allreduce/dual_root", 1.15}};
+const std::set<std::string> kBlocks{"broadcast/circulant", "reduce/circulant",
+                                    "allreduce/dual_root"};
 
 std::string full_name(const Algorithm& algorithm) {
   return std::string(name_of(algorithm.collective)) + "/" + algorithm.name;
@@ -150,7 +155,8 @@ TEST_CASE("simulate: every algorithm takes what its cost says") {
           } else if (kOutOfStep.contains(full_name(*a)) &&
                      (gamma > 0 || kBlocks.contains(full_name(*a)))) {
             CHECK(span <= formula * kOutOfStep.at(full_name(*a)) * (1 + 1e-9));
-            CHECK(span >= formula_s(*a, problem, machine_with(0)) * (1 - 1e-9));
+            const double all_but = kBlocks.contains(full_name(*a)) ? 0.1 : 1e-9;
+            CHECK(span >= formula_s(*a, problem, machine_with(0)) * (1 - all_but));
             if (!close(span, formula)) out_of_step.insert(full_name(*a));
           } else {
             CHECK(span == doctest::Approx(formula).epsilon(1e-9));

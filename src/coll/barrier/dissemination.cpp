@@ -1,9 +1,11 @@
 // Dissemination barrier: in round k everybody tells the rank 2^k places on all that it has heard.
+// With radix r, in round k the r - 1 ranks r^k, 2 r^k, ... places on.
 //
 // Source   D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization.
 //          Int. J. Parallel Program. 17(1):1-17, 1988. doi 10.1007/BF01379320
 // Needs    nothing: any p >= 1.
-// Cost     ceil(log2 p) alpha
+// Cost     ceil(log2 p) alpha; with radix r, a knob, up to r - 1 messages in each of ceil(log_r p)
+//          rounds, which count one after the other here
 // Scratch  none
 // When     always.
 // Order    moves no data.
@@ -13,23 +15,31 @@
 //   start         0         1         2
 //   round 0       20        01        12
 //   round 1       120       201       012
+#include <algorithm>
+
 #include "coll/registry.hpp"
-#include "shapes/binomial.hpp"
 
 namespace paceline {
 namespace {
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  for (int distance = 1; distance < pb.ranks; distance *= 2) {
-    b.signal((pb.rank + distance) % pb.ranks);
-    b.wait((pb.rank - distance + pb.ranks) % pb.ranks);
+int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const int p = pb.ranks, r = pb.rank, radix = radix_of(knobs);
+  for (int unit = 1; unit < p; unit *= radix) {
+    const int end = std::min(p, radix * unit);
+    for (int d = unit; d < end; d += unit) b.signal((r + d) % p);
+    for (int d = unit; d < end; d += unit) b.wait((r - d + p) % p);
   }
 }
 
-Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = double(ceil_log2(pb.ranks)), .volume = 0, .reduced = 0};
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  int messages = 0;
+  for (int unit = 1; unit < pb.ranks; unit *= radix_of(knobs))
+    messages += (std::min(pb.ranks, radix_of(knobs) * unit) - 1) / unit;
+  return {.rounds = double(messages), .volume = 0, .reduced = 0};
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 // Source   J. L. Traeff: Round-optimal n-block broadcast schedules in logarithmic time.
 //          arXiv 2312.11236, 2023. Here after its definition, see shapes/circulant_blocks.hpp.
 // Needs    commutative op. Any p >= 1, any n >= 0, any root; blocks may be empty.
-// Cost     (B-1+q) (alpha + n/B beta + n/B gamma), q = ceil(log2 p) (at most, when B divides n: part
-//          of gamma is hidden). B is a knob, 8 where it is left open; the best one is
+// Cost     (B-1+q) (alpha + n/B beta + n/B gamma), q = ceil(log2 p) (about, when B divides n: a
+//          part of gamma is hidden). B is a knob, 8 where it is left open; the best one is
 //          sqrt((q-1) n beta / alpha).
 // Scratch  n elements for sums, and two blocks; only the sums where the transport adds as it
 //          receives, none at the root.
