@@ -16,7 +16,7 @@ WORD = 8
 LIMIT_S = 300  # a rank that is missing so long has died; the launcher says how
 SETTLED_NS = 200_000  # from the agreement to the start: long enough for everybody to have read it
 CROWDED_NS = 3_000_000  # likewise where ranks outnumber cores and take turns
-SPIN_NS = 30_000  # the last stretch, for which sleeping would be too coarse
+SPIN_NS = 150_000  # the last stretch: a core that has just been asleep starts late and cold
 LOOK_S = 20e-6  # between two looks at the others
 PR_SET_TIMERSLACK = 29
 
