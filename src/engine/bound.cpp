@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace paceline {
 namespace {
 
@@ -76,6 +78,9 @@ class Binder {
   }
 
   Place place_of(const Segment& s, int i) const {
+    if (s.owner != kOwn)
+      fail(Fault::refusal, "a step of ", s_.algorithm, " touches the buffer of rank ", s.owner,
+           "; no transport here exposes buffers yet.");
     if (s.space == Space::incoming) return {Space::incoming, incoming_offset(s, i)};
     if (s.space != Space::scratch) return {s.space, piece(s, i).offset * element_};
     Segment before = s;  // what lies in the slot in front of this block

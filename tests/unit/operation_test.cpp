@@ -88,6 +88,15 @@ TEST_CASE("messages are named by communicator, operation and number, and go to t
   CHECK(world.operation.waits_for() == std::vector<int>{1, 3});
 }
 
+TEST_CASE("a schedule that touches a peer's buffer is refused, not executed on one's own") {
+  Builder b({.collective = Collective::allreduce, .ranks = 2}, 1);
+  b.copy(b.of_peer(1, b.input()), b.output());
+  const auto schedule = std::make_shared<Schedule>(std::move(b).take("hand-written"));
+  CHECK_THROWS_WITH_AS(
+      resolve(schedule, even_layout(schedule->problem, 8), Type::f32, Op::sum),
+      doctest::Contains("rank 1"), Error);
+}
+
 TEST_CASE("an operation can be started again") {
   World world(allreduce_ring);
   Recorder transport;
