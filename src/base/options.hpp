@@ -2,7 +2,8 @@
 //
 // The rows are the only place where an option is written down. The environment variables, the
 // Python keywords, the command-line flags, `paceline options` and docs/options.md all come from
-// them, and nothing else in the library reads the environment.
+// them, and nothing else in the library reads the environment, but for who has started the process
+// (base/options_launcher.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, algorithm, segments, window,
-  rank, ranks, store
+  transport, mpi, node, rank, ranks, store
 };
-inline constexpr int kOptions = 12;
+inline constexpr int kOptions = 15;
 
 enum class OptionKind {
   integer,   // a whole number

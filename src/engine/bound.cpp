@@ -11,7 +11,8 @@ constexpr std::size_t kSlotAlignment = 64;  // of scratch slots: a cache line
 
 class Binder {
  public:
-  Binder(Bound& bound, const Layout& layout) : bound_(bound), s_(*bound.schedule), layout_(layout) {
+  Binder(Bound& bound, const Layout& layout, const std::vector<Layout>& peers)
+      : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
     for (const Slot& slot : s_.slots) {
       slots_.push_back(bound_.scratch_bytes);
@@ -68,25 +69,27 @@ class Binder {
     const Stretch& last = bound_.stretches.back();
     for (std::uint32_t k = 0; k < n; ++k) {
       const Place &a = bound_.places[last.first_place + k], &b = bound_.places[at + k];
-      if (a.space != b.space || a.offset + last.elements * element_ != b.offset) return false;
+      if (a.space != b.space || a.owner != b.owner) return false;
+      if (a.offset + last.elements * element_ != b.offset) return false;
     }
     return true;
   }
 
   Piece piece(const Segment& s, int i) const {
-    return place(s_, s.like == Space::input ? layout_.input : layout_.output, s.first + i);
+    const Layout& layout = s.owner == kOwn ? layout_ : peers_[static_cast<std::size_t>(s.owner)];
+    return place(s_, s.like == Space::input ? layout.input : layout.output, s.first + i);
   }
 
   Place place_of(const Segment& s, int i) const {
-    if (s.owner != kOwn)
+    if (s.owner != kOwn && (peers_.empty() || s.space == Space::scratch))
       fail(Fault::refusal, "a step of ", s_.algorithm, " touches the buffer of rank ", s.owner,
-           "; no transport here exposes buffers yet.");
-    if (s.space == Space::incoming) return {Space::incoming, incoming_offset(s, i)};
-    if (s.space != Space::scratch) return {s.space, piece(s, i).offset * element_};
+           ", which it does not reach; allocate the buffers with paceline.empty.");
+    if (s.space == Space::incoming) return {Space::incoming, kOwn, incoming_offset(s, i)};
+    if (s.space != Space::scratch) return {s.space, s.owner, piece(s, i).offset * element_};
     Segment before = s;  // what lies in the slot in front of this block
     before.blocks = s.first + i - s.origin;
     before.first = s.origin;
-    return {Space::scratch,
+    return {Space::scratch, kOwn,
             slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
   }
 
@@ -99,20 +102,22 @@ class Binder {
   Bound& bound_;
   const Schedule& s_;
   const Layout& layout_;
+  const std::vector<Layout>& peers_;
   std::size_t element_ = 1;
   std::vector<std::size_t> slots_;
 };
 
 }  // namespace
 
-Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op) {
+Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
+              const std::vector<Layout>& peers) {
   Bound bound;
   bound.schedule = std::move(schedule);
   bound.type = type;
   const Problem& problem = bound.schedule->problem;
   if (has_op(problem.collective)) bound.reduce = reduce_kernel(type, op);
   if (op == Op::average && has_op(problem.collective)) bound.divisor = problem.ranks;
-  Binder binder(bound, layout);
+  Binder binder(bound, layout, peers);
   for (const Step& step : bound.schedule->steps) binder.add(step);
   return bound;
 }

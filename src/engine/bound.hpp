@@ -13,9 +13,10 @@
 
 namespace paceline {
 
-// Somewhere in one of the caller's buffers or in the scratch of the operation.
+// Somewhere in one of the caller's buffers, a peer's, or the scratch of the operation.
 struct Place {
   Space space = Space::output;
+  int owner = kOwn;        // position of the rank whose buffer it is
   std::size_t offset = 0;  // bytes
 };
 
@@ -45,6 +46,8 @@ struct Bound {
   std::vector<Place> places;
 };
 
-Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op);
+// `peers`: the layouts of all ranks, by position, where the schedule touches their buffers.
+Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
+              const std::vector<Layout>& peers = {});
 
 }  // namespace paceline

@@ -63,13 +63,14 @@ Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
 
 Operation::~Operation() = default;
 
-void Operation::start(const Buffers& buffers, std::uint32_t number,
+void Operation::start(Buffers buffers, std::uint32_t number,
                       const Fingerprint& fingerprint) {
   const Schedule& s = *bound_->schedule;
   // The schedule never writes the input unless it is the same memory as the output.
   base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(buffers.input));
   base_[1] = static_cast<std::byte*>(buffers.output);
   base_[2] = buffers.scratch;
+  peers_ = std::move(buffers.peers);
   number_ = number;
   fingerprint_ = fingerprint;
   started_ = true;
@@ -86,7 +87,9 @@ void Operation::start(const Buffers& buffers, std::uint32_t number,
 }
 
 std::byte* Operation::at(const Place& place) const {
-  return base_[static_cast<std::size_t>(place.space)] + place.offset;
+  if (place.owner == kOwn) return base_[static_cast<std::size_t>(place.space)] + place.offset;
+  const PeerBuffers& peer = peers_[static_cast<std::size_t>(place.owner)];
+  return (place.space == Space::input ? peer.input : peer.output) + place.offset;
 }
 
 bool Operation::advance(Transport& transport) {

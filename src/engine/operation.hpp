@@ -20,10 +20,17 @@ struct Channel {
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
 };
 
+// One rank's buffers, as this process sees them.
+struct PeerBuffers {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
 struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
   std::byte* scratch = nullptr;
+  std::vector<PeerBuffers> peers = {};   // by position, where the schedule touches them
 };
 
 class Operation {
@@ -35,7 +42,7 @@ class Operation {
 
   // Buffers may be null where the schedule does not touch them; `scratch` has room for
   // scratch_bytes() until the operation is done. Everything else was prepared before.
-  void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
+  void start(Buffers buffers, std::uint32_t number, const Fingerprint& fingerprint);
   std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
 
   // Does what can be done; whether anything was. Completion shows in done().
@@ -78,6 +85,7 @@ class Operation {
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
+  std::vector<PeerBuffers> peers_;
   std::vector<std::uint32_t> missing_;                // predecessors not done, per step
   std::vector<std::uint32_t> ready_;                  // a queue
   std::size_t next_ready_ = 0;

@@ -1,40 +1,68 @@
 #include "runtime/communicator.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "ir/fuse.hpp"
+#include "ir/in_step.hpp"
 #include "ir/pipeline.hpp"
 #include "runtime/check_call.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/plans.hpp"
 #include "runtime/session.hpp"
-#include "transport/shm/shm.hpp"
+#include "runtime/shared_memory.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {
+
+namespace {
+
+Machine machine_of(const Group& group, const std::vector<int>& nodes) {
+  std::map<int, int> ranks_on;
+  for (int rank : group.ranks)
+    ++ranks_on[nodes.empty() ? 0 : nodes[static_cast<std::size_t>(rank)]];
+  if (ranks_on.size() <= 1) return usual_machine();
+  int most = 1;
+  for (const auto& [node, ranks] : ranks_on) most = std::max(most, ranks);
+  Machine machine = usual_machine(most);
+  machine.ranks_per_node = most;
+  return machine;
+}
+
+// A call that has been looked through.
+struct Ready {
+  std::shared_ptr<Prepared> prepared;
+  std::vector<PeerBuffers> peers;   // where it uses shared memory
+  Fingerprint fingerprint;
+};
+
+}  // namespace
 
 struct Communicator::State {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the book
   PlanBook book;
+  SharedBook shared;
+  Machine machine;   // that the choice reckons with; equal on all ranks
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
-      : session(std::move(s)), group(std::move(g)) {
+      : session(std::move(s)),
+        group(std::move(g)),
+        machine(machine_of(*group, session->config().nodes)) {
     session->open(group);
   }
   ~State() { session->close(*group); }
 
-  std::shared_ptr<Prepared> prepare(const Call& call);
+  Ready prepare(const Call& call);
+  std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
+                                    const Layout& layout);
   std::shared_ptr<Flight> free_flight(Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Wish wish_of(const Call& call) const;
-  Fingerprint fingerprint(const Call& call, const Prepared& p) const {
-    return fingerprint_of(call, p.choice);
-  }
 };
 
 struct Plan::State {
@@ -50,6 +78,8 @@ namespace {
 std::uint64_t hash_of(const Choice& choice) {
   std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 |
                                 static_cast<std::uint64_t>(choice.window));
+  h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.knobs.radix) << 32 |
+                       static_cast<std::uint64_t>(choice.knobs.blocks)));
   for (const char* c = choice.algorithm->name; *c; ++c)
     h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
   return h;
@@ -91,7 +121,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
 // What the call asks for, else what the options do.
 Wish Communicator::State::wish_of(const Call& call) const {
   const WorldConfig& config = session->config();
-  Wish wish{call.algorithm, call.segments, call.window};
+  Wish wish{call.algorithm, call.segments, call.window, call.knobs};
   if (call.collective == Collective::barrier) return wish;
   if (wish.algorithm.empty())
     wish.algorithm = config.algorithms[static_cast<std::size_t>(call.collective)];
@@ -100,25 +130,45 @@ Wish Communicator::State::wish_of(const Call& call) const {
   return wish;
 }
 
-std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call) {
+Ready Communicator::State::prepare(const Call& call) {
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
   Problem problem = problem_of(call);
   const Layout layout = layout_of(call, problem);
-  CallShape shape{call, problem.in_place};
+  std::optional<SharedPlaces> places = shared.find(call, problem, layout);
+  problem.shared = places.has_value();
+  Ready ready{prepare(call, problem, layout), {}, {}};
+  const Prepared& p = *ready.prepared;
+  if (!p.shared) places.reset();   // the algorithm does without
+  ready.fingerprint =
+      fingerprint_of(call, p.choice, places ? std::optional(places->name) : std::nullopt);
+  if (places) ready.peers = std::move(places->peers);
+  return ready;
+}
+
+std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const Problem& problem,
+                                                       const Layout& layout) {
+  CallShape shape{call, problem.in_place, problem.shared};
   shape.call.input = shape.call.output = nullptr;
   const std::lock_guard lock(mutex);
   if (auto known = book.find(shape)) return known;
 
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
-  alike.in_place = false;
+  alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
   const Choice choice =
-      choose(alike, bytes_for_choice(call, problem), wish_of(call));
-  auto schedule = std::make_shared<Schedule>(pipeline(
-      fuse(build(*choice.algorithm, problem, choice.knobs)), choice.segments, choice.window));
+      choose(alike, {bytes_for_choice(call, problem), machine}, wish_of(call));
+  auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
+  if (choice.in_step) one = in_step(one);
+  auto schedule = std::make_shared<Schedule>(pipeline(one, choice.segments, choice.window));
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
-  prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op));
-  prepared->choice = hash_of(choice);
+  prepared->shared = choice.algorithm->shared;
+  std::vector<Layout> peers;
+  for (Problem peer = problem; prepared->shared && peers.size() < std::size_t(problem.ranks);) {
+    peer.rank = static_cast<int>(peers.size());
+    peers.push_back(even_layout(peer, call.count));
+  }
+  prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op, peers));
+  prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0);
   book.add(prepared);
   return prepared;
 }
@@ -143,28 +193,37 @@ std::string Communicator::broken() const { return state_->session->broken(*state
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
 Request Communicator::start(const Call& call) {
-  const auto prepared = state_->prepare(call);
-  auto flight = state_->free_flight(*prepared);
+  Ready ready = state_->prepare(call);
+  auto flight = state_->free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
-  state_->session->start(flight, call.input, call.output, state_->fingerprint(call, *prepared));
+  flight->peers = std::move(ready.peers);
+  state_->session->start(flight, call.input, call.output, ready.fingerprint);
   return Request(std::move(flight));
 }
 
 void Communicator::run(const Call& call) {
-  const auto prepared = state_->prepare(call);
-  const auto flight = state_->free_flight(*prepared);
+  Ready ready = state_->prepare(call);
+  const auto flight = state_->free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
-  state_->session->run(flight, call.input, call.output, state_->fingerprint(call, *prepared));
+  flight->peers = std::move(ready.peers);
+  state_->session->run(flight, call.input, call.output, ready.fingerprint);
 }
 
 Plan Communicator::plan(const Call& call) {
-  const auto prepared = state_->prepare(call);
-  auto own =
-      std::make_shared<Prepared>(Prepared{prepared->shape, prepared->bound, prepared->choice, {}});
+  Ready ready = state_->prepare(call);
+  auto own = std::make_shared<Prepared>(*ready.prepared);
+  own->flights.clear();
   auto flight = state_->free_flight(*own);
   flight->timeout_ms = call.timeout_ms;
-  return Plan(std::make_shared<Plan::State>(Plan::State{
-      state_, std::move(flight), state_->fingerprint(call, *prepared), call.input, call.output}));
+  flight->peers = std::move(ready.peers);
+  return Plan(std::make_shared<Plan::State>(
+      Plan::State{state_, std::move(flight), ready.fingerprint, call.input, call.output}));
+}
+
+std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
+  const Group& group = *state_->group;
+  return allocate_shared(*this, Random::mix(group.context ^ Random::mix(group.last)), bytes,
+                         state_->session->config().shm_dir, state_->shared);
 }
 
 Request Plan::start() {
@@ -226,9 +285,16 @@ Trace Communicator::take_trace() { return state_->session->take_trace(); }
 void Communicator::leave() { state_->session->leave(); }
 
 std::string Communicator::explain(const Call& call) const {
-  const Problem problem = state_->problem_of(call);
-  const Choice c = choose(problem, bytes_for_choice(call, problem), state_->wish_of(call));
+  Problem problem = state_->problem_of(call);
+  check_call(call, problem.rank, problem.ranks);
+  const Layout layout = layout_of(call, problem);
+  problem.shared = state_->shared.find(call, problem, layout).has_value();
+  problem.in_place = problem.in_place && problem.shared;
+  const Choice c = choose(problem, {bytes_for_choice(call, problem), state_->machine},
+                          state_->wish_of(call));
   return str(c.algorithm->name,
+             c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
+             c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
              ": ", c.why);
 }
@@ -238,15 +304,6 @@ bool Request::wait_for(int milliseconds) {
   return flight_->session->wait(*flight_, 0, std::max(1, milliseconds));
 }
 void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
-
-Communicator join_world(Store& store, const WorldConfig& config) {
-  if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
-    fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
-         "; ranks go from 0 to the number of ranks - 1.");
-  return join_transport(make_shm(store, {config.rank, config.ranks, config.name, config.shm_dir,
-                                         config.shm_bytes, config.start_timeout_ms}),
-                        config);
-}
 
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config) {
   const int rank = transport->rank(), ranks = transport->ranks();

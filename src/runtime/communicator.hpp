@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "ir/problem.hpp"
+#include "ir/algorithm.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
+#include "transport/mpi/config.hpp"
 #include "transport/store.hpp"
 
 namespace paceline {
@@ -38,10 +39,22 @@ struct Call {
   std::string algorithm = {};  // empty: chosen
   int segments = 0;       // 0: chosen
   int window = 0;         // 0: chosen
+  Knobs knobs = {};       // of the algorithm, which must then be named; 0: chosen
   int timeout_ms = 0;     // 0: the communicator's
 };
 
 class Plan;
+
+// Memory of the same size on every rank of a communicator. Where they share a node each rank
+// reaches all of it, and calls on it take the algorithms called `shared`; elsewhere it is memory
+// like any other. What a rank holds lives as long as it holds it.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  virtual std::byte* data() const = 0;
+  virtual std::size_t bytes() const = 0;
+  virtual bool is_shared() const = 0;
+};
 
 class Communicator {
  public:
@@ -58,6 +71,9 @@ class Communicator {
   // negative colour joins none and gets an invalid Communicator.
   Communicator split(int colour, int key);
   Communicator dup() { return split(0, rank()); }
+
+  // Collective; every rank passes the same number of bytes. Zeroed.
+  std::shared_ptr<SharedMemory> allocate(std::size_t bytes);
 
   // The part of the world with these ranks (of this communicator, in order), made without
   // communication; `tag` must be equal on all members and new for each group. For those who have a
@@ -113,13 +129,28 @@ struct WorldConfig {
   int window = 0;
   std::string shm_dir = "/dev/shm";
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
+  // Ranks with different names count as being on different nodes, also where they share memory.
+  std::string node = "";
+  bool only_mpi = false;   // between neighbours too
+  // The node of every rank, as found at start-up and equal on all ranks; empty: they share one.
+  std::vector<int> nodes = {};
+  MpiConfig mpi = {};
+  bool only_shm = false;   // an error where some ranks share no memory
+  // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or
+  // names that the loader knows.
+  std::vector<std::string> mpi_libraries = {};
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
   // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;
 };
 
-// Joins the world: returns when every rank has. The communicator of all ranks keeps the world
-// alive.
-Communicator join_world(Store& store, const WorldConfig& config);
+// Joins the world of those who meet in a store: returns when every rank has. The communicator of
+// all ranks keeps the world alive. Ranks of one node talk through shared memory; those of several
+// through an MPI that is started here, which keeps the store until finish_mpi().
+Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config);
+// Finalises the MPI that join_world has started, if it has. The last thing before the process ends,
+// after leaving all worlds; collective over the processes of the first world that needed it. Not to
+// be called where one of them may be missing: MPI would wait for it.
+void finish_mpi();
 
 }  // namespace paceline

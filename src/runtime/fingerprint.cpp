@@ -1,25 +1,35 @@
 #include "runtime/fingerprint.hpp"
 
+#include <algorithm>
+
 #include "base/random.hpp"
 #include "base/str.hpp"
 
 namespace paceline {
 namespace {
 
-// Bits of Fingerprint::what, from the lowest: collective 8, type 8, op 8, root 24, choice 16.
+// Bits of Fingerprint::what, from the lowest: collective 8, type 8, op 8, root 24, choice 15, and
+// whether buffers of peers are touched. If so the count has 40 bits, and the places 24 above them.
 struct What {
   Collective collective;
   Type type;
   Op op;
   int root;
   unsigned choice;
+  bool shared;
 };
+
+constexpr int kCountBits = 40;
+
+std::uint64_t count_of(const Fingerprint& f) {
+  return f.what >> 63 ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
+}
 
 What unpack(const Fingerprint& f) {
   return {static_cast<Collective>((f.what & 0xff) % kCollectives),
           static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
           static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
-          static_cast<unsigned>(f.what >> 48)};
+          static_cast<unsigned>(f.what >> 48 & 0x7fff), f.what >> 63 != 0};
 }
 
 // Only the root knows all counts of a gather or scatter, and in an alltoall every pair has its own.
@@ -38,17 +48,22 @@ std::string differs(const char* what, const Value& mine, int my_rank, const Valu
 
 }  // namespace
 
-Fingerprint fingerprint_of(const Call& call, std::uint64_t choice) {
+Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
+                           std::optional<std::uint64_t> places) {
   Fingerprint f;
   const auto root = static_cast<std::uint64_t>(has_root(call.collective) ? call.root : 0);
   const auto op = static_cast<std::uint64_t>(has_op(call.collective) ? call.op : Op::sum);
   f.what = static_cast<std::uint64_t>(call.collective) |
            static_cast<std::uint64_t>(call.type) << 8 | op << 16 | (root & 0xffffff) << 24 |
-           (choice & 0xffff) << 48;
+           (choice & 0x7fff) << 48;
   if (!call.uneven)
     f.count = call.count;
   else if (!counts_may_differ(call.collective))
     for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
+  if (places) {
+    f.what |= std::uint64_t{1} << 63;
+    f.count = (f.count & ((std::uint64_t{1} << kCountBits) - 1)) | *places << kCountBits;
+  }
   return f;
 }
 
@@ -61,9 +76,19 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
     return differs("type", name_of(a.type), my_rank, name_of(b.type), their_rank);
   if (a.op != b.op) return differs("operation", name_of(a.op), my_rank, name_of(b.op), their_rank);
   if (a.root != b.root) return differs("root", a.root, my_rank, b.root, their_rank);
+  if (count_of(mine) != count_of(theirs))
+    return differs("count", count_of(mine), my_rank, count_of(theirs), their_rank);
+  if (a.shared != b.shared)
+    return str("rank ", a.shared ? my_rank : their_rank, " passes buffers in shared memory, rank ",
+               a.shared ? their_rank : my_rank,
+               " others; all ranks must pass corresponding parts of the same paceline.empty, or "
+               "none");
   if (mine.count != theirs.count)
-    return differs("count", mine.count, my_rank, theirs.count, their_rank);
-  return differs("algorithm", a.choice, my_rank, b.choice, their_rank);
+    return differs("place in shared memory", mine.count >> kCountBits, my_rank,
+                   theirs.count >> kCountBits, their_rank);
+  return str("the algorithm or its segments, window, radix or blocks differs between rank ",
+             std::min(my_rank, their_rank), " and rank ", std::max(my_rank, their_rank),
+             "; all ranks must ask for the same");
 }
 
 std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).collective); }
@@ -72,7 +97,7 @@ std::string describe(const Fingerprint& f) {
   const What a = unpack(f);
   return str(name_of(a.collective),
              a.collective == Collective::barrier ? std::string()
-                                                 : str(" of ", f.count, " ", name_of(a.type)),
+                                                 : str(" of ", count_of(f), " ", name_of(a.type)),
              has_op(a.collective) ? str(", ", name_of(a.op)) : "",
              has_root(a.collective) ? str(", root ", a.root) : "");
 }

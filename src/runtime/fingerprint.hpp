@@ -2,6 +2,8 @@
 // header.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/communicator.hpp"
@@ -9,8 +11,10 @@
 
 namespace paceline {
 
-// `choice` is a hash of how the call is carried out.
-Fingerprint fingerprint_of(const Call& call, std::uint64_t choice);
+// `choice` is a hash of how the call is carried out; `places` names where its buffers lie in shared
+// memory, if its peers touch them there.
+Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
+                           std::optional<std::uint64_t> places = {});
 
 // "root differs (rank 2: 0, rank 3: 1); all ranks must pass the same root."
 std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,

@@ -7,8 +7,9 @@ namespace paceline {
 bool CallShape::operator==(const CallShape& o) const {
   const Call &a = call, &b = o.call;
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
-         a.root == b.root && in_place == o.in_place && a.uneven == b.uneven &&
-         a.segments == b.segments && a.window == b.window && a.algorithm == b.algorithm &&
+         a.root == b.root && in_place == o.in_place && shared == o.shared &&
+         a.uneven == b.uneven && a.segments == b.segments && a.window == b.window &&
+         a.knobs == b.knobs && a.algorithm == b.algorithm &&
          a.counts == b.counts && a.counts_received == b.counts_received;
 }
 

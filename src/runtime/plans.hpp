@@ -15,13 +15,15 @@ namespace paceline {
 struct CallShape {
   Call call;
   bool in_place = false;
+  bool shared = false;   // its buffers lie in shared memory
   bool operator==(const CallShape& other) const;
 };
 
 struct Prepared {
   CallShape shape;
   std::shared_ptr<const Bound> bound;
-  std::uint64_t choice = 0;                      // hash of algorithm, segments and window
+  std::uint64_t choice = 0;                      // hash of algorithm, knobs, segments and window
+  bool shared = false;                           // its steps touch the buffers of peers
   std::vector<std::shared_ptr<Flight>> flights;  // some under way, some free to start again
 };
 

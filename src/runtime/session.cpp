@@ -27,7 +27,7 @@ std::string pack(Fault fault, const std::string& why) {
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
     : config_(config),
       transport_(std::move(transport)),
-      crowded_(transport_->ranks() > allowed_cpus()),
+      crowded_(transport_->ranks_here() > allowed_cpus()),
       gone_(std::size_t(transport_->ranks())) {
   transport_->listen(this);
   if (config_.progress == Progress::thread) thread_ = std::thread([this] { background(); });
@@ -75,7 +75,7 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   Operation& operation = *flight->operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   flight->scratch = scratch_.take(operation.scratch_bytes());
-  operation.start({input, output, flight->scratch.data.get()}, number, fingerprint);
+  operation.start({input, output, flight->scratch.data.get(), flight->peers}, number, fingerprint);
   transport_->announce({group.context, fingerprint, number, true});
   flying_.push_back(flight);
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
@@ -103,7 +103,17 @@ void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void
   const Waiting waiting(*this);
   start(flight, input, output, fingerprint);
   if (!flight->operation->done()) wait(*flight, 0);
-  if (flight->operation->error()) throw Error(*flight->operation->error());
+  if (flight->operation->error()) raise(*flight);
+}
+
+// Throws what went wrong with it. A flight that has ended leaves the list first: it keeps the
+// session, which would never end.
+void Session::raise(const Flight& flight) {
+  {
+    const std::lock_guard lock(mutex_);
+    progress();
+  }
+  throw Error(*flight.operation->error());
 }
 
 std::string Session::broken(const Group& group) const {
@@ -132,7 +142,10 @@ void Session::leave() {
 
 bool Session::progress() {
   bool moved = transport_->progress();
-  if (!trouble_.empty()) settle();
+  // What a peer reports comes behind its messages, which count first: it may have ended this call
+  // and failed in the next.
+  const auto is_own = [](const Trouble& t) { return t.tell_others; };
+  if (std::any_of(trouble_.begin(), trouble_.end(), is_own)) settle();
   for (std::size_t i = 0; i < flying_.size();) {
     Flight& flight = *flying_[i];
     moved |= flight.operation->advance(*transport_);
@@ -157,7 +170,7 @@ bool Session::test(Flight& flight) {
     if (lock.owns_lock()) progress();
   }
   if (!flight.operation->done()) return false;
-  if (flight.operation->error()) throw Error(*flight.operation->error());
+  if (flight.operation->error()) raise(flight);
   return true;
 }
 
@@ -186,7 +199,7 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
     const std::lock_guard lock(mutex_);
     watch(watched_s);
   }
-  if (flight.operation->error()) throw Error(*flight.operation->error());
+  if (flight.operation->error()) raise(flight);
   return true;
 }
 

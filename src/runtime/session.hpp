@@ -37,6 +37,7 @@ struct Flight {
   std::shared_ptr<void> keeps;  // whatever must outlive the operation
   std::unique_ptr<Operation> operation;
   ScratchPool::Block scratch;  // while it is under way
+  std::vector<PeerBuffers> peers;  // where it touches those of its peers
   int timeout_ms = 0;
   double started_s = 0;
   bool warned = false;
@@ -86,6 +87,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   };
 
   bool progress();  // with the lock held
+  [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
   void look_for_lost();

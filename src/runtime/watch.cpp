@@ -67,7 +67,10 @@ std::string Session::missing(const Flight& flight) const {
     const Doing doing = transport_->last_heard(peer);
     std::string where = "has not called anything yet";
     if (doing.number > 0)
-      where = str(doing.inside ? "is inside " : "has last left ", collective_of(doing.fingerprint),
+      where = str(!doing.current ? "was last heard of in "
+                  : doing.inside ? "is inside "
+                                 : "has last left ",
+                  collective_of(doing.fingerprint),
                   " #", doing.number,
                   doing.context == flight.group->context ? "" : " of another communicator");
     out += str(out.empty() ? "" : "; ", name_of(*flight.group, peer), " ", where);

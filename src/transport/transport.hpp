@@ -73,6 +73,7 @@ struct Doing {
   Fingerprint fingerprint;
   std::uint32_t number = 0;
   bool inside = false;  // or has it left that call
+  bool current = true;  // or is this only what its last message was about
 };
 
 class Transport {
@@ -81,6 +82,7 @@ class Transport {
   virtual std::string_view name() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  virtual int ranks_here() const { return ranks(); }  // on this node: they share its processors
   virtual void listen(Listener* listener) = 0;
 
   virtual void send(Transfer& transfer) = 0;

@@ -18,10 +18,8 @@ namespace {
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
 constexpr std::size_t kCells = 16;
 
-// A rank's card in the store: "ok <nonce> <nonce> <pid> <fd>", or "failed <why>".
-std::string key_of(const ShmConfig& c, int rank) {
-  return str("paceline/", c.world, "/shm/", rank);
-}
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host>", or "failed <why>".
+constexpr std::string_view kFailed = "failed ";
 
 std::string host() {
   char name[256] = {};
@@ -51,48 +49,51 @@ Ring Inboxes::ring(int owner, int writer) const {
   return Ring(rings + std::size_t(writer) * shape_.bytes(), shape_);
 }
 
-Inboxes::Inboxes(Store& store, const ShmConfig& c)
-    : rank_(c.rank),
-      ranks_(c.ranks),
-      shape_(ring_shape(c.bytes, c.ranks)),
-      files_(std::size_t(c.ranks)),
-      process_(std::size_t(c.ranks), -1) {
-  const auto timeout = std::chrono::milliseconds(c.start_timeout_ms);
-  std::uint64_t nonce[2];
-  try {
-    create(c, nonce);
-  } catch (const Error& error) {
-    store.set(key_of(c, rank_), str("failed ", error.what()));  // the others must not wait for it
-    throw;
+Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
+    : rank_(meeting.rank()),
+      ranks_(meeting.ranks()),
+      shape_(ring_shape(c.bytes, ranks_)),
+      files_(std::size_t(ranks_)),
+      process_(std::size_t(ranks_), -1) {
+  const std::vector<std::string> cards = meeting.share(create(c));
+  std::string why;   // this rank's own trouble comes first
+  for (int i = 0; i < ranks_ && why.empty(); ++i) {
+    const int peer = (rank_ + i) % ranks_;
+    try {
+      attach(peer, cards[std::size_t(peer)]);
+    } catch (const Error& error) {
+      why = error.what();
+    }
   }
-  store.set(key_of(c, rank_), str("ok ", nonce[0], " ", nonce[1], " ",
-                                  files_[std::size_t(rank_)].address(), " ", host()));
-  for (int peer = 0; peer < ranks_; ++peer)
-    if (peer != rank_) attach(peer, store.get(key_of(c, peer), timeout));
-  store.set(key_of(c, rank_) + "/attached", "1");
-  for (int peer = 0; peer < ranks_; ++peer)
-    if (peer != rank_) store.get(key_of(c, peer) + "/attached", timeout);
+  const std::vector<std::string> said = meeting.share(why);
+  for (int i = 0; i < ranks_; ++i)
+    if (const auto& theirs = said[std::size_t((rank_ + i) % ranks_)]; !theirs.empty())
+      fail(Fault::resource, theirs);
   files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
 }
 
-void Inboxes::create(const ShmConfig& c, std::uint64_t nonce[2]) {
+std::string Inboxes::create(const ShmConfig& c) try {
   SharedFile& own = files_[std::size_t(rank_)];
   own = SharedFile::create(c.dir, file_bytes());
+  std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
-  header(rank_).nonce[0] = nonce[0];
-  header(rank_).nonce[1] = nonce[1];
+  return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host());
+} catch (const Error& error) {
+  return str(kFailed, error.what());   // the others must not wait for it
 }
 
 void Inboxes::attach(int peer, const std::string& card) {
+  if (card.starts_with(kFailed)) {
+    const std::string why = card.substr(kFailed.size());
+    if (peer == rank_) fail(Fault::resource, why);
+    fail(Fault::resource, "rank ", peer, " could not start: ", why);
+  }
+  if (peer == rank_) return;
   std::istringstream words(card);
   std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
-  words >> state;
-  if (state != "ok")
-    fail(Fault::resource, "rank ", peer,
-         " could not start: ", card.substr(std::min<std::size_t>(card.size(), 7)));
-  words >> nonce[0] >> nonce[1] >> pid >> descriptor >> where;
+  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where;
   try {
     process_[std::size_t(peer)] =
         static_cast<int>(syscall(SYS_pidfd_open, std::atoi(pid.c_str()), 0));

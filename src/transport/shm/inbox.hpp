@@ -34,7 +34,7 @@ struct alignas(64) Drained {
 
 class Inboxes {
  public:
-  Inboxes(Store& store, const ShmConfig& config);
+  Inboxes(Meeting& meeting, const ShmConfig& config);
   ~Inboxes();
   Inboxes(const Inboxes&) = delete;
   Inboxes& operator=(const Inboxes&) = delete;
@@ -48,7 +48,7 @@ class Inboxes {
   bool has_died(int rank) const;  // its process has ended
 
  private:
-  void create(const ShmConfig& config, std::uint64_t nonce[2]);
+  std::string create(const ShmConfig& config);   // the card that leads to it
   void attach(int peer, const std::string& card);
   std::size_t file_bytes() const;
 

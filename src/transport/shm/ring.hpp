@@ -65,10 +65,15 @@ class Ring {
 
   // Reader: the next filled cell, or none; release() gives it back.
   Cell64* filled_cell() {
-    Cell64* c = cell(at_);
-    return c->turn.load(std::memory_order_acquire) == at_ + 1 ? c : nullptr;
+    const std::uint64_t at = std::atomic_ref(at_).load(std::memory_order_relaxed);
+    Cell64* c = cell(at);
+    return c->turn.load(std::memory_order_acquire) == at + 1 ? c : nullptr;
   }
-  void release() { freed()->store(++at_, std::memory_order_release); }
+  void release() {
+    const std::uint64_t next = at_ + 1;
+    std::atomic_ref(at_).store(next, std::memory_order_relaxed);
+    freed()->store(next, std::memory_order_release);
+  }
 
   static std::byte* payload(Cell64* cell) { return reinterpret_cast<std::byte*>(cell + 1); }
   std::size_t cell_bytes() const { return shape_.cell_bytes; }

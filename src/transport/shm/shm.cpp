@@ -4,16 +4,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
-#include <deque>
+#include <numeric>
 #include <thread>
 
 #include "base/error.hpp"
-#include "transport/matcher.hpp"
-#include "transport/shm/inbox.hpp"
+#include "transport/shm/peer.hpp"
 
 namespace paceline {
+
+using shm::Early;
+using shm::kNoToken;
+using shm::Peer;
+
 namespace {
 
 // Small messages a writer may have unread before it asks first: bounds what a slow reader keeps
@@ -26,59 +31,25 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
           0);
 }
 
-struct Early {
-  Key key;
-  Fingerprint fingerprint;
-  bool request = false;
-  std::uint64_t total = 0;
-  std::uint32_t token = 0;  // of the sender, to answer a request with
-  std::vector<std::byte> data;
-};
-
-// A table of transfers that the other side knows by number. Numbers from shared memory are checked.
-class Tokens {
- public:
-  std::uint32_t add(Transfer* t) {
-    for (std::uint32_t i = 0; i < table_.size(); ++i)
-      if (!table_[i]) return table_[i] = t, i;
-    table_.push_back(t);
-    return static_cast<std::uint32_t>(table_.size() - 1);
-  }
-  Transfer* find(std::uint32_t token) const {
-    return token < table_.size() && table_[token] != &retired_ ? table_[token] : nullptr;
-  }
-  void drop(const Transfer* t) { replace(t, nullptr); }
-  // The other side may still answer to this number: it must never mean another transfer.
-  void retire(const Transfer* t) { replace(t, &retired_); }
-
- private:
-  void replace(const Transfer* t, Transfer* by) {
-    for (Transfer*& entry : table_)
-      if (entry == t) entry = by;
-  }
-
-  Transfer retired_;
-  std::vector<Transfer*> table_;
-};
-
-struct Peer {
-  Ring out, in;
-  std::deque<Transfer*> sends;  // to begin, or granted and streaming; oldest first
-  std::deque<Cell64> grants;    // answers that found the ring full
-  Matcher<Early> matcher;
-  Tokens requested;           // sends that wait for their grant
-  Tokens granted;             // receives that are being streamed to
-  std::uint64_t unread = 0;   // bytes of eager messages sent so far
-  std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
-  bool gone = false;
-};
+std::vector<int> everybody(int ranks) {
+  std::vector<int> all(std::size_t(ranks), 0);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 }  // namespace
 
 class ShmTransport : public Transport {
  public:
-  ShmTransport(Store& store, const ShmConfig& c)
-      : rank_(c.rank), ranks_(c.ranks), boxes_(store, c), peers_(std::size_t(c.ranks)) {
+  ShmTransport(Meeting& meeting, const ShmConfig& config)
+      : rank_(meeting.rank()),
+        ranks_(meeting.ranks()),
+        boxes_(meeting, config),
+        peers_(std::size_t(ranks_)),
+        names_(config.names) {
+    if (names_.empty()) names_ = everybody(ranks_);
+    at_.resize(std::size_t(*std::max_element(names_.begin(), names_.end())) + 1, -1);
+    for (int p = 0; p < ranks_; ++p) at_[std::size_t(names_[std::size_t(p)])] = p;
     for (int p = 0; p < ranks_; ++p) {
       peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
@@ -93,29 +64,31 @@ class ShmTransport : public Transport {
   }
 
   std::string_view name() const override { return "shm"; }
-  int rank() const override { return rank_; }
+  int rank() const override { return names_[std::size_t(rank_)]; }
   int ranks() const override { return ranks_; }
   void listen(Listener* listener) override { listener_ = listener; }
 
   void send(Transfer& t) override {
-    Peer& peer = peers_[std::size_t(t.peer)];
+    const int p = at(t.peer);
+    Peer& peer = peers_[std::size_t(p)];
     peer.sends.push_back(&t);
-    push(t.peer, peer);
+    push(p, peer);
   }
 
   void recv(Transfer& t) override {
-    Peer& peer = peers_[std::size_t(t.peer)];
+    const int p = at(t.peer);
+    Peer& peer = peers_[std::size_t(p)];
     Early early;
     if (!peer.matcher.post(t, early)) return;
     if (early.total != t.bytes) return listener_->misfits(t.peer, t.key, early.total, t.bytes);
-    if (early.request) return grant(t.peer, peer, t, early.token);
+    if (early.request) return grant(p, peer, t, early.token);
     deliver(t, early.data.data(), early.data.size());
-    drain(t.peer, peer, early.data.size());
+    drain(p, peer, early.data.size());
     t.done.store(true, std::memory_order_release);
   }
 
   void cancel(Transfer& t) override {
-    Peer& peer = peers_[std::size_t(t.peer)];
+    Peer& peer = peers_[std::size_t(at(t.peer))];
     std::erase(peer.sends, &t);
     peer.matcher.cancel(t);
     peer.requested.retire(&t);
@@ -136,10 +109,12 @@ class ShmTransport : public Transport {
   void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
     for (int p = 0; p < ranks_; ++p)
-      for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
+      for (const Early& e : peers_[std::size_t(p)].matcher.early())
+        visit(names_[std::size_t(p)], e.key, e.fingerprint);
   }
 
-  void abort(int p, std::uint64_t context, const std::string& why) override {
+  void abort(int to, std::uint64_t context, const std::string& why) override {
+    const int p = at(to);
     Peer& peer = peers_[std::size_t(p)];
     if (p == rank_ || peer.gone) return;
     Cell64* cell = peer.out.free_cell();
@@ -166,7 +141,8 @@ class ShmTransport : public Transport {
       if (!left && !boxes_.has_died(p)) continue;
       peer.gone = true;
       listener_->lost(
-          p, left ? "it has left (finalize, or its program ended)" : "its process has died");
+          names_[std::size_t(p)],
+          left ? "it has left (finalize, or its program ended)" : "its process has died");
     }
   }
 
@@ -200,7 +176,7 @@ class ShmTransport : public Transport {
 
   // An empty answer where the peer keeps changing it: then it is not stuck either.
   Doing last_heard(int peer) const override {
-    const InboxHeader& h = boxes_.header(peer);
+    const InboxHeader& h = boxes_.header(at(peer));
     const std::uint64_t version = h.version.load(std::memory_order_acquire);
     const std::uint64_t number = h.number.load(std::memory_order_relaxed);
     const Doing doing{
@@ -214,6 +190,8 @@ class ShmTransport : public Transport {
   }
 
  private:
+  int at(int name) const { return at_[std::size_t(name)]; }
+
   static void head(Cell64& cell, CellKind kind, const Transfer& t) {
     cell.kind = kind;
     cell.context = t.key.context;
@@ -324,7 +302,8 @@ class ShmTransport : public Transport {
         return;
       case CellKind::abort:
         return listener_->aborted(
-            p, cell.context, std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
+            names_[std::size_t(p)], cell.context,
+            std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
     }
   }
 
@@ -332,9 +311,10 @@ class ShmTransport : public Transport {
     const Key key{cell.context, cell.number, cell.lane, cell.signal != 0, cell.seq};
     const Fingerprint fingerprint{cell.what, cell.count};
     const bool request = cell.kind == CellKind::request;
-    const bool welcome = listener_->arrives(p, key, fingerprint);
+    const int from = names_[std::size_t(p)];
+    const bool welcome = listener_->arrives(from, key, fingerprint);
     Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
-    if (t && t->bytes != cell.total) return listener_->misfits(p, key, cell.total, t->bytes);
+    if (t && t->bytes != cell.total) return listener_->misfits(from, key, cell.total, t->bytes);
     if (t) {
       if (request) return grant(p, peer, *t, cell.token);
       deliver(*t, Ring::payload(&cell), bytes);
@@ -373,17 +353,17 @@ class ShmTransport : public Transport {
                 sizeof(Cell64) - sizeof(to.turn));
   }
 
-  static constexpr std::uint32_t kNoToken = 0xffffffff;
-
   int rank_;
   int ranks_;
   Inboxes boxes_;
   std::vector<Peer> peers_;
+  std::vector<int> names_;   // what the ranks are called outside
+  std::vector<int> at_;      // the other way round; -1: not here
   Listener* listener_ = nullptr;
 };
 
-std::unique_ptr<Transport> make_shm(Store& store, const ShmConfig& config) {
-  return std::make_unique<ShmTransport>(store, config);
+std::unique_ptr<Transport> make_shm(Meeting& meeting, const ShmConfig& config) {
+  return std::make_unique<ShmTransport>(meeting, config);
 }
 
 }  // namespace paceline

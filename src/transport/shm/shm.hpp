@@ -10,21 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "transport/store.hpp"
+#include "transport/meeting.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
 
 struct ShmConfig {
-  int rank = 0;
-  int ranks = 1;
-  std::string world = "world";  // names this world in the store
   std::string dir = "/dev/shm";
   std::size_t bytes = 32u << 20;  // of all rings together, within limits per ring
-  int start_timeout_ms = 300000;
+  // What the ranks of the meeting are called outside, in order; empty: as in the meeting.
+  std::vector<int> names = {};
 };
 
-// Returns once every rank has attached to every other; throws on all of them where one cannot.
-std::unique_ptr<Transport> make_shm(Store& store, const ShmConfig& config);
+// Among the ranks of a meeting. Returns once every rank has attached to every other; throws on all
+// of them where one cannot. Always meets twice, so that several can be made in parts of a meeting.
+std::unique_ptr<Transport> make_shm(Meeting& meeting, const ShmConfig& config);
 
 }  // namespace paceline

@@ -1,0 +1,19 @@
+#include "base/options_launcher.hpp"
+
+#include <cstdlib>
+
+#include "base/str.hpp"
+
+namespace paceline {
+
+std::string mpi_launcher() {
+  // Of Open MPI, of MPICH and its relatives, of srun; not SLURM_NTASKS, which a batch script has
+  // too, and it is alone.
+  constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+  for (const char* name : kSizes)
+    if (const char* size = std::getenv(name); size && std::atoi(size) > 1)
+      return str(name, "=", size);
+  return {};
+}
+
+}  // namespace paceline

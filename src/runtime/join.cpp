@@ -1,0 +1,92 @@
+#include "runtime/join.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "runtime/session.hpp"
+#include "runtime/start_mpi.hpp"
+#include "transport/route/route.hpp"
+#include "transport/shm/nodes.hpp"
+#include "transport/shm/shm.hpp"
+
+namespace paceline {
+namespace {
+
+// The ranks of this rank's node, through memory; called by their numbers in the whole meeting.
+std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& neighbours,
+                                     const WorldConfig& config) {
+  PartMeeting part(meeting, neighbours);
+  std::unique_ptr<Transport> near;
+  together(meeting, [&] {
+    near = make_shm(part, {config.shm_dir, config.shm_bytes, neighbours});
+  });
+  return near;
+}
+
+// Neighbours through memory, all others through MPI.
+Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes,
+                        WorldConfig config) {
+  const bool far = config.only_mpi || nodes.count() > 1;
+  // Else a thread of ours could call MPI while the program does.
+  if (far && library.init() != MpiThreads::multiple) config.progress = Progress::caller;
+  config.nodes = nodes.of_rank;
+  if (config.only_mpi) {
+    config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
+    std::iota(config.nodes.begin(), config.nodes.end(), 0);
+    return join_transport(world.transport(config.mpi), config);
+  }
+  const std::vector<int> neighbours = nodes.members(nodes.of_rank[std::size_t(config.rank)]);
+  std::unique_ptr<Transport> near = make_near(world, neighbours, config);
+  if (!far) return join_transport(std::move(near), config);
+  std::unique_ptr<Transport> distant = world.transport(config.mpi);
+  return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
+}
+
+void check_apart(const Nodes& nodes, const WorldConfig& config) {
+  if (config.only_shm && nodes.count() > 1)
+    fail(Fault::resource, "start-up: ", nodes.why_apart, ", and transport=shm forbids all else. ",
+         "Use transport=auto (PACELINE_TRANSPORT).");
+}
+
+}  // namespace
+
+Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config) {
+  if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
+    fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
+         "; ranks go from 0 to the number of ranks - 1.");
+  StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
+                       std::chrono::milliseconds(config.start_timeout_ms));
+  const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
+  check_apart(nodes, config);
+  if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
+    return join_transport(make_shm(meeting, {config.shm_dir, config.shm_bytes}), config);
+  const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
+  return join_nodes(*job.library, *job.world, nodes, config);
+}
+
+// An MPICH that has both takes UCX before libfabric. In 5.0.2, a receive from anybody that is
+// posted before its message comes from another node then never ends (over TCP, 4 ranks: 5 of 5
+// starts; 0 of 5 by libfabric, or with the sender named). Whoever knows better sets the variable.
+MpiThreads init_mpi(MpiLibrary& library) {
+  const std::string about = library.about();
+  const std::size_t device = about.find("ch4:ucx");
+  if (!library.is_initialized() && device != std::string::npos &&
+      about.substr(device, about.find('\n', device) - device).ends_with("ofi"))
+    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+  return library.init();
+}
+
+Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig config) {
+  init_mpi(library);
+  const std::shared_ptr<MpiWorld> world = library.open(communicator);
+  config.rank = world->rank();
+  config.ranks = world->ranks();
+  Nodes nodes;
+  if (!config.only_mpi) nodes = find_nodes(*world, config.shm_dir, config.node);
+  check_apart(nodes, config);
+  return join_nodes(library, *world, nodes, config);
+}
+
+}  // namespace paceline

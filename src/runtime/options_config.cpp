@@ -1,0 +1,29 @@
+#include "runtime/options_config.hpp"
+
+#include "base/options.hpp"
+
+namespace paceline {
+
+WorldConfig config_from_options() {
+  const auto number = [](Option option) { return static_cast<int>(number_of(option)); };
+  WorldConfig config;
+  config.timeout_ms = number(Option::timeout_ms);
+  config.start_timeout_ms = number(Option::start_timeout_ms);
+  config.warn_ms = number(Option::warn_ms);
+  config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
+  config.shm_dir = text_of(Option::shm_dir);
+  config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
+  for (int i = 0; i < kCollectives; ++i)
+    config.algorithms[static_cast<std::size_t>(i)] =
+        word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
+  config.segments = number(Option::segments);
+  config.window = number(Option::window);
+  config.node = text_of(Option::node);
+  config.only_mpi = text_of(Option::transport) == "mpi";
+  config.only_shm = text_of(Option::transport) == "shm";
+  if (const std::string library = text_of(Option::mpi); !library.empty())
+    config.mpi_libraries = {library};
+  return config;
+}
+
+}  // namespace paceline

@@ -1,0 +1,54 @@
+// Shared memory of a communicator: how it is made, and where the buffers of a call lie in it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/operation.hpp"
+#include "ir/layout.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline {
+
+// Where a call's buffers lie.
+struct SharedPlaces {
+  std::vector<PeerBuffers> peers;   // by position
+  std::uint64_t name = 0;           // equal on all ranks if they passed corresponding buffers
+};
+
+// One collective allocation, as this process sees it.
+struct Allocation {
+  std::uint64_t number = 0;         // equal on all ranks, new for each
+  std::vector<std::byte*> parts;    // by position
+  std::size_t rank = 0;             // own position
+  std::size_t bytes = 0;            // of a part
+};
+
+// The allocations of a communicator that are still held.
+class SharedBook {
+ public:
+  void add(const std::shared_ptr<const Allocation>& allocation);
+  // Nothing unless all the buffers that the call uses lie in allocations.
+  std::optional<SharedPlaces> find(const Call& call, const Problem& problem,
+                                   const Layout& layout) const;
+
+ private:
+  std::shared_ptr<const Allocation> holder(const void* buffer, std::size_t bytes) const;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> used_{false};
+  std::vector<std::weak_ptr<const Allocation>> allocations_;
+};
+
+// Collective over the communicator. Where a rank does not reach all parts, every rank gets private
+// memory.
+std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, std::uint64_t number,
+                                              std::size_t bytes, const std::string& folder,
+                                              SharedBook& book);
+
+}  // namespace paceline

@@ -1,0 +1,23 @@
+// Starting an MPI for ranks of several nodes that no MPI launcher has started.
+#pragma once
+
+#include <memory>
+
+#include "runtime/communicator.hpp"
+#include "transport/mpi/library.hpp"
+#include "transport/shm/nodes.hpp"
+
+namespace paceline {
+
+struct MpiJob {
+  std::shared_ptr<MpiLibrary> library;
+  std::shared_ptr<MpiWorld> world;
+};
+
+// All ranks of the meeting, as MPI processes. Collective. The first time it loads and initialises
+// an MPI of MPICH's family, served out of the store; later worlds of the same ranks find it there.
+// Throws on every rank where one has no such library.
+MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
+                 const WorldConfig& config);
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+// Meeting: at start-up every rank says something, and every rank hears all of it.
+//
+// All that ranks need before they can talk, whoever brought them together: a key-value store, an
+// MPI, or threads of one process.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "transport/store.hpp"
+
+namespace paceline {
+
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  // Collective: entry r is what rank r said in its call of the same turn. Throws a timeout error
+  // where a rank does not come.
+  virtual std::vector<std::string> share(const std::string& mine) = 0;
+};
+
+// Through a store; `name` is new for every meeting in it.
+class StoreMeeting : public Meeting {
+ public:
+  StoreMeeting(Store& store, std::string name, int rank, int ranks,
+               std::chrono::milliseconds timeout)
+      : store_(store), name_(std::move(name)), rank_(rank), ranks_(ranks), timeout_(timeout) {}
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::vector<std::string> share(const std::string& mine) override;
+
+ private:
+  Store& store_;
+  std::string name_;
+  int rank_, ranks_;
+  std::chrono::milliseconds timeout_;
+  int turn_ = 0;
+};
+
+// Some of the ranks among themselves. Every rank of the whole takes part in every turn, each in a
+// part of its own, so that one meeting serves them all.
+class PartMeeting : public Meeting {
+ public:
+  PartMeeting(Meeting& whole, std::vector<int> members);   // in order; the caller is one of them
+  int rank() const override { return rank_; }
+  int ranks() const override { return static_cast<int>(members_.size()); }
+  std::vector<std::string> share(const std::string& mine) override;
+
+ private:
+  Meeting& whole_;
+  std::vector<int> members_;
+  int rank_ = 0;
+};
+
+// Does a step of the start-up that may fail on some ranks. Collective; throws on every rank if it
+// failed on any: there what went wrong, elsewhere who failed and why.
+void together(Meeting& meeting, const std::function<void()>& step);
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+// What Paceline uses of an MPI: its functions and predefined handles, for one binary interface.
+//
+// An interface A says of which types handles are, how a status is laid out, and how large a few
+// numbers are: see the files beside this one.
+#pragma once
+
+#include "transport/mpi/symbols.hpp"
+
+// Result, name behind PMPI_, parameters; handle types as in MpiFunctions.
+#define PACELINE_MPI_FUNCTIONS(FUNCTION)                                                \
+  FUNCTION(int, Init_thread, (int*, char***, int, int*))                                \
+  FUNCTION(int, Initialized, (int*))                                                    \
+  FUNCTION(int, Finalized, (int*))                                                      \
+  FUNCTION(int, Finalize, ())                                                           \
+  FUNCTION(int, Query_thread, (int*))                                                   \
+  FUNCTION(int, Get_library_version, (char*, int*))                                     \
+  FUNCTION(int, Error_string, (int, char*, int*))                                       \
+  FUNCTION(double, Wtime, ())                                                           \
+  FUNCTION(int, Comm_dup, (Comm, Comm*))                                                \
+  FUNCTION(int, Comm_free, (Comm*))                                                     \
+  FUNCTION(int, Comm_rank, (Comm, int*))                                                \
+  FUNCTION(int, Comm_size, (Comm, int*))                                                \
+  FUNCTION(int, Comm_set_errhandler, (Comm, Errhandler))                                \
+  FUNCTION(int, Comm_get_attr, (Comm, int, void*, int*))                                \
+  FUNCTION(int, Isend, (const void*, int, Datatype, int, int, Comm, Request*))          \
+  FUNCTION(int, Issend, (const void*, int, Datatype, int, int, Comm, Request*))         \
+  FUNCTION(int, Irecv, (void*, int, Datatype, int, int, Comm, Request*))                \
+  FUNCTION(int, Testsome, (int, Request*, int*, int*, Status*))                         \
+  FUNCTION(int, Waitsome, (int, Request*, int*, int*, Status*))                         \
+  FUNCTION(int, Cancel, (Request*))                                                     \
+  FUNCTION(int, Request_free, (Request*))                                               \
+  FUNCTION(int, Get_count, (const Status*, Datatype, int*))                             \
+  FUNCTION(int, Test_cancelled, (const Status*, int*))                                  \
+  FUNCTION(int, Barrier, (Comm))                                                        \
+  FUNCTION(int, Bcast, (void*, int, Datatype, int, Comm))                               \
+  FUNCTION(int, Allreduce, (const void*, void*, int, Datatype, Op, Comm))               \
+  FUNCTION(int, Reduce, (const void*, void*, int, Datatype, Op, int, Comm))             \
+  FUNCTION(int, Reduce_scatter_block, (const void*, void*, int, Datatype, Op, Comm))    \
+  FUNCTION(int, Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))    \
+  FUNCTION(int, Allgatherv,                                                             \
+           (const void*, int, Datatype, void*, const int*, const int*, Datatype, Comm)) \
+  FUNCTION(int, Alltoall, (const void*, int, Datatype, void*, int, Datatype, Comm))     \
+  FUNCTION(int, Gather, (const void*, int, Datatype, void*, int, Datatype, int, Comm))  \
+  FUNCTION(int, Scatter, (const void*, int, Datatype, void*, int, Datatype, int, Comm))
+
+namespace paceline::mpi {
+
+template <class A>
+struct MpiFunctions {
+  using Comm = typename A::Comm;
+  using Datatype = typename A::Datatype;
+  using Op = typename A::Op;
+  using Request = typename A::Request;
+  using Errhandler = typename A::Errhandler;
+  using Status = typename A::Status;
+
+#define PACELINE_DECLARE(result, name, parameters) result(*name) parameters = nullptr;
+  PACELINE_MPI_FUNCTIONS(PACELINE_DECLARE)
+#undef PACELINE_DECLARE
+
+  static MpiFunctions load(const Symbols& symbols) {
+    MpiFunctions f;
+#define PACELINE_LOAD(result, name, parameters) \
+  f.name = reinterpret_cast<decltype(f.name)>(symbols.need("PMPI_" #name));
+    PACELINE_MPI_FUNCTIONS(PACELINE_LOAD)
+#undef PACELINE_LOAD
+    return f;
+  }
+};
+
+template <class A>
+struct MpiHandles {
+  typename A::Comm world;
+  typename A::Request no_request;
+  typename A::Errhandler errors_return;
+  typename A::Datatype byte, f64, f32, i8, u8, i16, u16, i32, u32, i64, u64, boolean;
+  typename A::Op sum, product, min, max, bit_and, bit_or, bit_xor;
+  typename A::Op logical_and, logical_or, logical_xor;
+};
+
+}  // namespace paceline::mpi

@@ -1,0 +1,69 @@
+// MpiLibrary: an MPI that has been loaded into this process, behind one interface.
+//
+// Nothing here knows mpi.h: an MPI is loaded at run time, recognised by its symbols, and served by
+// the one of three instances of the same template (transport/mpi/abi/) that speaks its binary
+// interface: MPICH's, Open MPI's, or the standard one of MPI 5. Only PMPI_ functions are called.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/types.hpp"
+#include "ir/problem.hpp"
+#include "transport/meeting.hpp"
+#include "transport/mpi/config.hpp"
+#include "transport/transport.hpp"
+
+namespace paceline {
+
+enum class MpiThreads { single, funneled, serialized, multiple };
+std::string_view name_of(MpiThreads threads);
+
+// One call of the MPI's own collective, for comparison. Equal units; see Call in
+// runtime/communicator.hpp for what the buffers mean.
+struct MpiCall {
+  Collective collective = Collective::barrier;
+  Type type = Type::u8;
+  Op op = Op::sum;
+  int root = 0;
+  const void* input = nullptr;  // equal to output: in place, where the collective allows it
+  void* output = nullptr;
+  std::size_t count = 0;  // elements of a unit
+};
+
+// Ranks of an MPI communicator: a duplicate of it, which is ours alone. Keeps its library loaded.
+// After leave() of its transport it makes no call into MPI any more: MPI may be finalised then.
+class MpiWorld : public Meeting {
+ public:
+  // Messages among these ranks; once per world. Keeps the world.
+  virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
+  // The MPI's own blocking collective. Throws a refusal for types and operations it has none for
+  // (16-bit floats, average).
+  virtual void run(const MpiCall& call) = 0;
+};
+
+class MpiLibrary {
+ public:
+  // `path`: of the library; empty: the one that is in the process already. Throws a resource error
+  // that names the path where it cannot be loaded, a refusal where it is no MPI that we know.
+  static std::shared_ptr<MpiLibrary> load(const std::string& path);
+  // Whether a library is in the process already, as in a program linked with MPI or with mpi4py.
+  static bool is_in_process();
+
+  virtual ~MpiLibrary() = default;
+  virtual std::string_view abi() const = 0;  // "mpich", "openmpi", "standard"
+  virtual std::string version() const = 0;   // one line, as the library says
+  virtual std::string about() const = 0;     // all that it says about itself
+  virtual bool is_initialized() const = 0;
+  virtual bool is_finalized() const = 0;
+  // Initialises it where nobody has, with as many threads as it gives; what it gives.
+  virtual MpiThreads init() = 0;
+  virtual void finalize() = 0;  // what init() began; else nothing
+  // `communicator`: the address of an MPI_Comm of this library; null: all processes. Collective
+  // over it.
+  virtual std::shared_ptr<MpiWorld> open(const void* communicator) = 0;
+};
+
+}  // namespace paceline

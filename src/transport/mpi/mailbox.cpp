@@ -1,0 +1,77 @@
+#include "transport/mpi/mailbox.hpp"
+
+#include <algorithm>
+
+namespace paceline::mpi {
+namespace {
+
+constexpr int kReceives = 32;            // posted ahead
+constexpr std::size_t kAskedAtOnce = 4;  // the oldest; the others end later anyway
+
+}  // namespace
+
+Mailbox::Mailbox(MpiPort& port, std::size_t payload)
+    : port_(port), pool_(sizeof(Header) + payload) {
+  if (port.ranks() == 1) return;
+  for (int i = 0; i < kReceives; ++i) receive();
+}
+
+void Mailbox::receive() {
+  Buffer memory = pool_.take();
+  const int message = port_.recv(MpiPort::kAnybody, kControlTag, memory.get(), pool_.bytes());
+  receiving_.push_back({message, std::move(memory)});
+}
+
+void Mailbox::post(int peer, Buffer memory, std::size_t bytes) {
+  const int message = port_.send(MpiPort::Mode::buffered, peer, kControlTag, memory.get(), bytes);
+  sending_.push_back({message, std::move(memory)});
+}
+
+bool Mailbox::next(Letter& letter, int& trouble) {
+  trouble = 0;
+  Ended how;
+  if (closing_ || receiving_.empty() || !port_.ended(receiving_.front().message, how)) return false;
+  letter.memory = std::move(receiving_.front().memory);
+  receiving_.pop_front();
+  receive();
+  trouble = how.error;
+  if (how.error || how.bytes < sizeof(Header)) {
+    pool_.give(std::move(letter.memory));
+    return false;
+  }
+  letter.from = how.peer;
+  letter.bytes = how.bytes - sizeof(Header);
+  std::memcpy(&letter.header, letter.memory.get(), sizeof(Header));
+  return true;
+}
+
+void Mailbox::pending(std::vector<int>& messages) const {
+  const auto oldest = [&](const std::deque<Slot>& slots) {
+    for (std::size_t i = 0; i < std::min(slots.size(), kAskedAtOnce); ++i)
+      messages.push_back(slots[i].message);
+  };
+  oldest(receiving_);
+  oldest(sending_);
+}
+
+void Mailbox::close() {
+  closing_ = true;
+  for (const Slot& slot : receiving_) port_.cancel(slot.message);
+}
+
+void Mailbox::collect_closed() {
+  Ended how;
+  while (closing_ && !receiving_.empty() && port_.ended(receiving_.front().message, how)) {
+    pool_.give(std::move(receiving_.front().memory));
+    receiving_.pop_front();
+  }
+}
+
+void Mailbox::abandon() {
+  for (auto* slots : {&receiving_, &sending_}) {
+    for (Slot& slot : *slots) port_.abandon(slot.message, std::move(slot.memory));
+    slots->clear();
+  }
+}
+
+}  // namespace paceline::mpi

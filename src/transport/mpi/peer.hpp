@@ -1,0 +1,38 @@
+// Peer: what the mpi transport keeps for each of the other ranks.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "transport/matcher.hpp"
+#include "transport/mpi/wire.hpp"
+
+namespace paceline::mpi {
+
+// Small messages a peer may have unread before it is sent streams: bounds what it keeps aside.
+inline constexpr std::uint64_t kUnreadMost = 1u << 20;
+inline constexpr double kAskAgainS = 1;  // what it is doing
+
+struct Early {
+  Key key;
+  Fingerprint fingerprint;
+  Header header;
+  Buffer memory;  // of an eager message
+};
+
+struct Peer {
+  Matcher<Early> matcher;
+  std::deque<Transfer*> waiting;  // for a tag
+  std::uint64_t sent = 0;         // bytes of eager messages, headers included
+  std::uint64_t known_read = 0;   // of these, as far as the peer has said
+  std::uint64_t read = 0;         // of the peer's: matched, or thrown away
+  std::uint64_t told_read = 0;
+  Doing heard;
+  double asked_s = -kAskAgainS;
+  double left_s = 0;
+  std::string gone;  // why nothing comes any more; empty: it is there
+  bool told_gone = false;
+  bool closed = false;  // it does not even hear that we leave
+};
+
+}  // namespace paceline::mpi

@@ -1,0 +1,69 @@
+// pmi: an MPI's processes brought together without its launcher.
+//
+// An MPI of MPICH's family learns from its launcher where the others are: it speaks lines of text
+// (the process management interface, version 1: put, get, barrier) over a socket whose number
+// stands in PMI_FD. Here a thread of the process itself answers, out of the store through which our
+// ranks have met.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/store.hpp"
+
+namespace paceline {
+
+struct PmiJob {
+  std::string name;         // of this job alone: MPICH names memory after it
+  int rank = 0;
+  std::vector<int> nodes;   // of each rank
+};
+
+class PmiServer {
+ public:
+  // Whoever waits for another rank gives up after `timeout`; the MPI then fails, and the reason is
+  // on stderr: most MPIs end the process where they cannot start.
+  PmiServer(std::shared_ptr<Store> store, PmiJob job, std::chrono::milliseconds timeout);
+  ~PmiServer();
+  PmiServer(const PmiServer&) = delete;
+  PmiServer& operator=(const PmiServer&) = delete;
+
+  // Calls `init`, which finds in its environment how to reach this server. What another launcher
+  // has written there is hidden from it, and back afterwards. Where it does not return in twice the
+  // time-out the process ends, with a word on stderr.
+  void run(const std::function<void()>& init) const;
+  // Around the MPI's end: it meets once more, and a store that is gone by then, since whoever held
+  // it has ended, is as good as that. Afterwards the store is let go, but the server stays: some
+  // MPIs say good-bye only when the process exits.
+  void finish(const std::function<void()>& finalize);
+
+  int descriptor() const { return ends_[0]; }   // the MPI's end
+
+ private:
+  void serve();
+  std::string answer(const std::string& line);
+  std::string reply_to_get(const std::string& key);
+  void meet();
+  std::string key(const std::string& of) const;
+
+  std::shared_ptr<Store> store_;
+  PmiJob job_;
+  std::chrono::milliseconds timeout_;
+  int ends_[2] = {-1, -1};
+  int turn_ = 0;   // of the barrier
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+// Which ranks share a node, as MPICH reads it: (first node, nodes, ranks on each) for each range of
+// ranks. Where the ranks of a node do not follow each other, every rank is on a node of its own,
+// as far as MPICH knows: MPICH 5.0.2 with libfabric hangs in MPI_Init else (13 of 50 starts of 3
+// ranks, under its own launcher, too). Between neighbours we do not use it anyway.
+std::string process_mapping(const std::vector<int>& nodes);
+
+}  // namespace paceline

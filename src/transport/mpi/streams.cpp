@@ -1,0 +1,311 @@
+#include "transport/mpi/streams.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/str.hpp"
+
+namespace paceline::mpi {
+namespace {
+
+constexpr std::uint32_t kFirstTag = 1;
+constexpr double kLetGoS = 5;  // for a peer that is at work on a message to finish its chunks
+
+// Where bytes [offset, offset + bytes) of the list lie in one piece; null where they do not.
+std::byte* inside(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes) {
+  for (const Part& part : parts) {
+    if (offset < part.bytes) return offset + bytes <= part.bytes ? part.data + offset : nullptr;
+    offset -= part.bytes;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::uint32_t Tags::draw() {
+  if (used_.size() > last_ - first_) return 0;
+  while (std::find(used_.begin(), used_.end(), next_) != used_.end())
+    next_ = next_ == last_ ? first_ : next_ + 1;
+  used_.push_back(next_);
+  return std::exchange(next_, next_ == last_ ? first_ : next_ + 1);
+}
+
+void Tags::give_back(std::uint32_t tag) { std::erase(used_, tag); }
+
+Streams::Streams(MpiPort& port, std::size_t chunk_bytes, Failed failed)
+    : port_(port),
+      chunk_bytes_(chunk_bytes),
+      pool_(chunk_bytes),
+      failed_(std::move(failed)),
+      tags_(std::size_t(port.ranks()),
+            Tags(kFirstTag, std::uint32_t(std::max(port.tag_limit(), 1)))) {}
+
+std::uint32_t Streams::chunks_of(std::size_t bytes) const {
+  const std::size_t chunks = (bytes + chunk_bytes_ - 1) / chunk_bytes_;
+  return static_cast<std::uint32_t>(std::max<std::size_t>(1, chunks));
+}
+
+std::size_t Streams::length(const Stream& s, std::uint32_t chunk) const {
+  return std::min(chunk_bytes_, s.transfer->bytes - chunk_bytes_ * chunk);
+}
+
+// Where a chunk may move without a copy; null where it must not.
+std::byte* Streams::straight(const Stream& s, std::uint32_t chunk) const {
+  if (chunk < kProbe || s.transfer->consume) return nullptr;
+  return inside(s.transfer->parts, chunk_bytes_ * chunk, length(s, chunk));
+}
+
+void Streams::send(Transfer& t, std::uint32_t tag) {
+  out_.push_back({&t, t.peer, tag, chunks_of(t.bytes)});
+  start_sends(out_.back());
+}
+
+void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t bytes,
+                      std::uint32_t chunks) {
+  if (t && t->bytes == bytes && chunks == chunks_of(bytes)) {
+    in_.push_back({t, peer, tag, chunks});
+    start_receives(in_.back());
+  } else {
+    rests_.push_back({.peer = peer, .tag = tag, .chunks = chunks});
+    post(rests_.back());
+  }
+}
+
+// Streams to one peer follow each other, the oldest first: side by side they would share the link,
+// and the first would arrive as late as the last. One chunk of each goes ahead; a peer that takes
+// it, but none of an older stream, wants this one first.
+bool Streams::is_due(const Stream& s) const {
+  if (s.started == 0) return true;
+  std::uint32_t under_way = 0;   // before it, to the same peer
+  for (const Stream& older : out_) {
+    if (&older == &s) break;
+    if (older.peer != s.peer || older.failed) continue;
+    const bool is_taken = older.finished > 0 || s.finished == 0;
+    if (is_taken && older.started < older.chunks) return false;
+    if (is_taken) under_way += older.started - older.finished;
+  }
+  return under_way + s.started - s.finished < kWindow;
+}
+
+void Streams::start_sends(Stream& s) {
+  for (; s.may_start() && is_due(s); ++s.started) {
+    Chunk& chunk = s.at(s.started);
+    const std::size_t bytes = length(s, s.started);
+    const std::byte* data = straight(s, s.started);
+    if (!data) {
+      chunk.staged = pool_.take();
+      copy_out(s.transfer->parts, chunk_bytes_ * s.started, chunk.staged.get(), bytes);
+      data = chunk.staged.get();
+    }
+    chunk.message = port_.send(MpiPort::Mode::matched, s.peer, int(s.tag), data, bytes);
+  }
+}
+
+void Streams::start_receives(Stream& s) {
+  for (; s.may_start(); ++s.started) {
+    Chunk& chunk = s.at(s.started);
+    std::byte* data = straight(s, s.started);
+    std::size_t room = length(s, s.started);
+    if (!data) {
+      chunk.staged = pool_.take();
+      data = chunk.staged.get();
+      room = chunk_bytes_;  // if the stream is dropped, an earlier chunk may come here
+    }
+    chunk.message = port_.recv(s.peer, int(s.tag), data, room);
+  }
+}
+
+// Whether a chunk ended as it should. If not, its stream never ends: its peer is lost.
+bool Streams::check(Stream& s, const Ended& how, std::size_t bytes) {
+  if (how.error)
+    failed_(s.peer, port_.text_of(how.error));
+  else if (how.bytes != bytes)
+    failed_(s.peer, str("a chunk of ", bytes, " bytes came with ", how.bytes));
+  s.failed |= how.error || how.bytes != bytes;
+  return !s.failed;
+}
+
+bool Streams::advance_send(Stream& s) {
+  const std::uint32_t before = s.finished;
+  Ended how;
+  while (s.finished < s.started && port_.ended(s.at(s.finished).message, how)) {
+    check(s, how, 0);
+    pool_.give(std::move(s.at(s.finished).staged));
+    ++s.finished;
+  }
+  start_sends(s);
+  if (s.is_over()) {
+    tags_[std::size_t(s.peer)].give_back(s.tag);
+    if (!s.failed) s.transfer->done.store(true, std::memory_order_release);
+  }
+  return s.finished != before;
+}
+
+bool Streams::advance_receive(Stream& s) {
+  const std::uint32_t before = s.finished;
+  Ended how;
+  while (s.finished < s.started && port_.ended(s.at(s.finished).message, how)) {
+    Chunk& chunk = s.at(s.finished);
+    const std::size_t bytes = length(s, s.finished);
+    if (check(s, how, bytes)) {
+      if (chunk.staged)
+        deliver(*s.transfer, chunk.staged.get(), bytes);
+      else
+        s.transfer->moved += bytes;
+    }
+    pool_.give(std::move(chunk.staged));
+    ++s.finished;
+  }
+  start_receives(s);
+  if (s.is_over() && !s.failed) s.transfer->done.store(true, std::memory_order_release);
+  return s.finished != before;
+}
+
+void Streams::post(Rest& rest) {
+  while (!rest.sends && !closed_ && rest.posted.size() < kWindow &&
+         rest.received + rest.posted.size() < rest.chunks) {
+    Buffer staged = pool_.take();
+    const int message = port_.recv(rest.peer, int(rest.tag), staged.get(), chunk_bytes_);
+    rest.posted.push_back({message, std::move(staged)});
+  }
+}
+
+bool Streams::advance(Rest& rest) {
+  Ended how;
+  std::erase_if(rest.posted, [&](Chunk& chunk) {
+    if (!port_.ended(chunk.message, how)) return false;
+    if (!how.cancelled) ++rest.received;
+    pool_.give(std::move(chunk.staged));
+    return true;
+  });
+  if (!rest.sends && rest.received >= rest.chunks)
+    for (const Chunk& chunk : rest.posted) port_.cancel(chunk.message);
+  post(rest);
+  if (!rest.posted.empty()) return false;
+  if (rest.sends) tags_[std::size_t(rest.peer)].give_back(rest.tag);
+  return true;
+}
+
+// Waits until MPI has let go of chunks in a caller's buffer, for which their peer is at work; how
+// many were not cancelled.
+std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_s) {
+  std::uint32_t moved = 0;
+  const double give_up_s = port_.now_s() + most_s;
+  while (true) {
+    port_.poll(messages);
+    Ended how;
+    std::erase_if(messages, [&](int message) {
+      const bool ended = port_.ended(message, how);
+      if (ended && !how.cancelled) ++moved;
+      return ended;
+    });
+    if (messages.empty()) return moved;
+    if (port_.now_s() < give_up_s) continue;
+    for (int message : messages) port_.abandon(message, nullptr);
+    if (most_s == 0) return moved;
+    std::fprintf(stderr,
+                 "paceline: mpi: rank %d stopped in the middle of a message that rank %d has given "
+                 "up. MPI may still use the buffer of that call: leave it alone.\n",
+                 peer, port_.rank());
+    return moved;
+  }
+}
+
+Streams::Rest Streams::rest_of(Stream& s, bool sends, bool peer_has_left) {
+  Rest rest{sends, s.peer, s.tag, s.chunks, s.finished};
+  std::vector<int> mine;
+  for (std::uint32_t i = s.finished; i < s.started; ++i) {
+    Chunk& chunk = s.at(i);
+    if (chunk.staged) {
+      rest.posted.push_back(std::move(chunk));
+      continue;
+    }
+    if (!sends) port_.cancel(chunk.message);
+    mine.push_back(chunk.message);
+  }
+  // What a peer that has left did not take is never read from here either.
+  rest.received += settle(mine, s.peer, sends && peer_has_left ? 0 : kLetGoS);
+  return rest;
+}
+
+std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, bool peer_has_left) {
+  const auto is = [&](const Stream& s) { return s.transfer == &t; };
+  if (const auto s = std::find_if(in_.begin(), in_.end(), is); s != in_.end()) {
+    rests_.push_back(rest_of(*s, false));
+    in_.erase(s);
+  }
+  const auto s = std::find_if(out_.begin(), out_.end(), is);
+  if (s == out_.end()) return {};
+  const Withdrawn withdrawn{s->tag, s->started};
+  rests_.push_back(rest_of(*s, true, peer_has_left));
+  out_.erase(s);
+  return withdrawn;
+}
+
+void Streams::withdraw(int peer, std::uint32_t tag, std::uint32_t chunks) {
+  const auto is = [&](const auto& s) { return s.peer == peer && s.tag == tag; };
+  const auto s = std::find_if(in_.begin(), in_.end(), is);
+  if (s != in_.end() && chunks < s->chunks) {  // else all of it comes
+    rests_.push_back(rest_of(*s, false));
+    in_.erase(s);
+  }
+  for (Rest& rest : rests_)
+    if (!rest.sends && is(rest)) rest.chunks = std::min(rest.chunks, chunks);
+}
+
+void Streams::pending(std::vector<int>& messages) const {
+  for (const auto* streams : {&out_, &in_})
+    for (const Stream& s : *streams)
+      if (s.finished < s.started) messages.push_back(s.at(s.finished).message);
+  for (const Rest& rest : rests_)
+    for (const Chunk& chunk : rest.posted) messages.push_back(chunk.message);
+}
+
+bool Streams::progress() {
+  bool moved = false;
+  for (Stream& s : out_) moved |= advance_send(s);
+  for (Stream& s : in_) moved |= advance_receive(s);
+  const auto over = [](const Stream& s) { return s.is_over(); };
+  std::erase_if(out_, over);
+  std::erase_if(in_, over);
+  std::erase_if(rests_, [&](Rest& rest) { return advance(rest); });
+  return moved;
+}
+
+bool Streams::comes_from(int peer) const {
+  return std::any_of(in_.begin(), in_.end(), [&](const Stream& s) { return s.peer == peer; });
+}
+
+bool Streams::goes_to(int peer) const {
+  return std::any_of(out_.begin(), out_.end(), [&](const Stream& s) { return s.peer == peer; });
+}
+
+bool Streams::sent() const {
+  return out_.empty() &&
+         std::none_of(rests_.begin(), rests_.end(), [](const Rest& rest) { return rest.sends; });
+}
+
+void Streams::close() {
+  closed_ = true;
+  for (Stream& s : in_) rests_.push_back(rest_of(s, false));
+  in_.clear();
+  for (Rest& rest : rests_)
+    if (!rest.sends) rest.chunks = 0;
+}
+
+void Streams::abandon() {
+  const auto forget = [&](Chunk& chunk) {
+    port_.abandon(chunk.message, std::move(chunk.staged));
+  };
+  for (auto* streams : {&out_, &in_})
+    for (Stream& s : *streams)
+      for (; s.finished < s.started; ++s.finished) forget(s.at(s.finished));
+  for (Rest& rest : rests_)
+    for (Chunk& chunk : rest.posted) forget(chunk);
+  out_.clear();
+  in_.clear();
+  rests_.clear();
+}
+
+}  // namespace paceline::mpi

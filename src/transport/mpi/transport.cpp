@@ -1,0 +1,392 @@
+#include "transport/mpi/transport.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "transport/mpi/mailbox.hpp"
+#include "transport/mpi/peer.hpp"
+#include "transport/mpi/streams.hpp"
+
+namespace paceline::mpi {
+namespace {
+
+constexpr std::uint64_t kTellRead = kUnreadMost / 4;  // it says so itself where nothing else goes
+constexpr std::size_t kTextMost = 1024;               // of an abort
+constexpr double kStragglersS = 1;                    // for the chunks of a peer that has left
+constexpr double kLookS = 0.001;
+constexpr double kGoodbyeS = 1;  // for everybody to leave
+constexpr int kNapUs = 50;
+
+std::size_t whole_lines(std::size_t bytes) {
+  return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
+}
+
+}  // namespace
+
+class MpiTransport : public Transport {
+ public:
+  MpiTransport(std::unique_ptr<MpiPort> port, const MpiConfig& config)
+      : config_(config),
+        port_(std::move(port)),
+        mail_(*port_, std::max(config.eager_bytes, kTextMost)),
+        streams_(*port_, whole_lines(config.chunk_bytes),
+                 [this](int peer, const std::string& why) { fails(peer, why); }),
+        peers_(std::size_t(port_->ranks())) {}
+  ~MpiTransport() override { MpiTransport::leave(); }
+
+  std::string_view name() const override { return "mpi"; }
+  int rank() const override { return port_->rank(); }
+  int ranks() const override { return port_->ranks(); }
+  int ranks_here() const override { return 1; }  // as far as it knows: route asks its neighbours
+  void listen(Listener* listener) override { listener_ = listener; }
+
+  void send(Transfer& t) override;
+  void recv(Transfer& t) override;
+  void cancel(Transfer& t) override;
+  bool progress() override;
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
+  void abort(int to, std::uint64_t context, const std::string& why) override;
+  void leave() override;
+  void check_peers() override;
+  void sleep(int timeout_us) override;
+  void wake() override {}  // naps are short
+  void announce(const Doing& doing) override { doing_ = doing; }
+  Doing last_heard(int p) const override { return peers_[std::size_t(p)].heard; }
+
+ private:
+  void post(int to, Header header) {
+    header.read = told(peers_[std::size_t(to)]);
+    mail_.send(to, header);
+  }
+  void tell(int to, Kind kind) {
+    Header header;
+    header.kind = kind;
+    post(to, header);
+  }
+  std::uint64_t told(Peer& peer) { return peer.told_read = peer.read; }
+  void fails(int p, const std::string& why);
+  void stream(Transfer& t);
+  void try_tags();
+  void poll(bool block);
+  bool take(Mailbox::Letter& letter);
+  bool control(const Mailbox::Letter& letter);
+  void arrive(Mailbox::Letter& letter);
+  void eager(Peer& peer, int from, Transfer& t, const std::byte* data);
+  void drain(Peer& peer, int from, std::size_t bytes);
+  void wait_for_others(double most_s);
+  bool everybody_left() const;
+
+  MpiConfig config_;
+  std::unique_ptr<MpiPort> port_;
+  Mailbox mail_;
+  Streams streams_;
+  std::vector<Peer> peers_;
+  std::vector<int> asked_;  // messages, of poll()
+  Listener* listener_ = nullptr;
+  Doing doing_;
+  bool waiting_for_tags_ = false;
+  bool left_ = false;
+};
+
+void MpiTransport::send(Transfer& t) {
+  Peer& peer = peers_[std::size_t(t.peer)];
+  if (left_ || !peer.gone.empty()) return;  // it stays open until its peer is reported as lost
+  if (t.bytes > config_.eager_bytes || peer.sent - peer.known_read > kUnreadMost) return stream(t);
+  Header header = header_of(Kind::eager, t);
+  header.read = told(peer);
+  mail_.send(t.peer, header, t.bytes,
+             [&](std::byte* target) { copy_out(t.parts, 0, target, t.bytes); });
+  peer.sent += sizeof(Header) + t.bytes;
+  t.done.store(true, std::memory_order_release);
+}
+
+void MpiTransport::stream(Transfer& t) {
+  Peer& peer = peers_[std::size_t(t.peer)];
+  Header header = header_of(Kind::stream, t);
+  header.chunks = streams_.chunks_of(t.bytes);
+  header.tag = peer.waiting.empty() ? streams_.draw(t.peer) : 0;
+  if (header.tag == 0) {
+    peer.waiting.push_back(&t);
+    waiting_for_tags_ = true;
+    return;
+  }
+  post(t.peer, header);
+  streams_.send(t, header.tag);
+}
+
+void MpiTransport::recv(Transfer& t) {
+  if (left_) return;
+  Peer& peer = peers_[std::size_t(t.peer)];
+  Early early;
+  if (!peer.matcher.post(t, early)) return;
+  const Header& h = early.header;
+  const bool fits = h.total == t.bytes;
+  if (h.kind == Kind::stream) {
+    streams_.receive(fits ? &t : nullptr, t.peer, h.tag, h.total, h.chunks);
+  } else {
+    if (fits)
+      eager(peer, t.peer, t, early.memory.get() + sizeof(Header));
+    else
+      drain(peer, t.peer, h.total);
+    mail_.give_back(std::move(early.memory));
+  }
+  if (!fits) listener_->misfits(t.peer, t.key, h.total, t.bytes);
+}
+
+void MpiTransport::cancel(Transfer& t) {
+  if (left_) return;
+  Peer& peer = peers_[std::size_t(t.peer)];
+  peer.matcher.cancel(t);
+  std::erase(peer.waiting, &t);
+  const auto withdrawn = streams_.drop(t, !peer.gone.empty());
+  if (!withdrawn || !peer.gone.empty()) return;
+  Header header = header_of(Kind::withdraw, t);
+  header.tag = withdrawn->tag;
+  header.chunks = withdrawn->chunks;
+  post(t.peer, header);
+}
+
+void MpiTransport::poll(bool block) {
+  asked_.clear();
+  mail_.pending(asked_);
+  streams_.pending(asked_);
+  if (asked_.empty()) return;
+  if (block)
+    port_->wait(asked_);
+  else
+    port_->poll(asked_);
+}
+
+bool MpiTransport::progress() {
+  if (left_ || peers_.size() == 1) return false;
+  poll(false);
+  bool moved = false;
+  Mailbox::Letter letter;
+  int trouble = 0;
+  while (mail_.next(letter, trouble)) moved |= take(letter);
+  if (trouble)
+    for (int p = 0; p < ranks(); ++p) fails(p, port_->text_of(trouble));
+  mail_.collect([&](int p, int code) { fails(p, port_->text_of(code)); });
+  moved |= streams_.progress();
+  if (waiting_for_tags_) try_tags();
+  return moved;
+}
+
+void MpiTransport::try_tags() {
+  waiting_for_tags_ = false;
+  for (Peer& peer : peers_)
+    for (Transfer* t : std::exchange(peer.waiting, {})) stream(*t);
+}
+
+// Whether the letter was about a transfer.
+bool MpiTransport::take(Mailbox::Letter& letter) {
+  Peer& peer = peers_[std::size_t(letter.from)];
+  peer.known_read = letter.header.read;
+  if (letter.header.kind == Kind::eager || letter.header.kind == Kind::stream) {
+    arrive(letter);
+    return true;
+  }
+  const bool moved = control(letter);
+  mail_.give_back(std::move(letter.memory));
+  return moved;
+}
+
+bool MpiTransport::control(const Mailbox::Letter& letter) {
+  Peer& peer = peers_[std::size_t(letter.from)];
+  const Header& h = letter.header;
+  switch (h.kind) {
+    case Kind::withdraw:
+      for (const Early& e : peer.matcher.early())
+        if (e.header.kind == Kind::stream && e.header.tag == h.tag)
+          streams_.receive(nullptr, letter.from, h.tag, h.total, h.chunks);
+      peer.matcher.drop_early(
+          [&](const Early& e) { return e.header.kind == Kind::stream && e.header.tag == h.tag; });
+      streams_.withdraw(letter.from, h.tag, h.chunks);
+      return true;
+    case Kind::abort:
+      listener_->aborted(letter.from, h.context,
+                         std::string(reinterpret_cast<char*>(letter.payload()), letter.bytes));
+      return true;
+    case Kind::query: {
+      Header answer;
+      answer.kind = Kind::answer;
+      answer.context = doing_.context;
+      answer.what = doing_.fingerprint.what;
+      answer.count = doing_.fingerprint.count;
+      answer.number = doing_.number;
+      answer.signal = doing_.inside;
+      post(letter.from, answer);
+      return false;
+    }
+    case Kind::answer:
+      peer.heard = {h.context, fingerprint_of(h), h.number, h.signal != 0, true};
+      return false;
+    case Kind::leave:
+      if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";
+      peer.left_s = port_->now_s();
+      return false;
+    case Kind::close:
+      peer.closed = true;
+      return false;
+    default:
+      return false;
+  }
+}
+
+void MpiTransport::arrive(Mailbox::Letter& letter) {
+  const Header& h = letter.header;
+  const int from = letter.from;
+  Peer& peer = peers_[std::size_t(from)];
+  const Key key = key_of(h);
+  const bool is_stream = h.kind == Kind::stream;
+  peer.heard = {h.context, fingerprint_of(h), h.number, true, false};
+  const bool welcome = !left_ && listener_->arrives(from, key, fingerprint_of(h));
+  Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
+  if (welcome && !t) {
+    peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory)});
+    mail_.give_back(std::move(letter.memory));
+    return;
+  }
+  const bool fits = t && t->bytes == h.total && (is_stream || letter.bytes >= h.total);
+  if (is_stream)
+    streams_.receive(fits ? t : nullptr, from, h.tag, h.total, h.chunks);
+  else if (fits)
+    eager(peer, from, *t, letter.payload());
+  else
+    drain(peer, from, h.total);
+  mail_.give_back(std::move(letter.memory));
+  if (t && !fits) listener_->misfits(from, key, h.total, t->bytes);
+}
+
+void MpiTransport::eager(Peer& peer, int from, Transfer& t, const std::byte* data) {
+  deliver(t, data, t.bytes);
+  drain(peer, from, t.bytes);
+  t.done.store(true, std::memory_order_release);
+}
+
+void MpiTransport::drain(Peer& peer, int from, std::size_t bytes) {
+  peer.read += sizeof(Header) + bytes;
+  if (peer.read - peer.told_read < kTellRead || !peer.gone.empty() || left_) return;
+  tell(from, Kind::credit);
+}
+
+void MpiTransport::unexpected(
+    const std::function<void(int, const Key&, const Fingerprint&)>& visit) const {
+  for (int p = 0; p < ranks(); ++p)
+    for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
+}
+
+void MpiTransport::abort(int to, std::uint64_t context, const std::string& why) {
+  Peer& peer = peers_[std::size_t(to)];
+  if (left_ || to == rank() || !peer.gone.empty()) return;
+  Header header;
+  header.kind = Kind::abort;
+  header.context = context;
+  header.read = told(peer);
+  const std::size_t bytes = std::min(why.size(), mail_.payload_most());
+  mail_.send(to, header, bytes, [&](std::byte* target) { std::memcpy(target, why.data(), bytes); });
+}
+
+void MpiTransport::fails(int p, const std::string& why) {
+  Peer& peer = peers_[std::size_t(p)];
+  if (p != rank() && peer.gone.empty()) peer.gone = str("MPI cannot reach it: ", why);
+}
+
+void MpiTransport::check_peers() {
+  if (left_) return;
+  for (int p = 0; p < ranks(); ++p) {
+    Peer& peer = peers_[std::size_t(p)];
+    if (p == rank() || peer.told_gone) continue;
+    const double now_s = port_->now_s();
+    const bool awaited = peer.matcher.waits() || streams_.comes_from(p) || streams_.goes_to(p);
+    if (!peer.gone.empty()) {
+      if (streams_.comes_from(p) && now_s - peer.left_s < kStragglersS) continue;
+      peer.told_gone = true;
+      listener_->lost(p, peer.gone);
+    } else if (awaited && now_s - peer.asked_s >= kAskAgainS) {
+      peer.asked_s = now_s;
+      tell(p, Kind::query);
+    }
+  }
+}
+
+void MpiTransport::sleep(int timeout_us) {
+  if (config_.blocking_sleep) return poll(true);
+  std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kNapUs)));
+}
+
+bool MpiTransport::everybody_left() const {
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return &peer == &peers_[std::size_t(rank())] || peer.left_s > 0;
+  });
+}
+
+// No call of MPI follows, so that it can be finalised. Waits a moment for what was sent to be on
+// its way, and for the others, since the communicator can be freed only once nobody uses it.
+void MpiTransport::leave() {
+  if (std::exchange(left_, true) || port_->is_finalized()) return;
+  wait_for_others(kLookS);  // who has closed already must not be written to
+  for (int p = 0; p < ranks(); ++p) {
+    const Peer& peer = peers_[std::size_t(p)];
+    if (p != rank() && !peer.closed) tell(p, Kind::leave);
+    for (const Early& e : peer.matcher.early())
+      if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it
+        streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
+  }
+  wait_for_others(kGoodbyeS);
+  for (int p = 0; p < ranks(); ++p)
+    if (p != rank() && peers_[std::size_t(p)].left_s == 0) tell(p, Kind::close);
+  mail_.close();
+  streams_.close();
+  const auto clean = [&] { return mail_.is_closed() && mail_.idle() && streams_.idle(); };
+  const double give_up_s = port_->now_s() + kGoodbyeS;
+  while (!clean() && port_->now_s() < give_up_s) {
+    poll(false);
+    mail_.collect_closed();
+    mail_.collect([](int, int) {});
+    streams_.progress();
+  }
+  const bool free = clean() && everybody_left();
+  mail_.abandon();
+  streams_.abandon();
+  if (free) port_->free();
+}
+
+// Until nothing of ours is under way and everybody has left, at most so long.
+void MpiTransport::wait_for_others(double most_s) {
+  const double give_up_s = port_->now_s() + most_s;
+  while (!(mail_.idle() && streams_.idle() && everybody_left()) && port_->now_s() < give_up_s) {
+    poll(false);
+    Mailbox::Letter letter;
+    int trouble = 0;
+    while (mail_.next(letter, trouble)) {
+      const Kind kind = letter.header.kind;
+      if (kind == Kind::abort || kind == Kind::query)
+        mail_.give_back(std::move(letter.memory));
+      else
+        take(letter);
+    }
+    mail_.collect([](int, int) {});
+    streams_.progress();
+  }
+}
+
+void agree(Meeting& meeting, const MpiConfig& config) {
+  const std::string mine =
+      str("eager_bytes ", config.eager_bytes, ", chunk_bytes ", config.chunk_bytes);
+  const std::vector<std::string> said = meeting.share(mine);
+  for (std::size_t r = 0; r < said.size(); ++r)
+    if (said[r] != mine)
+      fail(Fault::mismatch, "mpi: the configuration differs between ranks (rank ", meeting.rank(),
+           ": ", mine, "; rank ", r, ": ", said[r], "); all ranks must have the same.");
+}
+
+std::unique_ptr<Transport> make_transport(std::unique_ptr<MpiPort> port, const MpiConfig& config) {
+  return std::make_unique<MpiTransport>(std::move(port), config);
+}
+
+}  // namespace paceline::mpi

@@ -1,0 +1,87 @@
+// Wire: what a control message begins with, and the memory that messages travel in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "transport/mpi/port.hpp"
+#include "transport/transport.hpp"
+
+namespace paceline::mpi {
+
+// eager     a whole message                        stream  a message that follows in chunks
+// withdraw  fewer chunks come than were said       credit  only says how much has been read
+// abort     a communicator is broken; text follows
+// query     what are you about?                    answer  this
+// leave     nothing will come any more             close   nothing is received any more either
+enum class Kind : std::uint16_t {
+  eager,
+  stream,
+  withdraw,
+  credit,
+  abort,
+  query,
+  answer,
+  leave,
+  close
+};
+
+struct Header {
+  std::uint64_t context = 0;
+  std::uint64_t what = 0;  // fingerprint
+  std::uint64_t count = 0;
+  std::uint64_t total = 0;  // bytes of the whole message
+  std::uint64_t read = 0;   // bytes of eager messages that the sender of this has read so far
+  std::uint32_t number = 0;
+  std::int32_t seq = 0;
+  std::uint32_t tag = 0;     // of the chunks
+  std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
+  std::uint16_t lane = 0;
+  Kind kind = Kind::eager;
+  std::uint16_t signal = 0;  // answer: inside the call
+  std::uint16_t spare = 0;
+};
+static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
+
+inline Header header_of(Kind kind, const Transfer& t) {
+  Header h;
+  h.kind = kind;
+  h.context = t.key.context;
+  h.number = t.key.number;
+  h.lane = t.key.lane;
+  h.signal = t.key.signal;
+  h.seq = t.key.seq;
+  h.what = t.fingerprint.what;
+  h.count = t.fingerprint.count;
+  h.total = t.bytes;
+  return h;
+}
+
+inline Key key_of(const Header& h) { return {h.context, h.number, h.lane, h.signal != 0, h.seq}; }
+inline Fingerprint fingerprint_of(const Header& h) { return {h.what, h.count}; }
+
+// Buffers of one size. Grows to what is used at once, and gives it back at the end only.
+class Pool {
+ public:
+  explicit Pool(std::size_t bytes) : bytes_(bytes) {}
+  std::size_t bytes() const { return bytes_; }
+
+  Buffer take() {
+    if (unused_.empty()) return std::make_unique_for_overwrite<std::byte[]>(bytes_);
+    Buffer buffer = std::move(unused_.back());
+    unused_.pop_back();
+    return buffer;
+  }
+  void give(Buffer buffer) {
+    if (buffer) unused_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::size_t bytes_;
+  std::vector<Buffer> unused_;
+};
+
+}  // namespace paceline::mpi

@@ -1,0 +1,77 @@
+#include "transport/route/route.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+// How long a message from far may lie unseen while nothing else happens.
+constexpr int kFarNapUs = 50;
+
+class Route : public Transport {
+ public:
+  Route(std::unique_ptr<Transport> near, const std::vector<int>& neighbours,
+        std::unique_ptr<Transport> far)
+      : is_near_(std::size_t(far->ranks()), false),
+        near_(std::move(near)),
+        far_(std::move(far)) {
+    for (int rank : neighbours) is_near_[std::size_t(rank)] = true;
+  }
+
+  std::string_view name() const override { return "route"; }
+  int rank() const override { return far_->rank(); }
+  int ranks() const override { return far_->ranks(); }
+  int ranks_here() const override { return near_->ranks(); }
+  void listen(Listener* listener) override {
+    near_->listen(listener);
+    far_->listen(listener);
+  }
+
+  void send(Transfer& t) override { to(t.peer).send(t); }
+  void recv(Transfer& t) override { to(t.peer).recv(t); }
+  void cancel(Transfer& t) override { to(t.peer).cancel(t); }
+  bool progress() override {
+    const bool moved = near_->progress();
+    return far_->progress() || moved;
+  }
+
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+    near_->unexpected(visit);
+    far_->unexpected(visit);
+  }
+  void abort(int peer, std::uint64_t context, const std::string& why) override {
+    to(peer).abort(peer, context, why);
+  }
+  void leave() override {
+    near_->leave();
+    far_->leave();
+  }
+  void check_peers() override {
+    near_->check_peers();
+    far_->check_peers();
+  }
+  void sleep(int timeout_us) override { near_->sleep(std::min(timeout_us, kFarNapUs)); }
+  void wake() override { near_->wake(); }
+  void announce(const Doing& doing) override {
+    near_->announce(doing);
+    far_->announce(doing);
+  }
+  Doing last_heard(int peer) const override { return to(peer).last_heard(peer); }
+
+ private:
+  Transport& to(int peer) const { return is_near_[std::size_t(peer)] ? *near_ : *far_; }
+
+  std::vector<bool> is_near_;   // by rank
+  std::unique_ptr<Transport> near_, far_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_route(std::unique_ptr<Transport> near,
+                                      const std::vector<int>& neighbours,
+                                      std::unique_ptr<Transport> far) {
+  return std::make_unique<Route>(std::move(near), neighbours, std::move(far));
+}
+
+}  // namespace paceline

@@ -1,0 +1,140 @@
+#include "transport/shm/nodes.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "transport/shm/segment.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// What a rank says about its page. Fields are lines: names and reasons may hold spaces.
+struct Card {
+  std::string machine;   // of one boot of one machine, and the name given
+  std::string address;   // of the page
+  std::string nonce;
+  std::string why;       // there is no page
+};
+
+std::string write(const Card& c) {
+  return str(c.machine, "\n", c.address, "\n", c.nonce, "\n", c.why);
+}
+
+Card read_card(const std::string& text) {
+  std::string fields[4];
+  std::size_t at = 0;
+  for (std::string& field : fields) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    field = text.substr(at, end - at);
+    at = std::min(end + 1, text.size());
+  }
+  return {fields[0], fields[1], fields[2], fields[3]};
+}
+
+std::string boot() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// Makes the page and says so on the card.
+SharedFile make_page(const std::string& folder, Card& card) {
+  try {
+    SharedFile page = SharedFile::create(folder, kPage);
+    std::uint64_t nonce[2];
+    if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
+      fail(Fault::resource, "shm: the system has no random numbers.");
+    card.nonce = str(nonce[0], " ", nonce[1]);
+    std::memcpy(page.data(), card.nonce.c_str(), card.nonce.size() + 1);
+    card.address = page.address();
+    return page;
+  } catch (const Error& error) {
+    card.why = one_line(error.what());
+    return {};
+  }
+}
+
+// Empty, or why this rank does not reach that page.
+std::string try_page(const Card& mine, const Card& theirs) {
+  for (const Card* card : {&mine, &theirs})
+    if (!card->why.empty()) return card->why;
+  if (mine.machine != theirs.machine) return "they are on different machines";
+  try {
+    const SharedFile page = SharedFile::attach(theirs.address, kPage);
+    const auto* found = reinterpret_cast<const char*>(page.data());
+    if (theirs.nonce != std::string(found, strnlen(found, kPage)))
+      return "the memory found is another's";
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::vector<int> Nodes::members(int node) const {
+  std::vector<int> out;
+  for (std::size_t r = 0; r < of_rank.size(); ++r)
+    if (of_rank[r] == node) out.push_back(static_cast<int>(r));
+  return out;
+}
+
+int Nodes::count() const {
+  return of_rank.empty() ? 0 : *std::max_element(of_rank.begin(), of_rank.end()) + 1;
+}
+
+std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches) {
+  const std::size_t ranks = reaches.size();
+  std::vector<int> node(ranks, -1);
+  std::vector<std::vector<std::size_t>> nodes;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto belongs = [&](const std::vector<std::size_t>& members) {
+      return std::all_of(members.begin(), members.end(),
+                         [&](std::size_t m) { return reaches[r][m] && reaches[m][r]; });
+    };
+    const auto at = std::find_if(nodes.begin(), nodes.end(), belongs);
+    node[r] = static_cast<int>(at - nodes.begin());
+    if (at == nodes.end()) nodes.push_back({r});
+    else at->push_back(r);
+  }
+  return node;
+}
+
+Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name) {
+  const int me = meeting.rank(), ranks = meeting.ranks();
+  Card mine{str(boot(), " ", one_line(name)), "", "", ""};
+  const SharedFile page = make_page(folder, mine);
+  const std::vector<std::string> cards = meeting.share(write(mine));
+  Nodes nodes;
+  std::string row;
+  for (int peer = 0; peer < ranks; ++peer) {
+    std::string why = peer == me ? "" : try_page(mine, read_card(cards[std::size_t(peer)]));
+    if (why.ends_with('.')) why.pop_back();   // it becomes part of a sentence
+    row += why.empty() ? '1' : '0';
+    if (!why.empty() && nodes.why_apart.empty())
+      nodes.why_apart = str("rank ", me, " and rank ", peer, " share no memory: ", why);
+  }
+  std::vector<std::vector<bool>> reaches;
+  for (const std::string& theirs : meeting.share(row)) {
+    reaches.emplace_back(std::size_t(ranks), false);
+    for (std::size_t peer = 0; peer < std::min(theirs.size(), std::size_t(ranks)); ++peer)
+      reaches.back()[peer] = theirs[peer] == '1';
+  }
+  nodes.of_rank = group_nodes(reaches);
+  return nodes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,29 @@
+// Nodes: which ranks share memory, found out by sharing some.
+//
+// Host names and launchers' variables lie where containers or namespaces are in play. So every rank
+// makes a page of memory, says where it is, and tries to open the others'.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/meeting.hpp"
+
+namespace paceline {
+
+struct Nodes {
+  std::vector<int> of_rank;   // node of each rank; nodes are numbered by their lowest ranks
+  std::vector<int> members(int node) const;
+  int count() const;
+  std::string why_apart;      // why this rank does not share memory with all; empty: it does
+};
+
+// Collective; equal on all ranks but for `why_apart`. `folder` is a memory file system. Ranks that
+// give different names count as apart, whether or not they share memory.
+Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name);
+
+// The rule by itself: reaches[a][b] says whether a has opened b's page. Every rank joins the first
+// node all of whose members it reaches, and that reach it.
+std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches);
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+// Peer: what the shm transport keeps for each of the other ranks of the node.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "transport/matcher.hpp"
+#include "transport/shm/inbox.hpp"
+
+namespace paceline::shm {
+
+constexpr std::uint32_t kNoToken = 0xffffffff;
+
+struct Early {
+  Key key;
+  Fingerprint fingerprint;
+  bool request = false;
+  std::uint64_t total = 0;
+  std::uint32_t token = 0;  // of the sender, to answer a request with
+  std::vector<std::byte> data;
+};
+
+// A table of transfers that the other side knows by number. Numbers from shared memory are checked.
+class Tokens {
+ public:
+  std::uint32_t add(Transfer* t) {
+    for (std::uint32_t i = 0; i < table_.size(); ++i)
+      if (!table_[i]) return table_[i] = t, i;
+    table_.push_back(t);
+    return static_cast<std::uint32_t>(table_.size() - 1);
+  }
+  Transfer* find(std::uint32_t token) const {
+    return token < table_.size() && table_[token] != &retired_ ? table_[token] : nullptr;
+  }
+  void drop(const Transfer* t) { replace(t, nullptr); }
+  // The other side may still answer to this number: it must never mean another transfer.
+  void retire(const Transfer* t) { replace(t, &retired_); }
+
+ private:
+  void replace(const Transfer* t, Transfer* by) {
+    for (Transfer*& entry : table_)
+      if (entry == t) entry = by;
+  }
+
+  Transfer retired_;
+  std::vector<Transfer*> table_;
+};
+
+struct Peer {
+  Ring out, in;
+  std::deque<Transfer*> sends;  // to begin, or granted and streaming; oldest first
+  std::deque<Cell64> grants;    // answers that found the ring full
+  Matcher<Early> matcher;
+  Tokens requested;           // sends that wait for their grant
+  Tokens granted;             // receives that are being streamed to
+  std::uint64_t unread = 0;   // bytes of eager messages sent so far
+  std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
+  bool gone = false;
+};
+
+}  // namespace paceline::shm
