@@ -19,25 +19,34 @@
   X(allreduce_rings)                   \
   X(allreduce_recursive_multiplying)   \
   X(allreduce_dual_root)               \
+  X(allreduce_gather)                  \
+  X(allreduce_double_binary_tree)      \
+  X(allreduce_shared)                  \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
   X(broadcast_scatter_allgather)       \
   X(broadcast_circulant)               \
   X(broadcast_k_nomial)                \
+  X(broadcast_shared)                  \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \
+  X(reduce_scatter_gather)             \
   X(reduce_circulant)                  \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
   X(reduce_scatter_direct)             \
+  X(reduce_scatter_shared)             \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
   X(allgather_linear)                  \
+  X(allgather_shared)                  \
   X(alltoall_pairwise)                 \
+  X(alltoall_bruck)                    \
+  X(alltoall_shared)                   \
   X(gather_linear)                     \
   X(gather_binomial)                   \
   X(scatter_linear)                    \

@@ -4,8 +4,15 @@
 
 namespace paceline {
 
+std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
+  if (algorithm.shared && (!problem.shared || problem.uneven))
+    return Reason{"the ranks do not reach each other's buffers; allocate them with paceline.empty "
+                  "on ranks of one node, in equal pieces", ""};
+  return algorithm.rejects(problem);
+}
+
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
-  if (const auto reason = algorithm.rejects(problem))
+  if (const auto reason = why_not(algorithm, problem))
     fail(Fault::refusal, name_of(problem.collective), "/", algorithm.name, ": ", reason->why, ". ",
          reason->instead.empty() ? "No other algorithm here can."
                                  : str("Use algorithm=", reason->instead, ", or auto."));

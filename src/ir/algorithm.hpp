@@ -22,6 +22,14 @@ struct Knobs {
   bool operator==(const Knobs&) const = default;
 };
 
+// The knobs that make a difference to an algorithm.
+struct Takes {
+  bool radix = false;
+  bool blocks = false;
+};
+inline constexpr Takes kTakesRadix{.radix = true};
+inline constexpr Takes kTakesBlocks{.blocks = true};
+
 // What a call takes, for a message of n bytes, where every rank sends one message and receives one
 // at a time; that is, along the longest chain of steps that wait for each other:
 //   rounds * alpha + volume * n * beta + reduced * n * gamma
@@ -38,7 +46,12 @@ struct Algorithm {
   int (*cuts)(const Problem&, const Knobs&);             // blocks per unit of the message
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
+  Takes takes = {};
+  bool shared = false;   // reads and writes the buffers of its peers
 };
+
+// Why it cannot serve the problem; nothing where it can.
+std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem);
 
 // Throws a refusal if the algorithm rejects the problem.
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs = {});

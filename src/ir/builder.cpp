@@ -49,8 +49,6 @@ Builder Builder::phase(const Part& part) const {
   require(part.input.blocks % sub.total_ == 0 && part.output.blocks % sub.total_ == 0,
           "a phase of ", sub.total_, " blocks cannot live in regions of ", part.input.blocks,
           " and ", part.output.blocks, " blocks");
-  require(part.input.space != Space::scratch && part.output.space != Space::scratch,
-          "a phase lives in the caller's buffers, not in scratch");
   return sub;
 }
 
@@ -64,8 +62,8 @@ Segment Builder::place(const Region& region, int first, int blocks) const {
   require(first >= 0 && blocks >= 0 && first + blocks <= total_, name_of(problem_.collective),
           " names blocks [", first, ", ", first + blocks, ") of ", total_);
   const int scale = region.blocks / total_;
-  Segment s;
-  s.space = s.like = region.space;
+  Segment s = region.room;
+  if (region.space != Space::scratch) s.space = s.like = region.space;
   s.first = region.first + first * scale;
   s.blocks = blocks * scale;
   return s;
@@ -117,8 +115,13 @@ void Builder::add(Kind kind, int position, const std::vector<Segment>& segments)
     step.peer = rank_of(position);
     step.seq = r.messages[{kind, step.peer}]++;
   }
-  for (const Segment& segment : segments)
-    if (segment.blocks > 0) r.schedule.segments.push_back(segment);
+  for (const Segment& segment : segments) {
+    if (segment.blocks == 0) continue;
+    require(segment.space != Space::scratch || segment.first >= segment.origin,
+            name_of(problem_.collective), " uses block ", segment.first,
+            " of a slot that begins at ", segment.origin);
+    r.schedule.segments.push_back(segment);
+  }
   step.segments = static_cast<std::uint32_t>(r.schedule.segments.size()) - step.first;
   r.schedule.steps.push_back(step);
 }

@@ -10,11 +10,14 @@
 
 namespace paceline {
 
-// Consecutive blocks of a buffer, as the home of a sub-collective's input or output.
+// Consecutive blocks of a buffer, as the home of a sub-collective's input or output. In a scratch
+// slot the region may reach beyond it: then the sub-collective has room for the slot's blocks, and
+// of the others only knows how long they are.
 struct Region {
   Space space = Space::output;
   int first = 0;
   int blocks = 0;
+  Segment room = {};   // scratch only: the slot
 };
 
 class Builder {

@@ -15,6 +15,10 @@ std::vector<int> all_ranks(int ranks) {
 
 Region region_of(const Segment& segment) { return {segment.space, segment.first, segment.blocks}; }
 
+Region region_in(const Segment& room, const Region& shape) {
+  return {Space::scratch, shape.first, shape.blocks, room};
+}
+
 void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
     const auto me = std::find(phase.members.begin(), phase.members.end(), rank);
@@ -26,8 +30,9 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.root = phase.root;
     part.problem.commutative = builder.problem().commutative;
     part.problem.uneven = builder.problem().uneven;
+    part.problem.shared = builder.problem().shared;
     part.problem.in_place = phase.input.space == phase.output.space;
-    if (const auto reason = phase.algorithm->rejects(part.problem))
+    if (const auto reason = why_not(*phase.algorithm, part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,
            ": ", reason->why, ". Compose with another algorithm.");
     part.cuts = phase.algorithm->cuts(part.problem, phase.knobs);

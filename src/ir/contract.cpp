@@ -124,11 +124,13 @@ std::optional<Value> after(const Schedule& s, Space space, int block) {
 std::int64_t size_name(const Schedule& s, const Segment& segment, int block) {
   const auto [unit, part] = part_of(s, block);
   if (s.problem.collective != Collective::alltoall) return id_of(s, unit, 0, part);
+  if (!s.problem.uneven) return id_of(s, 0, 0, part);
+  const int owner = segment.owner == kOwn ? s.problem.rank : segment.owner;
   // In place, what two ranks have for each other must be equally long.
   if (s.problem.in_place)
-    return id_of(s, std::min(s.problem.rank, unit), std::max(s.problem.rank, unit), part);
-  return segment.like == Space::input ? id_of(s, s.problem.rank, unit, part)
-                                      : id_of(s, unit, s.problem.rank, part);
+    return id_of(s, std::min(owner, unit), std::max(owner, unit), part);
+  return segment.like == Space::input ? id_of(s, owner, unit, part)
+                                      : id_of(s, unit, owner, part);
 }
 
 }  // namespace paceline

@@ -18,7 +18,8 @@ class Deriver {
     if (fence_ >= 0) edges.emplace_back(static_cast<std::uint32_t>(fence_), id);
     if (step.kind == Kind::signal)
       for (std::uint32_t earlier : since_fence_) edges.emplace_back(earlier, id);
-    since_fence_.push_back(id);
+    // A signal says what the steps before it have done; it need not wait for other signals.
+    if (step.kind != Kind::signal) since_fence_.push_back(id);
     if (step.kind == Kind::wait) fence_ = static_cast<int>(id);
   }
 

@@ -35,25 +35,61 @@ bool ends(const Schedule& schedule, const std::vector<std::uint32_t>& users, std
   return reduce + 1 == users.size() || schedule.steps[users[reduce + 1]].kind == Kind::recv;
 }
 
-// Whether the reduce has to wait for a send of the receive's own round. Fused, the receive would
-// wait for it too, while the peer's send waits for the receive: two ranks that exchange would wait
-// for each other.
-bool waits_for_own_send(const Schedule& schedule, const std::vector<Edge>& edges,
-                        std::uint32_t recv, std::uint32_t reduce) {
-  std::uint32_t round = recv;   // where it began: behind the receive before this one
-  while (round > 0 && schedule.steps[round - 1].kind != Kind::recv) --round;
-  return std::any_of(edges.begin(), edges.end(), [&](const Edge& edge) {
-    return edge.second == reduce && edge.first >= round &&
-           schedule.steps[edge.first].kind == Kind::send;
-  });
-}
+// The rounds of a schedule: a send is one round behind the latest receive that it waits for, a
+// receive belongs to the latest round of a send before it.
+class Rounds {
+ public:
+  explicit Rounds(const Schedule& schedule)
+      : round_(schedule.steps.size()), heard_(round_), sent_(round_),
+        last_send_(round_.size(), -1), last_recv_(last_send_) {
+    int now = 0, last_recv = -1;
+    for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
+      const Kind kind = schedule.steps[i].kind;
+      const bool send = kind == Kind::send, recv = kind == Kind::recv;
+      if (send) now = std::max(now, round_[i] = heard_[i] + 1);
+      if (recv) heard_[i] = std::max(heard_[i], round_[i] = now);
+      before_.push_back(last_recv);
+      if (recv) last_recv = static_cast<int>(i);
+      for (std::uint32_t e = schedule.edge_begin[i]; e < schedule.edge_begin[i + 1]; ++e) {
+        const std::uint32_t next = schedule.edges[e];
+        heard_[next] = std::max(heard_[next], heard_[i]);
+        if (recv) last_recv_[next] = std::max(last_recv_[next], static_cast<int>(i));
+        if (recv) continue;
+        sent_[next] = std::max(sent_[next], send ? round_[i] : sent_[i]);
+        last_send_[next] = std::max(last_send_[next], send ? static_cast<int>(i) : last_send_[i]);
+      }
+    }
+  }
+
+  // Whether the reduce has to wait for a send of the receive's own round, or for one behind the
+  // receive before it. Fused, the receive would wait for it too, while the peer's send waits for
+  // the receive: ranks that exchange would wait for each other.
+  bool waits_for_own_send(std::uint32_t recv, std::uint32_t reduce) const {
+    return last_send_[reduce] > before_[recv] ||
+           (last_send_[reduce] >= 0 && sent_[reduce] >= round_[recv]);
+  }
+
+  // Whether the reduce also needs what a later receive brings. Fused, the earlier message would
+  // have to wait for the later one, and its sender would lose a round.
+  bool waits_for_later_recv(std::uint32_t recv, std::uint32_t reduce) const {
+    return last_recv_[reduce] > static_cast<int>(recv);
+  }
+
+ private:
+  std::vector<int> round_;       // of a send or receive
+  std::vector<int> heard_;       // the latest round of a receive that a step waits for
+  std::vector<int> sent_;        // the latest round of a send that it waits for, not counting
+  std::vector<int> last_send_;   // those which a receive waits for; and the last such send
+  std::vector<int> last_recv_;   // the last receive whose message a step needs
+  std::vector<int> before_;      // the receive before a step
+};
 
 }  // namespace
 
 Schedule fuse(const Schedule& schedule) {
   require(schedule.pipeline == 1, "a schedule is fused before it is pipelined");
   Schedule out = schedule;
-  const std::vector<Edge> edges = edges_of(schedule);
+  const Rounds rounds(schedule);
   std::vector<std::optional<std::uint32_t>> received_by(schedule.steps.size());   // by reduce
   std::vector<bool> gone(schedule.steps.size(), false);
   for (int slot = 0; slot < static_cast<int>(schedule.slots.size()); ++slot) {
@@ -62,7 +98,8 @@ Schedule fuse(const Schedule& schedule) {
       const std::uint32_t recv = uses[i], reduce = uses[i + 1];
       if (gone[recv] || received_by[reduce] ||
           !fits(schedule, schedule.steps[recv], schedule.steps[reduce]) ||
-          !ends(schedule, uses, i + 1) || waits_for_own_send(schedule, edges, recv, reduce))
+          !ends(schedule, uses, i + 1) || rounds.waits_for_own_send(recv, reduce) ||
+          rounds.waits_for_later_recv(recv, reduce))
         continue;
       received_by[reduce] = recv;
       gone[recv] = true;

@@ -25,6 +25,7 @@ struct Problem {
   bool in_place = false;     // see aliases() in ir/contract.hpp
   bool commutative = true;   // may operands change places?
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
+  bool shared = false;       // every rank reaches all ranks' inputs and outputs in memory
 
   bool operator==(const Problem&) const = default;
 };

@@ -1,80 +1,262 @@
 #include "tune/choose.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
-#include "ir/pipeline.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShortBlock = 8u << 10;   // a ring's rounds pay from such blocks on
-constexpr std::size_t kShortBroadcast = 64u << 10;
-constexpr std::size_t kChainSegment = 256u << 10;
-constexpr int kMostSegments = 64;
-constexpr int kWindow = 4;
+constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
+constexpr int kWindow = 6;         // segments under way: more keep no port busier
+constexpr double kMargin = 0.95;   // what a later row must stay below to displace an earlier one
+constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
+constexpr std::size_t kSharedBlock = 256u << 10, kMostSharedBlocks = 256;
+constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 
-Choice chosen(const Problem& p, std::size_t bytes) {
-  const bool exact_order = !p.commutative;
-  switch (p.collective) {
-    case Collective::allreduce:
-      if (bytes / static_cast<std::size_t>(p.ranks) <= kShortBlock || exact_order)
-        return {&allreduce_recursive_doubling,
-                {},
-                1,
-                1,
-                exact_order ? "operands must stay in rank order" : "short: fewest rounds"};
-      return {&allreduce_ring, {}, 1, 1, "long: least traffic"};
-    case Collective::broadcast: {
-      if (bytes <= kShortBroadcast || p.ranks <= 2)
-        return {&broadcast_binomial, {}, 1, 1, "short, or two ranks: fewest rounds"};
-      const int segments = std::min(kMostSegments, segments_of_size(bytes, kChainSegment));
-      return {&broadcast_chain,
-              {},
-              segments,
-              kWindow,
-              "long: every link carries the message once, in segments"};
-    }
-    case Collective::reduce:
-      return {&reduce_binomial, {}, 1, 1, "the only reduce"};
-    case Collective::reduce_scatter:
-      return {&reduce_scatter_ring, {}, 1, 1, "the only reduce_scatter"};
-    case Collective::allgather:
-      return {&allgather_ring, {}, 1, 1, "the only allgather"};
-    case Collective::alltoall:
-      return {&alltoall_pairwise, {}, 1, 1, "the only alltoall"};
-    case Collective::gather:
-      return {&gather_linear, {}, 1, 1, "the only gather"};
-    case Collective::scatter:
-      return {&scatter_linear, {}, 1, 1, "the only scatter"};
-    case Collective::barrier:
-      return {&barrier_dissemination, {}, 1, 1, "fewest rounds"};
+enum class Cut { whole, segments, blocks };
+
+// Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
+// ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp).
+constexpr unsigned lean = 1, strict = 2;
+
+// How an algorithm is meant to be used.
+struct Candidate {
+  Collective collective;
+  std::string_view algorithm;
+  Cut cut = Cut::whole;
+  // Of a pipe, in which a rank hands every piece on: how many messages a piece costs the busiest
+  // port. 0: no pipe; a piece costs it what the whole algorithm costs.
+  int hops = 0;
+  unsigned traits = 0;
+  const char* why = "";
+  Knobs knobs = {};
+};
+
+using enum Collective;
+using enum Cut;
+
+// The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
+// least estimate; the first ones are the simplest and need the least memory.
+constexpr Candidate kCandidates[] = {
+    {allreduce, "recursive_doubling", whole, 0, 0, "short: fewest rounds"},
+    {allreduce, "recursive_multiplying", whole, 0, 0, "short: fewest rounds, in threes", {3, 0}},
+    {allreduce, "gather", whole, 0, 0, "tiny, p no power of two: fewest rounds"},
+    {allreduce, "binomial", whole, 0, lean, "short, many ranks in a node: few messages across"},
+    {allreduce, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
+    {allreduce, "circulant", whole, 0, strict, "medium: least traffic in few rounds"},
+    {allreduce, "rabenseifner", segments, 0, 0, "long: least traffic in few rounds"},
+    {allreduce, "circulant", segments, 0, strict, "long: the same, p no power of two"},
+    {allreduce, "direct", segments, 0, 0, "long, operands in order: least traffic"},
+    {allreduce, "dual_root", blocks, 3, lean, "medium: a pipe of trees"},
+    {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
+    {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
+    {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},
+    {broadcast, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
+    {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
+    {reduce, "binomial", whole, 0, lean, "short: fewest rounds"},
+    {reduce, "scatter_gather", segments, 0, 0, "medium: every rank sums its share"},
+    {reduce, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
+    {reduce, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
+    {reduce, "linear", whole, 0, lean, "operands in order, and the root is not rank 0"},
+    {reduce_scatter, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
+    {reduce_scatter, "circulant", segments, 0, 0, "least traffic in fewest rounds"},
+    {reduce_scatter, "recursive_halving", segments, 0, 0, "least traffic in fewest rounds"},
+    {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
+    {allgather, "ring", whole, 0, lean, "long: least traffic, between neighbours"},
+    {allgather, "circulant", whole, 0, 0, "least traffic in fewest rounds"},
+    {alltoall, "pairwise", whole, 0, 0, "long: least traffic"},
+    {alltoall, "bruck", whole, 0, 0, "short: fewest rounds", {2, 0}},
+    {alltoall, "bruck", whole, 0, 0, "short: few rounds, less traffic", {4, 0}},
+    {gather, "linear", whole, 0, lean, "long: no detour"},
+    {gather, "binomial", whole, 0, lean, "short: fewest rounds"},
+    {scatter, "linear", whole, 0, lean, "long: no detour"},
+    {scatter, "binomial", whole, 0, lean, "short: fewest rounds"},
+    {barrier, "dissemination", whole, 0, 0, "fewest rounds"},
+};
+
+const Algorithm& algorithm_of(const Candidate& row) {
+  const auto all = registry();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Algorithm* a) {
+    return a->collective == row.collective && a->name == row.algorithm;
+  });
+  require(found != all.end(), "choose: there is no ", row.algorithm);
+  return **found;
+}
+
+struct Estimate {
+  double seconds = 0;
+  int pieces = 1;
+  bool in_step = false;
+};
+
+// The first piece takes the algorithm's cost; every further one what it costs the busiest port or
+// core, whichever is longer, or both after each other inside a node, where the cores move the data.
+//   T(s) = s' alpha rounds + busy + bare / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
+// is least at sqrt(bare / (alpha rounds)): in a pipe the known best number of blocks, in a ring as
+// many as hide its sums. Where the sums are gathered, half of the bare ones hide behind other
+// pieces' gathering.
+Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
+                  const Circumstances& now) {
+  const Machine& m = now.machine;
+  const bool one_node = m.ranks_per_node >= p.ranks;
+  const Link& link = one_node ? m.inside : m.across;
+  // A node's port, among its ranks.
+  const double sharing = one_node || (row.traits & lean) ? 1 : m.ranks_per_node;
+  Knobs knobs = row.knobs;
+  if (row.cut == Cut::blocks) knobs.blocks = 1;
+  const Cost cost = a.cost(p, knobs);
+  const double n = static_cast<double>(now.bytes);
+  const double start = cost.rounds * link.alpha_s * sharing;
+  const double wire = cost.volume * n * link.beta_s_per_byte * sharing;
+  const double work = cost.reduced * n * m.gamma_s_per_byte;
+  // A pipe that adds would wait for long sums in every round.
+  const bool waits = row.hops > 0 && work > wire / 2;
+  const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
+  const Estimate in_one{start + wire + work, 1, in_step};
+  if (row.cut == Cut::whole || start <= 0) return in_one;
+
+  const double share = row.hops > 0 ? std::min(1.0, row.hops / cost.rounds) : 1;
+  // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
+  const bool in_rounds = is_strict && row.hops > 0;
+  const double shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
+  const double busy = share * (std::max(wire, work) + shown * std::min(wire, work));
+  const bool gathers = p.collective == allreduce || p.collective == reduce;
+  const double hidden = gathers && row.hops == 0 ? 0.5 : 0;
+  const double bare = (wire + work - busy) * (1 - hidden);
+  if (bare <= 0) return in_one;
+  const double best = std::sqrt(bare / (share * start));
+  const double pieces = std::exp2(std::round(std::log2(std::clamp(best, 2.0, kMostPieces))));
+  const double seconds = start + (pieces - 1) * share * start + busy + bare / pieces;
+  // In doubt in pieces: two of them often do better than this says.
+  if (seconds > in_one.seconds / kMargin) return in_one;
+  return {std::min(seconds, in_one.seconds), static_cast<int>(pieces), in_step};
+}
+
+Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {
+  Choice choice{&a, row.knobs, 1, 1, e.in_step, row.why};
+  // Two trees have a block each.
+  if (row.cut == Cut::blocks) choice.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
+  if (row.cut == Cut::segments) choice.segments = e.pieces;
+  choice.window = std::min(choice.segments, kWindow);
+  return choice;
+}
+
+// Where every rank reaches all buffers, nobody needs to send anything but a very short message.
+std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
+  if (!p.shared || p.ranks == 1 || bytes < kShortShared) return {};
+  for (const Algorithm* a : registry()) {
+    if (a->collective != p.collective || !a->shared || why_not(*a, p)) continue;
+    Choice choice{a, {}, 1, 1, false, "shared buffers: every rank works on all of them"};
+    const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
+    if (a->takes.blocks)
+      choice.knobs.blocks = static_cast<int>(std::min(part / kSharedBlock + 1, kMostSharedBlocks));
+    return choice;
   }
   return {};
 }
 
+// The shortest of the rows, or of those of one algorithm; one that has no row is taken whole.
+Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only) {
+  if (auto shared = chosen_shared(p, now.bytes); shared && (!only || only == shared->algorithm))
+    return *shared;
+  std::optional<Choice> choice;
+  double least = 0;
+  for (const Candidate& row : kCandidates) {
+    if (row.collective != p.collective) continue;
+    const Algorithm& a = algorithm_of(row);
+    if (why_not(a, p) || (only && &a != only)) continue;
+    const Estimate e = estimate(row, a, p, now);
+    if (choice && e.seconds >= kMargin * least) continue;
+    least = e.seconds;
+    choice = choice_of(row, a, p, e);
+  }
+  if (!choice && only) choice = Choice{only, {}, 1, 1, false, ""};
+  require(choice.has_value(), "choose: no ", name_of(p.collective), " serves this problem");
+  if (only) choice->why = "asked for";
+  return *choice;
+}
+
+const Algorithm& asked_for(const Problem& p, const std::string& name) {
+  const Algorithm& a = find_algorithm(p.collective, name);
+  if (const auto reason = why_not(a, p))
+    fail(Fault::refusal, name_of(p.collective), "/", name, ": ", reason->why, ". ",
+         reason->instead.empty() ? "No other algorithm here can."
+                                 : str("Use algorithm=", reason->instead, ", or auto."));
+  return a;
+}
+
+bool is_named(const Wish& wish) { return !wish.algorithm.empty() && wish.algorithm != "auto"; }
+
+struct Knob {
+  const char* name;
+  int Knobs::*value;
+  bool Takes::*taken;
+  int least, most;
+};
+constexpr Knob kKnobs[] = {{"radix", &Knobs::radix, &Takes::radix, 2, kMostRadix},
+                           {"blocks", &Knobs::blocks, &Takes::blocks, 1, kMostBlocks}};
+
+std::string owners_of(const Knob& knob, Collective collective) {
+  std::string names;
+  for (const Algorithm* a : registry())
+    if (a->collective == collective && a->takes.*knob.taken)
+      names += str(names.empty() ? "" : ", ", a->name);
+  return names.empty() ? str("no ", name_of(collective), " has one.")
+                       : str("these have one: ", names, ".");
+}
+
 }  // namespace
 
-Choice choose(const Problem& problem, std::size_t bytes, const Wish& wish) {
-  Choice choice = chosen(problem, bytes);
-  if (!wish.algorithm.empty() && wish.algorithm != "auto") {
-    choice = {&find_algorithm(problem.collective, wish.algorithm), {}, 1, 1, "asked for"};
-    if (const auto reason = choice.algorithm->rejects(problem))
-      fail(Fault::refusal, name_of(problem.collective), "/", wish.algorithm, ": ", reason->why,
-           ". ",
-           reason->instead.empty() ? "No other algorithm here can."
-                                   : str("Use algorithm=", reason->instead, ", or auto."));
+void check_knobs(const Algorithm& a, const Knobs& knobs) {
+  for (const Knob& knob : kKnobs) {
+    const int value = knobs.*knob.value;
+    if (value == 0) continue;
+    const std::string where = str(name_of(a.collective), "/", a.name, ": ");
+    if (value < knob.least || value > knob.most)
+      fail(Fault::usage, where, knob.name, " is ", value, "; it must be ", knob.least, " to ",
+           knob.most, ", or 0 to leave the choice to Paceline.");
+    if (!(a.takes.*knob.taken))
+      fail(Fault::usage, where, knob.name, " is ", value, ", but it has no ", knob.name, "; ",
+           owners_of(knob, a.collective));
   }
-  if (wish.segments < 0 || wish.segments > 65536 || wish.window < 0 || wish.window > 65536)
-    fail(Fault::usage, name_of(problem.collective), ": ", wish.segments,
-         " segments with a window of ", wish.window,
-         "; both go from 1 to 65536, 0 leaves the choice to Paceline.");
+}
+
+const Machine& usual_machine(int ranks_per_node) {
+  static const Machine inside = machine_from("shm"), across = machine_from("edr-100g");
+  return ranks_per_node == 0 ? inside : across;
+}
+
+Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish) {
+  const auto where = name_of(problem.collective);
+  if (wish.segments < 0 || wish.segments > kMostAsked || wish.window < 0 ||
+      wish.window > kMostAsked)
+    fail(Fault::usage, where, ": ", wish.segments, " segments with a window of ", wish.window,
+         "; both go from 1 to ", kMostAsked, ", 0 leaves the choice to Paceline.");
+  for (const Knob& knob : kKnobs)
+    if (wish.knobs.*knob.value != 0 && !is_named(wish))
+      fail(Fault::usage, where, ": ", knob.name, " is ", wish.knobs.*knob.value,
+           ", but no algorithm is named; name one with algorithm=; ",
+           owners_of(knob, problem.collective));
+
+  Choice choice =
+      chosen(problem, now, is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr);
+  check_knobs(*choice.algorithm, wish.knobs);
   if (wish.segments > 0) {
+    // What is left to choose is chosen for one segment.
+    const Circumstances each{now.bytes / static_cast<std::size_t>(wish.segments), now.machine};
+    choice.knobs = chosen(problem, each, choice.algorithm).knobs;
     choice.segments = wish.segments;
     choice.window = std::min(wish.segments, kWindow);
   }
   if (wish.window > 0) choice.window = wish.window;
+  for (const Knob& knob : kKnobs)
+    if (wish.knobs.*knob.value > 0) choice.knobs.*knob.value = wish.knobs.*knob.value;
   return choice;
 }
 

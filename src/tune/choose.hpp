@@ -1,19 +1,35 @@
-// choose: which algorithm serves a call, in how many segments, and why.
+// choose: which algorithm serves a call, in how many pieces, and why.
 //
-// A pure function of what is equal on all ranks, so that all ranks choose alike.
+// A pure function of what is equal on all ranks, so that all ranks choose alike: the problem, the
+// bytes, and numbers for the machine. It asks the cost of every candidate, says how long that takes
+// when the message is cut into its best number of pieces, and takes the shortest. The table of
+// candidates in choose.cpp is the whole decision; `paceline explain` prints what comes of it.
 #pragma once
 
 #include <string>
 
 #include "ir/algorithm.hpp"
+#include "model/machine.hpp"
 
 namespace paceline {
+
+// The numbers that stand for a machine that nobody has measured: all ranks in one node (0), or so
+// many in each, and a fast network between the nodes.
+const Machine& usual_machine(int ranks_per_node = 0);
+
+// What a choice looks at besides the problem. Equal on all ranks by the standard, or agreed when
+// the communicator was made.
+struct Circumstances {
+  std::size_t bytes = 0;   // of the whole message (all units); 0 where not every rank knows them
+  Machine machine = usual_machine();
+};
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
   Knobs knobs;
   int segments = 1;
   int window = 1;
+  bool in_step = false;   // whether messages wait for their rounds: ir/in_step.hpp
   std::string why;
 };
 
@@ -22,10 +38,13 @@ struct Wish {
   std::string algorithm;
   int segments = 0;
   int window = 0;
+  Knobs knobs = {};
 };
 
-// `bytes`: of the whole message (all units). Throws a usage error or a refusal for a wish that
-// cannot be met.
-Choice choose(const Problem& problem, std::size_t bytes, const Wish& wish);
+// Throws a usage error for a knob that the algorithm does not have or that is out of range.
+void check_knobs(const Algorithm& algorithm, const Knobs& knobs);
+
+// Throws a usage error or a refusal for a wish that cannot be met.
+Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish = {});
 
 }  // namespace paceline

@@ -20,15 +20,23 @@ bool knows_in_place(Collective collective) {
   return collective != Collective::broadcast && collective != Collective::barrier;
 }
 
+// Elsewhere every rank knows all lengths and a proof keeps those of different units apart.
+bool knows_uneven(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
 void add_variants(const Shape& base, std::vector<Shape>& shapes) {
   const int places = knows_in_place(base.collective) ? 2 : 1;
-  const int orders = has_op(base.collective) ? 2 : 1;
-  for (int variant = 0; variant < places * orders; ++variant)
+  const bool has_others = has_op(base.collective) || knows_uneven(base.collective);
+  for (int variant = 0; variant < places * (has_others ? 2 : 1); ++variant)
     for (bool fused : {false, true})
       for (int segments : {1, 3}) {
         Shape shape = base;
         shape.in_place = variant % places == 1;
-        shape.ordered = variant / places == 1;
+        const bool other = variant / places == 1;
+        shape.ordered = other && has_op(base.collective);
+        shape.uneven = other && knows_uneven(base.collective);
         shape.fused = fused;
         shape.segments = segments;
         shape.window = segments > 1 ? 2 : 1;
@@ -48,6 +56,28 @@ std::vector<Shape> sweep(Collective collective, int max_ranks) {
       shape.root = root;
       add_variants(shape, shapes);
     }
+  return shapes;
+}
+
+std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
+  std::vector<Knobs> corners;
+  if (algorithm.takes.radix)
+    for (int radix : {2, 3, 4, 16}) corners.push_back({.radix = radix});
+  if (algorithm.takes.blocks)
+    for (int blocks : {1, 2, 3, 5}) corners.push_back({.blocks = blocks});
+  return corners;
+}
+
+std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
+  std::vector<Shape> shapes;
+  for (const Shape& shape : sweep(algorithm.collective, max_ranks)) {
+    shapes.push_back(shape);
+    if (shape.ranks > kKnobRanks || shape.segments > 1) continue;
+    for (const Knobs& knobs : knob_corners(algorithm)) {
+      shapes.push_back(shape);
+      shapes.back().knobs = knobs;
+    }
+  }
   return shapes;
 }
 

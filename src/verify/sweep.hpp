@@ -8,8 +8,17 @@
 namespace paceline {
 
 // All worlds of 1 to `max_ranks` ranks, the small ones first: the roots 0, 1 and p - 1, apart and
-// in place, operands free and in rank order, with and without fused steps, whole and in a pipeline
-// of 3 segments with a window of 2. Only what makes a difference for the collective.
+// in place, units of equal and of differing length, operands free and in rank order, with and
+// without fused steps, whole and in a pipeline of 3 segments with a window of 2. Only what makes a
+// difference for the collective. Knobs are left open.
 std::vector<Shape> sweep(Collective collective, int max_ranks);
+
+// Values of the algorithm's knobs that show all that it does with them; none where it has no knobs.
+std::vector<Knobs> knob_corners(const Algorithm& algorithm);
+
+// The worlds of the collective, and the whole ones of at most kKnobRanks ranks with every corner of
+// the knobs as well.
+inline constexpr int kKnobRanks = 17;
+std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks);
 
 }  // namespace paceline

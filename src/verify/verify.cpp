@@ -5,6 +5,7 @@
 #include "base/random.hpp"
 #include "base/str.hpp"
 #include "ir/fuse.hpp"
+#include "ir/in_step.hpp"
 #include "ir/pipeline.hpp"
 #include "verify/form.hpp"
 #include "verify/hazards.hpp"
@@ -89,8 +90,11 @@ std::string describe(const Algorithm& algorithm, const Shape& shape) {
       name_of(algorithm.collective), " --algorithm ", algorithm.name, " --ranks ", shape.ranks,
       has_root(algorithm.collective) ? str(" --root ", shape.root) : "",
       shape.in_place ? " --in-place" : "", shape.fused ? " --fused" : "",
+      shape.in_step ? " --in-step" : "",
       shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
-      shape.ordered ? " --ordered" : "");
+      shape.ordered ? " --ordered" : "", shape.uneven ? " --uneven" : "",
+      shape.knobs.radix ? str(" --radix ", shape.knobs.radix) : "",
+      shape.knobs.blocks ? str(" --blocks ", shape.knobs.blocks) : "");
 }
 
 Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
@@ -104,14 +108,17 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
                          algorithm.collective == Collective::scatter;
   problem.in_place = shape.in_place && (!only_root || rank == shape.root);
   problem.commutative = !shape.ordered;
+  problem.uneven = shape.uneven;
+  problem.shared = algorithm.shared;
   return problem;
 }
 
-World make_world(const Algorithm& algorithm, const Shape& shape, const Knobs& knobs) {
+World make_world(const Algorithm& algorithm, const Shape& shape) {
   World world;
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), knobs);
+    Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), shape.knobs);
     if (shape.fused) schedule = fuse(schedule);
+    if (shape.in_step) schedule = in_step(schedule);
     world.push_back(pipeline(schedule, shape.segments, shape.window));
   }
   return world;

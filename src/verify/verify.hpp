@@ -48,14 +48,17 @@ struct Shape {
   int root = 0;
   bool in_place = false;
   bool fused = false;
+  bool in_step = false;
   int segments = 1;
   int window = 1;
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
+  bool uneven = false;    // units differ in length
+  Knobs knobs = {};
 };
 
 // One line, as the arguments of the command that repeats it.
 std::string describe(const Algorithm& algorithm, const Shape& shape);
 Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank);
-World make_world(const Algorithm& algorithm, const Shape& shape, const Knobs& knobs = {});
+World make_world(const Algorithm& algorithm, const Shape& shape);
 
 }  // namespace paceline

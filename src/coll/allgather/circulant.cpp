@@ -48,6 +48,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allgather_circulant{
-    Collective::allgather, "circulant", serves_all, cuts, build, cost};
+    Collective::allgather, "circulant", serves_all, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

@@ -51,6 +51,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_circulant{
-    Collective::allreduce, "circulant", rejects, cuts, build, cost};
+    Collective::allreduce, "circulant", rejects, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

@@ -3,9 +3,10 @@
 // Source   J. L. Traeff: A doubly-pipelined, dual-root reduction-to-all algorithm and
 //          implementation. arXiv 2109.12626, 2021
 // Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order; blocks may be empty.
-// Cost     (4 (H+1) + 3 (B-1)) (alpha + n/B beta), H = height of a tree over p/2 ranks, about
-//          log2 p - 1, and at most (2 H + 3 B) n/B gamma (about, when B divides n: steps that do
-//          not wait for each other overlap). B is a knob, 8 where it is left open.
+// Cost     at most (4 (H+1) + 3 (B-1)) (alpha + n/B beta), H = height of a tree over p/2 ranks,
+//          about log2 p - 1, and at most (2 H + 3 B) n/B gamma, when B divides n and messages go
+//          out in their order; a seventh more where they overtake each other. B is the knob
+//          `blocks`, 8 where it is left open.
 // Scratch  at most 4 n/B elements.
 // When     non-commutative operations on long messages; many ranks and blocks too short to be cut
 //          in p.
@@ -85,6 +86,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_dual_root{
-    Collective::allreduce, "dual_root", serves_all, cuts, build, cost};
+    Collective::allreduce, "dual_root", serves_all, cuts, build, cost, kTakesBlocks};
 
 }  // namespace paceline

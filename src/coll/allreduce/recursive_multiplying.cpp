@@ -82,6 +82,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_recursive_multiplying{
-    Collective::allreduce, "recursive_multiplying", serves_all, cuts, build, cost};
+    Collective::allreduce, "recursive_multiplying", serves_all, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Allreduce on several rings, each with its own stride and its own share of the message.
+// Allreduce on k rings: each ring has its own stride and its own share of the message.
 //
 // Source   P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
 //          workstations. J. Parallel Distrib. Comput. 69(2):117-124, 2009.
@@ -72,6 +72,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_rings{Collective::allreduce, "rings", rejects, cuts, build, cost};
+const Algorithm allreduce_rings{
+    Collective::allreduce, "rings", rejects, cuts, build, cost, kTakesBlocks};
 
 }  // namespace paceline

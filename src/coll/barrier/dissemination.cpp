@@ -4,8 +4,8 @@
 // Source   D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization.
 //          Int. J. Parallel Program. 17(1):1-17, 1988. doi 10.1007/BF01379320
 // Needs    nothing: any p >= 1.
-// Cost     ceil(log2 p) alpha; with radix r, a knob, up to r - 1 messages in each of ceil(log_r p)
-//          rounds, which count one after the other here
+// Cost     ceil(log2 p) alpha; with radix r, a knob, ceil(log_r p) alpha, where up to r - 1 signals
+//          leave a rank at once: they are flags, and hold no port
 // Scratch  none
 // When     always.
 // Order    moves no data.
@@ -36,15 +36,14 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  int messages = 0;
-  for (int unit = 1; unit < pb.ranks; unit *= radix_of(knobs))
-    messages += (std::min(pb.ranks, radix_of(knobs) * unit) - 1) / unit;
-  return {.rounds = double(messages), .volume = 0, .reduced = 0};
+  int rounds = 0;
+  for (int unit = 1; unit < pb.ranks; unit *= radix_of(knobs)) ++rounds;
+  return {.rounds = double(rounds), .volume = 0, .reduced = 0};
 }
 
 }  // namespace
 
 const Algorithm barrier_dissemination{
-    Collective::barrier, "dissemination", serves_all, cuts, build, cost};
+    Collective::barrier, "dissemination", serves_all, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

@@ -3,9 +3,9 @@
 // Source   J. L. Traeff: Round-optimal n-block broadcast schedules in logarithmic time.
 //          arXiv 2312.11236, 2023. Here after its definition, see shapes/circulant_blocks.hpp.
 // Needs    nothing: any p >= 1, any n >= 0, any root; blocks may be empty.
-// Cost     (B-1+q) (alpha + n/B beta), q = ceil(log2 p) in step; a quarter more at most when
-//          blocks run ahead of their rounds. B is a knob, 8 where it is left open; the best one
-//          is sqrt((q-1) n beta / alpha).
+// Cost     (B-1+q) (alpha + n/B beta), q = ceil(log2 p) (exact when B divides n and messages go out
+//          in their order; two fifths more at most where blocks run ahead of their rounds). B is
+//          the knob `blocks`, 8 where it is left open; the best one is sqrt((q-1) n beta / alpha).
 // Scratch  none
 // When     long messages and more than a few ranks: close to n beta, like a pipelined chain, but
 //          after log2 p instead of p blocks.
@@ -45,6 +45,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm broadcast_circulant{
-    Collective::broadcast, "circulant", serves_all, cuts, build, cost};
+    Collective::broadcast, "circulant", serves_all, cuts, build, cost, kTakesBlocks};
 
 }  // namespace paceline

@@ -4,8 +4,9 @@
 //          scalable parallel computers. IEEE Trans. Parallel Distrib. Syst. 6(2):154-164, 1995.
 //          doi 10.1109/71.342126
 // Needs    nothing: any p >= 1, any n >= 0, any root.
-// Cost     (k-1) log_k p (alpha + n beta) where one message is sent at a time, log_k p where k - 1
-//          are. The radix k is a knob, 4 where it is left open.
+// Cost     at most (k-1) ceil(log_k p) (alpha + n beta) (exact where p is a power of k and one
+//          message is sent at a time); log_k p (alpha + n beta) where k - 1 are. The radix k is a
+//          knob, 4 where it is left open.
 // Scratch  none
 // When     short messages where starting several costs little more than one: shared memory, or many
 //          network ports.
@@ -41,6 +42,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm broadcast_k_nomial{
-    Collective::broadcast, "k_nomial", serves_all, cuts, build, cost};
+    Collective::broadcast, "k_nomial", serves_all, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

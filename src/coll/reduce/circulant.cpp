@@ -3,8 +3,9 @@
 // Source   J. L. Traeff: Round-optimal n-block broadcast schedules in logarithmic time.
 //          arXiv 2312.11236, 2023. Here after its definition, see shapes/circulant_blocks.hpp.
 // Needs    commutative op. Any p >= 1, any n >= 0, any root; blocks may be empty.
-// Cost     (B-1+q) (alpha + n/B beta + n/B gamma), q = ceil(log2 p) (about, when B divides n: a
-//          part of gamma is hidden). B is a knob, 8 where it is left open; the best one is
+// Cost     (B-1+q) (alpha + n/B beta + n/B gamma), q = ceil(log2 p) (when B divides n and messages
+//          go out in their order each term is exact, and a part of gamma is hidden; else a tenth
+//          more at most). B is the knob `blocks`, 8 where it is left open; the best one is
 //          sqrt((q-1) n beta / alpha).
 // Scratch  n elements for sums, and two blocks; only the sums where the transport adds as it
 //          receives, none at the root.
@@ -65,6 +66,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_circulant{Collective::reduce, "circulant", rejects, cuts, build, cost};
+const Algorithm reduce_circulant{
+    Collective::reduce, "circulant", rejects, cuts, build, cost, kTakesBlocks};
 
 }  // namespace paceline

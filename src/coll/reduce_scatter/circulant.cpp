@@ -76,6 +76,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm reduce_scatter_circulant{
-    Collective::reduce_scatter, "circulant", rejects, cuts, build, cost};
+    Collective::reduce_scatter, "circulant", rejects, cuts, build, cost, kTakesRadix};
 
 }  // namespace paceline

@@ -17,12 +17,11 @@
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0       A0 A2             B0 B1             C1 C2
 //   round 1       A*                B*                C*
+#include "coll/in_groups.hpp"
 #include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t kMostSources = 16;   // that one step combines (src/engine/operation.cpp)
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
@@ -37,17 +36,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
     b.send(to, {b.input(to)});
     b.recv(from, {of(from)});
   }
-  while (all.size() > kMostSources) {
-    const std::size_t groups = (all.size() + kMostSources - 1) / kMostSources;
-    std::vector<Segment> sums;
-    for (std::size_t g = 0; g < groups; ++g) {
-      const auto at = [&](std::size_t i) { return all.begin() + long(i * all.size() / groups); };
-      sums.push_back(b.scratch(b.input(r)));
-      b.reduce(std::vector<Segment>(at(g), at(g + 1)), sums.back());
-    }
-    all = sums;
-  }
-  if (p > 1) b.reduce(all, b.output(r));
+  if (p > 1) reduce_in_groups(b, all, b.output(r));
   else b.copy(b.input(r), b.output(r));
   b.finish(b.output(r));
 }

@@ -1,0 +1,39 @@
+// What algorithms over buffers that all ranks reach have in common.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/builder.hpp"
+
+namespace paceline {
+
+// Everybody tells everybody to have come this far, and waits to be told. Before a rank has met its
+// peers it must not touch their buffers; after it has met them again they may be gone.
+inline void meet(Builder& b) {
+  const int p = b.problem().ranks, r = b.problem().rank;
+  for (int k = 1; k < p; ++k) b.signal((r + k) % p);
+  for (int k = 1; k < p; ++k) b.wait((r - k + p) % p);
+}
+
+// target = the same block of every rank's input, in rank order; `partial` is scratch for as much,
+// needed beyond kSourcesAtOnce ranks.
+constexpr int kSourcesAtOnce = 16;   // of one step (src/engine/operation.cpp)
+
+inline void sum_everywhere(Builder& b, const Segment& input, const Segment& target,
+                           const Segment& partial) {
+  const int p = b.problem().ranks;
+  std::vector<Segment> sources;
+  for (int rank = 0; rank < p; ++rank) {
+    if (static_cast<int>(sources.size()) == kSourcesAtOnce) {
+      b.reduce(sources, partial);
+      sources = {partial};
+    }
+    sources.push_back(b.of_peer(rank, input));
+  }
+  if (p > 1) b.reduce(sources, target);
+  else b.copy(input, target);
+  b.finish(target);
+}
+
+}  // namespace paceline
