@@ -1,0 +1,258 @@
+// Paceline's C interface: collectives among ranks; blocking, non-blocking and persistent.
+//
+//   paceline_comm* world;
+//   if (paceline_init(&world) != PACELINE_OK) { puts(paceline_error()); return 1; }
+//   float x[4] = {1, 2, 3, 4};
+//   paceline_allreduce(world, x, x, 4, PACELINE_F32, PACELINE_SUM);
+//   paceline_finalize(&world);
+//
+// Counts are elements, times are milliseconds, ranks go from 0 to size - 1. All ranks of a
+// communicator make the same calls on it in the same order. Different threads may use different
+// communicators, requests and plans at the same time; one of them belongs to one thread at a time.
+//
+// Every function that can fail returns a paceline_status; paceline_error() says what was wrong.
+// After PACELINE_USAGE and PACELINE_REFUSAL nothing has been sent, and the rank can call again.
+// After PACELINE_MISMATCH, PACELINE_TIMEOUT and PACELINE_LOST the communicator is broken on every
+// rank of it: all its calls return that error from then on.
+//
+// Functions that end the life of something take the address of its handle and set it to NULL. What
+// was freed under a copied handle, or never was one, is a usage error where that can be seen, and
+// must not be relied on.
+//
+// The environment variables that `paceline options` lists hold here as well.
+#ifndef PACELINE_PACELINE_H
+#define PACELINE_PACELINE_H
+
+#include <stddef.h>
+
+#define PACELINE_VERSION "0.1.0"
+// Grows when a program that was compiled before cannot run with the library any more. It is the
+// number in the library's file name, so that the two never meet.
+#define PACELINE_ABI 1
+
+#if defined(__GNUC__)
+#define PACELINE_API __attribute__((visibility("default")))
+#else
+#define PACELINE_API
+#endif
+
+#ifdef __cplusplus
+#define PACELINE_ENUM(name) enum name : int  // as wide as C's, and any number may arrive in one
+extern "C" {
+#else
+#define PACELINE_ENUM(name) enum name
+#endif
+
+// --- what can go wrong, types, operations ------------------------------------------------------
+// 0 is none of the collectives, types and operations, so that what was left out is found.
+
+typedef PACELINE_ENUM(paceline_status) {
+  PACELINE_OK = 0,
+  PACELINE_USAGE,     // the caller passed something that no collective can take
+  PACELINE_REFUSAL,   // this algorithm, transport or build cannot serve it
+  PACELINE_MISMATCH,  // ranks disagree about the call
+  PACELINE_TIMEOUT,   // a rank did not come in time
+  PACELINE_LOST,      // a rank died or left
+  PACELINE_RESOURCE,  // the machine has no room: memory, /dev/shm, descriptors
+  PACELINE_INTERNAL   // a bug in Paceline
+} paceline_status;
+
+typedef PACELINE_ENUM(paceline_collective) {
+  PACELINE_ALLREDUCE = 1,
+  PACELINE_BROADCAST,
+  PACELINE_REDUCE,
+  PACELINE_REDUCE_SCATTER,
+  PACELINE_ALLGATHER,
+  PACELINE_ALLTOALL,
+  PACELINE_GATHER,
+  PACELINE_SCATTER,
+  PACELINE_BARRIER
+} paceline_collective;
+
+typedef PACELINE_ENUM(paceline_type) {
+  PACELINE_F64 = 1,
+  PACELINE_F32,
+  PACELINE_F16,   // IEEE binary16, in 2 bytes; summed in F32
+  PACELINE_BF16,  // the upper half of an F32; likewise
+  PACELINE_I8,
+  PACELINE_U8,
+  PACELINE_I16,
+  PACELINE_U16,
+  PACELINE_I32,
+  PACELINE_U32,
+  PACELINE_I64,
+  PACELINE_U64,
+  PACELINE_BOOL   // one byte, 0 or 1
+} paceline_type;
+
+// Bitwise operations take integers and BOOL, AVERAGE floating types, the others everything.
+typedef PACELINE_ENUM(paceline_op) {
+  PACELINE_SUM = 1,
+  PACELINE_PRODUCT,
+  PACELINE_MIN,
+  PACELINE_MAX,
+  PACELINE_AVERAGE,  // the sum, divided by the number of ranks
+  PACELINE_BIT_AND,
+  PACELINE_BIT_OR,
+  PACELINE_BIT_XOR,
+  PACELINE_LOGICAL_AND,
+  PACELINE_LOGICAL_OR,
+  PACELINE_LOGICAL_XOR
+} paceline_op;
+
+typedef struct paceline_comm paceline_comm;        // a group of ranks, with this one among them
+typedef struct paceline_request paceline_request;  // a collective under way
+typedef struct paceline_plan paceline_plan;        // a collective that is set up and can be started
+
+// What the last failing call of this thread has to say: one line with values, and what to do. ""
+// before the first. It stays until the next failing call of this thread.
+PACELINE_API const char* paceline_error(void);
+
+PACELINE_API const char* paceline_version(void);  // of the library, while PACELINE_VERSION is the
+PACELINE_API int paceline_abi_version(void);      // header's; likewise PACELINE_ABI
+
+// --- worlds and communicators ------------------------------------------------------------------
+
+// Joins the world that this process was started in, and makes the communicator of all its ranks:
+// those that `paceline run` started (or whatever sets PACELINE_RANK, PACELINE_RANKS and
+// PACELINE_STORE); else, in a program with MPI, all processes of MPI; else one rank alone. Returns
+// when every rank has called it; after PACELINE_START_TIMEOUT_MS with PACELINE_TIMEOUT. On failure
+// *comm is NULL, here and below.
+PACELINE_API paceline_status paceline_init(paceline_comm** comm);
+
+// A world of one's own making: `ranks` processes or threads of one machine that meet in a folder
+// which all of them can write to, empty at first and new for each world. With 1 rank the folder may
+// be NULL.
+PACELINE_API paceline_status paceline_init_store(const char* folder, int rank, int ranks,
+                                                 paceline_comm** comm);
+
+// The processes of an MPI communicator: `communicator` is the address of an MPI_Comm, of the MPI
+// that is in the process, initialised; NULL for all of MPI's processes. Collective over it. Ranks
+// of one machine talk through shared memory, others through MPI. Unless MPI gives
+// MPI_THREAD_MULTIPLE, requests move only in test, wait and wait_for. The world is to be left
+// before MPI_Finalize.
+PACELINE_API paceline_status paceline_init_mpi(const void* communicator, paceline_comm** comm);
+
+// Leaves the world of this communicator, and frees the handle. Ranks that still wait for this one
+// are told; everything else that was made in this world fails from now on, and is still to be
+// freed. A process that ends without it looks to the others as if it had died. *comm may be NULL.
+PACELINE_API paceline_status paceline_finalize(paceline_comm** comm);
+
+// Frees a communicator. Requests and plans of it live on; the world is left with the last handle
+// that belongs to it. *comm may be NULL.
+PACELINE_API paceline_status paceline_free(paceline_comm** comm);
+
+PACELINE_API int paceline_rank(const paceline_comm* comm);  // -1 for what is no communicator
+PACELINE_API int paceline_size(const paceline_comm* comm);  // likewise
+
+// Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank. A rank
+// with a negative colour gets none: *part is NULL.
+PACELINE_API paceline_status paceline_split(paceline_comm* comm, int colour, int key,
+                                            paceline_comm** part);
+// Collective. The same ranks again, with calls that never meet those of `comm`.
+PACELINE_API paceline_status paceline_dup(paceline_comm* comm, paceline_comm** copy);
+
+// --- blocking collectives ----------------------------------------------------------------------
+// `count` is what one rank contributes or gets; buffers marked [size] hold a piece of so many
+// elements for each rank, in order. A buffer that the rank does not need, or of 0 elements, may be
+// NULL. In place: input == output; where one of the two is longer, the shorter one is the rank's
+// own piece in it. Any other overlap is an error.
+
+PACELINE_API paceline_status paceline_allreduce(paceline_comm* comm, const void* input,
+                                                void* output, size_t count, paceline_type type,
+                                                paceline_op op);
+PACELINE_API paceline_status paceline_broadcast(paceline_comm* comm, void* buffer, size_t count,
+                                                paceline_type type, int root);
+PACELINE_API paceline_status paceline_reduce(paceline_comm* comm, const void* input,
+                                             void* output /* at the root */, size_t count,
+                                             paceline_type type, paceline_op op, int root);
+PACELINE_API paceline_status paceline_reduce_scatter(paceline_comm* comm,
+                                                     const void* input /* [size] */, void* output,
+                                                     size_t count, paceline_type type,
+                                                     paceline_op op);
+PACELINE_API paceline_status paceline_allgather(paceline_comm* comm, const void* input,
+                                                void* output /* [size] */, size_t count,
+                                                paceline_type type);
+PACELINE_API paceline_status paceline_alltoall(paceline_comm* comm, const void* input /* [size] */,
+                                               void* output /* [size] */, size_t count,
+                                               paceline_type type);
+PACELINE_API paceline_status paceline_gather(paceline_comm* comm, const void* input,
+                                             void* output /* [size], at the root */, size_t count,
+                                             paceline_type type, int root);
+PACELINE_API paceline_status paceline_scatter(paceline_comm* comm,
+                                              const void* input /* [size], at the root */,
+                                              void* output, size_t count, paceline_type type,
+                                              int root);
+PACELINE_API paceline_status paceline_barrier(paceline_comm* comm);
+
+// --- one call, in full -------------------------------------------------------------------------
+
+// Any of the above with everything that can be asked for. What is left out is 0:
+//
+//   paceline_call call = {.size = sizeof call, .collective = PACELINE_ALLREDUCE, .input = x,
+//                         .output = x, .count = n, .type = PACELINE_F32, .op = PACELINE_SUM,
+//                         .algorithm = "ring"};
+//
+// Pieces of differing length (the v-forms): `counts` has one for each rank, and the pieces lie one
+// after the other. allgather, reduce_scatter: equal on all ranks. gather, scatter: only the root
+// knows them; the other ranks set `uneven`, with their own piece in `count`. alltoall: what goes to
+// each rank, and counts_received what comes from each. The arrays are read during the call only.
+//
+// Algorithm, segments, window, radix and blocks are equal on all ranks, or left to be chosen.
+typedef struct paceline_call {
+  size_t size;  // sizeof(paceline_call): later versions may append members
+  paceline_collective collective;
+  paceline_type type;  // barrier: not used
+  paceline_op op;      // of allreduce, reduce and reduce_scatter
+  int root;            // of broadcast, reduce, gather and scatter
+  const void* input;   // broadcast: not used
+  void* output;
+  size_t count;  // with counts: 0 or the own one
+  const size_t* counts;
+  const size_t* counts_received;
+  const char* algorithm;  // by a name that `paceline explain` lists; NULL: chosen
+  int segments;           // cut into so many; 0: chosen
+  int window;             // so many of them under way at a time; 0: chosen
+  int radix, blocks;      // of an algorithm that has them, which must be named; 0: chosen
+  int uneven;             // 1: a v-form, though this rank may not know the counts
+  int timeout_ms;         // gives up waiting after so long; 0: PACELINE_TIMEOUT_MS
+} paceline_call;
+
+PACELINE_API paceline_status paceline_run(paceline_comm* comm, const paceline_call* call);
+
+// --- non-blocking ------------------------------------------------------------------------------
+// The buffers belong to the collective until its request has ended. A request ends, is freed and
+// becomes NULL with the call that finds it complete or failed; every request has to be ended.
+
+// Begins, and returns at once. On failure *request is NULL.
+PACELINE_API paceline_status paceline_start(paceline_comm* comm, const paceline_call* call,
+                                            paceline_request** request);
+
+// Works on what is under way. *done: whether the collective is over; 1 also where test fails.
+PACELINE_API paceline_status paceline_test(paceline_request** request, int* done);
+
+// Returns when the collective is complete or has failed.
+PACELINE_API paceline_status paceline_wait(paceline_request** request);
+
+// The same, for at most so long. That it is not complete by then is no error, and it goes on.
+PACELINE_API paceline_status paceline_wait_for(paceline_request** request, int milliseconds,
+                                               int* done);
+
+// --- persistent --------------------------------------------------------------------------------
+
+// Sets a call up, to be started many times: algorithm, memory and buffers are fixed, the contents
+// of the buffers are not.
+PACELINE_API paceline_status paceline_plan_create(paceline_comm* comm, const paceline_call* call,
+                                                  paceline_plan** plan);
+
+// Begins it once more; to be waited for before the next start, which is an error otherwise.
+PACELINE_API paceline_status paceline_plan_start(paceline_plan* plan, paceline_request** request);
+
+// Frees the plan; a request of it may still be under way. *plan may be NULL.
+PACELINE_API paceline_status paceline_plan_free(paceline_plan** plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
