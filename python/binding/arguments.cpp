@@ -204,7 +204,9 @@ void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
   }
   call.segments = number_from(given[1], name, "segments");
   call.window = number_from(given[2], name, "window");
-  call.timeout_ms = number_from(given[3], name, "timeout_ms");
+  call.knobs.radix = number_from(given[3], name, "radix");
+  call.knobs.blocks = number_from(given[4], name, "blocks");
+  call.timeout_ms = number_from(given[5], name, "timeout_ms");
 }
 
 void set_type(Call& call, const Rules& rules, const Kept& kept) {
@@ -217,17 +219,17 @@ void set_type(Call& call, const Rules& rules, const Kept& kept) {
 
 }  // namespace
 
-Call call_from(const Arguments& arguments, const Communicator& communicator, Kept& kept) {
+Call call_from(const Arguments& arguments, Seat seat, Kept& kept) {
   Call call;
   call.collective = collective_from(arguments.collective);
   const std::string_view name = name_of(call.collective);
-  const Rules rules{name, static_cast<std::size_t>(communicator.size()),
-                    static_cast<std::size_t>(communicator.rank())};
+  const Rules rules{name, static_cast<std::size_t>(seat.ranks),
+                    static_cast<std::size_t>(seat.rank)};
 
   call.root = arguments.root;
-  if (has_root(call.collective) && (call.root < 0 || call.root >= communicator.size()))
+  if (has_root(call.collective) && (call.root < 0 || call.root >= seat.ranks))
     fail(Fault::usage, name, ": root is ", call.root, "; it must be a rank, from 0 to ",
-         communicator.size() - 1, ".");
+         seat.ranks - 1, ".");
   if (has_op(call.collective)) call.op = op_from(arguments.op);
   set_knobs(call, arguments.knobs, name);
   set_counts(call, rules, arguments);
@@ -236,7 +238,7 @@ Call call_from(const Arguments& arguments, const Communicator& communicator, Kep
   const bool is_broadcast = call.collective == Collective::broadcast;
   if (!in_place) kept.input = Buffer(arguments.input, {name, "x"});
   kept.output = Buffer(arguments.output, {name, in_place || is_broadcast ? "x" : "out"});
-  const bool sends_only = is_broadcast && call.root == communicator.rank();
+  const bool sends_only = is_broadcast && call.root == seat.rank;
   if (kept.output.given() && !sends_only)
     must_be_writable(kept.output, {name, in_place || is_broadcast ? "x" : "out"});
   if (in_place && kept.output.given()) kept.input = kept.output.alias();

@@ -25,10 +25,16 @@ struct Arguments {
   int root;
   nanobind::handle counts;  // sequences of int
   nanobind::handle received;
-  nanobind::handle knobs;  // (algorithm, segments, window, timeout_ms), each perhaps None
+  nanobind::handle knobs;  // what calls.knobs() returns, or None
+};
+
+// Who calls, among how many.
+struct Seat {
+  int rank;
+  int ranks;
 };
 
 // Fills `kept`; throws before anything is sent.
-Call call_from(const Arguments& arguments, const Communicator& communicator, Kept& kept);
+Call call_from(const Arguments& arguments, Seat seat, Kept& kept);
 
 }  // namespace paceline::binding

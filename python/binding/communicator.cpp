@@ -1,11 +1,14 @@
 // Communicators, requests and plans for Python; a user sees python/paceline/communicator.py.
 #include "runtime/communicator.hpp"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,12 +24,17 @@ using namespace nb::literals;
 namespace paceline::binding {
 namespace {
 
+Seat seat_of(const Communicator& communicator) {
+  return {communicator.rank(), communicator.size()};
+}
+
 void run(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
          std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs) {
   bury_orphans();
   Kept kept;
   const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
+                kept);
   try {
     const nb::gil_scoped_release unlocked;
     self.run(call);
@@ -43,7 +51,8 @@ Pending* begin(Communicator& self, std::string_view collective, nb::handle input
   bury_orphans();
   Kept kept;
   const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
+                kept);
   auto request = [&] {
     const nb::gil_scoped_release unlocked;
     return self.start(call);
@@ -56,7 +65,8 @@ PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle in
                   nb::handle received, nb::handle knobs, nb::object result) {
   Kept kept;
   const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept);
+      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
+                kept);
   auto made = [&] {
     const nb::gil_scoped_release unlocked;
     return self.plan(call);
@@ -69,7 +79,8 @@ std::string explain(Communicator& self, std::string_view collective, nb::handle 
                     nb::handle received, nb::handle knobs) {
   Kept kept;
   return self.explain(
-      call_from({collective, input, output, op, root, counts, received, knobs}, self, kept));
+      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
+                kept));
 }
 
 std::optional<Communicator> split(Communicator& self, int colour, int key) {
@@ -77,6 +88,20 @@ std::optional<Communicator> split(Communicator& self, int colour, int key) {
   Communicator part = self.split(colour, key);
   if (!part.valid()) return {};
   return part;
+}
+
+// Zeroed bytes that all ranks reach, as a numpy array that holds them.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> allocate(Communicator& self, std::size_t bytes) {
+  auto memory = [&] {
+    const nb::gil_scoped_release unlocked;
+    return self.allocate(bytes);
+  }();
+  auto* data = reinterpret_cast<std::uint8_t*>(memory->data());
+  auto* held = new std::shared_ptr<SharedMemory>(std::move(memory));
+  const nb::capsule owner(held, [](void* p) noexcept {
+    delete static_cast<std::shared_ptr<SharedMemory>*>(p);
+  });
+  return {data, {bytes}, owner};
 }
 
 void bind_request(nb::module_& m) {
@@ -115,6 +140,7 @@ void bind_communicator(nb::module_& m) {
            "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none())
       .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a,
            "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
+      .def("allocate", allocate, "bytes"_a)
       .def("split", split, "colour"_a, "key"_a)
       .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
       .def("is_called", &Communicator::is_called, nb::call_guard<nb::gil_scoped_release>())

@@ -100,6 +100,11 @@ nb::list algorithms(int ranks) {
     problem.commutative = false;
     const auto reason = a->rejects(problem);
     row["keeps_order"] = !reason;
+    nb::list knobs;
+    if (a->takes.radix) knobs.append("radix");
+    if (a->takes.blocks) knobs.append("blocks");
+    row["knobs"] = knobs;
+    row["shared"] = a->shared;
     out.append(row);
   }
   return out;
@@ -129,7 +134,8 @@ void bind_names(nb::module_& m) {
 
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
-                const std::string& algorithm, int segments, int window) {
+                const std::string& algorithm, int segments, int window, int radix, int blocks,
+                const std::string& machine) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
@@ -138,19 +144,28 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     return asked ? asked : static_cast<int>(number_of(row));
   };
   const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
-                  option(segments, Option::segments), option(window, Option::window)};
-  const Choice choice = choose(problem, bytes, wish);
+                  option(segments, Option::segments), option(window, Option::window),
+                  {radix, blocks}};
+  // One that works on shared buffers is asked for by those who have them.
+  if (!wish.algorithm.empty() && wish.algorithm != "auto")
+    problem.shared = find_algorithm(problem.collective, wish.algorithm).shared;
+  const Choice choice = choose(problem, {bytes, machine_from(machine)}, wish);
   nb::dict out;
   out["algorithm"] = choice.algorithm->name;
   out["segments"] = choice.segments;
   out["window"] = choice.window;
+  out["radix"] = choice.knobs.radix;
+  out["blocks"] = choice.knobs.blocks;
+  out["in_step"] = choice.in_step;
   out["why"] = choice.why;
   return out;
 }
 
 void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
-        "segments"_a = 0, "window"_a = 0, "The choice for a message of `bytes`, and why.");
+        "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
+        "machine"_a = usual_machine().name,
+        "The choice for a message of `bytes`, and why; in this build all ranks share a node.");
   m.def("machines", [] {
     nb::list rows;
     for (const Machine& machine : known_machines())

@@ -3,16 +3,21 @@
 #include <nanobind/stl/chrono.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/options.hpp"
 #include "binding.hpp"
+#include "config.hpp"
 #include "pending.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/options_config.hpp"
 #include "transport/store.hpp"
 
 namespace nb = nanobind;
@@ -26,6 +31,12 @@ namespace {
 class PythonStore : public Store {
  public:
   explicit PythonStore(nb::object object) : object_(std::move(object)) {}
+  ~PythonStore() override {
+    const nb::gil_scoped_acquire locked;
+    object_.reset();
+  }
+  PythonStore(const PythonStore&) = delete;
+  PythonStore& operator=(const PythonStore&) = delete;
 
   void set(const std::string& key, const std::string& value) override {
     const nb::gil_scoped_acquire locked;
@@ -42,35 +53,24 @@ class PythonStore : public Store {
   nb::object object_;
 };
 
-std::unique_ptr<Store> store_from(nb::handle store) {
-  if (store.is_none()) return std::make_unique<MemoryStore>();
+std::shared_ptr<Store> store_from(nb::handle store) {
+  if (store.is_none()) return std::make_shared<MemoryStore>();
   if (nb::isinstance<nb::str>(store))
-    return std::make_unique<FileStore>(nb::cast<std::string>(store));
-  return std::make_unique<PythonStore>(nb::borrow(store));
+    return std::make_shared<FileStore>(nb::cast<std::string>(store));
+  return std::make_shared<PythonStore>(nb::borrow(store));
 }
 
 Communicator join(nb::handle store, int rank, int ranks, const std::string& name,
-                  std::optional<int> timeout_ms, std::optional<int> start_timeout_ms) {
-  const auto number = [](Option option) { return static_cast<int>(number_of(option)); };
-  WorldConfig config;
+                  std::optional<int> timeout_ms, std::optional<int> start_timeout_ms,
+                  std::vector<std::string> mpi_libraries) {
+  WorldConfig config = config_with(timeout_ms, start_timeout_ms);
   config.rank = rank;
   config.ranks = ranks;
   config.name = name;
-  config.timeout_ms = timeout_ms ? *timeout_ms : number(Option::timeout_ms);
-  config.start_timeout_ms = start_timeout_ms ? *start_timeout_ms : number(Option::start_timeout_ms);
-  config.warn_ms = number(Option::warn_ms);
-  config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
-  config.shm_dir = text_of(Option::shm_dir);
-  config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
-  for (int i = 0; i < kCollectives; ++i)
-    config.algorithms[static_cast<std::size_t>(i)] =
-        word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
-  config.segments = number(Option::segments);
-  config.window = number(Option::window);
-  config.idle = look_for_signals;
-  const std::unique_ptr<Store> held = store_from(store);
+  config.mpi_libraries = std::move(mpi_libraries);
+  std::shared_ptr<Store> held = store_from(store);
   const nb::gil_scoped_release unlocked;
-  return join_world(*held, config);
+  return join_world(std::move(held), config);
 }
 
 nb::object option(const std::string& name) {
@@ -83,11 +83,21 @@ nb::object option(const std::string& name) {
 
 }  // namespace
 
+WorldConfig config_with(std::optional<int> timeout_ms, std::optional<int> start_timeout_ms) {
+  WorldConfig config = config_from_options();
+  if (timeout_ms) config.timeout_ms = *timeout_ms;
+  if (start_timeout_ms) config.start_timeout_ms = *start_timeout_ms;
+  config.idle = look_for_signals;
+  return config;
+}
+
 void bind_world(nb::module_& m) {
   m.def(
       "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a,
       "timeout_ms"_a.none() = nb::none(), "start_timeout_ms"_a.none() = nb::none(),
-      "Joins a world: store is a folder, an object with set and get, or None for one rank alone.");
+      "mpi_libraries"_a = std::vector<std::string>(),
+      "Joins a world: store is a folder, an object with set and get, or None for one rank alone.\n"
+      "mpi_libraries: to start where the ranks are on several nodes, the best first.");
   m.def("option", option, "name"_a, nb::sig("def option(name: str) -> typing.Any"),
         "The checked value of an option that is in force.");
 }

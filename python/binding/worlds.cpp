@@ -14,6 +14,7 @@
 #include "runtime/communicator.hpp"
 #include "simulate/simulate.hpp"
 #include "trace/json.hpp"
+#include "tune/choose.hpp"
 #include "verify/sweep.hpp"
 
 namespace nb = nanobind;
@@ -40,10 +41,11 @@ struct Place {
     if (shape.root < 0 || shape.root >= shape.ranks)
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
+    check_knobs(*algorithm, shape.knobs);
   }
 
   std::string rejects() const {
-    const auto reason = algorithm->rejects(problem_of(*algorithm, shape, 0));
+    const auto reason = why_not(*algorithm, problem_of(*algorithm, shape, 0));
     return reason ? reason->why : std::string();
   }
   std::string print_rank(int rank) const {
@@ -77,7 +79,7 @@ class Sweep {
     for (const Algorithm* a : registry()) {
       if (!collective.empty() && a->collective != collective_from(collective)) continue;
       if (only != nullptr && a != only) continue;
-      for (const Shape& shape : sweep(a->collective, max_ranks)) worlds_.emplace_back(a, shape);
+      for (const Shape& shape : sweep(*a, max_ranks)) worlds_.emplace_back(a, shape);
     }
     std::stable_sort(worlds_.begin(), worlds_.end(), [](const auto& a, const auto& b) {
       return a.second.ranks < b.second.ranks;
@@ -91,7 +93,7 @@ class Sweep {
     Outcome out;
     for (std::size_t i = first; i < std::min(first + count, worlds_.size()); ++i) {
       const auto& [algorithm, shape] = worlds_[i];
-      if (const auto reason = algorithm->rejects(problem_of(*algorithm, shape, 0))) {
+      if (const auto reason = why_not(*algorithm, problem_of(*algorithm, shape, 0))) {
         const auto collective = name_of(algorithm->collective);
         ++out.rejected[str(collective, "/", algorithm->name, ": ", reason->why)];
         continue;
@@ -135,10 +137,12 @@ void bind_traces(nb::module_& m) {
 }
 
 void bind_worlds(nb::module_& m) {
-  nb::class_<Place>(m, "World", "An algorithm among so many ranks; `ordered`: not commutative.")
+  nb::class_<Place>(m, "World", 
+                    "An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.")
       .def("__init__",
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
-              int root, bool in_place, bool fused, int segments, int window, bool ordered) {
+              int root, bool in_place, bool fused, int segments, int window, bool ordered,
+              bool uneven, int radix, int blocks, bool in_step) {
              Shape shape;
              shape.ranks = ranks;
              shape.root = root;
@@ -147,10 +151,14 @@ void bind_worlds(nb::module_& m) {
              shape.segments = segments;
              shape.window = window;
              shape.ordered = ordered;
+             shape.uneven = uneven;
+             shape.knobs = {.radix = radix, .blocks = blocks};
+             shape.in_step = in_step;
              new (self) Place(collective, algorithm, shape);
            },
            "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
-           "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false)
+           "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false,
+           "uneven"_a = false, "radix"_a = 0, "blocks"_a = 0, "in_step"_a = false)
       .def_prop_ro("collective",
                    [](const Place& p) { return std::string(name_of(p.shape.collective)); })
       .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })
@@ -159,6 +167,8 @@ void bind_worlds(nb::module_& m) {
       .def_prop_ro("in_place", [](const Place& p) { return p.shape.in_place; })
       .def_prop_ro("segments", [](const Place& p) { return p.shape.segments; })
       .def_prop_ro("window", [](const Place& p) { return p.shape.window; })
+      .def_prop_ro("radix", [](const Place& p) { return p.shape.knobs.radix; })
+      .def_prop_ro("blocks", [](const Place& p) { return p.shape.knobs.blocks; })
       .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
                    "The arguments of `paceline verify` that mean this world.")
       .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")

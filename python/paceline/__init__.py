@@ -25,13 +25,14 @@ from paceline.errors import (
 if TYPE_CHECKING:
     from paceline._core import Plan, Request
     from paceline.communicator import Communicator
-    from paceline.world import finalize, init, is_initialized
+    from paceline.world import empty, finalize, init, is_initialized
 
 # Loaded when first used: torch imports this package at start-up, and must not need the core for it.
 _LAZY = {
     "Communicator": "paceline.communicator",
     "Plan": "paceline._core",
     "Request": "paceline._core",
+    "empty": "paceline.world",
     "finalize": "paceline.world",
     "init": "paceline.world",
     "is_initialized": "paceline.world",
@@ -39,7 +40,7 @@ _LAZY = {
 
 __all__ = [
     "Communicator", "Error", "InternalError", "MismatchError", "Plan", "RankLost", "RefusalError",
-    "Request", "ResourceError", "TimeoutError", "UsageError", "finalize", "init",
+    "Request", "ResourceError", "TimeoutError", "UsageError", "empty", "finalize", "init",
     "is_initialized",
 ]  # fmt: skip
 

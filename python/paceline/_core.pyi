@@ -1,7 +1,10 @@
 """The compiled core of Paceline. Use it through the package `paceline`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import numpy
+from numpy.typing import NDArray
 
 class Communicator:
     """Ranks that call collectives together, in the same order."""
@@ -58,6 +61,7 @@ class Communicator:
         received: object | None,
         knobs: object | None,
     ) -> str: ...
+    def allocate(self, bytes: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
     def split(self, colour: int, key: int) -> Communicator | None: ...
     def subgroup(self, ranks: Sequence[int], tag: int) -> Communicator: ...
     def is_called(self) -> bool: ...
@@ -105,13 +109,74 @@ def join(
     name: str,
     timeout_ms: int | None = None,
     start_timeout_ms: int | None = None,
+    mpi_libraries: Sequence[str] = [],
 ) -> Communicator:
     """
     Joins a world: store is a folder, an object with set and get, or None for one rank alone.
+    mpi_libraries: to start where the ranks are on several nodes, the best first.
     """
 
 def option(name: str) -> Any:
     """The checked value of an option that is in force."""
+
+class MpiWorld:
+    """All processes of an MPI, and its own collectives."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def run(
+        self, collective: str, input: object | None, output: object | None, op: str, root: int
+    ) -> None:
+        """
+        The MPI's own blocking collective. Raises RefusalError for types and operations that
+        it does not have.
+        """
+
+class Mpi:
+    """An MPI that has been loaded into this process."""
+
+    @property
+    def abi(self) -> str:
+        """Its binary interface: mpich, openmpi, or standard (MPI 5)."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def is_initialized(self) -> bool: ...
+    @property
+    def is_finalized(self) -> bool: ...
+    def init(self) -> str:
+        """Initialises it where nobody has; how threads may call it."""
+
+    def finalize(self) -> None:
+        """Finalises it if init() initialised it. Collective."""
+
+    def world(self) -> MpiWorld:
+        """All its processes. Collective."""
+
+    def join(
+        self,
+        communicator: int | None = None,
+        timeout_ms: int | None = None,
+        start_timeout_ms: int | None = None,
+    ) -> Communicator:
+        """
+        Joins the world of the processes of an MPI communicator, given by its address; None:
+        of all processes. Initialises MPI where nobody has. Collective.
+        """
+
+def load_mpi(path: str) -> Mpi:
+    """
+    Loads an MPI; an empty path means the one that is in the process already.
+    """
+
+def has_mpi() -> bool:
+    """Whether an MPI is in the process already."""
+
+def finish_mpi() -> None:
+    """Finalises the MPI that join() has started, if it has. Collective."""
 
 def collectives() -> list: ...
 def ops() -> list: ...
@@ -145,9 +210,19 @@ def unknown_variables() -> list[str]:
 def parse_bytes(size: str) -> int: ...
 def human_bytes(bytes: float) -> str: ...
 def choose(
-    collective: str, ranks: int, bytes: int, algorithm: str = "", segments: int = 0, window: int = 0
+    collective: str,
+    ranks: int,
+    bytes: int,
+    algorithm: str = "",
+    segments: int = 0,
+    window: int = 0,
+    radix: int = 0,
+    blocks: int = 0,
+    machine: str = "shm",
 ) -> dict:
-    """The choice for a message of `bytes`, and why."""
+    """
+    The choice for a message of `bytes`, and why; in this build all ranks share a node.
+    """
 
 def machines() -> list:
     """Known machine models: (name, description)."""
@@ -201,7 +276,9 @@ def take_trace(communicator: Communicator) -> Trace:
     """Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC."""
 
 class World:
-    """An algorithm among so many ranks; `ordered`: not commutative."""
+    """
+    An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.
+    """
 
     def __init__(
         self,
@@ -214,6 +291,10 @@ class World:
         segments: int = 1,
         window: int = 1,
         ordered: bool = False,
+        uneven: bool = False,
+        radix: int = 0,
+        blocks: int = 0,
+        in_step: bool = False,
     ) -> None: ...
     @property
     def collective(self) -> str: ...
@@ -229,6 +310,10 @@ class World:
     def segments(self) -> int: ...
     @property
     def window(self) -> int: ...
+    @property
+    def radix(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
     @property
     def line(self) -> str:
         """The arguments of `paceline verify` that mean this world."""

@@ -1,12 +1,13 @@
 """Arrays for results, of the same library and type as the arrays that go in."""
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
 
-from paceline.errors import ResourceError
+from paceline.errors import ResourceError, UsageError
 
 # A numpy array, a torch tensor on the CPU, or an object with the buffer protocol or DLPack:
 # contiguous, of a floating type (16 to 64 bits, bfloat16), an integer type or bool.
@@ -35,6 +36,22 @@ def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
             f"{call}: there is no memory for a result of shape {tuple(shape)} ({error}). "
             "Send less at a time."
         ) from error
+
+
+def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
+    """What Communicator.empty() says. A torch tensor for a torch dtype, else a numpy array."""
+    shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    lengths = [operator.index(n) for n in shape]
+    if any(n < 0 for n in lengths):
+        raise UsageError(f"empty: shape {shape} has a negative length.")
+    torch_dtype = type(dtype).__module__ == "torch"
+    kind = dtype if torch_dtype else numpy.dtype(dtype)
+    memory = comm._core.allocate(math.prod(lengths) * kind.itemsize)
+    if not torch_dtype:
+        return memory.view(kind).reshape(lengths)
+    import torch
+
+    return torch.from_numpy(memory).view(kind).reshape(lengths)
 
 
 def joined(x: Buffer, ranks: int, counts: Sequence[int] | None, call: str) -> Buffer:

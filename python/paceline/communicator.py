@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline import _core, calls
-from paceline.buffers import Buffer
+from paceline.buffers import Buffer, shared_empty
 from paceline.errors import UsageError
 
 Counts = Sequence[int]
@@ -23,11 +23,16 @@ class Communicator:
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
       segments    cut the message into so many pieces that follow each other; None: chosen
       window      how many segments may be under way at a time; None: chosen
+      radix       of the algorithm's tree or hypercube, where it has one; None: chosen
+      blocks      that the algorithm cuts the message into, where it does; None: chosen
       timeout_ms  give up after so many milliseconds; None: PACELINE_TIMEOUT_MS
 
     The methods with an `i` in front start the collective and return a Request: test() works on
     it, wait() completes it and returns what the method without `i` returns. Buffers are kept
     alive until then, and must be left alone.
+
+    init() makes one of all ranks; Communicator(comm) one of the ranks of a communicator of mpi4py,
+    whose calls go on beside it. All of its ranks must make it.
 
     Errors: UsageError and RefusalError before anything is sent; MismatchError, TimeoutError and
     RankLost on every rank that waits, after which the communicator is broken.
@@ -35,7 +40,13 @@ class Communicator:
 
     __slots__ = ("_core", "_run", "_start", "rank", "size", "__weakref__")
 
-    def __init__(self, core: _core.Communicator):
+    def __init__(self, comm: Any):
+        core = comm
+        if not isinstance(comm, _core.Communicator):
+            from paceline import mpi, world  # which imports this module
+
+            core = mpi.join_communicator(comm)
+            world.keep(self)
         self._core = core
         self._run = core.run
         self._start = core.start
@@ -50,6 +61,18 @@ class Communicator:
     def broken(self) -> str:
         """Empty, or why the communicator cannot be used any more."""
         return self._core.broken
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = "float32") -> Buffer:
+        """A zeroed array of `shape` on every rank, in memory that all ranks of a node reach.
+
+        Collective: all ranks pass the same shape and type. `dtype` is numpy's (or its name), or
+        torch's, for a tensor. allreduce, broadcast, reduce_scatter, allgather and alltoall whose
+        buffers all lie in such arrays, at the same place on every rank, read and write them
+        directly: no data is sent. Across nodes, or where memory cannot be shared, these are arrays
+        like any others. Keep in mind that peers write into them until their call has ended, also
+        when it fails here. Raises UsageError and ResourceError.
+        """
+        return shared_empty(self, shape, dtype)
 
     def allreduce(self, x: Buffer, out: Buffer = None, op: str = "sum", **options: Any) -> Buffer:
         """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on every rank.

@@ -2,23 +2,23 @@
 
 import atexit
 import os
+import sys
 import weakref
 from typing import Any
 
-from paceline import _core
+from paceline import _core, launchers, mpi
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError, UsageError
+from paceline.errors import UsageError
 
 _world: Communicator | None = None
 _joined = 0  # worlds that init() has joined: later ones must not meet the keys of earlier ones
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
 _owner = os.getpid()
+_spoiled = False  # a world has been left broken: somebody may be missing
 
 # The world of torch.distributed, once there is one: init() then needs no second one.
 torch_world: Communicator | None = None
 
-# Where MPI launchers say how many they started.
-_MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -32,9 +32,9 @@ def init(
 ) -> Communicator:
     """Joins the world and returns the communicator of all its ranks. All ranks must call it.
 
-    Without arguments: under `paceline run` and torchrun the ranks that these started; after
-    torch.distributed.init_process_group("paceline") the ranks of that; else one rank alone.
-    A second call returns the same communicator.
+    Without arguments: under `paceline run`, torchrun, mpiexec and srun the ranks that these
+    started; after torch.distributed.init_process_group("paceline") the ranks of that; else one
+    rank alone. A second call returns the same communicator.
 
     rank, ranks, store: a world of one's own making. `store` is a folder that all ranks can write
     to (new for each run), or an object with set(key, bytes) and get(key, timedelta) -> bytes.
@@ -42,7 +42,8 @@ def init(
     PACELINE_TIMEOUT_MS, PACELINE_START_TIMEOUT_MS.
 
     Raises UsageError for arguments that do not fit, TimeoutError if a rank does not come,
-    ResourceError if shared memory runs out.
+    ResourceError if shared memory runs out or an MPI is missing, RefusalError if the MPI is not
+    the launcher's.
     """
     global _world, _joined
     if _world is not None and not _world.broken:
@@ -58,12 +59,21 @@ def init(
     if rank is None and torch_world is not None and not torch_world.broken:
         _world = torch_world.subgroup(range(torch_world.size), 0x70616365 << 32 | _joined)
         return _world
+    launcher = launchers.mpi_launcher()
+    if rank is None and launcher is not None:
+        _world = join_launched(launcher, timeout_ms, start_timeout_ms)
+        return _world
     if rank is None or ranks is None:
         rank, ranks, store = _launched()
     if store is None and ranks != 1:
         raise UsageError(f"init: {ranks} ranks need a store to find each other; pass store=.")
     _world = join(store, rank, ranks, f"init{_joined}", timeout_ms, start_timeout_ms)
     return _world
+
+
+def empty(shape: Any, dtype: Any = "float32") -> Any:
+    """Communicator.empty() of the world: an array in memory that all ranks of a node reach."""
+    return init().empty(shape, dtype)
 
 
 def is_initialized() -> bool:
@@ -84,29 +94,48 @@ def join(
     timeout_ms: int | None = None, start_timeout_ms: int | None = None,
 ) -> Communicator:  # fmt: skip
     """Joins the world `name` through `store`, and sees to it that it is left at exit."""
+    libraries = mpi.libraries_to_start() if ranks > 1 else []
+    core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms, libraries)
+    return keep(Communicator(core))
+
+
+def join_launched(
+    launcher: launchers.Launcher, timeout_ms: int | None = None, start_timeout_ms: int | None = None
+) -> Communicator:
+    """Joins a world of all ranks that an MPI launcher has started, likewise."""
+    return keep(Communicator(mpi.join_launched(launcher, timeout_ms, start_timeout_ms)))
+
+
+def keep(world: Communicator) -> Communicator:
+    """Sees to it that a world is left at exit. Returns it."""
     global _owner
-    core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms)
     if not _open:
         atexit.unregister(_leave_all)
         atexit.register(_leave_all)
     _owner = os.getpid()
-    world = Communicator(core)
     _open.add(world)
     return world
 
 
 def leave(world: Communicator) -> None:
-    """Leaves the world of a communicator that join() made; a second time does nothing."""
+    """Leaves the world of a communicator that keep() knows; a second time does nothing."""
+    global _spoiled
     if world in _open:
+        _spoiled = _spoiled or bool(world.broken)
         _open.discard(world)
         world._core.leave()
 
 
 def _leave_all() -> None:
     # In a fork of this process the worlds belong to the parent.
-    if os.getpid() == _owner:
-        for world in list(_open):
-            leave(world)
+    if os.getpid() != _owner:
+        return
+    for world in list(_open):
+        leave(world)
+    # Finalising MPI waits for every rank. After an error one may never come: without it the
+    # launcher sees this process fail, and ends the others.
+    if not _spoiled and not hasattr(sys, "last_value"):
+        mpi.finalize()
 
 
 def _launched() -> tuple[int, int, Any]:
@@ -118,11 +147,4 @@ def _launched() -> tuple[int, int, Any]:
         from paceline.torch.store import torchrun_store
 
         return torchrun_store(_core.option("start_timeout_ms"))
-    for name in _MPI_SIZES:
-        if os.environ.get(name, "1") not in ("", "1"):
-            raise RefusalError(
-                f"init: an MPI launcher started this process ({name} is {os.environ[name]}), but "
-                "this build cannot join through MPI. Start it with `paceline run -n N script.py` "
-                "or with torchrun."
-            )
     return 0, 1, None

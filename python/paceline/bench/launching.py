@@ -16,6 +16,9 @@ from paceline.launch import launch
 AT = "@size "  # rank 0 begins a line so when it goes on to the next size
 LIMIT_S = 3600
 TAIL_LINES = 20
+# What launch() tells a rank.
+LAUNCHED = ("PACELINE_RANK", "PACELINE_RANKS", "PACELINE_STORE", "RANK", "LOCAL_RANK", "WORLD_SIZE",
+            "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
@@ -23,9 +26,11 @@ class Failed(Error):
     """The ranks of a benchmark failed; the message ends with what they said."""
 
 
-def run_module(module, specification, ranks, folder, on_progress=None):
+def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=()):
     """Runs `python -m module` on every rank with the specification as a file; returns each rank's
-    result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`."""
+    result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`.
+
+    mpiexec: the words that start MPI's processes; empty: they are started here."""
     spec, said = Path(folder) / "spec.json", []
     spec.write_text(json.dumps(specification), encoding="utf-8")
     make_room(Path(folder) / "meeting", ranks)
@@ -37,8 +42,12 @@ def run_module(module, specification, ranks, folder, on_progress=None):
         else:
             said.append(f"[{rank}] {line}")
 
-    status = launch([sys.executable, "-m", module, str(spec)], ranks, timeout_s=LIMIT_S,
-                    on_line=hear)
+    command = [sys.executable, "-m", module, str(spec)]
+    if mpiexec:
+        # Alone to us, the launcher would look like a rank of a world of one to its own ranks.
+        forget = [word for name in LAUNCHED for word in ("-u", name)]
+        command = ["env", *forget, *mpiexec, "-n", str(ranks), *command]
+    status = launch(command, 1 if mpiexec else ranks, timeout_s=LIMIT_S, on_line=hear)
     if status in INTERRUPTED:  # what the ranks said when they were ended is of no use
         raise KeyboardInterrupt
     if status:
@@ -65,5 +74,6 @@ def launch_all(plan, launches, out):
             with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
                 specification = plan.specification(folder)
                 results.append(
-                    run_module("paceline.bench.worker", specification, plan.ranks, folder, show))
+                    run_module("paceline.bench.worker", specification, plan.ranks, folder, show,
+                               plan.mpiexec))
     return results

@@ -22,6 +22,7 @@ class Plan:
     pin: bool
     variants: list
     peer: str = ""  # the label of the variant that the others are compared with
+    mpiexec: tuple = ()  # the command that starts the ranks; empty: `paceline run`
 
     def specification(self, folder):
         """The same as JSON for the ranks; `folder` is where they meet and leave their times."""
@@ -31,7 +32,9 @@ class Plan:
 
 def algorithms_of(collective, wanted):
     """Names for a list that may say auto and all; auto is the empty name."""
-    known = [row["name"] for row in _core.algorithms() if row["collective"] == collective]
+    # The buffers here are private ones.
+    known = [row["name"] for row in _core.algorithms()
+             if row["collective"] == collective and not row["shared"]]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):
@@ -43,8 +46,8 @@ def algorithms_of(collective, wanted):
 
 
 def variants_for(collective, knobs, against):
-    """Each algorithm with each number of segments; then ours and the peer's through torch."""
-    algorithms, segments, window = knobs
+    """Each algorithm with each number of segments; then the peer, torch's with ours beside it."""
+    algorithms, segments, window, radix, blocks = knobs
     try:
         counts = [int(count) for count in segments]
     except ValueError:
@@ -52,10 +55,15 @@ def variants_for(collective, knobs, against):
     if not all(0 <= count <= 4096 for count in counts):
         raise click.UsageError(
             f"--segments is '{','.join(segments)}'; it must be numbers from 0 to 4096.")
+    names = algorithms_of(collective, algorithms)
+    for name in names:
+        _core.choose(collective, 2, 0, name, radix=radix, blocks=blocks)  # raises where it must
     variants = [
-        Variant("paceline", name, count, window)
-        for name in algorithms_of(collective, algorithms) for count in counts
+        Variant("paceline", name, count, window, radix, blocks)
+        for name in names for count in counts
     ]
-    if against:
+    if against == "mpi":
+        variants.append(Variant("mpi"))
+    elif against:
         variants += [Variant("torch:paceline"), Variant(f"torch:{against}")]
     return variants

@@ -54,13 +54,14 @@ def describe_machine():
     return f"{about['processor']}, {about['cores_allowed']} of {about['cores']} cores, {size}"
 
 
-def provenance():
-    """Machine, date, command and versions, for the head of a JSON file."""
+def provenance(mpi=None):
+    """Machine, date, command and versions, for the head of a JSON file; `mpi`: a dict about it."""
     packages = ("paceline", "numpy", "torch")
     return {
         "machine": machine(),
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(["paceline", *sys.argv[1:]]),
+        **({"mpi": mpi} if mpi else {}),
         "versions": {"python": platform.python_version(),
                      **{name: version_of(name) for name in packages}},
     }

@@ -25,7 +25,7 @@ RECORDED = 7  # the one that took the median time is drawn
 
 def record(world, size, arrivals):
     """The trace of `world` (a _core.World) on this machine; `arrivals` in seconds by rank."""
-    names = ("collective", "algorithm", "ranks", "root", "segments", "window")
+    names = ("collective", "algorithm", "ranks", "root", "segments", "window", "radix", "blocks")
     spec = {name: getattr(world, name) for name in names}
     with tempfile.TemporaryDirectory(prefix="paceline-draw-") as folder:
         spec |= {"size": size, "arrivals": arrivals, "folder": folder}
@@ -62,7 +62,8 @@ def main():
     rank, ranks = communicator.rank, communicator.size
     meeting = Meeting(Path(spec["folder"]) / "meeting", rank, ranks)
     case = Case(spec["collective"], spec["size"], ranks, rank, root=spec["root"])
-    variant = Variant("paceline", spec["algorithm"], spec["segments"], spec["window"])
+    knobs = {name: spec[name] for name in ("segments", "window", "radix", "blocks")}
+    variant = Variant("paceline", spec["algorithm"], **knobs)
     call = OfPaceline(communicator).bind(variant, case)
     calls = []
     for number in range(WARM_UP + RECORDED):

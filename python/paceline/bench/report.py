@@ -149,11 +149,9 @@ def verdict_table(rows, plan):
 def record(row, plan):
     """One JSON record."""
     s, variant = row.summary, row.variant
-    algorithm, segments = variant.algorithm, variant.segments
+    chosen = {}
     if variant.library == "paceline":
-        choice = _core.choose(plan.collective, plan.ranks, row.bytes, algorithm, segments,
-                              variant.window)
-        algorithm, segments = choice["algorithm"], choice["segments"]
+        chosen = _core.choose(plan.collective, plan.ranks, row.bytes, **variant.wish())
     peer = None
     if row.ratios is not None:
         peer = {"name": plan.peer, "time_ratio_median": float(np.median(row.ratios)),
@@ -162,7 +160,9 @@ def record(row, plan):
             peer["verdict"] = asdict(statistics.judge(row.ratios))
     return {
         "collective": plan.collective, "bytes": row.bytes, "ranks": plan.ranks,
-        "algorithm": algorithm or None, "segments": segments or None, "arrival": "together",
+        **{name: chosen.get(name) or None
+           for name in ("algorithm", "segments", "radix", "blocks")},
+        "arrival": "together",
         "variant": variant.label, "library": variant.library,
         "chosen": variant.library == "paceline" and not variant.algorithm,
         "dtype": plan.dtype, "op": plan.op,

@@ -3,11 +3,13 @@
 Every variant binds a case to a function without arguments: the call as a user writes it in Python,
 and nothing else. `paceline` variants are methods of paceline.Communicator on numpy arrays; `torch`
 variants are functions of torch.distributed on tensors over the same memory, so that a backend of
-ours and gloo are called through the very same lines.
+ours and gloo are called through the very same lines. `mpi` is the host's own collective, on the
+numpy arrays and straight out of the binding.
 """
 
 from dataclasses import dataclass
 
+from paceline import calls
 
 TORCH_OPS = {"sum": "SUM", "average": "AVG", "product": "PRODUCT", "min": "MIN", "max": "MAX",
              "bit_and": "BAND", "bit_or": "BOR", "bit_xor": "BXOR"}  # fmt: skip
@@ -19,24 +21,33 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of the result; `library` is paceline (the Communicator) or torch:<backend>."""
+    """A row of the result; `library` is paceline (the Communicator), torch:<backend> or mpi."""
 
     library: str
     algorithm: str = ""
     segments: int = 0
     window: int = 0
+    radix: int = 0
+    blocks: int = 0
 
     @property
     def label(self):
         """How tables and records call it."""
         if self.library != "paceline":
             return self.library.replace(":", " ")
-        return (self.algorithm or "paceline") + (f" x {self.segments}" if self.segments else "")
+        return (self.algorithm or "paceline") + "".join((
+            f" x {self.segments}" if self.segments else "",
+            f", radix {self.radix}" if self.radix else "",
+            f", {self.blocks} blocks" if self.blocks else ""))
+
+    def wish(self):
+        """What it asks the choice for; empty and 0: nothing."""
+        return {name: getattr(self, name)
+                for name in ("algorithm", "segments", "window", "radix", "blocks")}
 
     def options(self):
         """The keywords of the call."""
-        named = {"algorithm": self.algorithm, "segments": self.segments, "window": self.window}
-        return {name: value for name, value in named.items() if value}
+        return {name: value for name, value in self.wish().items() if value}
 
 
 def tensor(array, dtype):
@@ -115,6 +126,29 @@ class OfTorch:
         if case.collective == "gather":
             return lambda: dist.gather(x, pieces, case.root, self.group)
         return lambda: dist.scatter(out, pieces, case.root, self.group)
+
+
+class OfMpi:
+    """Calls of the MPI's own collectives, among all its processes."""
+
+    def __init__(self, world):
+        self.world = world
+
+    def bind(self, variant, case):
+        """The call as a function without arguments."""
+        if case.dtype == "bfloat16":
+            raise Unavailable("MPI has no 16-bit floats")
+        arguments = {
+            "barrier": (), "broadcast": (case.input, case.root),
+            "allreduce": (case.input, None, case.op),
+            "reduce": (case.input, None, case.op, case.root),
+            "reduce_scatter": (case.input, case.output, case.op),
+            "gather": (case.input, case.output, case.root),
+            "scatter": (case.input, case.output, case.root),
+        }.get(case.collective, (case.input, case.output))  # fmt: skip
+        (*call, _, _), _ = calls.named(case.collective)(self.world, *arguments)
+        run = self.world.run
+        return lambda: run(*call)
 
 
 def start_torch(backends, folder, rank, ranks):

@@ -48,6 +48,10 @@ class Worker:
         backends = [v.library[6:] for v in self.variants if v.library.startswith("torch:")]
         self.libraries = {"paceline": variants.OfPaceline(self.communicator)}
         self.libraries |= variants.start_torch(backends, self.folder, self.rank, self.ranks)
+        if spec["mpiexec"]:
+            from paceline import mpi
+
+            self.libraries["mpi"] = variants.OfMpi(mpi.load()[0].world())
         if spec["pin"]:
             pin(self.rank, self.ranks)
 

@@ -14,7 +14,7 @@ COMMANDS = {
     "verify": ("verify", "Prove that the algorithms do what they promise."),
     "draw": ("draw", "Show in time and space what a collective does."),
     "explain": ("explain", "Say which algorithm a call would take, and why."),
-    "bench": ("bench", "Measure collectives, also against torch's gloo."),
+    "bench": ("bench", "Measure collectives, also against gloo and MPI."),
 }
 
 

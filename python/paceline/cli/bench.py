@@ -10,14 +10,15 @@ from paceline import _core
 from paceline.bench import report, statistics
 from paceline.bench.plan import Plan, variants_for
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Names, Number, Sizes, console, set_options, world_options,
+    COLLECTIVES, Collective, Names, Number, Sizes, console, knob_options, set_options,
+    world_options,
 )
 
 HOW = """\
 Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
 variants in turn. Results were compared with exact values first.
-paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed \
-on the same memory.
+paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
+mpi: the MPI's own collective, on the same memory.
 GB/s: message bytes by median time. Ceiling: the time to touch each byte as often as one must \
 (allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the same run; \
 none below 4 KiB."""
@@ -28,7 +29,8 @@ def check(collective, dtype, op, against, verdict, launches):
     if _core.has_op(collective) and not _core.is_defined(op, dtype):
         raise click.UsageError(f"--op {op} means nothing for --dtype {dtype}.")
     if verdict and not against:
-        raise click.UsageError("--verdict compares with a peer; name it with --against gloo.")
+        raise click.UsageError(
+            "--verdict compares with a peer; name it with --against gloo or --against mpi.")
     if verdict and launches is not None and launches < statistics.LEAST_LAUNCHES:
         raise click.UsageError(
             f"--launches {launches} is too few for a verdict; it takes at least "
@@ -69,8 +71,10 @@ def show(out, rows, notes, plan, verdict):
               help="Pipeline segments, each with each algorithm: 1,4,16; 0 = chosen.")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="Segments at a time; 0 = chosen.")
-@click.option("--against", type=click.Choice(["gloo"]),
-              help="Measure torch.distributed with this backend too, and with ours.")
+@knob_options
+@click.option("--against", type=click.Choice(["gloo", "mpi"]),
+              help="gloo: measure torch.distributed with gloo too, and with ours. mpi: the MPI's "
+              "own collectives, in processes that its mpiexec starts; --mpi says which MPI.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
@@ -81,9 +85,9 @@ def show(out, rows, notes, plan, verdict):
               help="Tie each rank to a core, where there are enough.")
 @click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
-def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, against,
-            launches, repeats, verdict, pin, json, **options):
-    """Measure collectives, also against torch's gloo.
+def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
+            against, launches, repeats, verdict, pin, json, **options):
+    """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
     algorithms that you name, and the peer. Quote ratios rather than times, and verdicts rather
@@ -93,6 +97,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce
     paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
     paceline bench allreduce --against gloo --verdict --json allreduce.json
+    paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     """
     from paceline.bench.launching import launch_all
     from paceline.bench.provenance import provenance
@@ -105,9 +110,16 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     plan = Plan(
         collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin,
-        variants=variants_for(collective, (algorithm, segments, window), against),
-        peer=f"torch {against}" if against else "")
-    head = provenance()
+        variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against),
+        peer=f"torch {against}" if against == "gloo" else against or "")
+    about = None
+    if against == "mpi":
+        from paceline.bench.host import mpi_of_host
+
+        about = mpi_of_host()
+        plan.mpiexec = about["mpiexec"]
+        out.print(f"{about['version']}, {about['library']}", style="dim", soft_wrap=True)
+    head = provenance(about)
     launches = launches or (statistics.LEAST_LAUNCHES if verdict else 1)
     rows, notes = report.merge(launch_all(plan, launches, out), plan)
     show(out, rows, notes, plan, verdict)

@@ -100,6 +100,31 @@ class Number(click.IntRange):
         return "N"
 
 
+def knob_options(command):
+    """--radix and --blocks: what some algorithms leave open."""
+    for name, text in (
+        ("blocks", "Blocks that the named algorithm cuts the message into; 0 = chosen."),
+        ("radix", "Of the named algorithm's tree or hypercube; 0 = chosen."),
+    ):
+        most = {"blocks": 4096, "radix": 16}[name]
+        command = click.option(f"--{name}", default=0, type=Number(0, most), help=text)(command)
+    return command
+
+
+def details(choice, window=True):
+    """What a choice says beside the algorithm: ", radix 3, 8 segments, 6 at a time"."""
+    parts = []
+    if choice["radix"]:
+        parts.append(f"radix {choice['radix']}")
+    if choice["blocks"] > 1:
+        parts.append(f"{choice['blocks']} blocks")
+    if choice["segments"] > 1:
+        parts.append(f"{choice['segments']} segments")
+        if window:
+            parts.append(f"{choice['window']} at a time")
+    return "".join(f", {part}" for part in parts)
+
+
 def world_options(*without):
     """The options of the library that everybody may set, as flags; see `set_options`."""
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from paceline import _core
 from paceline.bench import provenance
 from paceline.cli.common import Number, console, human_time
+from paceline.errors import Error
 
 MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 TORCH = "2.13"  # as in pyproject.toml: torch's process-group interface changes between minors
@@ -129,6 +130,21 @@ def torch(ranks):
                    "Unset TORCH_DEVICE_BACKEND_AUTOLOAD=0, or import paceline.torch.")
 
 
+def mpi(ranks):
+    """Which MPI would be taken under mpiexec, and between machines."""
+    from paceline import mpi as chosen
+
+    try:
+        which, version = chosen.describe()
+    except Error as error:
+        return Finding("MPI", "fail", str(error), "Correct or unset PACELINE_MPI and "
+                       "MPI4PY_LIBMPI; without them one is looked for.")
+    if not which:
+        return Finding("MPI", "ok", "none found; one machine needs none",
+                       "For several: pip install 'paceline[mpi]', or PACELINE_MPI=.../libmpi.so.")
+    return Finding("MPI", "ok", f"{version}: {which}")
+
+
 def variables(ranks):
     """Options that are wrong, or that nobody reads."""
     wrong = [row["error"] for row in _core.options() if row["error"]]
@@ -164,7 +180,8 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, shared_memory, unnamed_files, process_handles, torch, variables, self_test)
+CHECKS = (core, cores, shared_memory, unnamed_files, process_handles, torch, mpi, variables,
+          self_test)
 
 
 @click.command("doctor")

@@ -7,7 +7,7 @@ import click
 from rich.markup import escape
 
 from paceline import _core, draw, trace
-from paceline.cli.common import COLLECTIVES, Collective, Number, Size, console
+from paceline.cli.common import COLLECTIVES, Collective, Number, Size, console, knob_options
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
 WIDTH_PX = 1000
@@ -73,6 +73,7 @@ def save(picture, svg, json):
               help="Cut the message into so many pipelined segments. [default: as a call would]")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="How many segments at a time. [default: as a call would]")
+@knob_options
 @click.option("--machine", default="edr-100g", show_default=True,
               help="The model of the machine: a name, or settings such as "
               "alpha_us=5,gbit_per_s=10,ranks_per_node=2; --machine list shows the names.")
@@ -82,8 +83,8 @@ def save(picture, svg, json):
 @click.option("--measured", is_flag=True, help="Run it on this machine and draw what happened.")
 @click.option("--svg", type=click.Path(dir_okay=False), help="Write the picture to this file.")
 @click.option("--json", type=click.Path(dir_okay=False), help="Write the events to this file.")
-def command(collective, algorithm, ranks, root, size, segments, window, machine, arrivals,
-            in_place, measured, svg, json):
+def command(collective, algorithm, ranks, root, size, segments, window, radix, blocks, machine,
+            arrivals, in_place, measured, svg, json):
     """Show in time and space what a collective does.
 
     Time runs to the right and every rank has a lane: what it sends, what it computes, what it
@@ -92,7 +93,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, machine,
 
     \b
     paceline draw allreduce --algorithm ring --ranks 4 --segments 4
-    paceline draw broadcast --segments 8 --window 8 --size 16MiB --svg chain.svg
+    paceline draw broadcast --algorithm chain --segments 8 --size 16MiB --svg chain.svg
     paceline draw allreduce --ranks 8 --arrivals 7=2ms --machine ethernet-10g
     """
     out = console()
@@ -102,10 +103,12 @@ def command(collective, algorithm, ranks, root, size, segments, window, machine,
         return 0
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
-    choice = _core.choose(collective, ranks, size, algorithm or "", segments, window)
+    here = {} if measured else {"machine": machine}
+    choice = _core.choose(
+        collective, ranks, size, algorithm or "", segments, window, radix, blocks, **here)
     world = _core.World(
         collective, choice["algorithm"], ranks, root=root, in_place=in_place, fused=True,
-        segments=choice["segments"], window=choice["window"])
+        **{name: choice[name] for name in ("segments", "window", "radix", "blocks", "in_step")})
     times = arrival_list(arrivals, ranks)
     if measured:
         from paceline.bench.recording import record

@@ -6,21 +6,22 @@ from rich.table import Table
 
 from paceline import _core
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, human_time,
+    COLLECTIVES, Collective, Number, Size, console, details, human_time, knob_options,
 )
 from paceline.cli.draw import simulated
 
+LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing changes
 
-def model_time(collective, name, ranks, size, machine, choice=None):
-    """The simulated time of an algorithm on a machine (s), pipelined as in `choice`."""
-    shape = choice or {"segments": 1, "window": 1}
-    world = _core.World(collective, name, ranks, fused=True, segments=shape["segments"],
-                        window=shape["window"])
+
+def model_time(collective, name, ranks, size, machine, choice):
+    """The simulated time of an algorithm on a machine (s), cut up as in `choice`."""
+    knobs = {knob: choice[knob] for knob in ("segments", "window", "radix", "blocks", "in_step")}
+    world = _core.World(collective, name, ranks, fused=True, **knobs)
     return simulated(world, size, machine, []).span_s
 
 
-def table(collective, ranks, size, machine, choice):
-    """One row per algorithm; the chosen one is marked."""
+def candidates(collective, ranks, size, machine, choice):
+    """One row per algorithm, each as it would be used; the chosen one is marked."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
     for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
@@ -29,18 +30,70 @@ def table(collective, ranks, size, machine, choice):
         if row["collective"] != collective:
             continue
         chosen = row["name"] == choice["algorithm"]
-        seconds = model_time(collective, row["name"], ranks, size, machine,
-                             choice if chosen else None)
-        segments = f" x {choice['segments']}" if chosen and choice["segments"] > 1 else ""
+        use = choice if chosen else _core.choose(
+            collective, ranks, size, row["name"], machine=machine)
+        seconds = model_time(collective, row["name"], ranks, size, machine, use)
         out.add_row(
-            f"{row['name']}{segments}{'  <- chosen' if chosen else ''}", f"{row['rounds']:g}",
-            _core.human_bytes(row["volume"] * size), _core.human_bytes(row["reduced"] * size),
-            human_time(seconds), style="bold" if chosen else "")
+            f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
+            f"{row['rounds']:g}", _core.human_bytes(row["volume"] * size),
+            _core.human_bytes(row["reduced"] * size), human_time(seconds),
+            style="bold" if chosen else "")
     return out
 
 
+def decisions(collective, ranks, machine):
+    """(first size, last size, the choices between) for each algorithm that is chosen in turn."""
+    found, size = [], 1
+    while size <= LARGEST:
+        choice = _core.choose(collective, ranks, size, machine=machine)
+        if found and found[-1][2][-1]["algorithm"] == choice["algorithm"]:
+            found[-1][1] = size
+            found[-1][2].append(choice)
+        else:
+            found.append([size, size, [choice]])
+        size *= 2
+    return found
+
+
+def span(choices, knob):
+    """"8 blocks", "2-16 segments"; empty where it is never more than one."""
+    values = [choice[knob] for choice in choices]
+    if max(values) <= 1:
+        return ""
+    several = f"{min(values)}-{max(values)}" if min(values) < max(values) else str(max(values))
+    return f"{several} {knob}"
+
+
+def table_of_all(ranks, machine):
+    """What is chosen for every collective, from which size on."""
+    out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    out.add_column("collective", no_wrap=True)
+    out.add_column("from", justify="right", no_wrap=True)
+    for heading in ("algorithm", "pieces"):
+        out.add_column(heading, no_wrap=True)
+    out.add_column("why")
+    for collective in _core.collectives():
+        for number, (first, _, choices) in enumerate(decisions(collective, ranks, machine)):
+            pieces = span(choices, "segments") or span(choices, "blocks")
+            radix = choices[0]["radix"]
+            out.add_row(
+                "" if number else collective, "" if first == 1 else _core.human_bytes(first),
+                choices[0]["algorithm"] + (f", radix {radix}" if radix else ""), pieces,
+                choices[-1]["why"])
+    return out
+
+
+def explain_one(collective, ranks, size, machine, choice, out):
+    """The choice for one size, and the table of candidates."""
+    out.print(
+        f"{collective} of {_core.human_bytes(size)} on {ranks} ranks: "
+        f"[bold]{escape(choice['algorithm'])}[/]{details(choice)} - {escape(choice['why'])}\n",
+        soft_wrap=True)
+    out.print(candidates(collective, ranks, size, machine, choice))
+
+
 @click.command("explain", epilog=COLLECTIVES)
-@click.argument("collective", type=Collective())
+@click.argument("collective", required=False, type=Collective())
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024),
@@ -48,24 +101,30 @@ def table(collective, ranks, size, machine, choice):
 @click.option("--algorithm", default="", metavar="NAME", help="Ask for this algorithm.")
 @click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
 @click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
-@click.option("--machine", default="edr-100g", show_default=True,
-              help="The machine model for the times; `paceline draw allreduce --machine list` "
-              "shows the names.")
-def command(collective, size, ranks, algorithm, segments, window, machine):
+@knob_options
+@click.option("--machine", default="shm", show_default=True,
+              help="The machine model to choose for and to simulate; shm: all ranks share a node, "
+              "as in this version. `paceline draw allreduce --machine list` shows the names.")
+def command(collective, size, ranks, algorithm, segments, window, radix, blocks, machine):
     """Say which algorithm a call would take, and why.
 
-    The choice depends on nothing but the collective, the size and the number of ranks, so that all
-    ranks make the same one. Rounds, bytes and bytes combined are those of the longest path,
-    before pipelining; the time is simulated with the schedule that would run.
+    The choice depends on nothing but the collective, the size, the number of ranks and the model of
+    the machine, so that all ranks make the same one. Without COLLECTIVE: all that can be chosen
+    among so many ranks, each from which size on. Rounds, bytes and bytes combined are those of the
+    longest path, uncut; the time is simulated with the schedule that would run.
+
+    \b
+    paceline explain --ranks 16 --machine edr-100g
+    paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
     """
     out = console()
-    choice = _core.choose(collective, ranks, size, algorithm, segments, window)
-    pipeline = ""
-    if choice["segments"] > 1:
-        pipeline = f", {choice['segments']} segments, {choice['window']} at a time"
-    out.print(
-        f"{collective} of {_core.human_bytes(size)} on {ranks} ranks: "
-        f"[bold]{escape(choice['algorithm'])}[/]{pipeline} - {escape(choice['why'])}\n",
-        soft_wrap=True)
-    out.print(table(collective, ranks, size, machine, choice))
+    if collective is None:
+        if algorithm or segments or window or radix or blocks:
+            raise click.UsageError("an algorithm or its knobs need the collective before them.")
+        out.print(f"{ranks} ranks on {escape(_core.machine(machine))}\n")
+        out.print(table_of_all(ranks, machine))
+        return 0
+    choice = _core.choose(
+        collective, ranks, size, algorithm, segments, window, radix, blocks, machine)
+    explain_one(collective, ranks, size, machine, choice, out)
     return 0

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from paceline import _core
-from paceline.cli.common import COLLECTIVES, Collective, Number, console
+from paceline.cli.common import COLLECTIVES, Collective, Number, console, knob_options
 
 # Worlds per call into the core: enough work to hide the call, little enough to share evenly.
 MOST_WORLDS, MOST_WORK = 64, 4 * 64**3
@@ -101,21 +101,25 @@ def prove_one(world, seed, show, out):
               help="Of broadcast, reduce, gather and scatter.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
+@click.option("--in-step", is_flag=True, help="Messages wait for those of the round before.")
 @click.option("--segments", default=1, type=Number(1, 4096), help="Pipeline segments.")
 @click.option("--window", default=1, type=Number(1, 1024), help="Segments at a time.")
 @click.option("--ordered", is_flag=True, help="The operation is not commutative.")
+@click.option("--uneven", is_flag=True, help="Units differ in length.")
+@knob_options
 @click.option("--seed", type=Number(0), help="Run it as well in an order drawn from this.")
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
-def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, segments, window,
-            ordered, seed, show):
+def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
+            segments, window, ordered, uneven, radix, blocks, seed, show):
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
     nothing is overwritten while somebody reads it, and the ranks cannot wait for each other in a
     circle. Without --ranks, all algorithms are proven for every number of ranks up to --max-ranks:
-    several roots, in place or not, with fused steps or not, pipelined or not, and for operations
-    that do not commute. The exit status is 1 if there is a fault.
+    several roots, in place or not, with fused steps or not, pipelined or not, for units of equal
+    and of differing length, and for operations that do not commute; up to 17 ranks also with other
+    knobs than an algorithm's own. The exit status is 1 if there is a fault.
 
     \b
     paceline verify
@@ -127,7 +131,9 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, segm
         raise click.UsageError("--algorithm needs the collective before it.")
     if ranks is None:
         named = {"--root": root, "--in-place": in_place, "--fused": fused, "--ordered": ordered,
-                 "--segments": segments > 1, "--window": window > 1, "--seed": seed is not None,
+                 "--uneven": uneven, "--in-step": in_step, "--segments": segments > 1,
+                 "--window": window > 1,
+                 "--radix": radix > 0, "--blocks": blocks > 0, "--seed": seed is not None,
                  "--print": show is not None}
         for flag in (flag for flag, given in named.items() if given):
             raise click.UsageError(f"{flag} belongs to one world; name it with --ranks.")
@@ -135,5 +141,5 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, segm
     if not algorithm:
         raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
-                        ordered)
+                        ordered, uneven, radix, blocks, in_step)
     return prove_one(world, seed, show, out)

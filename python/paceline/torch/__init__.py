@@ -29,6 +29,9 @@ def _register() -> None:
 
     if dist.is_available() and "PACELINE" not in dist.Backend._plugins:
         dist.Backend.register_backend("paceline", _create, extended_api=True, devices=["cpu"])
+        from paceline.torch import rendezvous
+
+        rendezvous.install()
 
 
 def _create(options, backend_options):

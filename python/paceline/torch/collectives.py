@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from paceline import calls
 from paceline.communicator import Communicator
 from paceline.errors import RefusalError, UsageError
 from paceline.torch.tensors import (
@@ -33,7 +34,7 @@ class Collectives:
     """Mixed into the process group, which sets the attributes below."""
 
     _comm: Communicator
-    _knobs: tuple[None, None, None, int]  # algorithm, segments, window, milliseconds
+    _knobs: calls.Knobs
     _coalesced: list[Work] | None  # what was started since _start_coalescing
 
     def allreduce(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
@@ -208,7 +209,7 @@ class Collectives:
         limit = getattr(opts, "timeout", None)
         knobs = self._knobs
         if limit is not None and limit > timedelta(0):
-            knobs = (None, None, None, max(1, round(limit.total_seconds() * 1e3)))
+            knobs = calls.knobs(timeout_ms=max(1, round(limit.total_seconds() * 1e3)))
         start = self._comm._start
         return self._work(start("barrier", None, None, "sum", 0, None, None, knobs, None), [])
 
@@ -224,7 +225,7 @@ class Collectives:
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier; when it times out, the error names the missing ranks."""
-        limit_ms = self._knobs[3] if timeout is None else round(timeout.total_seconds() * 1e3)
+        limit_ms = self._knobs[-1] if timeout is None else round(timeout.total_seconds() * 1e3)
         self._comm.barrier(timeout_ms=max(1, limit_ms))
 
     def _start_coalescing(self, device: torch.device) -> None:

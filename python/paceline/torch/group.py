@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from paceline import _core, world
+from paceline import _core, calls, launchers, world
 from paceline.communicator import Communicator
 from paceline.errors import RefusalError, UsageError
 from paceline.torch.collectives import Collectives
@@ -86,7 +86,7 @@ class PacelineGroup(Collectives, Points, dist.ProcessGroup):  # type: ignore[mis
         limit_ms = max(1, round(timeout.total_seconds() * 1e3))
         if timeout == dist.constants.default_pg_timeout and os.environ.get("PACELINE_TIMEOUT_MS"):
             limit_ms = _core.option("timeout_ms")
-        self._knobs = (None, None, None, limit_ms)
+        self._knobs = calls.knobs(timeout_ms=limit_ms)
 
     _set_default_timeout = set_timeout
 
@@ -123,12 +123,19 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
         return PacelineGroup(store, comm, options.timeout, owns_world=False)
-    comm = world.join(
-        TorchStore(store, prefix), options.group_rank, options.group_size, "torch"
-    )
+    comm = _join(TorchStore(store, prefix), options, is_default=not ranks)
     if not ranks:
         world.torch_world = comm
     return PacelineGroup(store, comm, options.timeout, owns_world=True)
+
+
+def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:
+    """A world of the group's ranks: over the MPI that has started them all, else by the store."""
+    launcher = launchers.mpi_launcher() if is_default else None
+    if launcher is None or launcher.ranks != options.group_size:
+        return world.join(store, options.group_rank, options.group_size, "torch")
+    # In torch's order, where somebody has chosen one.
+    return world.keep(world.join_launched(launcher).split(0, options.group_rank))
 
 
 def _agree(store: Any, prefix: str, options: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from paceline import calls
 from paceline.communicator import Communicator
 from paceline.errors import RefusalError, TimeoutError
 from paceline.torch.tensors import dense, moved, room
@@ -25,7 +26,7 @@ class Points:
     """Mixed into the process group, beside Collectives."""
 
     _comm: Communicator
-    _knobs: tuple[None, None, None, int]
+    _knobs: calls.Knobs
     _pairs: dict[tuple[int, int], Communicator]
     _work: Callable[..., Work]
 
@@ -83,7 +84,7 @@ class AnySource:
         return self._request.wait_for(milliseconds)
 
     def wait(self, timeout_ms: int = 0) -> None:
-        limit_ms = timeout_ms or self._points._knobs[3]
+        limit_ms = timeout_ms or self._points._knobs[-1]
         end = time.monotonic() + 1e-3 * limit_ms
         while not self._found():
             if time.monotonic() > end:

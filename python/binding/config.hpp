@@ -1,0 +1,13 @@
+// The configuration of a world that Python joins.
+#pragma once
+
+#include <optional>
+
+#include "runtime/communicator.hpp"
+
+namespace paceline::binding {
+
+// That of the options; the caller's limits win over theirs, and Ctrl-C ends waits.
+WorldConfig config_with(std::optional<int> timeout_ms, std::optional<int> start_timeout_ms);
+
+}  // namespace paceline::binding

@@ -1,0 +1,82 @@
+// An MPI in this process, for Python: python/paceline/mpi.py finds and guards it.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "arguments.hpp"
+#include "binding.hpp"
+#include "config.hpp"
+#include "runtime/join.hpp"
+#include "transport/mpi/library.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paceline::binding {
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// mpi4py says where its MPI_Comm is; None means all processes.
+const void* address_of(std::optional<std::uintptr_t> communicator) {
+  return communicator ? reinterpret_cast<const void*>(*communicator) : nullptr;
+}
+
+Communicator join(MpiLibrary& self, std::optional<std::uintptr_t> communicator,
+                  std::optional<int> timeout_ms, std::optional<int> start_timeout_ms) {
+  const WorldConfig config = config_with(timeout_ms, start_timeout_ms);
+  const nb::gil_scoped_release unlocked;
+  return join_mpi(self, address_of(communicator), config);
+}
+
+void run(MpiWorld& self, std::string_view collective, nb::handle input, nb::handle output,
+         std::string_view op, int root) {
+  Kept kept;
+  const nb::none none;
+  const Call call = call_from({collective, input, output, op, root, none, none, none},
+                              {self.rank(), self.ranks()}, kept);
+  const nb::gil_scoped_release unlocked;
+  self.run({call.collective, call.type, call.op, call.root, call.input, call.output, call.count});
+}
+
+}  // namespace
+
+void bind_mpi(nb::module_& m) {
+  nb::class_<MpiWorld>(m, "MpiWorld", "All processes of an MPI, and its own collectives.")
+      .def_prop_ro("rank", &MpiWorld::rank)
+      .def_prop_ro("size", &MpiWorld::ranks)
+      .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
+           "The MPI's own blocking collective. Raises RefusalError for types and operations that\n"
+           "it does not have.");
+  nb::class_<MpiLibrary>(m, "Mpi", "An MPI that has been loaded into this process.")
+      .def_prop_ro("abi", [](const MpiLibrary& self) { return std::string(self.abi()); },
+                   "Its binary interface: mpich, openmpi, or standard (MPI 5).")
+      .def_prop_ro("version", &MpiLibrary::version)
+      .def_prop_ro("is_initialized", &MpiLibrary::is_initialized)
+      .def_prop_ro("is_finalized", &MpiLibrary::is_finalized)
+      .def("init", [](MpiLibrary& self) { return std::string(name_of(init_mpi(self))); },
+           Unlocked(),
+           "Initialises it where nobody has; how threads may call it.")
+      .def("finalize", &MpiLibrary::finalize, Unlocked(),
+           "Finalises it if init() initialised it. Collective.")
+      .def("world", [](MpiLibrary& self) { return self.open(nullptr); }, Unlocked(),
+           "All its processes. Collective.")
+      .def("join", join, "communicator"_a.none() = nb::none(), "timeout_ms"_a.none() = nb::none(),
+           "start_timeout_ms"_a.none() = nb::none(),
+           "Joins the world of the processes of an MPI communicator, given by its address; None:\n"
+           "of all processes. Initialises MPI where nobody has. Collective.");
+  m.def("load_mpi", &MpiLibrary::load, "path"_a, Unlocked(),
+        "Loads an MPI; an empty path means the one that is in the process already.");
+  m.def("has_mpi", &MpiLibrary::is_in_process, "Whether an MPI is in the process already.");
+  m.def("finish_mpi", &finish_mpi, Unlocked(),
+        "Finalises the MPI that join() has started, if it has. Collective.");
+}
+
+}  // namespace paceline::binding

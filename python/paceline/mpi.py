@@ -1,0 +1,229 @@
+"""The MPI of this process: found as mpi4py finds it, loaded once, joined through, finalised.
+
+Nothing here is needed for ranks of one machine that `paceline run` or torchrun started.
+"""
+
+import glob
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from paceline import _core, launchers
+from paceline.errors import RefusalError, ResourceError, UsageError
+from paceline.launchers import MPICH, OPENMPI, STANDARD, Launcher
+
+FAMILIES = (MPICH, OPENMPI, STANDARD)
+FAMILY_NAMES = {MPICH: "MPICH's family", OPENMPI: "Open MPI", STANDARD: "the standard ABI"}
+# How their libraries are called, by family.
+_NAMES = {
+    OPENMPI: ("libmpi.so.40", "libmpi.so"),
+    MPICH: ("libmpi.so.12", "libmpich.so.12", "libmpi.so"),
+    STANDARD: ("libmpi_abi.so.1",),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A library that may be taken. An empty path: the one that is in the process already."""
+
+    path: str
+    why: str
+    family: str = ""  # empty: not known before it is loaded
+    wanted: bool = False  # somebody named it: it is an error if it cannot be used
+
+
+_loaded: "tuple[_core.Mpi, Found] | None" = None
+
+
+def candidates(families: tuple[str, ...] = FAMILIES) -> list[Found]:
+    """The libraries that may be taken, the best first; `families` says what fits."""
+    option = str(_core.option("mpi"))
+    if _core.has_mpi():
+        if os.path.exists(option) and os.path.realpath(option) not in _mapped():
+            raise UsageError(
+                f"init: PACELINE_MPI is {option}, but another MPI is in this process already. Load "
+                "one only: mpi4py takes the library that MPI4PY_LIBMPI names."
+            )
+        return [Found("", "in this process already", wanted=True)]
+    for variable, value in (
+        ("PACELINE_MPI", option),
+        ("MPI4PY_LIBMPI", os.environ.get("MPI4PY_LIBMPI", "")),
+    ):
+        if value:
+            return [Found(value, f"{variable} names it", family_of(value), wanted=True)]
+    found = [f for f in _installed() if f.family in families]
+    found.sort(key=lambda f: families.index(f.family))  # otherwise as they were
+    for family in families:
+        found += [Found(name, "the loader knows it", family) for name in _NAMES[family]]
+    # By that name the loader may know either family's.
+    return [f for f in found if f.path != "libmpi.so"]
+
+
+def _installed() -> Iterator[Found]:
+    """Libraries beside the launcher, and in this Python's environment."""
+    try:
+        folder = os.path.dirname(os.readlink(f"/proc/{os.getppid()}/exe"))
+    except OSError:  # another user's, as slurmd is
+        folder = ""
+    prefixes = {os.path.dirname(folder): "it belongs to the launcher"} if folder else {}
+    prefixes.setdefault(sys.exec_prefix, "it is in this Python's environment")
+    for prefix, why in prefixes.items():
+        for name in dict.fromkeys(name for names in _NAMES.values() for name in names):
+            for path in (f"{prefix}/lib/{name}", *glob.glob(f"{prefix}/lib/*-linux-gnu/{name}")):
+                if os.path.isfile(path):
+                    yield Found(path, why, family_of(path))
+
+
+def _mapped() -> list[str]:
+    """The files that this process has mapped."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        return list(dict.fromkeys(line.split(None, 5)[-1].rstrip("\n") for line in maps))
+
+
+def path_of(found: Found) -> str:
+    """Where a loaded library lies, also one that the loader has found."""
+    if os.path.isabs(found.path):
+        return found.path
+    names = [path for path in _mapped() if os.path.basename(path).startswith("libmpi")]
+    return next((path for path in names if family_of(path)), found.path)
+
+
+def family_of(path: str) -> str:
+    """The family of a library, from the names inside, without loading it; empty: not known."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            if text.find(b"\0ompi_mpi_comm_world\0") >= 0:
+                return OPENMPI
+            if os.path.basename(path).startswith("libmpi_abi"):
+                return STANDARD
+            return MPICH if text.find(b"\0PMPI_Init_thread\0") >= 0 else ""
+    except (OSError, ValueError):  # not there, or empty
+        return ""
+
+
+def load(launcher: Launcher | None = None) -> "tuple[_core.Mpi, Found]":
+    """The MPI of this process and why it is that one; fits the launcher where there is one.
+
+    Raises RefusalError for one that does not fit, ResourceError where there is none.
+    """
+    global _loaded
+    families = launcher.families if launcher else FAMILIES
+    if _loaded is None:
+        _loaded = _load(families)
+    library, found = _loaded
+    if library.abi not in families:
+        assert launcher
+        wish = " or ".join(FAMILY_NAMES[family] for family in families[:1])
+        raise RefusalError(
+            f"init: {launcher.name} started {launcher.ranks} ranks, but the MPI of this process is "
+            f"{version_of(library)} ({path_of(found)}: {found.why}), which does not know that "
+            f"launcher: every rank would be alone. Start with the mpiexec of this MPI, or let "
+            f"PACELINE_MPI (and MPI4PY_LIBMPI) name a library of {wish}."
+        )
+    return _loaded
+
+
+def _load(families: tuple[str, ...]) -> "tuple[_core.Mpi, Found]":
+    tried = []
+    for found in candidates(families):
+        # A library of the wrong family is refused before it is loaded: it would stay for good.
+        if found.family and found.family not in families:
+            raise RefusalError(
+                f"init: {found.path} is of {FAMILY_NAMES[found.family]} ({found.why}); the "
+                f"launcher of this process goes with {FAMILY_NAMES[families[0]]}: every rank would "
+                "be alone. Name another library, or start with the mpiexec of this one."
+            )
+        try:
+            return _core.load_mpi(found.path), found
+        except ResourceError as error:
+            if found.wanted:
+                raise
+            tried.append(str(error))
+    raise ResourceError(
+        f"init: no MPI was found. Looked beside the launcher, in {sys.exec_prefix}/lib and where "
+        "the loader looks. Let PACELINE_MPI name its libmpi.so, or `pip install 'paceline[mpi]'`."
+    )
+
+
+def join_launched(
+    launcher: Launcher, timeout_ms: int | None = None, start_timeout_ms: int | None = None
+) -> _core.Communicator:
+    """The world of all ranks that the launcher has started."""
+    core = ready(launcher).join(None, timeout_ms, start_timeout_ms)
+    if core.size != launcher.ranks:
+        core.leave()
+    check_size(launcher, core.size)
+    return core
+
+
+def ready(launcher: Launcher) -> "_core.Mpi":
+    """The launcher's MPI, loaded and initialised."""
+    if not launcher.families:
+        raise RefusalError(
+            f"init: srun started {launcher.ranks} ranks without an MPI interface. Use `srun "
+            "--mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH's family), or torchrun."
+        )
+    library, _ = load(launcher)
+    library.init()
+    return library
+
+
+def check_size(launcher: Launcher, size: int) -> None:
+    """Fails where MPI counts other ranks than the launcher: each process would be alone."""
+    if size != launcher.ranks:
+        library, found = load()
+        raise RefusalError(
+            f"init: {launcher.name} started {launcher.ranks} ranks, but {version_of(library)} "
+            f"({path_of(found)}: {found.why}) counts {size}: it belongs to another "
+            "launcher. Start with its own mpiexec, or let PACELINE_MPI name the launcher's library."
+        )
+
+
+def join_communicator(comm: Any) -> _core.Communicator:
+    """The ranks of a communicator of mpi4py, as a world of their own. Collective over it."""
+    mpi4py = sys.modules.get("mpi4py.MPI")
+    if mpi4py is None or not isinstance(comm, mpi4py.Comm):
+        raise UsageError(
+            f"Communicator: {comm!r} is no communicator; pass one of mpi4py, such as "
+            "MPI.COMM_WORLD, or call paceline.init()."
+        )
+    if not isinstance(comm, mpi4py.Intracomm) or comm == mpi4py.COMM_NULL:
+        what = "null" if comm == mpi4py.COMM_NULL else "between groups"
+        raise UsageError(
+            f"Communicator: {comm!r} is {what}; pass an intra-communicator that this process "
+            "belongs to."
+        )
+    library, _ = load()
+    return library.join(mpi4py._addressof(comm))
+
+
+def libraries_to_start() -> list[str]:
+    """What ranks on several nodes, started without MPI, may start: MPICH's family can be."""
+    return [found.path for found in candidates((MPICH, STANDARD))]
+
+
+def finalize() -> None:
+    """Finalises what we have initialised, and nothing else. Collective."""
+    _core.finish_mpi()
+    if _loaded:
+        _loaded[0].finalize()
+
+
+def describe() -> tuple[str, str]:
+    """(what would be loaded and why, its version); empty where there is none. Loads it."""
+    launcher = launchers.mpi_launcher()
+    try:
+        library, found = load(launcher if launcher and launcher.families else None)
+    except ResourceError:
+        if _core.option("mpi") or os.environ.get("MPI4PY_LIBMPI"):
+            raise
+        return "", ""
+    return f"{path_of(found)} ({found.why})", version_of(library)
+
+
+def version_of(library: "_core.Mpi") -> str:
+    """What the library calls itself, on one line and without the spaces of a table."""
+    return " ".join(library.version.split())

@@ -1,0 +1,88 @@
+"""`env://` under mpiexec and srun, which set none of the variables that torch looks for.
+
+RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are what the launcher says in words of its own;
+where rank 0 opens its store is agreed on over MPI. Only for init_process_group(), whatever the
+backend, and only where RANK is not set: `import torch` does not touch MPI.
+"""
+
+import importlib
+import os
+import socket
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy
+import torch.distributed as dist
+
+from paceline import launchers
+from paceline.launchers import Launcher
+
+DEFAULT = dist.constants.default_pg_timeout
+LONGEST = 256  # bytes of "host port"
+_ours = False  # RANK and its companions were set here
+
+
+def install() -> None:
+    """Serves env:// where an MPI launcher has started this process."""
+    if launchers.mpi_launcher() is None:
+        return
+    # By name: the package has a function that is called like the module.
+    handlers = importlib.import_module("torch.distributed.rendezvous")._rendezvous_handlers
+    usual = handlers["env"]
+
+    def handler(url: str, timeout: timedelta = DEFAULT, **keywords: Any) -> Any:
+        launcher = launchers.mpi_launcher()
+        # A query holds what init_process_group() was told: rank=, world_size=.
+        if launcher is None or "?" in url or ("RANK" in os.environ and not _ours):
+            return usual(url, timeout=timeout, **keywords)
+        return meet(launcher, timeout)
+
+    handlers["env"] = handler
+
+
+def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, int, int]]:
+    """Store, rank and ranks, as torch wants them; the store is rank 0's."""
+    global _ours
+    from paceline import mpi
+
+    library = mpi.ready(launcher)
+    world = library.world()
+    mpi.check_size(launcher, world.size)
+    address = numpy.zeros(LONGEST, numpy.uint8)
+    store = None
+    if world.rank == 0:
+        host = own_host(launcher)
+        store = dist.TCPStore(
+            host, int(os.environ.get("MASTER_PORT", "0")), world.size, is_master=True,
+            timeout=timeout, wait_for_workers=False,
+        )  # fmt: skip
+        text = f"{host} {store.port}".encode()
+        address[: len(text)] = list(text)
+    world.run("broadcast", None, address, "sum", 0)
+    host, port = bytes(address).rstrip(b"\0").decode().split()
+    if store is None:
+        store = dist.TCPStore(host, int(port), world.size, is_master=False, timeout=timeout)
+    _ours = True
+    names = {
+        "RANK": world.rank, "WORLD_SIZE": world.size, "LOCAL_RANK": launcher.local_rank,
+        "LOCAL_WORLD_SIZE": launcher.local_ranks, "MASTER_ADDR": host, "MASTER_PORT": port,
+    }  # fmt: skip
+    os.environ.update({name: str(value) for name, value in names.items() if value is not None})
+    yield store, world.rank, world.size
+
+
+def own_host(launcher: Launcher) -> str:
+    """Under which address the other ranks reach this one; MASTER_ADDR where it is set."""
+    if os.environ.get("MASTER_ADDR") and not _ours:
+        return os.environ["MASTER_ADDR"]
+    if launcher.is_one_node:
+        return "127.0.0.1"
+    # The address of the way out; connecting a datagram socket sends nothing. A machine's name may
+    # mean its loopback, so it is the last resort.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # reserved for documentation: nobody's
+            return probe.getsockname()[0]
+        except OSError:
+            return socket.gethostname()
