@@ -1,18 +1,12 @@
 // The polled interpreter over shm: every rank is a process, forked here, that finds the others by a
 // folder.
 #include <doctest/doctest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <set>
 #include <thread>
 
-#include "base/error.hpp"
+#include "process/ranks.hpp"
 #include "world/cases.hpp"
 
 namespace paceline {
@@ -20,55 +14,9 @@ namespace {
 
 using test::Buffers;
 using test::Case;
-
-// Runs body(rank, store folder) in p processes; returns what went wrong on any of them. A rank that
-// hangs is ended after `limit_s` by its own alarm.
-std::string run_ranks(int p, unsigned limit_s,
-                      const std::function<std::string(int, const std::string&)>& body) {
-  char folder[] = "/tmp/paceline-test-XXXXXX";
-  if (!mkdtemp(folder)) return "no folder for the store";
-  std::vector<pid_t> ranks;
-  for (int r = 0; r < p; ++r) {
-    const pid_t pid = fork();
-    if (pid > 0) {
-      ranks.push_back(pid);
-      continue;
-    }
-    alarm(limit_s);
-    std::string bad;
-    try {
-      bad = body(r, folder);
-    } catch (const std::exception& error) {
-      bad = str("rank ", r, " threw: ", error.what());
-    }
-    if (!bad.empty()) std::ofstream(str(folder, "/bad.", r)) << bad;
-    _exit(bad.empty() ? 0 : 1);
-  }
-  std::string all;
-  for (int r = 0; r < p; ++r) {
-    int status = 0;
-    waitpid(ranks[std::size_t(r)], &status, 0);
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-      all += str("rank ", r, " ended by signal ", WTERMSIG(status), "; ");
-    if (std::ifstream file(str(folder, "/bad.", r)); file)
-      all += std::string(std::istreambuf_iterator<char>(file), {}) + "; ";
-  }
-  std::filesystem::remove_all(folder);
-  return all;
-}
-
-Communicator join(int rank, int ranks, const std::string& folder, int timeout_ms = 20000,
-                  Progress progress = Progress::caller) {
-  FileStore store(folder);
-  WorldConfig config;
-  config.rank = rank;
-  config.ranks = ranks;
-  config.timeout_ms = timeout_ms;
-  config.start_timeout_ms = 20000;
-  config.progress = progress;
-  config.shm_bytes = 4u << 20;
-  return join_world(store, config);
-}
+using test::expect_fault;
+using test::join;
+using test::run_ranks;
 
 template <class T>
 std::string run_once(Communicator& world, const Case& c, int rank) {
@@ -82,20 +30,6 @@ std::size_t open_in_shm() {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
     if (entry.path().string().find("paceline") != std::string::npos) ++n;
   return n;
-}
-
-std::string expect_fault(Fault fault, const std::vector<std::string>& words,
-                         const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    if (error.fault() != fault) return str("another fault: ", text);
-    for (const std::string& word : words)
-      if (text.find(word) == std::string::npos) return str("'", word, "' is missing in: ", text);
-    return {};
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("every algorithm keeps its contract over shm") {
@@ -273,7 +207,7 @@ TEST_CASE("a rank that does not come is named by the time-out, a rank that left 
 
 TEST_CASE("a full memory file system is an error on every rank") {
   const std::string bad = run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
-    FileStore store(folder);
+    const auto store = std::make_shared<FileStore>(folder);
     WorldConfig config;
     config.rank = rank;
     config.ranks = 2;
@@ -281,7 +215,7 @@ TEST_CASE("a full memory file system is an error on every rank") {
     config.shm_bytes = std::size_t{1} << 30;
     if (rank == 0) config.shm_dir = folder + "/nowhere";
     return expect_fault(Fault::resource,
-                        {rank == 0 ? "PACELINE_SHM_DIR" : "rank 0 could not start"},
+                        {"PACELINE_SHM_DIR", rank == 0 ? "rank 0 and rank 1" : "rank 1 and rank 0"},
                         [&] { join_world(store, config); });
   });
   CHECK_MESSAGE(bad.empty(), bad);

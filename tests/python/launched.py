@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from paceline.bench.launching import LAUNCHED
 from paceline.launch import launch
 
 RANKS = Path(__file__).with_name("ranks")
@@ -23,6 +24,14 @@ def shared_folder():
     folder = Path(tempfile.mkdtemp(prefix="paceline-tests-", dir="/dev/shm"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def limits():
+    """What the ranks of all tests find in their environment."""
+    return {
+        "PACELINE_TIMEOUT_MS": "20000", "PACELINE_START_TIMEOUT_MS": "30000",
+        "PACELINE_SHM_DIR": str(shared_folder()),
+    }  # fmt: skip
 
 
 class Run:
@@ -43,14 +52,19 @@ class Run:
         )  # fmt: skip
 
 
-def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, **keywords):
-    """Runs ranks/<script> and returns the Run. Ranks give up waiting after 20 s by themselves."""
+def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, mpi=None, **keywords):
+    """Runs ranks/<script> and returns the Run. Ranks give up waiting after 20 s by themselves.
+
+    mpi: started by the mpiexec of this Mpi (mpis.py); all output then counts as rank 0's.
+    """
     run = Run()
-    settings = {
-        "PACELINE_TIMEOUT_MS": "20000", "PACELINE_START_TIMEOUT_MS": "30000",
-        "PACELINE_SHM_DIR": str(shared_folder()), **(env or {}),
-    }  # fmt: skip
+    settings = limits() | (env or {})
     command = [str(RANKS / script), *map(str, arguments)]
+    if mpi:
+        settings = {**mpi.environment(), **settings}
+        forget = [word for name in LAUNCHED for word in ("-u", name)]
+        command = ["env", *forget, *mpi.command(ranks, sys.executable, *command)]
+        ranks = 1
     run.status = launch(
         command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords
     )
@@ -58,18 +72,21 @@ def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, **keywords):
 
 
 @functools.cache
-def failures(script, ranks, *settings):
+def failures(script, ranks, *settings, mpi=None, nodes=None):
     """Runs all checks of a script on so many ranks; failed check -> its tracebacks.
 
-    settings: ("NAME", "value") pairs of the environment.
+    settings: ("NAME", "value") pairs of the environment. nodes: "0,0,1", the node that each rank
+    counts as being on.
     """
+    first, *words = ["on_nodes.py", nodes, RANKS / f"{script}.py"] if nodes else [f"{script}.py"]
     with tempfile.TemporaryDirectory() as folder:
-        run = start(f"{script}.py", ranks, env={"RESULTS": folder, **dict(settings)})
+        env = {"RESULTS": folder, **dict(settings)}
+        run = start(first, ranks, *words, env=env, mpi=mpi)
         found = {}
         for rank in range(ranks):
             path = Path(folder) / f"{rank}.json"
             results = json.loads(path.read_text()) if path.exists() else {}
-            told = run.text(rank)[-4000:]
+            told = run.text(0 if mpi else rank)[-4000:]
             for name in names(script):
                 trouble = results.get(name, "the check did not run")
                 if trouble and len(trouble.splitlines()) == 1:
@@ -91,3 +108,8 @@ def expect(script, name, ranks, *settings):
     """Fails if this check failed on any rank."""
     trouble = failures(script, ranks, *settings).get(name)
     assert not trouble, trouble
+
+
+def flat(text):
+    """The text without its line breaks, which depend on the width."""
+    return " ".join(text.split())

@@ -87,6 +87,13 @@ CASES = {
     "algorithm is 3": (lambda c: c.allreduce(ones(3), algorithm=3), "algorithm is 3"),
     "segments": (lambda c: c.allreduce(ones(3), segments=-2), "segments is -2"),
     "window": (lambda c: c.allreduce(ones(3), window="x"), "window is 'x'"),
+    "radix": (lambda c: c.allreduce(ones(3), algorithm="circulant", radix=1), "radix is 1|2 to 16"),
+    "radix of what": (lambda c: c.allreduce(ones(3), radix=3), "radix is 3|circulant"),
+    "no radix": (lambda c: c.allreduce(ones(3), algorithm="ring", radix=3), "no radix|circulant"),
+    "blocks": (lambda c: c.broadcast(ones(3), algorithm="circulant", blocks=4097), "1 to 4096"),
+    "blocks is x": (lambda c: c.reduce(ones(3), blocks="x"), "blocks is 'x'"),
+    "no blocks": (lambda c: c.alltoall(ones(3), algorithm="bruck", blocks=2), "no alltoall has"),
+    "plan and radix": (lambda c: c.plan("allreduce", ones(3), radix=3), "radix is 3|circulant"),
     "timeout": (lambda c: c.barrier(timeout_ms=-5), "timeout_ms is -5"),
     "collective": (lambda c: c.plan("allsum", ones(3)), "'allsum'|allreduce"),
     "plan arguments": (lambda c: c.plan("allreduce", ones(3), bogus=1), "bogus"),
@@ -163,8 +170,6 @@ def test_init_arguments():
         launched_alone("paceline.init(0, 2)")
     with pytest.raises(paceline.UsageError, match="rank 3 of 2"):
         launched_alone("paceline.init(3, 2, '/tmp')")
-    with pytest.raises(paceline.RefusalError, match="MPI.*paceline run"):
-        launched_alone("paceline.init()", OMPI_COMM_WORLD_SIZE="4")
     with pytest.raises(paceline.UsageError, match="PACELINE_TIMEOUT_MS"):
         launched_alone("paceline.init()", PACELINE_TIMEOUT_MS="soon")
 

@@ -184,12 +184,15 @@ def labels(*arguments):
 
 
 def test_variants():
-    assert labels("allreduce", (["auto"], ["0"], 0), None) == ["paceline"]
-    assert labels("allreduce", (["auto", "ring"], ["1", "4"], 0), "gloo") == [
+    assert labels("allreduce", (["auto"], ["0"], 0, 0, 0), None) == ["paceline"]
+    assert labels("allreduce", (["auto", "ring"], ["1", "4"], 0, 0, 0), "gloo") == [
         "paceline x 1", "paceline x 4", "ring x 1", "ring x 4", "torch paceline", "torch gloo"]
-    every = labels("allreduce", (["all"], ["0"], 0), None)
+    assert labels("allreduce", (["circulant"], ["2"], 0, 3, 0), None) == ["circulant x 2, radix 3"]
+    assert labels("allreduce", (["dual_root"], ["0"], 0, 0, 5), None) == ["dual_root, 5 blocks"]
+    every = labels("allreduce", (["all"], ["0"], 0, 0, 0), None)
     assert every[0] == "paceline" and set(every[1:]) == {
-        row["name"] for row in _core.algorithms() if row["collective"] == "allreduce"}
+        row["name"] for row in _core.algorithms()
+        if row["collective"] == "allreduce" and not row["shared"]}
 
 
 def made_up(medians, plan, rates=(1e9, 1e9)):
@@ -292,7 +295,8 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
         "--repeats", "2", "--algorithm", "all")
     assert status == 0, out
     assert content["notes"] == [] or all("fastest call" in note for note in content["notes"])
-    known = [row for row in _core.algorithms() if row["collective"] == collective]
+    known = [row for row in _core.algorithms()
+             if row["collective"] == collective and not row["shared"]]
     assert len(content["records"]) == 1 + len(known)
 
 

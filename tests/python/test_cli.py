@@ -7,33 +7,15 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from launched import flat
 
 from paceline import _core, draw, trace
-from paceline.cli import COMMANDS, cli, main
+from paceline.cli import COMMANDS, cli
 from paceline.cli.common import Sizes
 from paceline.cli.draw import Arrivals
 from paceline.cli.verify import chunks
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def paceline(capsys, monkeypatch):
-    """Runs a command line in this process; returns (status, stdout, stderr)."""
-    monkeypatch.setenv("COLUMNS", "100")
-    for row in _core.options():
-        monkeypatch.delenv(row["variable"], raising=False)
-
-    def run(*arguments):
-        status = main([str(argument) for argument in arguments])
-        return status, *capsys.readouterr()
-
-    return run
-
-
-def flat(text):
-    """The text without its line breaks, which depend on the width."""
-    return " ".join(text.split())
 
 
 # --- all commands -------------------------------------------------------------------------------
@@ -61,7 +43,8 @@ def test_every_command_has_help_for_strangers(paceline, name):
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("arguments", [
     ["options"], ["explain", "allreduce"], ["draw", "allreduce", "--segments", "4"],
-    ["verify", "--max-ranks", "3"],
+    ["verify", "--max-ranks", "3"], ["explain", "-n", "16", "--machine", "edr-100g"],
+    ["explain", "--ranks", "100", "--machine", "ethernet-10g,ranks_per_node=4"],
 ])  # fmt: skip
 def test_output_fits_the_terminal(paceline, monkeypatch, width, arguments):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -80,6 +63,7 @@ def test_version(paceline):
     (["verify", "allgahter"], "allgahter"),
     (["verify", "--algorithm", "ring"], "--algorithm needs the collective"),
     (["verify", "allreduce", "--fused"], "name it with --ranks"),
+    (["verify", "alltoall", "--uneven"], "--uneven belongs to one world"),
     (["verify", "allreduce", "--ranks", "3"], "needs COLLECTIVE and --algorithm"),
     (["verify", "allreduce", "--algorithm", "rong"], "recursive_doubling"),
     (["verify", "broadcast", "--algorithm", "chain", "--ranks", "3", "--root", "3"], "0 to 2"),
@@ -89,6 +73,15 @@ def test_version(paceline):
     (["draw", "allreduce", "--arrivals", "4=1ms"], "there are 4 ranks"),
     (["draw", "allreduce", "--machine", "fast"], "edr-100g"),
     (["explain", "allreduce", "--algorithm", "rong"], "ring"),
+    (["explain", "allreduce", "--algorithm", "ring", "--radix", "3"], "has no radix"),
+    (["explain", "allreduce", "--radix", "3"], "name one with algorithm="),
+    (["explain", "--radix", "3"], "need the collective"),
+    (["explain", "--machine", "fast"], "edr-100g"),
+    (["draw", "allreduce", "--algorithm", "ring", "--blocks", "3"], "has no blocks"),
+    (["verify", "allreduce", "--algorithm", "ring", "--ranks", "3", "--radix", "3"], "no radix"),
+    (["verify", "allreduce", "--in-step"], "name it with --ranks"),
+    (["bench", "allreduce", "--radix", "3"], "name one with algorithm="),
+    (["bench", "allreduce", "--algorithm", "ring,circulant", "--radix", "3"], "ring: radix is 3"),
     (["bench", "allreduce", "--sizes", "8..4"], "upwards"),
     (["bench", "allreduce", "--algorithm", "pairwise"], "binomial"),
     (["bench", "allreduce", "--segments", "x"], "0 to 4096"),
@@ -190,6 +183,10 @@ def test_verify_names_a_fault_and_how_to_repeat_it(paceline, monkeypatch):
     ("allreduce", "ring", 5, 0, True, True, 3, 2, False),
     ("reduce", "binomial", 6, 5, True, False, 1, 1, False),
     ("allreduce", "binomial", 4, 0, False, True, 1, 1, True),
+    ("alltoall", "pairwise", 5, 0, True, False, 1, 1, False, True),
+    ("alltoall", "bruck", 5, 0, False, False, 2, 2, False, False, 3),
+    ("allreduce", "double_binary_tree", 5, 0, False, True, 1, 1, False, False, 0, 6),
+    ("allreduce", "circulant", 6, 0, False, True, 1, 1, False, False, 3, 0, True),
 ])  # fmt: skip
 def test_verify_repeats_a_world_from_its_line(paceline, world):
     line = _core.World(*world).line
@@ -214,7 +211,7 @@ def test_verify_of_a_rejected_world_fails(paceline):
     assert "not commutative" in out
 
 
-# --- draw and explain ---------------------------------------------------------------------------
+# --- draw --------------------------------------------------------------------------------------
 
 
 def test_draw_writes_picture_and_events(paceline, tmp_path):
@@ -232,7 +229,7 @@ def test_draw_writes_picture_and_events(paceline, tmp_path):
 
 def test_draw_takes_the_choice_of_a_call(paceline):
     for collective, size in (("broadcast", 8 << 20), ("allreduce", 1024), ("alltoall", 4096)):
-        name = _core.choose(collective, 8, size)["algorithm"]
+        name = _core.choose(collective, 8, size, machine="edr-100g")["algorithm"]
         _, out, _ = paceline("draw", collective, "-n", 8, "--size", size)
         assert out.startswith(f"{collective}/{name}, 8 ranks")
 
@@ -273,14 +270,12 @@ def test_sizes():
     assert read("5..5") == [5]
 
 
-def test_explain_marks_the_choice_of_the_library(paceline):
-    _, out, _ = paceline("explain", "broadcast", "--size", "64MiB", "-n", 8)
-    choice = _core.choose("broadcast", 8, 64 << 20)
-    assert f"{choice['algorithm']}, {choice['segments']} segments" in flat(out)
-    assert choice["why"] in flat(out)
-    assert len(re.findall("<- chosen", out)) == 1
-    for row in _core.algorithms():
-        assert (row["name"] in out) or row["collective"] != "broadcast"
+def test_draw_takes_knobs(paceline, tmp_path):
+    events = tmp_path / "events.json"
+    paceline("draw", "broadcast", "--algorithm", "circulant", "--blocks", 5, "-n", 3, "--json",
+             events)
+    found = trace.from_json(events.read_text(encoding="utf-8"))
+    assert sum(event.activity == "send" for event in found.events) == 2 * 5
 
 
 # --- what starts ranks --------------------------------------------------------------------------

@@ -22,3 +22,9 @@ def test_requests(name, ranks):
 @pytest.mark.parametrize("name", [*launched.names("request_checks"), "end"])
 def test_requests_without_a_thread(name):
     launched.expect("request_checks", name, 2, ("PACELINE_PROGRESS", "caller"))
+
+
+@pytest.mark.parametrize("name", [*launched.names("shared_checks"), "end"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_shared_arrays(name, ranks):
+    launched.expect("shared_checks", name, ranks)

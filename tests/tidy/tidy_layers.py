@@ -1,8 +1,8 @@
 """Who may include whom. The table is the architecture: change it with a reason, or not at all."""
 
 # A folder may include itself, what stands behind it here, and what those may include.
-# "transport" is the interface alone: transport/{loop,shm,mpi} are folders of their own, siblings
-# never include each other, and only the runtime, which puts all together, knows the first two.
+# "transport" is the interface alone: transport/{loop,shm,mpi,route} are folders of their own,
+# siblings never include each other, and only the runtime, which puts all together, knows them.
 LAYERS = {
     "include": "",
     "base": "",
@@ -19,11 +19,12 @@ LAYERS = {
     "transport/loop": "transport",
     "transport/shm": "transport",
     "transport/mpi": "transport",
+    "transport/route": "transport",
     "device": "kernels",
     "engine": "ir kernels transport trace device",  # device: the enqueued form of execute
     "arrival": "trace",
     "tune": "coll model simulate arrival",
-    "runtime": "tune verify engine transport/loop transport/shm",
+    "runtime": "tune verify engine transport/loop transport/shm transport/mpi transport/route",
     "kvstore": "dag runtime",
     "capi": "runtime include",
     "pmpi": "runtime arrival include",

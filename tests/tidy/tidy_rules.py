@@ -11,8 +11,8 @@ from tidy_source import code_of, functions_of, includes_of
 
 COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 60, 400
 
-CPP = (".cpp", ".hpp", ".h", ".inc", ".cu")
-SOURCE = (*CPP, ".c", ".py", ".cmake", "CMakeLists.txt", "/dev", ".ci/run")
+CPP = (".cpp", ".hpp", ".h", ".c", ".inc", ".cu")
+SOURCE = (*CPP, ".py", ".cmake", "CMakeLists.txt", "/dev", ".ci/run")
 PURE = ("ir", "shapes", "coll", "verify", "simulate")  # readable as mathematics, equal everywhere
 IMPURE_HEADER = "chrono thread iostream fstream cstdio stdio.h ctime time.h unistd.h".split()
 IMPURE_WORD = re.compile(r"\b(getenv|fopen|f?printf|puts|sleep_for|steady_clock|system_clock)\b")

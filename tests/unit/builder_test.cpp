@@ -221,8 +221,9 @@ TEST_CASE("builder: what cannot be is refused at once") {
   part.cuts = 2;
   part.input = part.output = {Space::output, 0, 1};
   CHECK(has(fault_of([&] { b.phase(part); }), "cannot live in regions of 1 and 1 blocks"));
-  part.input = part.output = region_of(b.scratch(b.output()));
-  CHECK(has(fault_of([&] { b.phase(part); }), "not in scratch"));
+  part.input = part.output = region_in(b.scratch(b.output(1)), region_of(b.output()));
+  CHECK(has(fault_of([&] { b.phase(part).send(0, {b.phase(part).output(0)}); }),
+            "block 0 of a slot that begins at 1"));
   part.input = part.output = region_of(b.output());
   Builder sub = b.phase(part);
   CHECK(has(fault_of([&] { sub.signal(2); }), "names peer 2 of 2"));

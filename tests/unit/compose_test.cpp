@@ -76,7 +76,8 @@ TEST_CASE("compose: two forms of a hierarchical allreduce, with every pipeline")
         for (test::Pipe pipe : test::kPipes) {
           shape.segments = pipe.segments;
           shape.window = pipe.window;
-          const World world = make_world(*form, shape, {.radix = size});
+          shape.knobs.radix = size;
+          const World world = make_world(*form, shape);
           const std::string what = str(describe(*form, shape), ", nodes of ", size);
           const Verdict proof = verify(world);
           CHECK_MESSAGE(proof, what, ": ", proof.fault);
@@ -91,23 +92,22 @@ TEST_CASE("compose: two forms of a hierarchical allreduce, with every pipeline")
 // The share's blocks depend on the lane's own sums only, so the allreduce of a share need not wait
 // for the rest of the vector; the pipeline then keeps both networks busy.
 TEST_CASE("compose: phases are ordered by the blocks they touch, not by a barrier between them") {
-  const World world = make_world(kLeaders, {.ranks = 4}, {.radix = 2});
+  const World world = make_world(kLeaders, {.ranks = 4, .knobs = {.radix = 2}});
   const Schedule& member = world[1];   // sends its vector to the leader and awaits the result
   REQUIRE(member.steps.size() == 2);
   CHECK(edges_of(member).empty());
 }
 
 TEST_CASE("compose: a phase whose algorithm rejects its part refuses the whole") {
-  Shape shape{.ranks = 4};
-  shape.ordered = true;
+  const Shape shape{.ranks = 4, .ordered = true, .knobs = {.radix = 2}};
   try {
-    make_world(kLanes, shape, {.radix = 2});
+    make_world(kLanes, shape);
     FAIL("a ring cannot keep the order");
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::refusal);
     CHECK(std::string(error.what()).find("phase reduce_scatter/ring") != std::string::npos);
   }
-  CHECK(verify(make_world(kLeaders, shape, {.radix = 2})));
+  CHECK(verify(make_world(kLeaders, shape)));
 }
 
 TEST_CASE("compose: a sum that no phase completes is rejected") {
@@ -122,4 +122,20 @@ TEST_CASE("compose: a sum that no phase completes is rejected") {
               .output = output}});
   };
   CHECK(!verify(make_world(forgetful, {.ranks = 3})));
+}
+
+// reduce/scatter_gather: ranks without an output sum their block in a slot for this block alone.
+TEST_CASE("compose: a phase may live in scratch that holds a part of its region") {
+  const World world = make_world(reduce_scatter_gather, {.collective = Collective::reduce,
+                                                         .ranks = 5, .root = 2});
+  CHECK(verify(world));
+  Algorithm elsewhere = reduce_scatter_gather;   // the slot is for the block behind the right one
+  elsewhere.build = [](const Problem& pb, const Knobs&, Builder& b) {
+    const Region input = region_of(b.input());
+    const Region sums = pb.rank == 0 ? region_of(b.output())
+                                     : region_in(b.scratch(b.input((pb.rank + 1) % 5)), input);
+    compose(b, pb.rank, {{.algorithm = &reduce_scatter_circulant, .members = all_ranks(pb.ranks),
+                          .input = input, .output = sums, .completes = true}});
+  };
+  CHECK_THROWS_AS(make_world(elsewhere, {.collective = Collective::reduce, .ranks = 5}), Error);
 }

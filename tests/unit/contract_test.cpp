@@ -105,12 +105,16 @@ TEST_CASE("contract: names of sizes") {
     segment.like = like;
     return size_name(s, segment, block);
   };
-  const Schedule one = schedule(Collective::alltoall, 3, 1);
-  const Schedule two = schedule(Collective::alltoall, 3, 2);
+  Schedule one = schedule(Collective::alltoall, 3, 1);
+  Schedule two = schedule(Collective::alltoall, 3, 2);
+  CHECK(name(one, Space::output, 2) == name(two, Space::output, 1));   // all units equally long
+  CHECK(name(one, Space::input, 0) == name(one, Space::input, 2));
+  one.problem.uneven = two.problem.uneven = true;
   CHECK(name(one, Space::input, 2) == name(two, Space::output, 1));   // what 1 has for 2
   CHECK(name(one, Space::output, 2) != name(two, Space::output, 1));
   CHECK(name(one, Space::input, 0) != name(one, Space::input, 2));
-  const Schedule three = schedule(Collective::alltoall, 3, 1, true);
+  Schedule three = schedule(Collective::alltoall, 3, 1, true);
+  three.problem.uneven = true;
   CHECK(name(three, Space::input, 2) == name(three, Space::output, 2));   // one room for both
   Schedule cut = schedule(Collective::allreduce, 3, 0);
   cut.cuts = 2;

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "coll/registry.hpp"
 #include "ir/fuse.hpp"
+#include "world/worlds.hpp"
 
 using namespace paceline;
 
@@ -155,6 +156,25 @@ TEST_CASE("fuse: a receive never comes to wait for the send of its own round") {
   b.reduce({b.output(), came}, b.output());
   const Schedule s = std::move(b).take("exchange");
   CHECK(count(fuse(s), Kind::recv_reduce) == 0);
+}
+
+// Several messages at a time: all are sent before the first is received, so the sends of a
+// receive's round may lie behind receives before it.
+TEST_CASE("fuse: nor for another send of its own round") {
+  World world = test::by_hand({.ranks = 3, .in_place = true}, 1, [](const Problem& pb, Builder& b) {
+    std::vector<Segment> sources{b.output()};
+    for (int k : {1, 2}) b.send((pb.rank + k) % 3, {b.output()});
+    for (int k : {1, 2}) {
+      sources.push_back(b.scratch(b.output()));
+      b.recv((pb.rank + k) % 3, {sources.back()});
+    }
+    b.reduce(sources, b.output());
+    b.finish(b.output());
+  });
+  REQUIRE(verify(world));
+  for (Schedule& s : world) s = fuse(s);
+  const Verdict verdict = verify(world);
+  CHECK_MESSAGE(verdict, verdict.fault);
 }
 
 TEST_CASE("fuse: what is read again, or only in part, stays in scratch") {

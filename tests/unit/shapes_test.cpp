@@ -7,6 +7,7 @@
 #include "shapes/binomial.hpp"
 #include "shapes/circulant.hpp"
 #include "shapes/circulant_blocks.hpp"
+#include "shapes/double_tree.hpp"
 #include "shapes/hypercube.hpp"
 #include "shapes/k_nomial.hpp"
 #include "shapes/multicube.hpp"
@@ -281,4 +282,43 @@ TEST_CASE("shapes: partners are corners, mutual, and on the other side of their 
         CHECK((cube.corner_of(partner) ^ cube.corner_of(rank)) == 1 << d);
       }
   }
+}
+
+TEST_CASE("shapes: two binary trees span all ranks, and at most one rank is inner in both") {
+  for (int p = 1; p <= 130; ++p) {
+    const DoubleTree trees{p};
+    std::vector<int> inner(std::size_t(p), 0);
+    for (int tree : {0, 1}) {
+      int roots = 0, deepest = 0, edges = 0;
+      for (int rank = 0; rank < p; ++rank) {
+        const DoubleTree::Node node = trees.node(tree, rank);
+        roots += node.parent < 0;
+        CHECK((node.parent < 0) == (node.depth == 0));
+        deepest = std::max(deepest, node.depth);
+        CHECK(node.children.size() <= 2);
+        CHECK(node.before <= node.children.size());
+        inner[std::size_t(rank)] += !node.children.empty();
+        for (int child : node.children) {
+          ++edges;
+          CHECK(trees.node(tree, child).parent == rank);
+          CHECK(trees.node(tree, child).depth == node.depth + 1);
+        }
+      }
+      CHECK(roots == 1);
+      CHECK(edges == p - 1);   // with the parents and depths above: everybody once
+      CHECK(deepest == trees.height());
+      CHECK(deepest == ceil_log2(p));
+    }
+    CHECK(std::count(inner.begin(), inner.end(), 2) <= (p == 2 ? 2 : 1));
+  }
+}
+
+// A sum in the first tree so joins its operands in rank order.
+TEST_CASE("shapes: in the first tree children lie on both sides of their parent, in order") {
+  for (int p = 1; p <= 64; ++p)
+    for (int rank = 0; rank < p; ++rank) {
+      const DoubleTree::Node node = DoubleTree{p}.node(0, rank);
+      for (std::size_t i = 0; i < node.children.size(); ++i)
+        CHECK((node.children[i] < rank) == (i < node.before));
+    }
 }

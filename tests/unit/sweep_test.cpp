@@ -8,12 +8,15 @@
 #include <string>
 #include <tuple>
 
+#include "coll/registry.hpp"
+
 using namespace paceline;
 
 namespace {
 
 auto key(const Shape& s) {
-  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window, s.ordered);
+  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window, s.ordered,
+                    s.uneven, s.knobs.radix, s.knobs.blocks);
 }
 
 template <class Condition>
@@ -52,7 +55,27 @@ TEST_CASE("sweep: what makes a difference for a collective is varied, and nothin
     CHECK(any(shapes, [](const Shape& s) { return s.fused; }));
     CHECK(any(shapes, [](const Shape& s) { return s.fused && s.segments == 3 && s.window == 2; }));
     CHECK(any(shapes, [](const Shape& s) { return s.ordered; }) == has_op(collective));
+    CHECK(any(shapes, [](const Shape& s) { return s.uneven && s.in_place; }) ==
+          (collective == Collective::alltoall || collective == Collective::gather ||
+           collective == Collective::scatter));
     CHECK(any(shapes, [](const Shape& s) { return s.in_place; }) ==
           (collective != Collective::broadcast && collective != Collective::barrier));
+  }
+}
+
+TEST_CASE("sweep: every corner of an algorithm's knobs, in small worlds and once") {
+  for (const Algorithm* a : registry()) {
+    CAPTURE(a->name);
+    const std::vector<Shape> shapes = sweep(*a, kKnobRanks + 1);
+    std::set<decltype(key(Shape{}))> seen;
+    for (const Shape& shape : shapes) CHECK(seen.insert(key(shape)).second);
+    const std::vector<Knobs> corners = knob_corners(*a);
+    CHECK(corners.empty() == !(a->takes.radix || a->takes.blocks));
+    for (const Knobs& knobs : corners)
+      for (int ranks = 1; ranks <= kKnobRanks + 1; ++ranks)
+        for (bool fused : {false, true})
+          CHECK(any(shapes, [&](const Shape& s) {
+                  return s.ranks == ranks && s.knobs == knobs && s.fused == fused;
+                }) == (ranks <= kKnobRanks));
   }
 }

@@ -34,7 +34,7 @@ inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
 }
 
 inline bool accepts(const Algorithm& algorithm, const Shape& shape) {
-  return !algorithm.rejects(problem_of(algorithm, shape, shape.root));
+  return !why_not(algorithm, problem_of(algorithm, shape, shape.root));
 }
 
 // A world whose ranks all follow author(problem, builder).

@@ -92,6 +92,24 @@ def check_algorithms(comm):
     )  # fmt: skip
 
 
+def check_radix(comm):
+    disagree(
+        comm,
+        lambda: comm.allreduce(FLOATS.copy(), algorithm="circulant", radix=2),
+        lambda: comm.allreduce(FLOATS.copy(), algorithm="circulant", radix=3),
+        "algorithm", "radix",
+    )  # fmt: skip
+
+
+def check_blocks(comm):
+    disagree(
+        comm,
+        lambda: comm.broadcast(FLOATS.copy(), algorithm="circulant", blocks=4),
+        lambda: comm.broadcast(FLOATS.copy(), algorithm="circulant", blocks=5),
+        "algorithm", "blocks",
+    )  # fmt: skip
+
+
 def check_order(comm):
     disagree(
         comm,

@@ -1,0 +1,54 @@
+// One rank under mpiexec: mpi_ranks LIBRARY [SCENARIO...] runs the scenarios one after the other,
+// all of them if none is named. Exit status 1 if anything went wrong on this rank.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "mpi/ranks.hpp"
+
+constexpr unsigned kLimitS = 90;  // of a scenario
+
+int main(int argc, char** argv) {
+  using namespace paceline;
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: mpi_ranks LIBRARY [SCENARIO...]\n");
+    return 2;
+  }
+  int status = 0;
+  try {
+    test::Ranks ranks;
+    ranks.mpi = MpiLibrary::load(argv[1]);
+    const MpiThreads threads = ranks.mpi->init();
+    ranks.threads = threads == MpiThreads::multiple;
+    const auto world = ranks.mpi->open(nullptr);
+    ranks.rank = world->rank();
+    ranks.ranks = world->ranks();
+    if (ranks.rank == 0)
+      std::printf("%s, %s threads: %s\n", std::string(ranks.mpi->abi()).c_str(),
+                  std::string(name_of(threads)).c_str(), ranks.mpi->version().c_str());
+    std::vector<std::string> names(argv + 2, argv + argc);
+    if (names.empty())
+      for (const auto& [name, scenario] : test::scenarios()) names.push_back(name);
+    for (const std::string& name : names) {
+      alarm(kLimitS);  // nothing may hang
+      std::string bad;
+      try {
+        bad = test::scenarios().at(name)(ranks);
+      } catch (const std::exception& error) {
+        bad = str("threw: ", error.what());
+      }
+      world->share("");  // the next one begins together
+      if (!bad.empty()) status = 1;
+      if (!bad.empty() || ranks.rank == 0)
+        std::printf("%s: rank %d of %d: %s\n", name.c_str(), ranks.rank, ranks.ranks,
+                    bad.empty() ? "ok" : bad.c_str());
+      std::fflush(stdout);
+    }
+    ranks.mpi->finalize();
+  } catch (const std::exception& error) {
+    std::printf("start-up: %s\n", error.what());
+    status = 1;
+  }
+  std::fflush(stdout);
+  return status;
+}

@@ -1,0 +1,226 @@
+// Buffers that all ranks reach: the algorithms that read and write them in place, on processes.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "coll/registry.hpp"
+#include "process/ranks.hpp"
+#include "world/cases.hpp"
+
+namespace paceline {
+namespace {
+
+using test::expect_fault;
+using test::join;
+using test::run_ranks;
+using test::value;
+
+// Room for every buffer of a case: input and output, apart or one inside the other.
+struct Shared {
+  std::shared_ptr<SharedMemory> input, output;
+
+  Shared(Communicator& world, std::size_t elements)
+      : input(world.allocate(elements * sizeof(double))),
+        output(world.allocate(elements * sizeof(double))) {}
+  double* in() const { return reinterpret_cast<double*>(input->data()); }
+  double* out() const { return reinterpret_cast<double*>(output->data()); }
+};
+
+struct SharedCase {
+  Collective collective;
+  std::size_t count;
+  int root;
+  bool in_place;
+};
+
+// Where the rank's data begins and where its result will be, `skip` elements into the memory.
+Call call_of(const SharedCase& c, const Shared& memory, int rank, std::size_t skip) {
+  Call call;
+  call.collective = c.collective;
+  call.type = Type::f64;
+  call.root = c.root;
+  call.count = c.count;
+  call.algorithm = "shared";
+  double *in = memory.in() + skip, *out = memory.out() + skip;
+  const std::size_t own = static_cast<std::size_t>(rank) * c.count;
+  if (c.in_place && c.collective == Collective::allgather) in = out + own;
+  else if (c.in_place && c.collective == Collective::reduce_scatter) out = in + own;
+  else if (c.in_place || c.collective == Collective::broadcast) in = out;
+  call.input = in;
+  call.output = out;
+  return call;
+}
+
+std::size_t units_in(const SharedCase& c, int ranks) {
+  const bool many = c.collective == Collective::reduce_scatter ||
+                    c.collective == Collective::alltoall;
+  return many ? static_cast<std::size_t>(ranks) : 1;
+}
+
+void fill(const SharedCase& c, const Call& call, int rank, int ranks) {
+  auto* in = static_cast<double*>(const_cast<void*>(call.input));
+  for (std::size_t unit = 0; unit < units_in(c, ranks); ++unit)
+    for (std::size_t i = 0; i < c.count; ++i)
+      in[unit * c.count + i] = value(rank, static_cast<int>(unit), i);
+}
+
+// Element i of unit `unit` of the result.
+double wanted(const SharedCase& c, int rank, int ranks, std::size_t unit, std::size_t i) {
+  const int from = static_cast<int>(unit);
+  switch (c.collective) {
+    case Collective::broadcast: return value(c.root, 0, i);
+    case Collective::allgather: return value(from, 0, i);
+    case Collective::alltoall: return value(from, rank, i);
+    default: break;
+  }
+  double sum = 0;
+  const int target = c.collective == Collective::reduce_scatter ? rank : 0;
+  for (int r = 0; r < ranks; ++r) sum += value(r, target, i);
+  return sum;
+}
+
+std::string run_case(Communicator& world, const SharedCase& c, const Shared& memory,
+                     std::size_t skip) {
+  const int rank = world.rank(), ranks = world.size();
+  const Call call = call_of(c, memory, rank, skip);
+  fill(c, call, rank, ranks);
+  world.run(call);
+  const bool many = c.collective == Collective::allgather || c.collective == Collective::alltoall;
+  const auto* out = static_cast<const double*>(call.output);
+  for (std::size_t unit = 0; unit < (many ? std::size_t(ranks) : 1); ++unit)
+    for (std::size_t i = 0; i < c.count; ++i)
+      if (const double want = wanted(c, rank, ranks, unit, i); out[unit * c.count + i] != want)
+        return str(name_of(c.collective), " n=", c.count, " root=", c.root,
+                   c.in_place ? " in place" : "", ": rank ", rank, " unit ", unit, " element ", i,
+                   " is ", out[unit * c.count + i], ", not ", want);
+  return {};
+}
+
+constexpr Collective kShared[] = {Collective::allreduce, Collective::broadcast,
+                                  Collective::reduce_scatter, Collective::allgather,
+                                  Collective::alltoall};
+
+std::string run_all(Communicator& world) {
+  const int p = world.size();
+  const Shared memory(world, 70000 * std::size_t(p));
+  if (!memory.input->is_shared()) return "the memory is not shared";
+  for (const Collective collective : kShared)
+    for (const std::size_t count : {0, 1, p - 1, p + 1, 67, 1023, 65537})
+      for (const bool in_place : {false, true})
+        for (const int root : {0, p - 1}) {
+          if (in_place && collective == Collective::alltoall) continue;
+          const SharedCase c{collective, count, has_root(collective) ? root : 0, in_place};
+          if (std::string bad = run_case(world, c, memory, count % 5); !bad.empty()) return bad;
+        }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm over shared buffers keeps its contract, and all are tried") {
+  std::size_t known = 0;
+  for (const Algorithm* a : registry()) known += a->shared ? 1 : 0;
+  CHECK(known == std::size(kShared));
+  for (int p : {1, 2, 3, 5, 8}) {
+    const std::string bad = run_ranks(p, 60, [&](int rank, const std::string& folder) {
+      Communicator world = join(rank, p, folder);
+      return run_all(world);
+    });
+    CHECK_MESSAGE(bad.empty(), "p = " << p << ": " << bad);
+  }
+}
+
+TEST_CASE("more than 16 ranks are summed in groups, in rank order") {
+  const std::string bad = run_ranks(18, 60, [&](int rank, const std::string& folder) {
+    Communicator world = join(rank, 18, folder);
+    const Shared memory(world, 1000);
+    std::string first;
+    for (const bool in_place : {false, true}) {
+      const SharedCase c{Collective::allreduce, 901, 0, in_place};
+      if (first.empty()) first = run_case(world, c, memory, 3);
+    }
+    return first;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("the choice takes shared buffers by itself, plans and parts of the world too") {
+  const std::string bad = run_ranks(4, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 4, folder);
+    Communicator half = world.split(rank % 2, rank);
+    const auto memory = half.allocate(4096 * sizeof(float));
+    auto* x = reinterpret_cast<float*>(memory->data());
+    Call call;
+    call.collective = Collective::allreduce;
+    call.type = Type::f32;
+    call.input = call.output = x;
+    call.count = 4096;
+    if (half.explain(call).find("shared") == std::string::npos) return half.explain(call);
+    Plan plan = half.plan(call);
+    for (int turn = 1; turn <= 3; ++turn) {
+      std::fill_n(x, 4096, float(turn * (rank + 1)));
+      plan.start().wait();
+      const float want = float(turn * (rank % 2 == 0 ? 1 + 3 : 2 + 4));
+      for (int i = 0; i < 4096; ++i)
+        if (x[i] != want) return str("turn ", turn, ": ", x[i], ", not ", want);
+    }
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("ranks that pass different places, or only one of them shared memory, are told") {
+  const auto run = [](const std::vector<std::string>& words, int offset, bool private_one) {
+    return run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+      Communicator world = join(rank, 2, folder, 5000);
+      const auto memory = world.allocate(1 << 16);
+      std::vector<std::byte> own(1 << 16);
+      Call call;
+      call.collective = Collective::allreduce;
+      call.count = 1 << 15;
+      std::byte* x = memory->data() + (rank == 1 ? offset : 0);
+      if (rank == 1 && private_one) x = own.data();
+      call.input = call.output = x;
+      return expect_fault(Fault::mismatch, words, [&] { world.run(call); });
+    });
+  };
+  const std::string places = run({"place in shared memory differs"}, 64, false);
+  CHECK_MESSAGE(places.empty(), places);
+  const std::string one = run({"rank 0 passes buffers in shared memory, rank 1 others"}, 0, true);
+  CHECK_MESSAGE(one.empty(), one);
+}
+
+TEST_CASE("a short message is sent, so each rank may pass what memory it likes") {
+  const std::string bad = run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 2, folder, 5000);
+    const auto memory = world.allocate(400);
+    std::vector<float> own(100);
+    auto* x = rank == 0 ? reinterpret_cast<float*>(memory->data()) : own.data();
+    std::fill_n(x, 100, float(rank + 1));
+    Call call;
+    call.collective = Collective::allreduce;
+    call.type = Type::f32;
+    call.input = call.output = x;
+    call.count = 100;
+    world.run(call);
+    return x[0] == 3 && x[99] == 3 ? "" : str("the sum is ", x[0]);
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("asked for on private buffers, and where memory cannot be shared") {
+  const std::string bad = run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 2, folder);
+    std::vector<float> x(4096, 1);
+    Call call;
+    call.collective = Collective::allreduce;
+    call.type = Type::f32;
+    call.input = call.output = x.data();
+    call.count = x.size();
+    call.algorithm = "shared";
+    return expect_fault(Fault::refusal, {"paceline.empty"}, [&] { world.run(call); });
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+}  // namespace paceline

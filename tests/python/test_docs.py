@@ -1,0 +1,62 @@
+"""docs/algorithms is what `./dev docs` writes now; `paceline draw` draws every algorithm."""
+
+import importlib.util
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from paceline import _core
+from paceline.cli import main
+
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("docs", ROOT / "tools/dev/docs.py")
+docs = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(docs)
+
+EVERY = [(row["collective"], row["name"]) for row in _core.algorithms()]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return docs.pages()
+
+
+def test_the_committed_pages_are_up_to_date(pages):
+    assert docs.differences(pages, docs.TARGET) == [], "out of date; run: ./dev docs"
+
+
+def test_a_stale_a_missing_and_a_foreign_page_are_found_and_mended(pages, tmp_path):
+    docs.write(pages, tmp_path)
+    assert docs.differences(pages, tmp_path) == []
+    picture = "pictures/allreduce-ring.svg"
+    (tmp_path / "allreduce.md").write_text(pages["allreduce.md"].replace("gamma", "delta", 1))
+    (tmp_path / picture).unlink()
+    (tmp_path / "old.md").touch()
+    assert docs.differences(pages, tmp_path) == ["allreduce.md", "old.md", picture]
+    assert docs.write(pages, tmp_path) == ["allreduce.md", "old.md", picture]
+    assert docs.differences(pages, tmp_path) == []
+
+
+def test_every_algorithm_has_its_row_its_fields_and_its_picture(pages):
+    for collective, name in EVERY:
+        assert f"[{name}]({collective}.md#{name})" in pages["README.md"]
+        assert f"pictures/{collective}-{name}.svg" in pages
+    for algorithms in docs.entries().values():
+        for entry in algorithms:
+            words = "Source Needs Cost Scratch When Order".split()
+            assert list(entry.fields) == words, entry.name
+            for cell in (entry.idea, entry.needs, entry.cost, entry.source, entry.steps):
+                assert cell and "|" not in cell, (entry.collective, entry.name)
+
+
+@pytest.mark.parametrize("collective, name", EVERY)
+def test_draw_draws_it(collective, name, tmp_path):
+    svg, events = tmp_path / "picture.svg", tmp_path / "events.json"
+    assert main(["draw", collective, "--algorithm", name, "--ranks", "5", "--segments", "2",
+                 "--svg", str(svg), "--json", str(events)]) == 0  # fmt: skip
+    drawn = [e for e in ElementTree.parse(svg).iter() if e.get("class") == "event"]
+    told = json.loads(events.read_text())["events"]
+    assert len(drawn) == len(told) > 0
+    assert f"{collective}/{name}" in svg.read_text()

@@ -1,0 +1,43 @@
+"""`paceline explain`: one choice with its reasons, and the whole decision as a table."""
+
+import re
+
+import pytest
+from launched import flat
+
+from paceline import _core
+
+
+def test_explain_marks_the_choice_of_the_library(paceline):
+    _, out, _ = paceline("explain", "broadcast", "--size", "64MiB", "-n", 8)
+    choice = _core.choose("broadcast", 8, 64 << 20)
+    assert choice["blocks"] > 1
+    assert f"{choice['algorithm']}, {choice['blocks']} blocks - {choice['why']}" in flat(out)
+    assert len(re.findall("<- chosen", out)) == 1
+    for row in _core.algorithms():
+        assert (row["name"] in out) or row["collective"] != "broadcast"
+
+
+def test_explain_takes_knobs(paceline):
+    _, out, _ = paceline("explain", "allreduce", "--algorithm", "circulant", "--radix", 3,
+                         "--segments", 4, "--window", 2)
+    assert "circulant, radix 3, 4 segments, 2 at a time - asked for" in flat(out)
+
+
+@pytest.mark.parametrize("ranks, machine", [(2, "shm"), (16, "edr-100g"), (1, "shm")])
+def test_explain_shows_every_decision(paceline, ranks, machine):
+    status, out, _ = paceline("explain", "-n", ranks, "--machine", machine)
+    assert status == 0
+    rows, collective = {}, ""   # (collective, first size) -> algorithm
+    for line in out.splitlines()[3:]:
+        found = re.match(r"(\w+)?\s+(?:(\d+(?:\.\d+)? (?:B|[KMG]iB))\s+)?(\w+)", line)
+        if not line.startswith(" " * 40):
+            collective = found[1] or collective
+            rows[collective, _core.parse_bytes(found[2] or "0")] = found[3]
+    assert {name for name, _ in rows} == set(_core.collectives())
+    for (name, first), algorithm in rows.items():
+        def chosen(size, name=name):
+            return _core.choose(name, ranks, size, machine=machine)["algorithm"]
+
+        assert chosen(max(1, first)) == algorithm
+        assert first == 0 or chosen(first // 2) != algorithm

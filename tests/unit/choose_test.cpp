@@ -1,0 +1,186 @@
+// The choice: there is always one, equal on all ranks, and wishes are met or refused.
+#include "tune/choose.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+
+#include "base/error.hpp"
+#include "coll/registry.hpp"
+#include "ir/in_step.hpp"
+
+using namespace paceline;
+
+namespace {
+
+Problem problem_of(Collective collective, int ranks) {
+  Problem p;
+  p.collective = collective;
+  p.ranks = ranks;
+  return p;
+}
+
+std::string print(const Choice& c) {
+  return str(c.algorithm->name, " radix ", c.knobs.radix, " blocks ", c.knobs.blocks, " segments ",
+             c.segments, " window ", c.window, c.in_step ? " in step" : "");
+}
+
+std::string chosen(Collective collective, int ranks, std::size_t bytes, const char* machine) {
+  return choose(problem_of(collective, ranks), {bytes, machine_from(machine)}).algorithm->name;
+}
+
+std::string error_of(const Wish& wish, Collective collective = Collective::allreduce) {
+  try {
+    choose(problem_of(collective, 4), {1 << 20}, wish);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool says(const std::string& text, std::initializer_list<const char*> words) {
+  for (const char* word : words)
+    if (text.find(word) == text.npos) {
+      MESSAGE("'", std::string(word), "' is not in: ", text);
+      return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("choose: every problem is served, alike on all ranks") {
+  for (const char* name : {"shm", "edr-100g", "ethernet-10g,ranks_per_node=4", "alpha_us=0"})
+    for (int c = 0; c < kCollectives; ++c)
+      for (int ranks : {1, 2, 3, 4, 7, 8, 17, 64, 100, 1000})
+        for (std::size_t bytes : {0ul, 1ul, 4096ul, 1ul << 20, 1ul << 40})
+          for (int flags = 0; flags < 8; ++flags) {
+            Problem p = problem_of(static_cast<Collective>(c), ranks);
+            p.commutative = !(flags & 1);
+            p.uneven = (flags & 2) && units_of(p) > 1;
+            p.root = has_root(p.collective) && (flags & 4) ? ranks - 1 : 0;
+            const Circumstances now{bytes, machine_from(name)};
+            const Choice choice = choose(p, now);
+            CAPTURE(print(choice));
+            REQUIRE(choice.algorithm != nullptr);
+            CHECK(choice.algorithm->collective == p.collective);
+            CHECK(!choice.algorithm->rejects(p));
+            CHECK(choice.window >= 1);
+            CHECK(choice.window <= choice.segments);
+            CHECK(choice.segments <= 128);
+            CHECK(!choice.why.empty());
+            CHECK_NOTHROW(check_knobs(*choice.algorithm, choice.knobs));
+            p.rank = ranks - 1;
+            CHECK(print(choose(p, now)) == print(choice));
+          }
+}
+
+TEST_CASE("choose: what is known of some machines") {
+  using enum Collective;
+  for (const char* machine : {"shm", "edr-100g"}) {
+    CHECK(chosen(allreduce, 2, 8, machine) == "recursive_doubling");
+    CHECK(chosen(allreduce, 2, 64 << 20, machine) == "ring");
+    CHECK(chosen(broadcast, 2, 64 << 20, machine) == "binomial");
+    CHECK(chosen(broadcast, 16, 8, machine) == "binomial");
+    CHECK(chosen(broadcast, 16, 4 << 20, machine) == "circulant");
+    CHECK(chosen(allgather, 16, 64 << 10, machine) == "circulant");
+    CHECK(chosen(alltoall, 16, 16 * 64, machine) == "bruck");
+    CHECK(chosen(alltoall, 16, 64 << 20, machine) == "pairwise");
+    CHECK(chosen(gather, 16, 1024, machine) == "binomial");
+    CHECK(chosen(gather, 16, 64 << 20, machine) == "linear");
+  }
+  CHECK(chosen(allreduce, 16, 64 << 10, "edr-100g") == "circulant");
+  CHECK(chosen(allreduce, 16, 4 << 20, "edr-100g") == "rabenseifner");
+  // Where several ranks share a node's port, neighbours win earlier.
+  CHECK(chosen(allreduce, 16, 1 << 20, "edr-100g,ranks_per_node=4") == "ring");
+  // Inside a node segments hide nothing; across, they hide the sums.
+  const Problem p = problem_of(allreduce, 6);
+  CHECK(choose(p, {64 << 20}).segments == 1);
+  CHECK(choose(p, {64 << 20, usual_machine(1)}).segments > 1);
+  // Only the root knows the counts.
+  Problem uneven = problem_of(gather, 16);
+  uneven.uneven = true;
+  CHECK(choose(uneven, {0}).algorithm->name == std::string("linear"));
+  // Operands stay in rank order.
+  Problem ordered = problem_of(allreduce, 16);
+  ordered.commutative = false;
+  CHECK(choose(ordered, {64 << 20}).algorithm->name == std::string("direct"));
+}
+
+TEST_CASE("choose: the number of blocks is the best one") {
+  for (int p : {4, 8, 16})
+    for (std::size_t n : {1ul << 20, 16ul << 20}) {
+      const Machine m = machine_from("edr-100g");
+      const Choice choice = choose(problem_of(Collective::broadcast, p), {n, m});
+      REQUIRE(choice.algorithm->name == std::string("circulant"));
+      const double q = std::bit_width(static_cast<unsigned>(p)) - 1;
+      const double best = std::sqrt((q - 1) * double(n) * m.across.beta_s_per_byte /
+                                    m.across.alpha_s);
+      CHECK(choice.knobs.blocks >= best / 1.5);
+      CHECK(choice.knobs.blocks <= best * 1.5);
+    }
+}
+
+TEST_CASE("choose: wishes are met") {
+  const Problem p = problem_of(Collective::allreduce, 4);
+  const Circumstances now{1 << 20};
+  CHECK(print(choose(p, now, {"ring"})) == "ring radix 0 blocks 0 segments 1 window 1");
+  CHECK(choose(p, now, {"ring"}).why == "asked for");
+  CHECK(print(choose(p, now, {"ring", 8})) == "ring radix 0 blocks 0 segments 8 window 6");
+  CHECK(print(choose(p, now, {"ring", 8, 2})) == "ring radix 0 blocks 0 segments 8 window 2");
+  CHECK(print(choose(p, now, {"circulant", 0, 0, {.radix = 3}})) ==
+        "circulant radix 3 blocks 0 segments 1 window 1");
+  CHECK(print(choose(p, now, {"dual_root", 0, 0, {.blocks = 5}})) ==
+        "dual_root radix 0 blocks 5 segments 1 window 1");
+  CHECK(choose(p, now, {"auto"}).algorithm == choose(p, now).algorithm);
+  // Segments that are asked for leave each of them fewer blocks.
+  const Problem b = problem_of(Collective::broadcast, 8);
+  const Circumstances long_one{64 << 20};
+  CHECK(choose(b, long_one, {"circulant", 16}).knobs.blocks <
+        choose(b, long_one, {"circulant"}).knobs.blocks);
+}
+
+TEST_CASE("choose: bad wishes are refused, with what is right") {
+  CHECK(says(error_of({"rong"}), {"'rong'", "ring"}));
+  CHECK(says(error_of({"ring", -1}), {"-1 segments", "1 to 65536"}));
+  CHECK(says(error_of({"circulant", 0, 0, {.radix = 1}}), {"allreduce/circulant", "radix is 1",
+                                                           "2 to 16"}));
+  CHECK(says(error_of({"dual_root", 0, 0, {.blocks = 5000}}), {"blocks is 5000", "1 to 4096"}));
+  CHECK(says(error_of({"dual_root", 0, 0, {.blocks = -2}}), {"blocks is -2"}));
+  CHECK(says(error_of({"ring", 0, 0, {.radix = 3}}),
+             {"allreduce/ring", "no radix", "circulant, recursive_multiplying"}));
+  CHECK(says(error_of({"", 0, 0, {.radix = 3}}), {"no algorithm is named", "circulant"}));
+  CHECK(says(error_of({"pairwise", 0, 0, {.blocks = 2}}, Collective::alltoall),
+             {"no alltoall has one"}));
+  Problem ordered = problem_of(Collective::allreduce, 4);
+  ordered.commutative = false;
+  CHECK_THROWS_AS(choose(ordered, {8}, {"ring"}), Error);
+}
+
+TEST_CASE("in_step: one message after the other each way, and nothing else") {
+  Problem p = problem_of(Collective::allreduce, 5);
+  const Schedule free = build(find_algorithm(p.collective, "circulant"), p);
+  const Schedule strict = in_step(free);
+  CHECK(strict.steps.size() == free.steps.size());
+  const auto edges = edges_of(strict);
+  const auto is_edge = [&](std::uint32_t from, std::uint32_t to) {
+    return std::find(edges.begin(), edges.end(), Edge{from, to}) != edges.end();
+  };
+  int chained = 0;
+  for (const Kind kind : {Kind::send, Kind::recv}) {
+    int last = -1;
+    for (std::uint32_t i = 0; i < strict.steps.size(); ++i) {
+      if (strict.steps[i].kind != kind) continue;
+      if (last >= 0) CHECK(is_edge(std::uint32_t(last), i));
+      chained += last >= 0;
+      last = static_cast<int>(i);
+    }
+  }
+  CHECK(chained == 2 * 5);   // six rounds
+  CHECK(edges.size() <= edges_of(free).size() + std::size_t(chained));
+  for (const Edge& edge : edges_of(free)) CHECK(is_edge(edge.first, edge.second));
+}

@@ -1,0 +1,207 @@
+// The performance guidelines G1 to G7 as functions of any choice: how long the collectives take
+// that it chooses, in the simulator, and by how much the worst case misses each guideline.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/str.hpp"
+#include "ir/fuse.hpp"
+#include "ir/in_step.hpp"
+#include "ir/pipeline.hpp"
+#include "simulate/simulate.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline::test {
+
+using enum Collective;
+
+inline constexpr Collective kWithData[] = {allreduce, broadcast, reduce,  reduce_scatter,
+                                           allgather, alltoall,  gather, scatter};
+
+using Chooser = std::function<Choice(const Problem&, const Circumstances&)>;
+
+// A call: of the whole message, in bytes.
+struct Setting {
+  Collective collective;
+  int ranks;
+  std::size_t bytes;
+  auto operator<=>(const Setting&) const = default;
+};
+
+inline std::string describe(const Setting& s) {
+  return str(name_of(s.collective), " of ", human_bytes(double(s.bytes)), " on ", s.ranks);
+}
+
+// Simulated seconds of what is chosen; each setting is simulated once.
+class Times {
+ public:
+  Times(Machine machine, Chooser chooser)
+      : machine_(std::move(machine)), chooser_(std::move(chooser)) {}
+
+  double of(const Setting& s) {
+    const auto [known, is_new] = seconds_.try_emplace(s);
+    if (is_new) known->second = simulated(s, 1);
+    return known->second;
+  }
+
+  // `times` calls of `s` that are started together.
+  double together(const Setting& s, int times) { return simulated(s, times); }
+
+  std::string choice(const Setting& s) {
+    const Choice c = chosen(s);
+    return str(c.algorithm->name, c.segments > 1 ? str(" in ", c.segments, " segments") : "",
+               c.knobs.blocks > 1 ? str(" in ", c.knobs.blocks, " blocks") : "");
+  }
+
+ private:
+  static Problem problem_of(const Setting& s) {
+    Problem p;
+    p.collective = s.collective;
+    p.ranks = s.ranks;
+    return p;
+  }
+  // Bytes of a unit: the message is at least `bytes` long.
+  static std::size_t unit_of(const Setting& s) {
+    const auto units = static_cast<std::size_t>(units_of(problem_of(s)));
+    return s.collective == barrier ? 0 : (s.bytes + units - 1) / units;
+  }
+  Choice chosen(const Setting& s) const {
+    const Problem p = problem_of(s);
+    return chooser_(p, {unit_of(s) * static_cast<std::size_t>(units_of(p)), machine_});
+  }
+
+  // Built as the runtime does. Several calls at once are segments of their own.
+  double simulated(const Setting& s, int times) const {
+    const Choice c = chosen(s);
+    std::vector<Schedule> world;
+    for (Problem p = problem_of(s); p.rank < s.ranks; ++p.rank) {
+      const Schedule one = fuse(build(*c.algorithm, p, c.knobs));
+      world.push_back(pipeline(c.in_step ? in_step(one) : one, c.segments * times,
+                               c.window * times));
+    }
+    const auto all = static_cast<std::size_t>(times);
+    return simulate(world, unit_of(s) * all, 1, machine_).span_s();
+  }
+
+  Machine machine_;
+  Chooser chooser_;
+  std::map<Setting, double> seconds_;
+};
+
+struct Grid {
+  std::vector<int> ranks;
+  std::vector<std::size_t> bytes;
+};
+
+// Of one guideline: the greatest ratio of its left side to its right side, and where.
+struct Worst {
+  double ratio = 0;
+  std::string where;
+};
+using Report = std::map<std::string, Worst>;
+
+inline void note(Report& report, const std::string& rule, double left, double right,
+                 const std::function<std::string()>& where) {
+  Worst& worst = report[rule];
+  if (left > right * worst.ratio) worst = {left / right, where()};
+}
+
+// G1: more bytes do not take less time.
+inline void check_monotone(Times& t, const Grid& grid, Report& report) {
+  for (Collective c : kWithData)
+    for (int p : grid.ranks)
+      for (std::size_t n : grid.bytes)
+        for (std::size_t more : grid.bytes)
+          if (more > n)
+            note(report, str("G1 ", name_of(c)), t.of({c, p, n}), t.of({c, p, more}), [&] {
+              return str(describe(Setting{c, p, n}), " (", t.choice({c, p, n}), ") against ",
+                         human_bytes(double(more)), " (", t.choice({c, p, more}), ")");
+            });
+}
+
+// G2: one call does not take longer than k calls on a k-th each, and k such calls that are started
+// together not longer than one and k - 1 short ones.
+inline void check_split(Times& t, const Grid& grid, Report& report) {
+  constexpr int kCalls = 4;
+  for (Collective c : kWithData)
+    for (int p : grid.ranks)
+      for (std::size_t n : grid.bytes) {
+        const Setting whole{c, p, n};
+        const auto where = [&] { return str(describe(whole), " (", t.choice(whole), ")"); };
+        for (std::size_t part : grid.bytes)
+          if (part < n && n % part == 0)
+            note(report, str("G2 ", name_of(c)), t.of(whole),
+                 double(n / part) * t.of({c, p, part}), where);
+        if (n < kCalls * grid.bytes.front()) continue;
+        note(report, str("G2 together ", name_of(c)), t.together({c, p, n / kCalls}, kCalls),
+             t.of(whole) + (kCalls - 1) * t.of({c, p, grid.bytes.front()}), where);
+      }
+}
+
+// G3, G4, G5: a collective does not take longer than others that do the same together.
+struct Substitute {
+  const char* rule;
+  Collective collective;
+  std::vector<Collective> others;
+};
+
+inline void check_substitutes(Times& t, const Grid& grid, Report& report) {
+  static const Substitute kSubstitutes[] = {
+      {"G3 allreduce <= reduce + broadcast", allreduce, {reduce, broadcast}},
+      {"G3 allreduce <= reduce_scatter + allgather", allreduce, {reduce_scatter, allgather}},
+      {"G4 reduce <= allreduce", reduce, {allreduce}},
+      {"G4 broadcast <= scatter + allgather", broadcast, {scatter, allgather}},
+      {"G4 reduce <= reduce_scatter + gather", reduce, {reduce_scatter, gather}},
+      {"G5 reduce_scatter <= reduce + scatter", reduce_scatter, {reduce, scatter}},
+      {"G5 allgather <= gather + broadcast", allgather, {gather, broadcast}},
+      {"G5 allgather <= alltoall", allgather, {alltoall}},
+      {"G5 allgather <= allreduce", allgather, {allreduce}},
+      {"G5 gather <= allgather", gather, {allgather}},
+      {"G5 scatter <= broadcast", scatter, {broadcast}}};
+  for (const Substitute& s : kSubstitutes)
+    for (int p : grid.ranks)
+      for (std::size_t n : grid.bytes) {
+        double others = 0;
+        for (Collective c : s.others) others += t.of({c, p, n});
+        note(report, s.rule, t.of({s.collective, p, n}), others, [&] {
+          std::string text = str(describe(Setting{s.collective, p, n}), " (",
+                                 t.choice({s.collective, p, n}), ") against");
+          for (Collective c : s.others) text += str(" ", name_of(c), " ", t.choice({c, p, n}));
+          return text;
+        });
+      }
+}
+
+// G6: a barrier does not take longer than a small allreduce.
+inline void check_barrier(Times& t, const Grid& grid, Report& report) {
+  for (int p : grid.ranks)
+    note(report, "G6 barrier <= allreduce(4 B)", t.of({barrier, p, 0}), t.of({allreduce, p, 4}),
+         [&] { return str(p, " ranks"); });
+}
+
+// G7: more ranks do not take less time.
+inline void check_ranks(Times& t, const Grid& grid, Report& report) {
+  for (Collective c : kWithData)
+    for (std::size_t n : grid.bytes)
+      for (int p : grid.ranks)
+        for (int more : grid.ranks)
+          if (more > p)
+            note(report, str("G7 ", name_of(c)), t.of({c, p, n}), t.of({c, more, n}), [&] {
+              return str(describe(Setting{c, p, n}), " (", t.choice({c, p, n}), ") against ", more,
+                         " (", t.choice({c, more, n}), ")");
+            });
+}
+
+inline Report check_all(Times& t, const Grid& grid) {
+  Report report;
+  for (auto check : {check_monotone, check_split, check_substitutes, check_barrier, check_ranks})
+    check(t, grid, report);
+  return report;
+}
+
+}  // namespace paceline::test
