@@ -10,27 +10,6 @@
 using namespace paceline;
 using namespace paceline::test;
 
-namespace {
-
-World piped(const Algorithm& a, Shape& shape, Pipe pipe, const Knobs& knobs = {}) {
-  shape.knobs = knobs;
-  shape.segments = pipe.segments;
-  shape.window = pipe.window;
-  return make_world(a, shape);
-}
-
-constexpr Knobs kFewBlocks{.blocks = 2};   // where the number of orders grows with the steps
-
-// Calls each(algorithm, shape) for every problem that the algorithm accepts.
-template <class Each>
-void for_all(int most_ranks, Each&& each) {
-  for (const Algorithm* a : registry())
-    for (const Shape& shape : plain_shapes(a->collective, most_ranks))
-      if (accepts(*a, shape)) each(*a, shape);
-}
-
-}  // namespace
-
 TEST_CASE("every algorithm is proven in every small world") {
   int proven = 0;
   for_all(by_length(5, 9, 12), [&](const Algorithm& a, Shape shape) {
@@ -91,45 +70,6 @@ TEST_CASE("rejected problems are few, known, and refused with a reason") {
   }
 }
 
-TEST_CASE("a proven world ends rightly in seeded random orders") {
-  const auto seeds = by_length<std::uint64_t>(2, 5, 100);
-  int runs = 0;
-  for_all(by_length(4, 9, 9), [&](const Algorithm& a, Shape shape) {
-    if (shape.fused && !has_op(a.collective)) return;   // the same steps
-    for (Pipe pipe : kPipes) {
-      const World world = piped(a, shape, pipe, kFewBlocks);
-      for (std::uint64_t seed = 0; seed < seeds; ++seed, ++runs) {
-        const Verdict verdict = shake(world, seed);
-        CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
-      }
-    }
-  });
-  MESSAGE(runs, " random runs");
-}
-
-// The argument that one run stands for all of them, put to the test where all of them can be run.
-TEST_CASE("exploring every interleaving agrees with the proof") {
-  const auto limit = by_length<std::size_t>(300, 2000, 50000);
-  std::size_t states = 0;
-  int complete = 0;
-  std::string open;
-  for_all(by_length(3, 4, 4), [&](const Algorithm& a, Shape shape) {
-    if (shape.ordered || (shape.fused && !has_op(a.collective))) return;   // the same steps
-    for (Pipe pipe : {Pipe{1, 1}, Pipe{2, 2}}) {
-      if (pipe.segments > 1 && shape.ranks > 2) continue;
-      const World world = piped(a, shape, pipe, kFewBlocks);
-      std::size_t steps = 0;
-      for (const Schedule& s : world) steps += s.steps.size();
-      const Exploration all = explore(world, steps > 64 ? limit / 4 : limit);
-      CHECK_MESSAGE(all.verdict, describe(a, shape), ": ", all.verdict.fault);
-      states += all.states;
-      complete += all.complete;
-      if (!all.complete) open += "\n  " + describe(a, shape);
-    }
-  });
-  MESSAGE(complete, " worlds explored to the end, ", states, " states; not to the end:", open);
-}
-
 TEST_CASE("operands stay in rank order where they must") {
   Shape shape;
   shape.ranks = 5;
@@ -166,14 +106,6 @@ TEST_CASE("memory that all can reach: proven as it is, rejected without any one 
         }
       }
   MESSAGE(rejected, " dropped signals noticed");
-}
-
-TEST_CASE("an exploration that stops early says so") {
-  const World world = make_world(find_algorithm(Collective::allreduce, "ring"), {.ranks = 3});
-  const Exploration some = explore(world, 10);
-  CHECK(some.verdict);
-  CHECK(some.states == 10);
-  CHECK(!some.complete);
 }
 
 TEST_CASE("ranks that build different schedules are not a world") {

@@ -37,6 +37,23 @@ inline bool accepts(const Algorithm& algorithm, const Shape& shape) {
   return !why_not(algorithm, problem_of(algorithm, shape, shape.root));
 }
 
+// Calls each(algorithm, shape) for every problem that the algorithm accepts.
+template <class Each>
+void for_all(int most_ranks, Each&& each) {
+  for (const Algorithm* a : registry())
+    for (const Shape& shape : plain_shapes(a->collective, most_ranks))
+      if (accepts(*a, shape)) each(*a, shape);
+}
+
+inline constexpr Knobs kFewBlocks{.blocks = 2};   // where the number of orders grows with the steps
+
+inline World piped(const Algorithm& a, Shape& shape, Pipe pipe, const Knobs& knobs = {}) {
+  shape.knobs = knobs;
+  shape.segments = pipe.segments;
+  shape.window = pipe.window;
+  return make_world(a, shape);
+}
+
 // A world whose ranks all follow author(problem, builder).
 template <class Author>
 World by_hand(Problem problem, int cuts, Author&& author) {
