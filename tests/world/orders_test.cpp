@@ -1,4 +1,4 @@
-// One run stands for all of them: here every order is run where that can be done, and many elsewhere.
+// One run stands for all orders: here all are run where that can be done, and many elsewhere.
 #include <doctest/doctest.h>
 
 #include "verify/verify.hpp"
