@@ -1,7 +1,10 @@
 #include "verify/hazards.hpp"
 
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/str.hpp"
 #include "ir/edges.hpp"
@@ -9,24 +12,33 @@
 namespace paceline {
 namespace {
 
-// Which nodes reach which, over a graph whose nodes are numbered in topological order.
+constexpr int kNobody = -1;
+
+// Which sources reach which nodes of a graph whose edges come in topological order. A node belongs
+// to one source or to none.
 class Reach {
  public:
-  explicit Reach(std::size_t nodes) : words_((nodes + 63) / 64), bits_(nodes * words_, 0) {}
+  Reach(std::vector<int> source_of, int sources)
+      : source_of_(std::move(source_of)),
+        words_((std::size_t(sources) + 63) / 64),
+        bits_(source_of_.size() * words_, 0) {}
 
   void add(std::size_t from, std::size_t to) {  // all edges into `from` must have been added before
     std::uint64_t* target = bits_.data() + to * words_;
-    const std::uint64_t* source = bits_.data() + from * words_;
-    for (std::size_t w = 0; w < words_; ++w) target[w] |= source[w];
-    target[from / 64] |= std::uint64_t{1} << (from % 64);
+    const std::uint64_t* before = bits_.data() + from * words_;
+    for (std::size_t w = 0; w < words_; ++w) target[w] |= before[w];
+    if (const int source = source_of_[from]; source != kNobody)
+      target[source / 64] |= std::uint64_t{1} << (source % 64);
   }
-  bool has(std::size_t from, std::size_t to) const {
-    return bits_[to * words_ + from / 64] >> (from % 64) & 1;
+  bool has(int source, std::size_t to) const {
+    return bits_[to * words_ + std::size_t(source) / 64] >> (source % 64) & 1;
   }
+  int source_of(std::size_t node) const { return source_of_[node]; }
 
  private:
+  std::vector<int> source_of_;
   std::size_t words_;
-  std::vector<std::uint64_t> bits_;   // row `to`: everything that reaches it
+  std::vector<std::uint64_t> bits_;   // row `to`: every source that reaches it
 };
 
 struct Use {
@@ -89,14 +101,25 @@ Verdict check_edges(const World& world) {
 }
 
 Verdict check_rank(const World& world, const Schedule& schedule) {
-  Reach reach(schedule.steps.size());
+  std::vector<int> steps(schedule.steps.size());
+  std::iota(steps.begin(), steps.end(), 0);
+  Reach reach(steps, static_cast<int>(steps.size()));
   for (const auto& [from, to] : edges_of(schedule)) reach.add(from, to);   // sorted by `from`
   Uses uses;
   collect(schedule, uses);
   return check(world, uses, [&](StepId x, StepId y) {
-    return reach.has(std::min(x.step, y.step), std::max(x.step, y.step));
+    return reach.has(static_cast<int>(std::min(x.step, y.step)), std::max(x.step, y.step));
   });
 }
+
+template <class Each>
+void for_steps(const World& world, Each&& each) {
+  for (int rank = 0; rank < static_cast<int>(world.size()); ++rank)
+    for (std::uint32_t i = 0; i < world[std::size_t(rank)].steps.size(); ++i)
+      each(StepId{rank, i});
+}
+
+using Orderings = std::vector<std::pair<std::size_t, std::size_t>>;
 
 // Start and end of every step of every rank, ordered by what the world guarantees: edges, and that
 // a message ends at its receiver after it started at its sender. Nothing is promised to the sender.
@@ -111,9 +134,11 @@ class Events {
   std::size_t start(StepId id) const { return base_[std::size_t(id.rank)] + 2 * id.step; }
   std::size_t end(StepId id) const { return start(id) + 1; }
 
-  // Calls relax(from, to) for every ordering, in a topological order of `from`.
-  template <class Relax>
-  void sweep(Relax&& relax) const {
+  std::size_t count() const { return count_; }
+
+  // Every ordering (from, to), in a topological order of `from`.
+  Orderings orderings() const {
+    Orderings out;
     std::vector<std::vector<std::size_t>> next(count_);
     std::vector<int> indegree(count_, 0);
     const auto join = [&](std::size_t a, std::size_t b) {
@@ -138,12 +163,12 @@ class Events {
       const std::size_t at = ready.back();
       ready.pop_back();
       for (std::size_t to : next[at]) {
-        relax(at, to);
+        out.emplace_back(at, to);
         if (--indegree[to] == 0) ready.push_back(to);
       }
     }
+    return out;
   }
-  std::size_t count() const { return count_; }
 
  private:
   const World& world_;
@@ -154,37 +179,48 @@ class Events {
 
 // A peer may touch a rank's memory only while that rank is in the collective: some step of its own
 // must come before, and one after. Otherwise the caller may not have filled it, or uses it again.
-Verdict check_presence(const World& world, const Events& events, const Reach& reach) {
-  for (const Schedule& schedule : world)
-    for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
-      const StepId id{schedule.problem.rank, i};
-      const Step& step = schedule.steps[i];
-      for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
-        if (s->owner == kOwn) continue;
-        bool entered = false, stays = false;
-        const Schedule& owner = world[std::size_t(s->owner)];
-        for (std::uint32_t k = 0; k < owner.steps.size(); ++k) {
-          entered = entered || reach.has(events.start({s->owner, k}), events.start(id));
-          stays = stays || reach.has(events.end(id), events.end({s->owner, k}));
-        }
-        if (!entered || !stays)
-          return {str("hazards: ", name(world, id), " touches memory of rank ", s->owner,
-                      ", which ", entered ? "may have left" : "may not be there yet")};
-      }
+Verdict check_presence(const World& world, const Events& events, const Orderings& orderings) {
+  const int ranks = static_cast<int>(world.size());
+  std::vector<int> starts(events.count(), kNobody), ends(events.count(), kNobody);
+  for_steps(world, [&](StepId id) { starts[events.start(id)] = ends[events.end(id)] = id.rank; });
+  Reach before(std::move(starts), ranks), after(std::move(ends), ranks);
+  for (const auto& [from, to] : orderings) before.add(from, to);
+  for (auto edge = orderings.rbegin(); edge != orderings.rend(); ++edge)
+    after.add(edge->second, edge->first);
+
+  Verdict verdict;
+  for_steps(world, [&](StepId id) {
+    const Schedule& schedule = world[std::size_t(id.rank)];
+    const Step& step = schedule.steps[id.step];
+    for (const Segment* s = schedule.begin(step); verdict && s != schedule.end(step); ++s) {
+      if (s->owner == kOwn) continue;
+      const bool entered = before.has(s->owner, events.start(id));
+      if (entered && after.has(s->owner, events.end(id))) continue;
+      verdict = {str("hazards: ", name(world, id), " touches memory of rank ", s->owner, ", which ",
+                     entered ? "may have left" : "may not be there yet")};
     }
-  return {};
+  });
+  return verdict;
 }
 
 Verdict check_across(const World& world, const Partners& partners) {
   const Events events(world, partners);
-  Reach reach(events.count());
-  events.sweep([&](std::size_t from, std::size_t to) { reach.add(from, to); });
+  const Orderings orderings = events.orderings();
+  std::vector<int> ends(events.count(), kNobody);
+  int touching = 0;   // steps; the others only carry the order on
+  for_steps(world, [&](StepId id) {
+    if (world[std::size_t(id.rank)].steps[id.step].segments > 0) ends[events.end(id)] = touching++;
+  });
+  Reach reach(std::move(ends), touching);
+  for (const auto& [from, to] : orderings) reach.add(from, to);
   Uses uses;
   for (const Schedule& schedule : world) collect(schedule, uses);
-  const Verdict conflicts = check(world, uses, [&](StepId x, StepId y) {
-    return reach.has(events.end(x), events.start(y)) || reach.has(events.end(y), events.start(x));
-  });
-  return conflicts ? check_presence(world, events, reach) : conflicts;
+  const auto ended = [&](StepId x, StepId y) {
+    return reach.has(reach.source_of(events.end(x)), events.start(y));
+  };
+  const Verdict conflicts =
+      check(world, uses, [&](StepId x, StepId y) { return ended(x, y) || ended(y, x); });
+  return conflicts ? check_presence(world, events, orderings) : conflicts;
 }
 
 }  // namespace
