@@ -157,6 +157,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   out["radix"] = choice.knobs.radix;
   out["blocks"] = choice.knobs.blocks;
   out["in_step"] = choice.in_step;
+  out["whole_tail"] = choice.whole_tail;
   out["why"] = choice.why;
   return out;
 }

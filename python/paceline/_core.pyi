@@ -295,6 +295,7 @@ class World:
         radix: int = 0,
         blocks: int = 0,
         in_step: bool = False,
+        whole_tail: bool = False,
     ) -> None: ...
     @property
     def collective(self) -> str: ...

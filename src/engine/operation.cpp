@@ -235,7 +235,7 @@ void Operation::log(std::uint32_t id, double begin_s) {
   event.activity = activity_of(step.kind);
   event.peer = talks(step.kind) ? (*channel_.ranks)[static_cast<std::size_t>(step.peer)] : -1;
   event.step = static_cast<int>(id);
-  event.segment = static_cast<int>(id) / std::max(1, static_cast<int>(s.steps.size()) / s.pipeline);
+  event.segment = s.segment_of(id);
   event.begin_s = begin_s;
   event.end_s = now_s_();
   event.bytes = bound_->steps[id].bytes;

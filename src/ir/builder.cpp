@@ -1,6 +1,7 @@
 #include "ir/builder.hpp"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,6 +21,7 @@ bool same_place(const Segment& a, const Segment& b) {
 struct Builder::Recording {
   Schedule schedule;
   std::map<std::pair<Kind, int>, int> messages;   // so far, by direction and peer
+  std::optional<std::size_t> head;                // steps before the tail
 };
 
 Builder::Builder(const Problem& problem, int cuts)
@@ -154,8 +156,17 @@ void Builder::finish(const Segment& block) {
   if (completes_ && block.blocks > 0) add(Kind::finish, 0, {block});
 }
 
+void Builder::whole(bool reads_scratch) {
+  Recording& r = *recording_;
+  require(!r.head, name_of(problem_.collective), " begins a second tail");
+  r.head = r.schedule.steps.size();
+  r.schedule.tail_reads_scratch = reads_scratch;
+}
+
 Schedule Builder::take(std::string algorithm) && {
   Schedule schedule = std::move(recording_->schedule);
+  if (recording_->head)
+    schedule.tail = static_cast<int>(schedule.steps.size() - *recording_->head);
   schedule.algorithm = std::move(algorithm);
   derive_slots(schedule);
   derive_edges(schedule);

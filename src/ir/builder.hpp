@@ -60,6 +60,11 @@ class Builder {
   void signal(int peer);
   void wait(int peer);
 
+  // The tail begins: of a message in pipeline segments it may take all together (ir/pipeline.hpp).
+  // Every rank says so at the same point of the algorithm, and whether any rank goes on to read
+  // scratch from before. The tail must not combine what it receives.
+  void whole(bool reads_scratch = false);
+
   // A Builder for a collective among some of the ranks, on some of the blocks, that records into
   // this one. `problem` is the phase's own (ranks, rank and root are positions among `members`).
   // Unless the phase completes the sum, its finish() means nothing. Used through ir/compose.hpp.

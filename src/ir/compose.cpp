@@ -21,6 +21,7 @@ Region region_in(const Segment& room, const Region& shape) {
 
 void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
+    if (phase.whole) builder.whole(phase.reads_scratch);
     const auto me = std::find(phase.members.begin(), phase.members.end(), rank);
     if (me == phase.members.end()) continue;
     Builder::Part part;

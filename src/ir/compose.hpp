@@ -17,6 +17,8 @@ struct Phase {
   int root = 0;                     // a position
   Region input = {}, output = {};   // blocks of the whole collective's buffers
   bool completes = false;           // after this phase the sums of its blocks hold every rank
+  bool whole = false;               // from this phase on: Builder::whole()
+  bool reads_scratch = false;       // the same
 };
 
 // 0, 1, ..., ranks - 1: the members of a phase in which everybody takes part.

@@ -106,6 +106,7 @@ Schedule fuse(const Schedule& schedule) {
     }
   }
   out.steps.clear();
+  out.tail -= static_cast<int>(std::count(gone.begin() + schedule.head(), gone.end(), true));
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
     if (gone[i]) continue;
     Step step = schedule.steps[i];

@@ -46,6 +46,11 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+int Schedule::segment_of(std::uint32_t step) const {
+  const int at = static_cast<int>(step);
+  return at < head() ? at / (head() / pipeline) : tail > 0 && pipeline > 1 ? pipeline : 0;
+}
+
 void set_edges(Schedule& schedule, std::vector<Edge> edges) {
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());

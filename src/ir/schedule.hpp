@@ -62,6 +62,8 @@ struct Schedule {
   int cuts = 1;                   // blocks per unit and pipeline segment
   int pipeline = 1;               // pipeline segments
   int lanes = 1;                  // how many of them run at the same time
+  int tail = 0;                   // the last steps, which may take all segments together
+  bool tail_reads_scratch = false;   // some rank's: then each of the segments has its own lane
   std::vector<Step> steps;        // in the author's order
   std::vector<Segment> segments;
   std::vector<Slot> slots;
@@ -71,6 +73,10 @@ struct Schedule {
   std::vector<std::uint32_t> indegree;
 
   int blocks() const { return units * cuts * pipeline; }
+  // Steps before the tail, of all segments, which lie one after the other and are equally long.
+  int head() const { return static_cast<int>(steps.size()) - tail; }
+  // Which segment a step belongs to; the tail counts as one more.
+  int segment_of(std::uint32_t step) const;
   const Segment* begin(const Step& step) const { return segments.data() + step.first; }
   const Segment* end(const Step& step) const { return begin(step) + step.segments; }
 };

@@ -80,6 +80,7 @@ std::uint64_t hash_of(const Choice& choice) {
                                 static_cast<std::uint64_t>(choice.window));
   h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.knobs.radix) << 32 |
                        static_cast<std::uint64_t>(choice.knobs.blocks)));
+  h = Random::mix(h ^ ((choice.in_step ? 1u : 0u) | (choice.whole_tail ? 2u : 0u)));
   for (const char* c = choice.algorithm->name; *c; ++c)
     h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
   return h;
@@ -158,7 +159,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
       choose(alike, {bytes_for_choice(call, problem), machine}, wish_of(call));
   auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
-  auto schedule = std::make_shared<Schedule>(pipeline(one, choice.segments, choice.window));
+  auto schedule = std::make_shared<Schedule>(
+      pipeline(one, choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;

@@ -89,9 +89,6 @@ Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::siz
   for (int rank = 0; rank < static_cast<int>(world.size()); ++rank) {
     const Schedule& schedule = world[static_cast<std::size_t>(rank)];
     const Layout layout = even_layout(schedule.problem, count);
-    // The copies of a pipelined schedule lie one after the other and are equally long.
-    const auto copies = static_cast<std::size_t>(schedule.pipeline);
-    const std::size_t per_segment = std::max<std::size_t>(1, schedule.steps.size() / copies);
     const auto first = static_cast<std::uint32_t>(work.items.size());
     work.first.push_back(first);
     for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
@@ -99,7 +96,7 @@ Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::siz
       item.kind = schedule.steps[i].kind;
       item.rank = rank;
       item.step = i;
-      item.segment = static_cast<std::uint32_t>(i / per_segment);
+      item.segment = static_cast<std::uint32_t>(schedule.segment_of(i));
       measure(schedule, layout, element_bytes, item);
       work.items.push_back(item);
     }

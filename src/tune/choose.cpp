@@ -15,11 +15,13 @@ namespace {
 constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
 constexpr int kWindow = 6;         // segments under way: more keep no port busier
 constexpr double kMargin = 0.95;   // what a later row must stay below to displace an earlier one
+constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
 constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
 constexpr std::size_t kSharedBlock = 256u << 10, kMostSharedBlocks = 256;
 constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 
-enum class Cut { whole, segments, blocks };
+// Sums: segments of the reduce_scatter that comes first, or of all, whichever takes less.
+enum class Cut { whole, segments, sums, blocks };
 
 // Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
 // ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp).
@@ -48,11 +50,10 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "recursive_multiplying", whole, 0, 0, "short: fewest rounds, in threes", {3, 0}},
     {allreduce, "gather", whole, 0, 0, "tiny, p no power of two: fewest rounds"},
     {allreduce, "binomial", whole, 0, lean, "short, many ranks in a node: few messages across"},
-    {allreduce, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
-    {allreduce, "circulant", whole, 0, strict, "medium: least traffic in few rounds"},
-    {allreduce, "rabenseifner", segments, 0, 0, "long: least traffic in few rounds"},
-    {allreduce, "circulant", segments, 0, strict, "long: the same, p no power of two"},
-    {allreduce, "direct", segments, 0, 0, "long, operands in order: least traffic"},
+    {allreduce, "ring", sums, 0, lean, "long: least traffic, between neighbours"},
+    {allreduce, "rabenseifner", sums, 0, 0, "medium: least traffic in few rounds"},
+    {allreduce, "circulant", sums, 0, strict, "medium: the same, p no power of two"},
+    {allreduce, "direct", sums, 0, 0, "long, operands in order: least traffic"},
     {allreduce, "dual_root", blocks, 3, lean, "medium: a pipe of trees"},
     {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
@@ -60,12 +61,12 @@ constexpr Candidate kCandidates[] = {
     {broadcast, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
     {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
     {reduce, "binomial", whole, 0, lean, "short: fewest rounds"},
-    {reduce, "scatter_gather", segments, 0, 0, "medium: every rank sums its share"},
+    {reduce, "scatter_gather", sums, 0, strict, "medium: every rank sums its share"},
     {reduce, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
     {reduce, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
     {reduce, "linear", whole, 0, lean, "operands in order, and the root is not rank 0"},
     {reduce_scatter, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
-    {reduce_scatter, "circulant", segments, 0, 0, "least traffic in fewest rounds"},
+    {reduce_scatter, "circulant", segments, 0, strict, "least traffic in fewest rounds"},
     {reduce_scatter, "recursive_halving", segments, 0, 0, "least traffic in fewest rounds"},
     {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
     {allgather, "ring", whole, 0, lean, "long: least traffic, between neighbours"},
@@ -93,14 +94,33 @@ struct Estimate {
   double seconds = 0;
   int pieces = 1;
   bool in_step = false;
+  bool whole_tail = false;
+};
+
+// The seconds of the parts of a call, and what of them every further piece takes.
+struct Terms {
+  double start = 0, wire = 0, work = 0;
+  double share = 1;   // of rounds and traffic: less than all in a pipe
+  double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
 };
 
 // The first piece takes the algorithm's cost; every further one what it costs the busiest port or
 // core, whichever is longer, or both after each other inside a node, where the cores move the data.
 //   T(s) = s' alpha rounds + busy + bare / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
 // is least at sqrt(bare / (alpha rounds)): in a pipe the known best number of blocks, in a ring as
-// many as hide its sums. Where the sums are gathered, half of the bare ones hide behind other
-// pieces' gathering.
+// many as hide its sums. Only `part` of the rounds and the traffic is cut.
+Estimate in_pieces(const Terms& t, double part) {
+  const double sent = part * t.wire, further = part * t.share * t.start;
+  const double least = std::min(sent, t.work), most = std::max(sent, t.work);
+  const double busy = t.share * (most + t.shown * least);
+  const double bare = sent + t.work - busy;
+  if (bare <= 0) return {t.start + t.wire + t.work};
+  const double best = std::sqrt(bare / further);
+  const double pieces = std::exp2(std::round(std::log2(std::clamp(best, 2.0, kMostPieces))));
+  return {t.start + (pieces - 1) * further + busy + bare / pieces + (t.wire - sent),
+          static_cast<int>(pieces)};
+}
+
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
                   const Circumstances& now) {
   const Machine& m = now.machine;
@@ -112,37 +132,40 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   if (row.cut == Cut::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
   const double n = static_cast<double>(now.bytes);
-  const double start = cost.rounds * link.alpha_s * sharing;
-  const double wire = cost.volume * n * link.beta_s_per_byte * sharing;
-  const double work = cost.reduced * n * m.gamma_s_per_byte;
+  Terms t;
+  t.start = cost.rounds * link.alpha_s * sharing;
+  t.wire = cost.volume * n * link.beta_s_per_byte * sharing;
+  t.work = cost.reduced * n * m.gamma_s_per_byte;
   // A pipe that adds would wait for long sums in every round.
-  const bool waits = row.hops > 0 && work > wire / 2;
+  const bool waits = row.hops > 0 && t.work > t.wire / 2;
   const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
-  const Estimate in_one{start + wire + work, 1, in_step};
-  if (row.cut == Cut::whole || start <= 0) return in_one;
+  const Estimate in_one{t.start + t.wire + t.work, 1, in_step};
+  if (row.cut == Cut::whole || t.start <= 0) return in_one;
 
-  const double share = row.hops > 0 ? std::min(1.0, row.hops / cost.rounds) : 1;
+  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
-  const double shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
-  const double busy = share * (std::max(wire, work) + shown * std::min(wire, work));
-  const bool gathers = p.collective == allreduce || p.collective == reduce;
-  const double hidden = gathers && row.hops == 0 ? 0.5 : 0;
-  const double bare = (wire + work - busy) * (1 - hidden);
-  if (bare <= 0) return in_one;
-  const double best = std::sqrt(bare / (share * start));
-  const double pieces = std::exp2(std::round(std::log2(std::clamp(best, 2.0, kMostPieces))));
-  const double seconds = start + (pieces - 1) * share * start + busy + bare / pieces;
+  t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
+  Estimate cut = in_pieces(t, 1);
+  if (row.cut == Cut::sums) {   // only long sums are worth hiding behind what follows them
+    const double below = row.traits & lean ? kMargin : kTail;
+    Estimate whole = in_pieces(t, 0.5);
+    whole.whole_tail = whole.pieces > 1;
+    if (below * whole.seconds <= cut.seconds) cut = whole;
+  }
   // In doubt in pieces: two of them often do better than this says.
-  if (seconds > in_one.seconds / kMargin) return in_one;
-  return {std::min(seconds, in_one.seconds), static_cast<int>(pieces), in_step};
+  if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
+  cut.seconds = std::min(cut.seconds, in_one.seconds);
+  cut.in_step = in_step;
+  return cut;
 }
 
 Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {
-  Choice choice{&a, row.knobs, 1, 1, e.in_step, row.why};
+  Choice choice{&a, row.knobs, 1, 1, e.in_step, false, row.why};
   // Two trees have a block each.
   if (row.cut == Cut::blocks) choice.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
-  if (row.cut == Cut::segments) choice.segments = e.pieces;
+  else choice.segments = e.pieces;
+  choice.whole_tail = e.whole_tail;
   choice.window = std::min(choice.segments, kWindow);
   return choice;
 }
@@ -152,7 +175,7 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
   if (!p.shared || p.ranks == 1 || bytes < kShortShared) return {};
   for (const Algorithm* a : registry()) {
     if (a->collective != p.collective || !a->shared || why_not(*a, p)) continue;
-    Choice choice{a, {}, 1, 1, false, "shared buffers: every rank works on all of them"};
+    Choice choice{a, {}, 1, 1, false, false, "shared buffers: every rank works on all of them"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks)
       choice.knobs.blocks = static_cast<int>(std::min(part / kSharedBlock + 1, kMostSharedBlocks));
@@ -176,7 +199,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only)
     least = e.seconds;
     choice = choice_of(row, a, p, e);
   }
-  if (!choice && only) choice = Choice{only, {}, 1, 1, false, ""};
+  if (!choice && only) choice = Choice{only, {}, 1, 1, false, false, ""};
   require(choice.has_value(), "choose: no ", name_of(p.collective), " serves this problem");
   if (only) choice->why = "asked for";
   return *choice;
@@ -252,6 +275,7 @@ Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish
     const Circumstances each{now.bytes / static_cast<std::size_t>(wish.segments), now.machine};
     choice.knobs = chosen(problem, each, choice.algorithm).knobs;
     choice.segments = wish.segments;
+    choice.whole_tail = false;
     choice.window = std::min(wish.segments, kWindow);
   }
   if (wish.window > 0) choice.window = wish.window;

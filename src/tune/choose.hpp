@@ -30,6 +30,7 @@ struct Choice {
   int segments = 1;
   int window = 1;
   bool in_step = false;   // whether messages wait for their rounds: ir/in_step.hpp
+  bool whole_tail = false;   // whether only the first half is cut: ir/pipeline.hpp
   std::string why;
 };
 

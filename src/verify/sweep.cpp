@@ -44,6 +44,11 @@ void add_variants(const Shape& base, std::vector<Shape>& shapes) {
       }
 }
 
+bool has_tail(const Algorithm& algorithm, const Shape& shape) {
+  const Problem problem = problem_of(algorithm, shape, 0);
+  return !why_not(algorithm, problem) && build(algorithm, problem, shape.knobs).tail > 0;
+}
+
 }  // namespace
 
 std::vector<Shape> sweep(Collective collective, int max_ranks) {
@@ -72,6 +77,10 @@ std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : sweep(algorithm.collective, max_ranks)) {
     shapes.push_back(shape);
+    if (shape.segments > 1 && has_tail(algorithm, shape)) {
+      shapes.push_back(shape);
+      shapes.back().whole_tail = true;
+    }
     if (shape.ranks > kKnobRanks || shape.segments > 1) continue;
     for (const Knobs& knobs : knob_corners(algorithm)) {
       shapes.push_back(shape);

@@ -92,6 +92,7 @@ std::string describe(const Algorithm& algorithm, const Shape& shape) {
       shape.in_place ? " --in-place" : "", shape.fused ? " --fused" : "",
       shape.in_step ? " --in-step" : "",
       shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
+      shape.whole_tail ? " --whole-tail" : "",
       shape.ordered ? " --ordered" : "", shape.uneven ? " --uneven" : "",
       shape.knobs.radix ? str(" --radix ", shape.knobs.radix) : "",
       shape.knobs.blocks ? str(" --blocks ", shape.knobs.blocks) : "");
@@ -119,7 +120,8 @@ World make_world(const Algorithm& algorithm, const Shape& shape) {
     Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), shape.knobs);
     if (shape.fused) schedule = fuse(schedule);
     if (shape.in_step) schedule = in_step(schedule);
-    world.push_back(pipeline(schedule, shape.segments, shape.window));
+    world.push_back(pipeline(schedule, shape.segments, shape.window,
+                             shape.whole_tail ? Tail::whole : Tail::cut));
   }
   return world;
 }

@@ -51,6 +51,7 @@ struct Shape {
   bool in_step = false;
   int segments = 1;
   int window = 1;
+  bool whole_tail = false;   // segments end where the algorithm's tail begins
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
   bool uneven = false;    // units differ in length
   Knobs knobs = {};

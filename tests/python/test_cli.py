@@ -152,7 +152,7 @@ def test_verify_reaches_every_algorithm():
 
 
 def test_verify_names_a_fault_and_how_to_repeat_it(paceline, monkeypatch):
-    line = "allreduce --algorithm ring --ranks 3 --fused --segments 3 --window 2"
+    line = "allreduce --algorithm ring --ranks 3 --fused --segments 3 --window 2 --whole-tail"
 
     class Sweep:
         def __init__(self, *names):

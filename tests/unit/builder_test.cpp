@@ -215,6 +215,8 @@ TEST_CASE("builder: what cannot be is refused at once") {
   CHECK(has(fault_of([&] { b.send(3, {b.output()}); }), "names peer 3 of 3"));
   CHECK(has(fault_of([&] { b.of_peer(-1, b.output()); }), "names peer -1 of 3"));
   CHECK(has(fault_of([&] { Builder(problem(2, 0), 0); }), "cuts a unit into 0 blocks"));
+  b.whole();
+  CHECK(has(fault_of([&] { b.whole(); }), "begins a second tail"));
   Builder::Part part;
   part.problem = problem(2, 0);
   part.members = {0, 2};

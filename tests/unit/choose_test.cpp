@@ -26,7 +26,8 @@ Problem problem_of(Collective collective, int ranks) {
 
 std::string print(const Choice& c) {
   return str(c.algorithm->name, " radix ", c.knobs.radix, " blocks ", c.knobs.blocks, " segments ",
-             c.segments, " window ", c.window, c.in_step ? " in step" : "");
+             c.segments, " window ", c.window, c.in_step ? " in step" : "",
+             c.whole_tail ? " whole tail" : "");
 }
 
 std::string chosen(Collective collective, int ranks, std::size_t bytes, const char* machine) {
@@ -93,7 +94,8 @@ TEST_CASE("choose: what is known of some machines") {
     CHECK(chosen(gather, 16, 1024, machine) == "binomial");
     CHECK(chosen(gather, 16, 64 << 20, machine) == "linear");
   }
-  CHECK(chosen(allreduce, 16, 64 << 10, "edr-100g") == "circulant");
+  CHECK(chosen(allreduce, 16, 64 << 10, "edr-100g") == "rabenseifner");
+  CHECK(chosen(allreduce, 15, 64 << 10, "edr-100g") == "circulant");
   CHECK(chosen(allreduce, 16, 4 << 20, "edr-100g") == "rabenseifner");
   // Where several ranks share a node's port, neighbours win earlier.
   CHECK(chosen(allreduce, 16, 1 << 20, "edr-100g,ranks_per_node=4") == "ring");

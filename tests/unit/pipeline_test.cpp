@@ -107,6 +107,48 @@ TEST_CASE("pipeline: a copy waits for all of the copy whose lane it takes over, 
       CHECK(reach[to][from] == ((to / steps - from / steps) % 2 == 0));
 }
 
+TEST_CASE("pipeline: a whole tail takes all segments in one message each") {
+  for (const char* name : {"ring", "circulant", "rabenseifner", "direct"}) {
+    CAPTURE(std::string(name));
+    const Schedule one = fuse(allreduce(name, 5, 1));
+    REQUIRE(one.tail > 0);
+    CHECK(print(pipeline(one, 1, 2, Tail::whole)) == print(one));
+    const Schedule s = pipeline(one, 4, 2, Tail::whole);
+    CHECK(s.head() == 4 * one.head());
+    CHECK(s.tail == one.tail);   // messages only
+    for (int i = 0; i < s.tail; ++i) {
+      const Step& step = s.steps[std::size_t(s.head() + i)];
+      const Step& before = one.steps[std::size_t(one.head() + i)];
+      CHECK(step.peer == before.peer);
+      CHECK(step.lane == 0);
+      CHECK(step.segments == 4 * before.segments);
+      CHECK(s.segment_of(std::uint32_t(s.head() + i)) == 4);
+      for (std::uint32_t k = 0; k < step.segments; ++k) {   // those of one segment, of the next
+        Segment expected = s.begin(step)[k];
+        expected.first -= static_cast<int>(k / before.segments) * one.blocks();
+        CHECK(expected == one.begin(before)[k % before.segments]);
+      }
+    }
+    CHECK(s.segment_of(0) == 0);
+    CHECK(s.segment_of(std::uint32_t(s.head() - 1)) == 3);
+    CHECK(pipeline(one, 4, 2).tail == 0);
+  }
+}
+
+// The root reads no scratch, others do: all must have the same lanes.
+TEST_CASE("pipeline: where a tail reads scratch, no segment takes over another's") {
+  for (int rank : {0, 1}) {
+    Problem problem;
+    problem.collective = Collective::reduce;
+    problem.ranks = 3;
+    problem.rank = rank;
+    const Schedule one = build(find_algorithm(Collective::reduce, "scatter_gather"), problem, {});
+    CHECK(one.tail_reads_scratch);
+    CHECK(pipeline(one, 5, 2, Tail::whole).lanes == 5);
+    CHECK(pipeline(one, 5, 2).lanes == 2);
+  }
+}
+
 TEST_CASE("pipeline: one segment is the schedule itself; what cannot be is refused") {
   const Schedule one = allreduce("ring", 3, 0);
   CHECK(print(pipeline(one, 1, 4)) == print(one));

@@ -119,20 +119,35 @@ TEST_CASE("shapes: corners of a multicube stand for consecutive ranks, and hear 
       const Multicube cube{p, radix};
       CHECK(cube.leader(0) == 0);
       CHECK(cube.leader(cube.corners()) == p);
-      CHECK(cube.most() <= radix);
+      CHECK(cube.most() <= 2);
+      int product = 1;
+      for (int size : cube.sizes()) product *= size;
+      CHECK(product == cube.corners());
       for (int c = 0; c < cube.corners(); ++c) {
         CHECK(cube.leader(c + 1) - cube.leader(c) <= cube.most());
         for (int r = cube.leader(c); r < cube.leader(c + 1); ++r) CHECK(cube.corner_of(r) == c);
-        for (int unit = 1; unit < cube.corners(); unit *= radix) {
-          const std::vector<int> others = cube.others(c, unit);
-          CHECK(int(others.size()) == radix - 1);
+        for (std::size_t d = 0; d < cube.sizes().size(); ++d) {
+          const std::vector<int> others = cube.others(c, d);
+          CHECK(int(others.size()) == cube.sizes()[d] - 1);
+          CHECK(cube.sizes()[d] <= radix);
           for (std::size_t i = 0; i < others.size(); ++i) {
-            const std::vector<int> back = cube.others(cube.corner_of(others[i]), unit);
+            const std::vector<int> back = cube.others(cube.corner_of(others[i]), d);
             CHECK(back[others.size() - 1 - i] == cube.leader(c));
           }
         }
       }
     }
+}
+
+TEST_CASE("shapes: a multicube takes the factors of the ranks, and folds where that is less") {
+  const auto sizes = [](int p, int radix) { return Multicube{p, radix}.sizes(); };
+  CHECK(sizes(1, 3).empty());
+  CHECK(sizes(12, 3) == std::vector{3, 2, 2});
+  CHECK(sizes(12, 4) == std::vector{4, 3});
+  CHECK(sizes(27, 3) == std::vector{3, 3, 3});
+  CHECK(sizes(8, 4) == std::vector{4, 2});
+  CHECK(sizes(7, 3) == std::vector{2, 2});   // 2 + 2 messages; on 6 they were 3 + 2
+  CHECK(sizes(24, 2) == std::vector{2, 2, 2, 2});
 }
 
 TEST_CASE("shapes: children of a post-order tree stand before their parent, in rank order") {

@@ -15,8 +15,8 @@ using namespace paceline;
 namespace {
 
 auto key(const Shape& s) {
-  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window, s.ordered,
-                    s.uneven, s.knobs.radix, s.knobs.blocks);
+  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window,
+                    s.whole_tail, s.ordered, s.uneven, s.knobs.radix, s.knobs.blocks);
 }
 
 template <class Condition>

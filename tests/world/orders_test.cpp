@@ -31,7 +31,7 @@ TEST_CASE("exploring every interleaving agrees with the proof") {
   std::string open;
   for_all(by_length(3, 4, 4), [&](const Algorithm& a, Shape shape) {
     if (shape.ordered || (shape.fused && !has_op(a.collective))) return;   // the same steps
-    for (Pipe pipe : {Pipe{1, 1}, Pipe{2, 2}}) {
+    for (Pipe pipe : {Pipe{1, 1}, Pipe{2, 2}, Pipe{2, 1, true}}) {
       if (pipe.segments > 1 && shape.ranks > 2) continue;
       const World world = piped(a, shape, pipe, kFewBlocks);
       std::size_t steps = 0;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "ir/pipeline.hpp"
 #include "world/mutate.hpp"
 #include "world/worlds.hpp"
 
@@ -113,4 +114,22 @@ TEST_CASE("ranks that build different schedules are not a world") {
   World world = make_world(ring, {.ranks = 3});
   world[1] = make_world(ring, {.ranks = 3, .segments = 2})[1];
   CHECK(verify(world).fault == "form: rank 1 has another problem or cuts it otherwise than rank 0");
+}
+
+TEST_CASE("a tail that reads scratch needs a lane for every segment") {
+  const auto world = [](bool says_so) {
+    World out;
+    for (int rank = 0; rank < 3; ++rank) {
+      Problem problem;
+      problem.collective = Collective::reduce;
+      problem.ranks = 3;
+      problem.rank = rank;
+      Schedule one = build(find_algorithm(Collective::reduce, "scatter_gather"), problem, {});
+      one.tail_reads_scratch = says_so;
+      out.push_back(pipeline(one, 3, 2, Tail::whole));
+    }
+    return out;
+  };
+  CHECK(verify(world(true)));
+  CHECK(verify(world(false)).fault.find("contract: ") == 0);
 }

@@ -23,8 +23,10 @@ Number by_length(Number brief, Number usual, Number thorough) {
 struct Pipe {
   int segments;
   int window;
+  bool whole_tail = false;
 };
-inline constexpr Pipe kPipes[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 2}, {5, 3}};
+inline constexpr Pipe kPipes[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 2}, {5, 3},
+                                 {3, 2, true}};
 
 // The worlds of the sweep, whole: the caller adds the pipelines.
 inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
@@ -51,6 +53,7 @@ inline World piped(const Algorithm& a, Shape& shape, Pipe pipe, const Knobs& kno
   shape.knobs = knobs;
   shape.segments = pipe.segments;
   shape.window = pipe.window;
+  shape.whole_tail = pipe.whole_tail;
   return make_world(a, shape);
 }
 

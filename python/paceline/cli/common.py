@@ -111,6 +111,12 @@ def knob_options(command):
     return command
 
 
+def how(choice):
+    """The part of a choice that says how a World is made, as its keywords."""
+    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")
+    return {name: choice[name] for name in names}
+
+
 def details(choice, window=True):
     """What a choice says beside the algorithm: ", radix 3, 8 segments, 6 at a time"."""
     parts = []
@@ -119,7 +125,8 @@ def details(choice, window=True):
     if choice["blocks"] > 1:
         parts.append(f"{choice['blocks']} blocks")
     if choice["segments"] > 1:
-        parts.append(f"{choice['segments']} segments")
+        parts.append(f"{choice['segments']} segments"
+                     + (" of the first half" if choice["whole_tail"] else ""))
         if window:
             parts.append(f"{choice['window']} at a time")
     return "".join(f", {part}" for part in parts)

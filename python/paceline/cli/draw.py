@@ -7,7 +7,9 @@ import click
 from rich.markup import escape
 
 from paceline import _core, draw, trace
-from paceline.cli.common import COLLECTIVES, Collective, Number, Size, console, knob_options
+from paceline.cli.common import (
+    COLLECTIVES, Collective, Number, Size, console, how, knob_options,
+)
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
 WIDTH_PX = 1000
@@ -108,7 +110,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
         collective, ranks, size, algorithm or "", segments, window, radix, blocks, **here)
     world = _core.World(
         collective, choice["algorithm"], ranks, root=root, in_place=in_place, fused=True,
-        **{name: choice[name] for name in ("segments", "window", "radix", "blocks", "in_step")})
+        **how(choice))
     times = arrival_list(arrivals, ranks)
     if measured:
         from paceline.bench.recording import record

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from paceline import _core
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, human_time, knob_options,
+    COLLECTIVES, Collective, Number, Size, console, details, how, human_time, knob_options,
 )
 from paceline.cli.draw import simulated
 
@@ -15,8 +15,7 @@ LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing ch
 
 def model_time(collective, name, ranks, size, machine, choice):
     """The simulated time of an algorithm on a machine (s), cut up as in `choice`."""
-    knobs = {knob: choice[knob] for knob in ("segments", "window", "radix", "blocks", "in_step")}
-    world = _core.World(collective, name, ranks, fused=True, **knobs)
+    world = _core.World(collective, name, ranks, fused=True, **how(choice))
     return simulated(world, size, machine, []).span_s
 
 

@@ -104,6 +104,8 @@ def prove_one(world, seed, show, out):
 @click.option("--in-step", is_flag=True, help="Messages wait for those of the round before.")
 @click.option("--segments", default=1, type=Number(1, 4096), help="Pipeline segments.")
 @click.option("--window", default=1, type=Number(1, 1024), help="Segments at a time.")
+@click.option("--whole-tail", is_flag=True,
+              help="The algorithm's tail takes all segments together.")
 @click.option("--ordered", is_flag=True, help="The operation is not commutative.")
 @click.option("--uneven", is_flag=True, help="Units differ in length.")
 @knob_options
@@ -111,7 +113,7 @@ def prove_one(world, seed, show, out):
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
-            segments, window, ordered, uneven, radix, blocks, seed, show):
+            segments, window, whole_tail, ordered, uneven, radix, blocks, seed, show):
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
@@ -132,7 +134,7 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     if ranks is None:
         named = {"--root": root, "--in-place": in_place, "--fused": fused, "--ordered": ordered,
                  "--uneven": uneven, "--in-step": in_step, "--segments": segments > 1,
-                 "--window": window > 1,
+                 "--window": window > 1, "--whole-tail": whole_tail,
                  "--radix": radix > 0, "--blocks": blocks > 0, "--seed": seed is not None,
                  "--print": show is not None}
         for flag in (flag for flag, given in named.items() if given):
@@ -141,5 +143,5 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     if not algorithm:
         raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
-                        ordered, uneven, radix, blocks, in_step)
+                        ordered, uneven, radix, blocks, in_step, whole_tail)
     return prove_one(world, seed, show, out)

@@ -40,7 +40,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
           {{.algorithm = &reduce_scatter_circulant, .knobs = knobs, .members = everybody,
             .input = input, .output = output, .completes = true},
            {.algorithm = &allgather_circulant, .knobs = knobs, .members = everybody,
-            .input = output, .output = output}});
+            .input = output, .output = output, .whole = true}});
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {

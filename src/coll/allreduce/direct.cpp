@@ -33,7 +33,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
           {{.algorithm = &reduce_scatter_direct, .members = everybody,
             .input = input, .output = output, .completes = true},
            {.algorithm = &allgather_linear, .members = everybody,
-            .input = output, .output = output}});
+            .input = output, .output = output, .whole = true}});
 }
 
 Cost cost(const Problem& pb, const Knobs&) {

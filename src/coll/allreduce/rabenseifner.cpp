@@ -40,6 +40,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   Segment mine = b.input();
   if (!cube.is_corner(r)) {
     b.send(r + 1, {mine});
+    b.whole();
     return b.recv(r + 1, {b.output()});
   }
   if (cube.stands_for_two(r)) {
@@ -56,7 +57,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
           {{.algorithm = &reduce_scatter_recursive_halving, .members = corners,
             .input = region_of(mine), .output = output, .completes = true},
            {.algorithm = &allgather_recursive_doubling, .members = corners,
-            .input = output, .output = output}});
+            .input = output, .output = output, .whole = true}});
   if (cube.stands_for_two(r)) b.send(r - 1, {b.output()});
 }
 

@@ -1,13 +1,15 @@
 // Recursive multiplying allreduce: as recursive doubling, but among `radix` ranks in every round.
 //
 // Source   M. Ruefenacht, M. Bull, S. Booth: Generalisation of recursive doubling for AllReduce.
-//          Parallel Comput. 69:24-44, 2017. doi 10.1016/j.parco.2017.08.004. Here extra ranks fold
-//          onto a neighbour, so that operands keep their order.
+//          Parallel Comput. 69:24-44, 2017. doi 10.1016/j.parco.2017.08.004. Here groups may
+//          differ in size from round to round, and extra ranks fold onto a neighbour, so that
+//          operands keep their order.
 // Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order.
-// Cost     f (k-1) (alpha + n beta + n gamma), f = floor(log_k p), where one message is sent at a
-//          time; where p is no power of k, ceil(p / k^f) - 1 more of each to fold the extra ranks
-//          in, and as often alpha + n beta to tell them (at most: part of gamma is hidden). The
-//          radix k is a knob from 2 to 16, 4 where it is left open.
+// Cost     m (alpha + n beta + n gamma), where one message is sent at a time: m is the sum of
+//          k_i - 1 over factors k_i <= k of p, its rounds. Where p has no such factors, those of a
+//          smaller number c, and f = ceil(p / c) - 1 more to fold the extra ranks in, and as often
+//          alpha + n beta to tell them (at most: part of gamma is hidden); c is such that m + 2 f
+//          is least. The radix k is a knob from 2 to 16, 4 where it is left open.
 // Scratch  at most k + 1 times n elements.
 // When     short messages where starting several costs little more than one: shared memory, or many
 //          network ports.
@@ -43,15 +45,17 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   std::vector<int> extra;
   for (int rank = r + 1; rank < cube.leader(corner + 1); ++rank) extra.push_back(rank);
   std::vector<std::vector<int>> rounds{extra};   // whom it hears in each
-  for (int unit = 1; unit < cube.corners(); unit *= cube.radix)
-    rounds.push_back(cube.others(corner, unit));
+  std::size_t most = extra.size();
+  for (std::size_t dimension = 0; dimension < cube.sizes().size(); ++dimension) {
+    rounds.push_back(cube.others(corner, dimension));
+    most = std::max(most, rounds.back().size());
+  }
   if (extra.empty()) rounds.erase(rounds.begin());
 
   Segment mine = b.input();
   const Segment beside[2] = {b.output(), b.scratch(b.output())};
   std::vector<Segment> spare;
-  for (int i = 1; i < std::max(cube.radix, cube.most()); ++i)
-    spare.push_back(b.scratch(b.output()));
+  while (spare.size() < most) spare.push_back(b.scratch(b.output()));
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     const std::vector<int>& others = rounds[k];
     std::map<int, Segment> sources{{r, mine}};   // in rank order
@@ -75,7 +79,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
   const Multicube cube = cube_of(pb, knobs);
   const double fold = cube.most() - 1;
   double messages = 0;
-  for (int unit = 1; unit < cube.corners(); unit *= cube.radix) messages += cube.radix - 1;
+  for (int size : cube.sizes()) messages += size - 1;
   return {.rounds = messages + 2 * fold, .volume = messages + 2 * fold, .reduced = messages + fold};
 }
 

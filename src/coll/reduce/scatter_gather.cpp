@@ -46,7 +46,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   compose(b, pb.rank,
           {{.algorithm = &reduce_scatter_circulant, .members = everybody, .input = input,
             .output = sums, .completes = true},
-           {.algorithm = &gather_binomial, .members = everybody, .input = sums, .output = sums}});
+           {.algorithm = &gather_binomial, .members = everybody, .input = sums, .output = sums,
+            .whole = true, .reads_scratch = true}});
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
