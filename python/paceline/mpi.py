@@ -7,7 +7,9 @@ import glob
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,8 @@ _NAMES = {
     MPICH: ("libmpi.so.12", "libmpich.so.12", "libmpi.so"),
     STANDARD: ("libmpi_abi.so.1",),
 }
+# What srun must be told to start their ranks.
+_SRUN = {OPENMPI: "--mpi=pmix", MPICH: "--mpi=pmi2", STANDARD: "--mpi=pmi2"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,10 @@ def candidates(families: tuple[str, ...] = FAMILIES) -> list[Found]:
 def _installed() -> Iterator[Found]:
     """Libraries beside the launcher, and in this Python's environment."""
     try:
-        folder = os.path.dirname(os.readlink(f"/proc/{os.getppid()}/exe"))
-    except OSError:  # another user's, as slurmd is
+        folder, name = os.path.split(os.readlink(f"/proc/{os.getppid()}/exe"))
+    except OSError:  # another user's
+        folder = name = ""
+    if name == "slurmstepd":  # srun's, which brings no MPI
         folder = ""
     prefixes = {os.path.dirname(folder): "it belongs to the launcher"} if folder else {}
     prefixes.setdefault(sys.exec_prefix, "it is in this Python's environment")
@@ -112,29 +118,30 @@ def load(launcher: Launcher | None = None) -> "tuple[_core.Mpi, Found]":
     global _loaded
     families = launcher.families if launcher else FAMILIES
     if _loaded is None:
-        _loaded = _load(families)
+        _loaded = _load(launcher, families)
     library, found = _loaded
-    if library.abi not in families:
-        assert launcher
-        wish = " or ".join(FAMILY_NAMES[family] for family in families[:1])
+    if launcher and (library.abi not in families or _lacks_pmix(launcher, library, found)):
         raise RefusalError(
             f"init: {launcher.name} started {launcher.ranks} ranks, but the MPI of this process is "
-            f"{version_of(library)} ({path_of(found)}: {found.why}), which does not know that "
-            f"launcher: every rank would be alone. Start with the mpiexec of this MPI, or let "
-            f"PACELINE_MPI (and MPI4PY_LIBMPI) name a library of {wish}."
+            f"{_origin(library, found)}, which does not know that launcher: every rank would be "
+            f"alone. Start with {_starter(launcher, library.abi)}, or let PACELINE_MPI (and "
+            f"MPI4PY_LIBMPI) name a library of {FAMILY_NAMES[families[0]]}."
         )
     return _loaded
 
 
-def _load(families: tuple[str, ...]) -> "tuple[_core.Mpi, Found]":
-    tried = []
-    for found in candidates(families):
+def _load(launcher: Launcher | None, families: tuple[str, ...]) -> "tuple[_core.Mpi, Found]":
+    tried, found_all = [], candidates(families)
+    if launcher:  # what fits best, wherever it is
+        found_all.sort(key=lambda f: families.index(f.family) if f.family in families else 0)
+    for found in found_all:
         # A library of the wrong family is refused before it is loaded: it would stay for good.
-        if found.family and found.family not in families:
+        if launcher and found.family and found.family not in families:
             raise RefusalError(
-                f"init: {found.path} is of {FAMILY_NAMES[found.family]} ({found.why}); the "
-                f"launcher of this process goes with {FAMILY_NAMES[families[0]]}: every rank would "
-                "be alone. Name another library, or start with the mpiexec of this one."
+                f"init: {found.path} is of {FAMILY_NAMES[found.family]} ({found.why}); "
+                f"{launcher.name}, which started this process, goes with "
+                f"{FAMILY_NAMES[families[0]]}: every rank would be alone. Name another library, "
+                f"or start with {_starter(launcher, found.family)}."
             )
         try:
             return _core.load_mpi(found.path), found
@@ -148,37 +155,91 @@ def _load(families: tuple[str, ...]) -> "tuple[_core.Mpi, Found]":
     )
 
 
+def _lacks_pmix(launcher: Launcher, library: "_core.Mpi", found: Found) -> bool:
+    """Whether this is an MPICH without PMIx, which the launcher's ranks need.
+
+    In MPI_Init version 5 ends the process then, and version 4 is alone. Of its relatives we know
+    too little.
+    """
+    if not launcher.has_pmix or library.is_initialized or "MPICH Version" not in library.version:
+        return False
+    try:
+        with open(path_of(found), "rb") as file:
+            return b"\0PMIx_Init\0" not in file.read()
+    except OSError:
+        return False
+
+
+def _starter(launcher: Launcher, family: str) -> str:
+    """What starts the ranks of such an MPI, where this launcher has not."""
+    return f"`srun {_SRUN[family]}`" if launcher.is_srun else "the mpiexec of this MPI"
+
+
+def _origin(library: "_core.Mpi", found: Found) -> str:
+    return f"{version_of(library)} ({path_of(found)}: {found.why})"
+
+
 def join_launched(
     launcher: Launcher, timeout_ms: int | None = None, start_timeout_ms: int | None = None
 ) -> _core.Communicator:
     """The world of all ranks that the launcher has started."""
-    core = ready(launcher).join(None, timeout_ms, start_timeout_ms)
+    library = ready(launcher, start_timeout_ms)
+    core = library.join(None, timeout_ms, start_timeout_ms)
     if core.size != launcher.ranks:
         core.leave()
     check_size(launcher, core.size)
     return core
 
 
-def ready(launcher: Launcher) -> "_core.Mpi":
+def ready(launcher: Launcher, start_timeout_ms: int | None = None) -> "_core.Mpi":
     """The launcher's MPI, loaded and initialised."""
     if not launcher.families:
         raise RefusalError(
             f"init: srun started {launcher.ranks} ranks without an MPI interface. Use `srun "
-            "--mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH's family), or torchrun."
+            "--mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH's family; `srun --mpi=list` shows "
+            "what there is), or torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT."
         )
     library, _ = load(launcher)
-    library.init()
+    with _limit(launcher, start_timeout_ms or int(_core.option("start_timeout_ms"))):
+        library.init()
     return library
+
+
+@contextmanager
+def _limit(launcher: Launcher, limit_ms: int) -> Iterator[None]:
+    """Ends the process where MPI_Init waits for longer: it cannot be called off.
+
+    srun, unlike mpiexec, lets ranks wait for one that has ended already.
+    """
+
+    def end() -> None:
+        sys.stderr.write(
+            f"paceline: rank {launcher.rank} of {launcher.ranks}: MPI has not started within "
+            f"{limit_ms} ms, and cannot be stopped: this process ends. Do all ranks run, and call "
+            "paceline.init()? Raise start_timeout_ms (PACELINE_START_TIMEOUT_MS), or take another "
+            "MPI (PACELINE_MPI).\n"
+        )
+        sys.stderr.flush()
+        os._exit(1)
+
+    timer = threading.Timer(min(limit_ms / 1000, threading.TIMEOUT_MAX), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def check_size(launcher: Launcher, size: int) -> None:
     """Fails where MPI counts other ranks than the launcher: each process would be alone."""
     if size != launcher.ranks:
         library, found = load()
+        starter = _starter(launcher, library.abi) if launcher.is_srun else "its own mpiexec"
         raise RefusalError(
-            f"init: {launcher.name} started {launcher.ranks} ranks, but {version_of(library)} "
-            f"({path_of(found)}: {found.why}) counts {size}: it belongs to another "
-            "launcher. Start with its own mpiexec, or let PACELINE_MPI name the launcher's library."
+            f"init: {launcher.name} started {launcher.ranks} ranks, but {_origin(library, found)} "
+            f"counts {size}: it belongs to another launcher. Start with {starter}, or let "
+            "PACELINE_MPI name the launcher's library."
         )
 
 

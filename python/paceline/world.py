@@ -19,8 +19,6 @@ _spoiled = False  # a world has been left broken: somebody may be missing
 # The world of torch.distributed, once there is one: init() then needs no second one.
 torch_world: Communicator | None = None
 
-_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-
 
 def init(
     rank: int | None = None,
@@ -143,7 +141,7 @@ def _launched() -> tuple[int, int, Any]:
     ranks = _core.option("ranks")
     if ranks > 1 or _core.option("store"):
         return _core.option("rank"), ranks, _core.option("store") or None
-    if all(os.environ.get(name) for name in _TORCHRUN):
+    if all(os.environ.get(name) for name in launchers.TORCHRUN):
         from paceline.torch.store import torchrun_store
 
         return torchrun_store(_core.option("start_timeout_ms"))

@@ -274,6 +274,7 @@ def test_broken_world_ends(host):
 # --- who started this process ----------------------------------------------------------------
 
 SLURM = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}
+TORCHRUN = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
 
 
 @pytest.mark.parametrize("env, expected", [
@@ -286,6 +287,9 @@ SLURM = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}
     # One rank, a batch script, a shell on a node, ranks of torchrun or of ours: not under MPI.
     ({"PMI_RANK": "0", "PMI_SIZE": "1"}, None),
     ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),
+    # Nor is a script for srun that does all itself; with an MPI interface it is.
+    ({**SLURM, **TORCHRUN}, None),
+    ({**SLURM, **TORCHRUN, "PMI_RANK": "2", "PMI_SIZE": "4"}, ("mpich", 2, 4)),
     ({"PMI_RANK": "0"}, None),
     ({}, None),
     ({"PMI_RANK": "3", "PMI_SIZE": "4", "TORCHELASTIC_RUN_ID": "x"}, None),
@@ -298,6 +302,20 @@ def test_launcher(env, expected):
     else:
         assert (*found.families[:1], found.rank, found.ranks) == tuple(filter(
             lambda part: part != "", expected))
+
+
+@pytest.mark.parametrize("per_node, node, expected", [
+    ("4", "0", 4), ("2(x2)", "1", 2), ("3(x2),1", "1", 3), ("3(x2),1", "2", 1),
+    ("2", "1", None), ("", "0", None), ("two", "0", None), ("2", "", None),
+])  # fmt: skip
+def test_tasks_of_a_node(per_node, node, expected):
+    env = {**SLURM, "PMI_RANK": "2", "PMI_SIZE": "4", "SLURM_LOCALID": "0",
+           "SLURM_STEP_TASKS_PER_NODE": per_node, "SLURM_NODEID": node}  # fmt: skip
+    found = launchers.mpi_launcher(env)
+    assert (found.is_srun, found.local_rank, found.local_ranks) == (True, 0, expected)
+    # mpiexec of an allocation, as many ranks as srun has started daemons for it
+    found = launchers.mpi_launcher({**env, "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"})
+    assert (found.is_srun, found.local_rank, found.local_ranks) == (False, 1, 2)
 
 
 def test_srun_without_mpi():

@@ -132,7 +132,7 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
 def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:
     """A world of the group's ranks: over the MPI that has started them all, else by the store."""
     launcher = launchers.mpi_launcher() if is_default else None
-    if launcher is None or launcher.ranks != options.group_size:
+    if launcher is None or not launcher.families or launcher.ranks != options.group_size:
         return world.join(store, options.group_rank, options.group_size, "torch")
     # In torch's order, where somebody has chosen one.
     return world.keep(world.join_launched(launcher).split(0, options.group_rank))

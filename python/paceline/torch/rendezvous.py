@@ -46,7 +46,7 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
     global _ours
     from paceline import mpi
 
-    library = mpi.ready(launcher)
+    library = mpi.ready(launcher, int(timeout.total_seconds() * 1000))
     world = library.world()
     mpi.check_size(launcher, world.size)
     address = numpy.zeros(LONGEST, numpy.uint8)
