@@ -126,6 +126,9 @@ class MpiWorld:
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
+    def nudge(self) -> None:
+        """Lets MPI go on with what it has yet to send."""
+
     def run(
         self, collective: str, input: object | None, output: object | None, op: str, root: int
     ) -> None:

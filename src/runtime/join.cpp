@@ -25,6 +25,20 @@ std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& n
   return near;
 }
 
+// Ranks that have said all they have to say over MPI call it no more, and an MPI may still hold the
+// last of it then: MPICH 5.0.2 over libfabric, where it counts other nodes than we do, and whoever
+// waits for that waits for ever. So they meet once more, through memory, and call MPI till then.
+void meet_in_memory(Communicator& world, MpiWorld& mpi, int limit_ms) {
+  constexpr std::uint64_t kMeeting = 0x6d656574;
+  std::vector<int> all(std::size_t(world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  Call barrier;
+  barrier.timeout_ms = limit_ms;
+  Communicator apart = world.subgroup(all, kMeeting);   // whose calls the user does not count
+  Request met = apart.start(barrier);
+  while (!met.wait_for(1)) mpi.nudge();
+}
+
 // Neighbours through memory, all others through MPI.
 Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes,
                         WorldConfig config) {
@@ -39,7 +53,11 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   }
   const std::vector<int> neighbours = nodes.members(nodes.of_rank[std::size_t(config.rank)]);
   std::unique_ptr<Transport> near = make_near(world, neighbours, config);
-  if (!far) return join_transport(std::move(near), config);
+  if (!far) {
+    Communicator joined = join_transport(std::move(near), config);
+    meet_in_memory(joined, world, config.start_timeout_ms);
+    return joined;
+  }
   std::unique_ptr<Transport> distant = world.transport(config.mpi);
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }

@@ -8,6 +8,7 @@ backend, and only where RANK is not set: `import torch` does not touch MPI.
 import importlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -63,6 +64,7 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
     host, port = bytes(address).rstrip(b"\0").decode().split()
     if store is None:
         store = dist.TCPStore(host, int(port), world.size, is_master=False, timeout=timeout)
+    meet_in_store(world, store, timeout)
     _ours = True
     names = {
         "RANK": world.rank, "WORLD_SIZE": world.size, "LOCAL_RANK": launcher.local_rank,
@@ -70,6 +72,18 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
     }  # fmt: skip
     os.environ.update({name: str(value) for name, value in names.items() if value is not None})
     yield store, world.rank, world.size
+
+
+def meet_in_store(world: Any, store: dist.Store, timeout: timedelta) -> None:
+    """Calls MPI until every rank has the address.
+
+    Some MPIs send only while they are called, and whoever comes next may not call it.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    store.add("paceline/met", 1)
+    while store.add("paceline/met", 0) < world.size and time.monotonic() < deadline:
+        world.nudge()
+        time.sleep(0.001)
 
 
 def own_host(launcher: Launcher) -> str:

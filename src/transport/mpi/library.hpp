@@ -39,6 +39,8 @@ class MpiWorld : public Meeting {
  public:
   // Messages among these ranks; once per world. Keeps the world.
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
+  // Lets MPI go on with what it has yet to send: some do so only while it is called.
+  virtual void nudge() = 0;
   // The MPI's own blocking collective. Throws a refusal for types and operations it has none for
   // (16-bit floats, average).
   virtual void run(const MpiCall& call) = 0;

@@ -25,6 +25,7 @@
   FUNCTION(int, Isend, (const void*, int, Datatype, int, int, Comm, Request*))          \
   FUNCTION(int, Issend, (const void*, int, Datatype, int, int, Comm, Request*))         \
   FUNCTION(int, Irecv, (void*, int, Datatype, int, int, Comm, Request*))                \
+  FUNCTION(int, Iprobe, (int, int, Comm, int*, Status*))                                \
   FUNCTION(int, Testsome, (int, Request*, int*, int*, Status*))                         \
   FUNCTION(int, Waitsome, (int, Request*, int*, int*, Status*))                         \
   FUNCTION(int, Cancel, (Request*))                                                     \

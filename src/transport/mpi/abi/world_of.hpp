@@ -62,6 +62,12 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
     return said;
   }
 
+  void nudge() override {
+    int found = 0;
+    typename A::Status status;
+    mpi_.check(mpi_.call.Iprobe(A::any_source, 0, communicator_, &found, &status), "Iprobe");
+  }
+
   void run(const MpiCall& call) override {
     if (freed_) fail(Fault::usage, "mpi: this rank has left the world; it can make no calls.");
     if (call.count > INT_MAX)
