@@ -72,7 +72,7 @@ def _installed() -> Iterator[Found]:
         folder, name = os.path.split(os.readlink(f"/proc/{os.getppid()}/exe"))
     except OSError:  # another user's
         folder = name = ""
-    if name == "slurmstepd":  # srun's, which brings no MPI
+    if name.startswith("slurmstepd"):  # srun's, which brings no MPI
         folder = ""
     prefixes = {os.path.dirname(folder): "it belongs to the launcher"} if folder else {}
     prefixes.setdefault(sys.exec_prefix, "it is in this Python's environment")

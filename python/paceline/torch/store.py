@@ -28,8 +28,16 @@ class TorchStore:
         return self._store.get(key)
 
 
+_kept: list[dist.Store] = []
+
+
 def torchrun_store(start_timeout_ms: int) -> tuple[int, int, TorchStore]:
-    """Rank, ranks and store of a process that torchrun started: the agent's store."""
+    """Rank, ranks and store of a process that torchrun started: the agent's store.
+
+    Where a script has set the variables it is rank 0's, and lives as long as that process: others
+    may read it when rank 0 has read all it needs.
+    """
     handler = dist.rendezvous("env://", timeout=timedelta(milliseconds=start_timeout_ms))
     store, rank, ranks = next(handler)
+    _kept.append(store)
     return rank, ranks, TorchStore(store, "paceline")
