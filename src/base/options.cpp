@@ -43,6 +43,8 @@ constexpr OptionRow kRows[] = {
      "The folder, in memory, where the ranks of a node make the files that they share."},
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
      "Shared memory for all ranks of a node together; it must fit into shm_dir."},
+    {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
+     "Of that memory, for the stages of each communicator, made when it needs them."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
     {"segments", integer, "0", 0, 4096, "", everybody,

@@ -22,6 +22,8 @@
   X(allreduce_gather)                  \
   X(allreduce_double_binary_tree)      \
   X(allreduce_shared)                  \
+  X(allreduce_symmetric)               \
+  X(allreduce_sliced)                  \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
@@ -29,29 +31,36 @@
   X(broadcast_circulant)               \
   X(broadcast_k_nomial)                \
   X(broadcast_shared)                  \
+  X(broadcast_staged)                  \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \
   X(reduce_scatter_gather)             \
   X(reduce_circulant)                  \
+  X(reduce_staged)                     \
+  X(reduce_sliced)                     \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
   X(reduce_scatter_direct)             \
   X(reduce_scatter_shared)             \
+  X(reduce_scatter_staged)             \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
   X(allgather_linear)                  \
   X(allgather_shared)                  \
+  X(allgather_staged)                  \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \
   X(alltoall_shared)                   \
+  X(alltoall_staged)                   \
   X(gather_linear)                     \
   X(gather_binomial)                   \
   X(scatter_linear)                    \
   X(scatter_binomial)                  \
-  X(barrier_dissemination)
+  X(barrier_dissemination)             \
+  X(barrier_staged)
 
 namespace paceline {
 

@@ -14,15 +14,11 @@ class Binder {
   Binder(Bound& bound, const Layout& layout, const std::vector<Layout>& peers)
       : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
+    if (s_.problem.near) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
       slots_.push_back(bound_.scratch_bytes);
       std::size_t most = 0;
-      for (const Segment& shape : slot.shapes) {
-        Segment whole = shape;  // from the origin to the shape's end
-        whole.blocks += whole.first - whole.origin;
-        whole.first = whole.origin;
-        most = std::max(most, count_of(s_, layout_, whole));
-      }
+      for (const Segment& shape : slot.shapes) most = std::max(most, extent_of(shape));
       bound_.scratch_bytes +=
           (most * element_ + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
     }
@@ -75,21 +71,39 @@ class Binder {
     return true;
   }
 
+  // Elements from the slot's origin to the shape's end. Where peers find each other's slots by their
+  // own, every block counts as long as the longest: then slots are equally large on all ranks.
+  std::size_t extent_of(const Segment& shape) const {
+    Segment whole = shape;
+    whole.blocks += whole.first - whole.origin;
+    whole.first = whole.origin;
+    return s_.problem.near ? longest_ * static_cast<std::size_t>(whole.blocks)
+                           : count_of(s_, layout_, whole);
+  }
+
+  std::size_t longest_block() const {
+    std::size_t longest = 0;
+    for (const std::vector<Piece>* units : {&layout_.input, &layout_.output})
+      for (int block = 0; block < s_.blocks(); ++block)
+        longest = std::max(longest, place(s_, *units, block).count);
+    return longest;
+  }
+
   Piece piece(const Segment& s, int i) const {
     const Layout& layout = s.owner == kOwn ? layout_ : peers_[static_cast<std::size_t>(s.owner)];
     return place(s_, s.like == Space::input ? layout.input : layout.output, s.first + i);
   }
 
   Place place_of(const Segment& s, int i) const {
-    if (s.owner != kOwn && (peers_.empty() || s.space == Space::scratch))
-      fail(Fault::refusal, "a step of ", s_.algorithm, " touches the buffer of rank ", s.owner,
+    if (s.owner != kOwn && peers_.empty())
+      fail(Fault::refusal, "a step of ", s_.algorithm, " touches memory of rank ", s.owner,
            ", which it does not reach; allocate the buffers with paceline.empty.");
     if (s.space == Space::incoming) return {Space::incoming, kOwn, incoming_offset(s, i)};
     if (s.space != Space::scratch) return {s.space, s.owner, piece(s, i).offset * element_};
     Segment before = s;  // what lies in the slot in front of this block
     before.blocks = s.first + i - s.origin;
     before.first = s.origin;
-    return {Space::scratch, kOwn,
+    return {Space::scratch, s.owner,
             slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
   }
 
@@ -104,6 +118,7 @@ class Binder {
   const Layout& layout_;
   const std::vector<Layout>& peers_;
   std::size_t element_ = 1;
+  std::size_t longest_ = 0;   // block, in elements; where ranks share memory
   std::vector<std::size_t> slots_;
 };
 

@@ -13,6 +13,8 @@
 
 namespace paceline {
 
+inline constexpr std::uint32_t kMostSources = 16;   // of one reduce
+
 // Somewhere in one of the caller's buffers, a peer's, or the scratch of the operation.
 struct Place {
   Space space = Space::output;
@@ -46,7 +48,7 @@ struct Bound {
   std::vector<Place> places;
 };
 
-// `peers`: the layouts of all ranks, by position, where the schedule touches their buffers.
+// `peers`: the layouts of all ranks, by position, where the schedule touches their memory.
 Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
               const std::vector<Layout>& peers = {});
 

@@ -1,4 +1,5 @@
-// Operation: one collective under way on this rank. The polled reading of a schedule.
+// Operation: one collective under way on this rank. What the two readings of a schedule that carry
+// it out have in common: engine/polled.hpp sends messages, engine/straight.hpp shares memory.
 #pragma once
 
 #include <atomic>
@@ -9,15 +10,18 @@
 
 #include "base/error.hpp"
 #include "engine/bound.hpp"
+#include "engine/stage_view.hpp"
 #include "trace/trace.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
 
-// Where an operation runs: who its ranks are in the transport, and what its messages are called.
+// Where an operation runs: who its ranks are in the transport, what its messages are called, and
+// how they see each other's stages, if they do.
 struct Channel {
   std::uint64_t context = 0;
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
+  StageView* stages = nullptr;
 };
 
 // One rank's buffers, as this process sees them.
@@ -35,18 +39,20 @@ struct Buffers {
 
 class Operation {
  public:
-  Operation(std::shared_ptr<const Bound> bound, const Channel& channel);
-  ~Operation();
+  Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
+      : bound_(std::move(bound)), channel_(channel) {}
+  virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   // Buffers may be null where the schedule does not touch them; `scratch` has room for
   // scratch_bytes() until the operation is done. Everything else was prepared before.
   void start(Buffers buffers, std::uint32_t number, const Fingerprint& fingerprint);
-  std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
+  virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
+  virtual bool is_straight() const { return false; }
 
   // Does what can be done; whether anything was. Completion shows in done().
-  bool advance(Transport& transport);
+  virtual bool advance(Transport& transport) = 0;
   void stop(Transport& transport, const Error& error);  // fails it; afterwards no buffer is touched
 
   bool done() const { return done_.load(std::memory_order_acquire); }
@@ -58,7 +64,10 @@ class Operation {
 
   // The ranks (of the transport) whose messages it waits for, and what one of them is waited for
   // with.
-  std::vector<int> waits_for() const;
+  virtual std::vector<int> waits_for() const = 0;
+  virtual bool stirs() { return false; }   // could go on, and nobody would have been told
+  // A peer that was found in another call.
+  const std::optional<Stranger>& stranger() const { return stranger_; }
   std::string describe() const;
 
   void record(std::vector<Event>* events, double (*now_s)()) {
@@ -66,42 +75,42 @@ class Operation {
     now_s_ = now_s;
   }
 
- private:
-  struct Reduction {  // a recv_reduce, while its message arrives
-    const Operation* operation = nullptr;
-    std::uint32_t step = 0;
-  };
+ protected:
+  virtual void begin() = 0;                        // start(), with everything set
+  virtual void cancel(Transport& transport) = 0;   // stop(): nothing goes on
+  void complete() { done_.store(true, std::memory_order_release); }
 
-  void run(std::uint32_t step, Transport& transport);
-  void post(std::uint32_t step, Transport& transport);
+  const Schedule& schedule() const { return *bound_->schedule; }
+  int rank_of(int position) const { return (*channel_.ranks)[static_cast<std::size_t>(position)]; }
+  std::byte* at(const Place& place) const {
+    return place.owner == kOwn ? base_[static_cast<std::size_t>(place.space)] + place.offset
+                               : at_peer(place);
+  }
   void combine(const BoundStep& step);
-  void complete(std::uint32_t step);
-  static void consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
-  void consume(const BoundStep& step, std::size_t offset, const std::byte* data,
-               std::size_t bytes) const;
-  std::byte* at(const Place& place) const;
   void log(std::uint32_t step, double begin_s);
 
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
   std::vector<PeerBuffers> peers_;
-  std::vector<std::uint32_t> missing_;                // predecessors not done, per step
-  std::vector<std::uint32_t> ready_;                  // a queue
-  std::size_t next_ready_ = 0;
-  std::vector<Transfer> transfers_;        // one per step that talks
-  std::vector<std::int32_t> transfer_of_;  // per step
-  std::vector<Reduction> reductions_;
-  std::vector<std::uint32_t> running_;  // steps with a transfer under way
-  std::size_t open_ = 0;
   std::uint32_t number_ = 0;
   Fingerprint fingerprint_;
+  std::vector<Event>* events_ = nullptr;
+  double (*now_s_)() = nullptr;
+  std::optional<Stranger> stranger_;
+
+ private:
+  std::byte* at_peer(const Place& place) const;
+  // Of a peer's scratch, where this process sees it.
+  virtual std::byte* scratch_of(int position) const;
+
   bool started_ = false;
   std::atomic<bool> done_{false};
   std::optional<Error> error_;
-  std::vector<Event>* events_ = nullptr;
-  double (*now_s_)() = nullptr;
-  std::vector<double> begun_s_;
 };
+
+bool talks(Kind kind);   // whether a step has to do with a peer that must do its part
+std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
+                                          const Channel& channel);
 
 }  // namespace paceline

@@ -8,6 +8,9 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.shared && (!problem.shared || problem.uneven))
     return Reason{"the ranks do not reach each other's buffers; allocate them with paceline.empty "
                   "on ranks of one node, in equal pieces", ""};
+  if (algorithm.staged && (!problem.near || problem.uneven))
+    return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks of "
+                  "one node that share memory", ""};
   return algorithm.rejects(problem);
 }
 

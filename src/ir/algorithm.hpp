@@ -47,7 +47,10 @@ struct Algorithm {
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
-  bool shared = false;   // reads and writes the buffers of its peers
+  // What it touches of its peers' memory. Such an algorithm sends nothing but signals, runs in its
+  // author's order (ir/straight.hpp), and whoever signals always signals the same peers.
+  bool staged = false;   // reads their scratch
+  bool shared = false;   // reads and writes their buffers
 };
 
 // Why it cannot serve the problem; nothing where it can.

@@ -96,9 +96,11 @@ void derive_slots(Schedule& schedule) {
   for (Slot& slot : schedule.slots) slot.shapes.clear();
   for (const Step& step : schedule.steps)
     for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
-      if (s->space != Space::scratch || s->owner != kOwn) continue;
+      if (s->space != Space::scratch) continue;
+      Segment shape = *s;   // what is read of a peer's slot has the same place in the own one
+      shape.owner = kOwn;
       std::vector<Segment>& shapes = schedule.slots[static_cast<std::size_t>(s->slot)].shapes;
-      if (std::find(shapes.begin(), shapes.end(), *s) == shapes.end()) shapes.push_back(*s);
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
     }
 }
 

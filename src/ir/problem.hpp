@@ -25,7 +25,8 @@ struct Problem {
   bool in_place = false;     // see aliases() in ir/contract.hpp
   bool commutative = true;   // may operands change places?
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
-  bool shared = false;       // every rank reaches all ranks' inputs and outputs in memory
+  bool near = false;         // every rank reaches all ranks' scratch in memory: they share a node
+  bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well
 
   bool operator==(const Problem&) const = default;
 };

@@ -75,6 +75,13 @@ Reduce reduce_kernel(Type type, Op op, Target target) {
   return kernel;
 }
 
+void stream(void* dst, const void* src, std::size_t bytes) {
+  static const Stream kernel = kernel_table(best()).stream;
+  kernel(dst, src, bytes);
+}
+
+void end_stream() { kernel_table(best()).end_stream(); }
+
 void divide(void* data, Type type, std::size_t count, int divisor) {
   if (!is_floating(type))
     fail(Fault::refusal, "divide: ", name_of(type),

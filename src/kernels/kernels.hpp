@@ -31,6 +31,11 @@ Reduce reduce_kernel(Type type, Op op, Target target);   // throws if the proces
 // Throws a refusal for other types and for divisor 0.
 void divide(void* data, Type type, std::size_t count, int divisor);
 
+// Copies past the caches, for what nobody reads soon; no overlap. After end_stream() the stores
+// made so are ordered before all later ones.
+void stream(void* dst, const void* src, std::size_t bytes);
+void end_stream();
+
 std::span<const Target> targets();      // those this processor runs, best last
 std::string_view name_of(Target target);
 

@@ -10,11 +10,14 @@
 
 namespace paceline {
 
+using Stream = void (*)(void* dst, const void* src, std::size_t bytes);
 using Divide = void (*)(void* data, std::size_t count, int divisor);
 
 struct KernelTable {
   Reduce reduce[kTypes][kOps];   // null where is_defined is false
   Divide divide[kTypes];         // null where is_floating is false
+  Stream stream;
+  void (*end_stream)();
 };
 
 extern const KernelTable kPortableKernels;

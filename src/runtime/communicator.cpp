@@ -9,6 +9,7 @@
 #include "ir/fuse.hpp"
 #include "ir/in_step.hpp"
 #include "ir/pipeline.hpp"
+#include "ir/straight.hpp"
 #include "runtime/check_call.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/plans.hpp"
@@ -63,6 +64,7 @@ struct Communicator::State {
   std::shared_ptr<Flight> free_flight(Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Wish wish_of(const Call& call) const;
+  std::size_t stage_bytes() const { return group->stages ? group->stages->bytes() : 0; }
 };
 
 struct Plan::State {
@@ -116,6 +118,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.rank = group->rank;
   p.root = has_root(call.collective) ? call.root : 0;
   p.uneven = call.uneven;
+  p.near = group->stages || p.ranks == 1;
   return p;
 }
 
@@ -155,21 +158,31 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
 
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
+  const std::size_t room = stage_bytes();
   const Choice choice =
-      choose(alike, {bytes_for_choice(call, problem), machine}, wish_of(call));
+      choose(alike, {bytes_for_choice(call, problem), machine, room}, wish_of(call));
   auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
   auto schedule = std::make_shared<Schedule>(
       pipeline(one, choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
+  const bool straight = choice.algorithm->staged || choice.algorithm->shared;
+  if (straight && group->stages) {
+    *schedule = in_order(*schedule);
+    session->seat(*group);
+  }
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
   std::vector<Layout> peers;
-  for (Problem peer = problem; prepared->shared && peers.size() < std::size_t(problem.ranks);) {
+  for (Problem peer = problem; straight && peers.size() < std::size_t(problem.ranks);) {
     peer.rank = static_cast<int>(peers.size());
     peers.push_back(even_layout(peer, call.count));
   }
   prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op, peers));
+  if (straight && group->stages && prepared->bound->scratch_bytes > room)
+    fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
+         human_bytes(double(prepared->bound->scratch_bytes)), " of the stage of each rank, which has ",
+         human_bytes(double(room)), ". Ask for more blocks, or raise PACELINE_STAGE_BYTES.");
   prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0);
   book.add(prepared);
   return prepared;
@@ -183,8 +196,8 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   auto flight = std::make_shared<Flight>();
   flight->session = session;
   flight->group = group;
-  flight->operation =
-      std::make_unique<Operation>(prepared.bound, Channel{group->context, &group->ranks});
+  flight->operation = make_operation(
+      prepared.bound, Channel{group->context, &group->ranks, group->stages.get()});
   prepared.flights.push_back(flight);
   return flight;
 }
@@ -292,8 +305,9 @@ std::string Communicator::explain(const Call& call) const {
   const Layout layout = layout_of(call, problem);
   problem.shared = state_->shared.find(call, problem, layout).has_value();
   problem.in_place = problem.in_place && problem.shared;
-  const Choice c = choose(problem, {bytes_for_choice(call, problem), state_->machine},
-                          state_->wish_of(call));
+  const Choice c =
+      choose(problem, {bytes_for_choice(call, problem), state_->machine, state_->stage_bytes()},
+             state_->wish_of(call));
   return str(c.algorithm->name,
              c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",

@@ -129,6 +129,7 @@ struct WorldConfig {
   int window = 0;
   std::string shm_dir = "/dev/shm";
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
+  std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too

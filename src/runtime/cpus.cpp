@@ -13,6 +13,14 @@ int allowed_cpus() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 Patience::Patience(Company company) {
   spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 20;
   yields_ = company == Company::alone ? 1000 : company == Company::crowded ? 100 : 0;
@@ -21,9 +29,7 @@ Patience::Patience(Company company) {
 Patience::Next Patience::next() {
   ++looks_;
   if (looks_ <= spins_) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
+    pause();
     return Next::again;
   }
   if (looks_ > spins_ + yields_) return Next::sleep;

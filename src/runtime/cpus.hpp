@@ -5,6 +5,8 @@ namespace paceline {
 
 int allowed_cpus();
 
+void pause();   // the processor may look after its other threads for a moment
+
 // Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
 // working. Beside a thread that computes, yielding hands it a whole time slice, whereas a sleeper
 // that is woken runs at once: the session's own thread does not yield.

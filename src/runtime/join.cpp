@@ -20,7 +20,7 @@ std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& n
   PartMeeting part(meeting, neighbours);
   std::unique_ptr<Transport> near;
   together(meeting, [&] {
-    near = make_shm(part, {config.shm_dir, config.shm_bytes, neighbours});
+    near = make_shm(part, {config.shm_dir, config.shm_bytes, config.stage_bytes, neighbours});
   });
   return near;
 }
@@ -79,7 +79,7 @@ Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config)
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
-    return join_transport(make_shm(meeting, {config.shm_dir, config.shm_bytes}), config);
+    return join_transport(make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   return join_nodes(*job.library, *job.world, nodes, config);
 }

@@ -13,6 +13,7 @@ WorldConfig config_from_options() {
   config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
+  config.stage_bytes = static_cast<std::size_t>(number_of(Option::stage_bytes));
   for (int i = 0; i < kCollectives; ++i)
     config.algorithms[static_cast<std::size_t>(i)] =
         word_for(Option::algorithm, name_of(static_cast<Collective>(i)));

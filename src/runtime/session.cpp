@@ -16,6 +16,8 @@ constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
+// A call that sends nothing looks so often for its peers before it makes room for others.
+constexpr int kLooks = 1000, kLooksCrowded = 50;
 
 // A break travels to the peers as its fault and the sentence.
 std::string pack(Fault fault, const std::string& why) {
@@ -49,6 +51,15 @@ void Session::open(const std::shared_ptr<Group>& group) {
   const std::lock_guard lock(mutex_);
   group->history.resize(kHistory);
   groups_[group->context] = group;
+  clear_stages();
+  const auto node = [&](int rank) {
+    return config_.nodes.empty() ? 0 : config_.nodes[static_cast<std::size_t>(rank)];
+  };
+  const bool near = std::all_of(group->ranks.begin(), group->ranks.end(),
+                                [&](int rank) { return node(rank) == node(group->ranks[0]); });
+  if (Stages* stages = transport_->stages(); stages && near && group->ranks.size() > 1)
+    group->stages =
+        std::make_unique<StageView>(*stages, group->context, group->ranks, group->rank);
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
     aborted(-1, group->context, early->second);
     early_aborts_.erase(early);
@@ -56,34 +67,90 @@ void Session::open(const std::shared_ptr<Group>& group) {
   }
 }
 
-void Session::close(const Group& group) {
+void Session::close(Group& group) {
   const std::lock_guard lock(mutex_);
+  if (group.stages) left_stages_.emplace_back(group.context, std::move(group.stages));
   groups_.erase(group.context);
+  clear_stages();
 }
 
-void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
-                    const Fingerprint& fingerprint) {
-  Group& group = *flight->group;
-  const std::unique_lock lock(mutex_);
+void Session::seat(Group& group) {
+  const std::lock_guard lock(mutex_);
+  group.stages->open();
+}
+
+// With the lock held. A stage goes when its communicator is closed and nobody can look there again.
+void Session::clear_stages() {
+  std::erase_if(left_stages_, [&](const auto& left) {
+    if (!left.second->is_everybody_out()) return false;
+    transport_->stages()->close(left.first);
+    return true;
+  });
+}
+
+void Session::launch(Flight& flight, const void* input, void* output,
+                     const Fingerprint& fingerprint) {
+  Group& group = *flight.group;
   while (progress()) {
   }  // what went wrong meanwhile shows before anything new is sent
   if (!group.broken.empty()) throw Error(group.fault, group.broken);
   const std::uint32_t number = ++group.last;
   group.history[number % kHistory] = fingerprint;
-  flight->started_s = now_s();
-  flight->warned = false;
-  Operation& operation = *flight->operation;
+  flight.warned = false;
+  Operation& operation = *flight.operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
-  flight->scratch = scratch_.take(operation.scratch_bytes());
-  operation.start({input, output, flight->scratch.data.get(), flight->peers}, number, fingerprint);
+  flight.scratch = scratch_.take(operation.scratch_bytes());
+  operation.start({input, output, flight.scratch.data.get(), flight.peers}, number, fingerprint);
   transport_->announce({group.context, fingerprint, number, true});
+}
+
+// With the lock held: the operation is over.
+void Session::land(Flight& flight) {
+  const Operation& operation = *flight.operation;
+  if (operation.number() == flight.group->last)
+    transport_->announce(
+        {flight.group->context, operation.fingerprint(), operation.number(), false});
+  scratch_.give(std::move(flight.scratch));
+}
+
+void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                    const Fingerprint& fingerprint) {
+  const std::unique_lock lock(mutex_);
+  launch(*flight, input, output, fingerprint);
+  flight->started_s = now_s();
   flying_.push_back(flight);
+  const std::uint64_t context = flight->group->context;
+  const std::uint32_t number = flight->operation->number();
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
-    if (key.context == group.context && key.number == number) compare(peer, key, theirs);
+    if (key.context == context && key.number == number) compare(peer, key, theirs);
   });
   progress();
-  if (!operation.done() && waiting_.load() == 0 && thread_.joinable() && asleep_.exchange(false))
+  if (!flight->operation->done() && waiting_.load() == 0 && thread_.joinable() &&
+      asleep_.exchange(false))
     work_.notify_one();
+}
+
+// A call that sends nothing, while nothing else is under way, needs no book-keeping unless it has
+// to wait for long. Whether it was such a call.
+bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                          const Fingerprint& fingerprint) {
+  if (!flight->operation->is_straight()) return false;
+  const std::lock_guard lock(mutex_);
+  if (!flying_.empty()) return false;
+  launch(*flight, input, output, fingerprint);
+  Operation& operation = *flight->operation;
+  const int most = crowded_ ? kLooksCrowded : kLooks;
+  for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
+    if (operation.advance(*transport_)) looks = 0;
+    if (operation.done()) {
+      land(*flight);
+      return true;
+    }
+    if (!crowded_) pause();
+  }
+  flight->started_s = now_s();
+  flying_.push_back(flight);
+  return true;
 }
 
 // Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
@@ -100,6 +167,11 @@ struct Session::Waiting {
 
 void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
+  if (run_through(flight, input, output, fingerprint)) {
+    if (flight->operation->done()) return;
+    const Waiting waiting(*this);
+    return wait(*flight, 0);
+  }
   const Waiting waiting(*this);
   start(flight, input, output, fingerprint);
   if (!flight->operation->done()) wait(*flight, 0);
@@ -129,6 +201,7 @@ bool Session::is_called(const Group& group) {
   transport_->unexpected([&](int, const Key& key, const Fingerprint&) {
     found |= key.context == group.context && static_cast<std::int32_t>(key.number - group.last) > 0;
   });
+  if (group.stages && group.stages->is_called()) found = true;
   return found;
 }
 
@@ -149,19 +222,23 @@ bool Session::progress() {
   for (std::size_t i = 0; i < flying_.size();) {
     Flight& flight = *flying_[i];
     moved |= flight.operation->advance(*transport_);
+    if (const auto stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (!flight.operation->done()) {
       ++i;
       continue;
     }
-    const Operation& operation = *flight.operation;
-    if (operation.number() == flight.group->last)
-      transport_->announce(
-          {flight.group->context, operation.fingerprint(), operation.number(), false});
-    scratch_.give(std::move(flight.scratch));
+    land(flight);
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (!trouble_.empty()) settle();
   return moved;
+}
+
+bool Session::stirs() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  return std::any_of(flying_.begin(), flying_.end(),
+                     [](const auto& flight) { return flight->operation->stirs(); });
 }
 
 bool Session::test(Flight& flight) {
@@ -191,7 +268,7 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
       continue;
     }
     if (patience.next() == Patience::Next::again) continue;
-    transport_->sleep(kSleepUs);
+    transport_->sleep(kSleepUs, [this] { return stirs(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();
@@ -229,7 +306,8 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
   while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
     if (progress()) patience.reset();
     lock.unlock();
-    if (patience.next() == Patience::Next::sleep) transport_->sleep(kSleepUs);
+    if (patience.next() == Patience::Next::sleep)
+      transport_->sleep(kSleepUs, [this] { return stirs(); });
     lock.lock();
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();
@@ -271,6 +349,24 @@ void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
                       str(collective_of(mine), " #", key.number, ": ", what,
                           ". The communicator cannot be used any more."),
                       true});
+}
+
+// A peer's stage shows another call than this rank's.
+void Session::meet(const Flight& flight, const Stranger& stranger) {
+  const Group& group = *flight.group;
+  const Mark &mine = stranger.mine, &theirs = stranger.theirs;
+  const int them = stranger.position, me = group.rank;
+  const std::string end = ". The communicator cannot be used any more.";
+  std::string what = str("calls before it differ between rank ", them, " and rank ", me);
+  if (mine.number != theirs.number)
+    what = str("rank ", them, " is in ", describe(theirs.fingerprint), " as its call #",
+               theirs.number, ", rank ", me, " in ", describe(mine.fingerprint), " as its call #",
+               mine.number, ": the order of calls differs");
+  else if (mine.fingerprint != theirs.fingerprint)
+    what = difference(mine.fingerprint, me, theirs.fingerprint, them);
+  trouble_.push_back(
+      {group.context, Fault::mismatch,
+       str(collective_of(mine.fingerprint), " #", mine.number, ": ", what, end), true});
 }
 
 void Session::misfits(int peer, const Key& key, std::size_t came, std::size_t expected) {

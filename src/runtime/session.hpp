@@ -28,6 +28,7 @@ struct Group {
   std::vector<Fingerprint> history;  // of the last operations, by number modulo its size
   std::string broken;
   Fault fault = Fault::internal;
+  std::unique_ptr<StageView> stages;   // where all its ranks share memory
 };
 
 // An operation with what it needs while it is under way. Kept and started again by its cache.
@@ -48,6 +49,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   Session(std::unique_ptr<Transport> transport, const WorldConfig& config);
   ~Session() override;
 
+  // Opens this rank's stage of a group whose ranks share memory.
+  void seat(Group& group);   // throws a resource error
+
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
   void start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
@@ -61,7 +65,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
 
   void open(const std::shared_ptr<Group>& group);
-  void close(const Group& group);
+  void close(Group& group);
   std::string broken(const Group& group) const;
   bool is_called(const Group& group);
 
@@ -87,6 +91,14 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   };
 
   bool progress();  // with the lock held
+  void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                   const Fingerprint& fingerprint);
+  void land(Flight& flight);
+  void meet(const Flight& flight, const Stranger& stranger);
+  bool stirs();     // whether something under way could go on
+  void clear_stages();
+  void wait_for_readers();
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
@@ -109,6 +121,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;   // of closed groups
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is

@@ -15,6 +15,8 @@
 
 namespace paceline {
 
+class Stages;   // transport/stage.hpp
+
 // What ranks must agree on about a call. It travels in the header of every message of the call.
 struct Fingerprint {
   std::uint64_t what = 0;  // collective, type, operation, root, algorithm
@@ -84,6 +86,9 @@ class Transport {
   virtual int ranks() const = 0;
   virtual int ranks_here() const { return ranks(); }  // on this node: they share its processors
   virtual void listen(Listener* listener) = 0;
+  // Where ranks that share memory see each other's stages; null where there are none. For groups
+  // whose ranks are all on this node.
+  virtual Stages* stages() { return nullptr; }
 
   virtual void send(Transfer& transfer) = 0;
   virtual void recv(Transfer& transfer) = 0;
@@ -97,7 +102,11 @@ class Transport {
                      const std::string& why) = 0;  // as far as it gets
   virtual void leave() = 0;                // tells the peers that nothing will come any more
   virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
-  virtual void sleep(int timeout_us) = 0;  // until something arrives, at most so long
+  // Until something arrives, at most so long; not at all if `stirs` says so once peers can see that
+  // this rank is about to sleep.
+  virtual void sleep(int timeout_us, const std::function<bool()>& stirs) = 0;
+  // Something was stored where these ranks may have looked for it: ends their sleep.
+  virtual void nudge(const std::vector<int>&) {}
   virtual void wake() = 0;                 // ends another thread's sleep(); callable at any time
   virtual void announce(const Doing& doing) = 0;
   virtual Doing last_heard(int peer) const = 0;

@@ -184,10 +184,51 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
   return {};
 }
 
+// Ranks of one node show each other their scratch instead of sending it. So much of it passes at a
+// time: blocks that stay in the cache with their copies, and as long as the stages have room.
+struct Staged {
+  Collective collective;
+  std::string_view algorithm;
+  std::size_t from_bytes;    // of the message
+  double room;               // of the stage, per byte of a block
+  const char* why;
+};
+
+constexpr std::size_t kStagedBlock = 1u << 20;
+
+constexpr Staged kStaged[] = {
+    {allreduce, "sliced", 32u << 10, 3, "one node: every rank sums a slice"},
+    {allreduce, "symmetric", 0, 1, "one node, short: one signal"},
+    {broadcast, "staged", 0, 2, "one node: its peers copy what the root shows"},
+    {reduce, "staged", 0, 2, "one node: the root sums what its peers show"},
+    {reduce_scatter, "staged", 0, 2, "one node: every rank sums what is its own"},
+    {allgather, "staged", 0, 2, "one node: every rank copies what the others show"},
+    {alltoall, "staged", 0, 2, "one node: every rank copies what is meant for it"},
+    {barrier, "staged", 0, 0, "one node: one signal"},
+};
+
+std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
+                                    const Algorithm* only) {
+  if (!p.near || now.stage_bytes == 0) return {};
+  for (const Staged& row : kStaged) {
+    if (row.collective != p.collective || (!only && now.bytes < row.from_bytes)) continue;
+    const Algorithm& a = find_algorithm(row.collective, row.algorithm);
+    if (why_not(a, p) || (only && &a != only)) continue;
+    Choice choice{&a, {}, 1, 1, false, false, row.why};
+    // Slots are rounded up to cache lines and blocks to whole elements.
+    const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes) / row.room);
+    const std::size_t block = std::min(kStagedBlock, most);
+    if (a.takes.blocks) choice.knobs.blocks = static_cast<int>((now.bytes + block - 1) / block);
+    return choice;
+  }
+  return {};
+}
+
 // The shortest of the rows, or of those of one algorithm; one that has no row is taken whole.
-Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only) {
+Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only, bool in_segments) {
   if (auto shared = chosen_shared(p, now.bytes); shared && (!only || only == shared->algorithm))
     return *shared;
+  if (auto staged = chosen_staged(p, now, only); staged && !in_segments) return *staged;
   std::optional<Choice> choice;
   double least = 0;
   for (const Candidate& row : kCandidates) {
@@ -267,13 +308,17 @@ Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish
            ", but no algorithm is named; name one with algorithm=; ",
            owners_of(knob, problem.collective));
 
-  Choice choice =
-      chosen(problem, now, is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr);
+  const bool in_segments = wish.segments > 1;
+  const Algorithm* only = is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr;
+  if (only && only->staged && in_segments)
+    fail(Fault::usage, where, ": ", wish.segments, " segments, but ", only->name,
+         " passes its message on in blocks; use blocks= instead, or another algorithm.");
+  Choice choice = chosen(problem, now, only, in_segments);
   check_knobs(*choice.algorithm, wish.knobs);
   if (wish.segments > 0) {
     // What is left to choose is chosen for one segment.
     const Circumstances each{now.bytes / static_cast<std::size_t>(wish.segments), now.machine};
-    choice.knobs = chosen(problem, each, choice.algorithm).knobs;
+    choice.knobs = chosen(problem, each, choice.algorithm, in_segments).knobs;
     choice.segments = wish.segments;
     choice.whole_tail = false;
     choice.window = std::min(wish.segments, kWindow);

@@ -22,6 +22,7 @@ const Machine& usual_machine(int ranks_per_node = 0);
 struct Circumstances {
   std::size_t bytes = 0;   // of the whole message (all units); 0 where not every rank knows them
   Machine machine = usual_machine();
+  std::size_t stage_bytes = 0;   // of each rank, where ranks share memory (Problem::near)
 };
 
 struct Choice {

@@ -76,6 +76,7 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : sweep(algorithm.collective, max_ranks)) {
+    if (algorithm.staged && shape.segments > 1) continue;   // it takes blocks
     shapes.push_back(shape);
     if (shape.segments > 1 && has_tail(algorithm, shape)) {
       shapes.push_back(shape);

@@ -7,9 +7,11 @@
 #include "ir/fuse.hpp"
 #include "ir/in_step.hpp"
 #include "ir/pipeline.hpp"
+#include "ir/straight.hpp"
 #include "verify/form.hpp"
 #include "verify/hazards.hpp"
 #include "verify/run.hpp"
+#include "verify/straight.hpp"
 
 namespace paceline {
 namespace {
@@ -54,6 +56,7 @@ Verdict verify(const World& world) {
   Partners partners;
   if (Verdict bad = check_form(world); !bad) return bad;
   if (Verdict bad = match(world, partners); !bad) return bad;
+  if (Verdict bad = check_straight(world); !bad) return bad;
   if (Verdict bad = check_hazards(world, partners); !bad) return bad;
   return run_once(world, partners);
 }
@@ -111,6 +114,7 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.commutative = !shape.ordered;
   problem.uneven = shape.uneven;
   problem.shared = algorithm.shared;
+  problem.near = algorithm.shared || algorithm.staged;
   return problem;
 }
 
@@ -120,8 +124,9 @@ World make_world(const Algorithm& algorithm, const Shape& shape) {
     Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), shape.knobs);
     if (shape.fused) schedule = fuse(schedule);
     if (shape.in_step) schedule = in_step(schedule);
-    world.push_back(pipeline(schedule, shape.segments, shape.window,
-                             shape.whole_tail ? Tail::whole : Tail::cut));
+    schedule = pipeline(schedule, shape.segments, shape.window,
+                        shape.whole_tail ? Tail::whole : Tail::cut);
+    world.push_back(schedule.problem.near ? in_order(schedule) : std::move(schedule));
   }
   return world;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coll/registry.hpp"
-#include "engine/operation.hpp"
+#include "engine/polled.hpp"
 #include "ir/fuse.hpp"
 
 namespace paceline {
@@ -27,7 +27,7 @@ struct Recorder : Transport {
   void abort(int, std::uint64_t, const std::string&) override {}
   void leave() override {}
   void check_peers() override {}
-  void sleep(int) override {}
+  void sleep(int, const std::function<bool()>&) override {}
   void wake() override {}
   void announce(const Doing&) override {}
   Doing last_heard(int) const override { return {}; }
@@ -38,7 +38,7 @@ struct World {
   std::shared_ptr<const Schedule> schedule;
   std::vector<float> in = std::vector<float>(64, 1), out = std::vector<float>(64);
   std::vector<std::byte> scratch;
-  Operation operation;
+  PolledOperation operation;
 
   explicit World(const Algorithm& a)
       : schedule(std::make_shared<Schedule>(

@@ -15,11 +15,17 @@ inline std::set<std::size_t> awkward_counts(int p) {
   return {0, 1, n - 1, n, n + 1, 2 * n + 1, 67, 257};
 }
 
+// Whether the call needs ranks that share memory.
+inline bool is_staged(const Case& c) {
+  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).staged;
+}
+
 // Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and
 // sanitizers.
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
     if (a->shared) continue;   // they need other buffers: see process/shared_test.cpp
+    if (a->staged && a->rejects({.collective = a->collective, .ranks = p})) continue;
     const std::set<int> roots =
         has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
     int turn = 0;
@@ -31,7 +37,10 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const Op ops[] = {Op::sum, Op::max, Op::min, Op::sum};
           c.op = ops[turn % 4];
           visit(c);
-          if (++turn % 3 == 0) {
+          if (++turn % 3 == 0 && a->staged) {
+            c.knobs.blocks = a->takes.blocks ? 2 + turn % 4 : 0;
+            visit(c);
+          } else if (turn % 3 == 0) {
             c.segments = 2 + turn % 4;
             c.window = 1 + turn % 3;
             visit(c);
@@ -40,7 +49,7 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const bool symmetric = a->collective != Collective::alltoall || !in_place;
           c.uneven = true;
           const Problem uneven{.collective = a->collective, .ranks = p, .uneven = true};
-          if (!one_unit && symmetric && !a->rejects(uneven)) visit(c);
+          if (!one_unit && symmetric && !a->staged && !a->rejects(uneven)) visit(c);
         }
   }
 }

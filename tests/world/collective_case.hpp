@@ -22,11 +22,13 @@ struct Case {
   int segments = 0;
   int window = 0;
   Op op = Op::sum;
+  Knobs knobs = {};
 
   std::string name() const {
     return str(name_of(collective), "/", algorithm, " p=", ranks, " n=", count, " root=", root,
                in_place ? " in place" : "", uneven ? " uneven" : "",
-               segments ? str(" segments=", segments, " window=", window) : "", " ", name_of(op));
+               segments ? str(" segments=", segments, " window=", window) : "",
+               knobs.blocks ? str(" blocks=", knobs.blocks) : "", " ", name_of(op));
   }
 };
 
@@ -62,6 +64,7 @@ class Buffers {
     out.algorithm = case_.algorithm;
     out.segments = case_.segments;
     out.window = case_.window;
+    out.knobs = case_.knobs;
     out.count = case_.count;
     out.uneven = case_.uneven;
     if (case_.uneven) counts(out);

@@ -203,12 +203,12 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
   return out;
 }
 
-// Algorithms over shared buffers send no data: their cost is checked in simulate_test.cpp, and
+// Algorithms over shared memory send no data: their cost is checked in simulate_test.cpp, and
 // bounds on messages say nothing about them.
 std::vector<const Algorithm*> senders() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return !a->shared; });
+               [](const Algorithm* a) { return !a->shared && !a->staged; });
   return out;
 }
 

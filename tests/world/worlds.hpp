@@ -51,6 +51,7 @@ inline constexpr Knobs kFewBlocks{.blocks = 2};   // where the number of orders 
 
 inline World piped(const Algorithm& a, Shape& shape, Pipe pipe, const Knobs& knobs = {}) {
   shape.knobs = knobs;
+  if (a.staged) return make_world(a, shape);   // it takes blocks
   shape.segments = pipe.segments;
   shape.window = pipe.window;
   shape.whole_tail = pipe.whole_tail;

@@ -42,6 +42,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allgather_shared{
-    Collective::allgather, "shared", serves_all, cuts, build, cost, {}, true};
+    Collective::allgather, "shared", serves_all, cuts, build, cost, {}, false, true};
 
 }  // namespace paceline

@@ -48,6 +48,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allreduce_shared{
-    Collective::allreduce, "shared", serves_all, cuts, build, cost, {.blocks = true}, true};
+    Collective::allreduce, "shared", serves_all, cuts, build, cost, {.blocks = true}, false, true};
 
 }  // namespace paceline

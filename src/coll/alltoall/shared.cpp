@@ -50,6 +50,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm alltoall_shared{
-    Collective::alltoall, "shared", rejects, cuts, build, cost, {}, true};
+    Collective::alltoall, "shared", rejects, cuts, build, cost, {}, false, true};
 
 }  // namespace paceline

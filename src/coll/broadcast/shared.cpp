@@ -38,6 +38,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm broadcast_shared{
-    Collective::broadcast, "shared", serves_all, cuts, build, cost, {}, true};
+    Collective::broadcast, "shared", serves_all, cuts, build, cost, {}, false, true};
 
 }  // namespace paceline

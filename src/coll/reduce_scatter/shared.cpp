@@ -40,6 +40,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm reduce_scatter_shared{
-    Collective::reduce_scatter, "shared", serves_all, cuts, build, cost, {}, true};
+    Collective::reduce_scatter, "shared", serves_all, cuts, build, cost, {}, false, true};
 
 }  // namespace paceline

@@ -5,15 +5,39 @@
 
 namespace paceline {
 
+class LoopStages : public Stages {
+ public:
+  LoopStages(LoopNet& net, int rank) : net_(net), rank_(rank) {}
+
+  std::size_t bytes() const override { return StageMemory::kBytes; }
+  Stage open(std::uint64_t context) override {
+    const std::lock_guard lock(net_.mutex_);
+    auto& memory = net_.stages_[{rank_, context}] = std::make_unique<StageMemory>();
+    return {memory->bytes, StageMemory::kBytes};
+  }
+  std::optional<Stage> find(int peer, std::uint64_t context) override {
+    const std::lock_guard lock(net_.mutex_);
+    const auto found = net_.stages_.find({peer, context});
+    if (found == net_.stages_.end()) return {};
+    return Stage{found->second->bytes, StageMemory::kBytes};
+  }
+  void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
+
+ private:
+  LoopNet& net_;
+  int rank_;
+};
+
 class LoopTransport : public Transport {
  public:
   LoopTransport(LoopNet& net, int rank)
-      : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false) {}
+      : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false), stages_(net, rank) {}
 
   std::string_view name() const override { return "loop"; }
   int rank() const override { return rank_; }
   int ranks() const override { return net_.ranks_; }
   void listen(Listener* listener) override { listener_ = listener; }
+  Stages* stages() override { return &stages_; }
 
   void send(Transfer& t) override {
     const std::lock_guard lock(net_.mutex_);
@@ -79,7 +103,7 @@ class LoopTransport : public Transport {
     }
   }
 
-  void sleep(int) override { std::this_thread::yield(); }
+  void sleep(int, const std::function<bool()>&) override { std::this_thread::yield(); }
   void wake() override {}
 
   void announce(const Doing& doing) override {
@@ -153,6 +177,7 @@ class LoopTransport : public Transport {
   int rank_;
   Listener* listener_ = nullptr;
   std::vector<bool> told_lost_;
+  LoopStages stages_;
 };
 
 LoopNet::LoopNet(int ranks, LoopOptions options)

@@ -6,15 +6,23 @@
 // one seed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/random.hpp"
 #include "transport/matcher.hpp"
+#include "transport/stage.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
+
+// Of one rank in one communicator. Small, so that messages of tests come in many blocks.
+struct alignas(64) StageMemory {
+  static constexpr std::size_t kBytes = 64u << 10;
+  std::byte bytes[Stage::kHead + kBytes] = {};
+};
 
 struct LoopOptions {
   std::uint64_t seed = 1;
@@ -31,6 +39,7 @@ class LoopNet {
 
  private:
   friend class LoopTransport;
+  friend class LoopStages;
   struct Message {
     Key key;
     Fingerprint fingerprint;
@@ -58,6 +67,7 @@ class LoopNet {
   std::vector<std::vector<Notice>> notices_;
   std::vector<bool> alive_;
   std::vector<Doing> doing_;
+  std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StageMemory>> stages_;
 };
 
 }  // namespace paceline

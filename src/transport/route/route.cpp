@@ -22,6 +22,7 @@ class Route : public Transport {
   int rank() const override { return far_->rank(); }
   int ranks() const override { return far_->ranks(); }
   int ranks_here() const override { return near_->ranks(); }
+  Stages* stages() override { return near_->stages(); }
   void listen(Listener* listener) override {
     near_->listen(listener);
     far_->listen(listener);
@@ -51,7 +52,10 @@ class Route : public Transport {
     near_->check_peers();
     far_->check_peers();
   }
-  void sleep(int timeout_us) override { near_->sleep(std::min(timeout_us, kFarNapUs)); }
+  void sleep(int timeout_us, const std::function<bool()>& stirs) override {
+    near_->sleep(std::min(timeout_us, kFarNapUs), stirs);
+  }
+  void nudge(const std::vector<int>& ranks) override { near_->nudge(ranks); }
   void wake() override { near_->wake(); }
   void announce(const Doing& doing) override {
     near_->announce(doing);

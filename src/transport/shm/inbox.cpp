@@ -54,7 +54,8 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       ranks_(meeting.ranks()),
       shape_(ring_shape(c.bytes, ranks_)),
       files_(std::size_t(ranks_)),
-      process_(std::size_t(ranks_), -1) {
+      process_(std::size_t(ranks_), -1),
+      pid_(std::size_t(ranks_)) {
   const std::vector<std::string> cards = meeting.share(create(c));
   std::string why;   // this rank's own trouble comes first
   for (int i = 0; i < ranks_ && why.empty(); ++i) {
@@ -94,6 +95,7 @@ void Inboxes::attach(int peer, const std::string& card) {
   std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where;
+  pid_[std::size_t(peer)] = pid;
   try {
     process_[std::size_t(peer)] =
         static_cast<int>(syscall(SYS_pidfd_open, std::atoi(pid.c_str()), 0));

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "transport/shm/ring.hpp"
@@ -24,7 +26,15 @@ struct InboxHeader {
   std::atomic<std::uint64_t> number;  // number << 1 | inside
 };
 
+// Where a stage of the owner is: by which communicator, and as which of its descriptors.
+struct StageEntry {
+  std::atomic<std::uint64_t> context;   // 0: free
+  std::atomic<std::int64_t> descriptor;
+};
+
 constexpr std::size_t kInboxHeader = 4096;
+constexpr std::size_t kStageTable = 1024;   // offset within it
+static_assert(sizeof(InboxHeader) <= kStageTable);
 
 // Bytes of small messages taken out of a ring and matched, per writer: how the writer knows how
 // much lies unread. One line each, behind the header.
@@ -45,6 +55,11 @@ class Inboxes {
   Drained& drained(int owner, int writer) const;
   Ring ring(int owner, int writer) const;
   const RingShape& shape() const { return shape_; }
+  std::span<StageEntry> stage_table(int rank) const {
+    return {reinterpret_cast<StageEntry*>(files_[std::size_t(rank)].data() + kStageTable),
+            (kInboxHeader - kStageTable) / sizeof(StageEntry)};
+  }
+  const std::string& process(int rank) const { return pid_[std::size_t(rank)]; }
   bool has_died(int rank) const;  // its process has ended
 
  private:
@@ -57,6 +72,7 @@ class Inboxes {
   RingShape shape_;
   std::vector<SharedFile> files_;
   std::vector<int> process_;  // pidfd of each peer, -1 where there is none
+  std::vector<std::string> pid_;
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

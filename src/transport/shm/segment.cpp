@@ -75,6 +75,12 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
   return file;
 }
 
+void SharedFile::touch() {
+#if defined(MADV_POPULATE_WRITE)
+  madvise(data_, bytes_, MADV_POPULATE_WRITE);   // older kernels refuse: then at first use after all
+#endif
+}
+
 std::string SharedFile::address() const { return str(getpid(), " ", descriptor_); }
 
 void SharedFile::close_descriptor() {

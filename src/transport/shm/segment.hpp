@@ -27,7 +27,9 @@ class SharedFile {
   static SharedFile attach(const std::string& address, std::size_t bytes);
 
   std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor
+  int descriptor() const { return descriptor_; }
   void close_descriptor();      // nobody else will attach
+  void touch();                 // maps all pages now, not one by one at first use
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "transport/shm/peer.hpp"
+#include "transport/shm/stages.hpp"
 
 namespace paceline {
 
@@ -50,6 +51,7 @@ class ShmTransport : public Transport {
     if (names_.empty()) names_ = everybody(ranks_);
     at_.resize(std::size_t(*std::max_element(names_.begin(), names_.end())) + 1, -1);
     for (int p = 0; p < ranks_; ++p) at_[std::size_t(names_[std::size_t(p)])] = p;
+    stages_ = std::make_unique<ShmStages>(boxes_, rank_, at_, ranks_, config);
     for (int p = 0; p < ranks_; ++p) {
       peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
@@ -67,6 +69,7 @@ class ShmTransport : public Transport {
   int rank() const override { return names_[std::size_t(rank_)]; }
   int ranks() const override { return ranks_; }
   void listen(Listener* listener) override { listener_ = listener; }
+  Stages* stages() override { return stages_.get(); }
 
   void send(Transfer& t) override {
     const int p = at(t.peer);
@@ -146,7 +149,12 @@ class ShmTransport : public Transport {
     }
   }
 
-  void sleep(int timeout_us) override {
+  void nudge(const std::vector<int>& ranks) override {
+    std::atomic_thread_fence(std::memory_order_seq_cst);   // against sleep()
+    for (int rank : ranks) rouse(at(rank));
+  }
+
+  void sleep(int timeout_us, const std::function<bool()>& stirs) override {
     std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
     asleep.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(
@@ -154,6 +162,7 @@ class ShmTransport : public Transport {
     for (Peer& peer : peers_)
       if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell())
         return asleep.store(0, std::memory_order_relaxed);
+    if (stirs && stirs()) return asleep.store(0, std::memory_order_relaxed);
     const timespec timeout{timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     futex(asleep, FUTEX_WAIT, 1, &timeout);
     asleep.store(0, std::memory_order_relaxed);
@@ -206,8 +215,12 @@ class ShmTransport : public Transport {
   }
 
   void nudge(int p) {
-    std::atomic<std::uint32_t>& asleep = boxes_.header(p).asleep;
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    rouse(p);
+  }
+
+  void rouse(int p) {
+    std::atomic<std::uint32_t>& asleep = boxes_.header(p).asleep;
     if (asleep.load(std::memory_order_relaxed) == 0) return;
     asleep.store(0, std::memory_order_relaxed);
     futex(asleep, FUTEX_WAKE, INT_MAX, nullptr);
@@ -359,6 +372,7 @@ class ShmTransport : public Transport {
   std::vector<Peer> peers_;
   std::vector<int> names_;   // what the ranks are called outside
   std::vector<int> at_;      // the other way round; -1: not here
+  std::unique_ptr<ShmStages> stages_;
   Listener* listener_ = nullptr;
 };
 

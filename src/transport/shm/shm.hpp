@@ -18,6 +18,7 @@ namespace paceline {
 struct ShmConfig {
   std::string dir = "/dev/shm";
   std::size_t bytes = 32u << 20;  // of all rings together, within limits per ring
+  std::size_t stage_bytes = 8u << 20;  // of a communicator's stages together, within limits each
   // What the ranks of the meeting are called outside, in order; empty: as in the meeting.
   std::vector<int> names = {};
 };

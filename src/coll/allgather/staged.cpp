@@ -1,0 +1,50 @@
+// Staged allgather: every rank shows its unit, block by block, and copies the others'.
+//
+// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Needs    ranks of one node. Any p >= 1, any n >= 0.
+// Cost     B meetings; per rank n/p copied in, n copied out.
+// Scratch  2 n / (p B)
+// When     on one node.
+// Order    no arithmetic.
+//
+// p = 2, one block, units A B.
+//              rank 0              rank 1
+//              buffer    stage     buffer    stage
+//   start      A                     B
+//   show       A         A           B       B
+//   meet
+//   copy out   A B                 A B
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
+  const Turns shown(b, b.output(0));
+  for (int turn = 0; turn < blocks; ++turn) {
+    const auto block = [&](int unit) { return b.output(unit * blocks + turn); };
+    const Segment mine = b.input(r * blocks + turn);
+    if (p > 1) b.copy(mine, shown.slot(turn, block(r)));
+    meet(b);
+    b.copy(mine, block(r));
+    for (int k = 1; k < p; ++k) {
+      const int from = (r + k) % p;
+      b.copy(b.of_peer(from, shown.slot(turn, block(from))), block(from));
+    }
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .volume = 0, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm allgather_staged{
+    Collective::allgather, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+
+}  // namespace paceline

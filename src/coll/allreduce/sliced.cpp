@@ -1,0 +1,97 @@
+// Sliced allreduce: ranks of a node show each other their vectors, and each sums one slice.
+//
+// Source   the slice-parallel scheme of shared-memory allreduces (DeepSpeed's for long messages;
+//          YHCCL, SC'23); here block by block through two slots in turn, with one meeting a block.
+// Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
+// Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma, n/p shown, (p-1)/p n
+//          copied out. The stage stays in the cache: of the memory of all ranks together p n are
+//          read and p n written.
+// Scratch  2 (1 + 1/p) n / B
+// When     from medium messages on, on one node; B so that the stage stays in the cache.
+// Order    rank order from left to right: same bits on every rank and in every run.
+//
+// p = 2, one block, slices A B; a digit is a contribution, * is final.
+//              rank 0              rank 1
+//              buffer    stage     buffer    stage
+//   start      A0 B0               A1 B1
+//   show       A0 B0     B0        A1 B1     A1
+//   meet
+//   sum        A* B0     B0 A*     A1 B*     A1 B*
+//   meet
+//   copy out   A* B*               A* B*
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
+
+// Of one block: its slices are blocks [first, first + p) of the schedule.
+class Block {
+ public:
+  Block(Builder& b, const Turns& shown, const Turns& sums, int turn)
+      : b_(b),
+        p_(b.problem().ranks),
+        r_(b.problem().rank),
+        first_(turn * p_),
+        shown_(shown.slot(turn, b.output(first_, p_))),
+        sums_(sums),
+        turn_(turn) {}
+
+  // Beyond kSourcesAtOnce ranks the own slice as well: the sum would overwrite it in place.
+  void show() const {
+    const bool all = p_ > kSourcesAtOnce;
+    show(0, all ? p_ : r_);
+    if (!all) show(r_ + 1, p_ - r_ - 1);
+  }
+  void sum_own() const {
+    const Segment staged = b_.part(shown_, first_ + r_, 1), target = b_.output(first_ + r_);
+    const Segment mine = p_ > kSourcesAtOnce ? staged : b_.input(first_ + r_);
+    sum(b_, of_everybody(b_, staged, mine), target);
+    b_.finish(target);
+    if (p_ > 1) b_.copy(target, sums_.slot(turn_, target));
+  }
+  void copy_out() const {
+    for (int k = 1; k < p_; ++k) {
+      const int from = (r_ + k) % p_;
+      const Segment slice = b_.output(first_ + from);
+      b_.copy(b_.of_peer(from, sums_.slot(turn_, slice)), slice);
+    }
+  }
+
+ private:
+  void show(int slice, int slices) const {
+    if (slices > 0)
+      b_.copy(b_.input(first_ + slice, slices), b_.part(shown_, first_ + slice, slices));
+  }
+
+  Builder& b_;
+  int p_, r_, first_;
+  Segment shown_;
+  const Turns& sums_;
+  int turn_;
+};
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const int blocks = blocks_of(knobs);
+  const Turns shown(b, b.output(0, pb.ranks)), sums(b, b.output(0));
+  for (int turn = 0; turn <= blocks; ++turn) {
+    if (turn < blocks) Block(b, shown, sums, turn).show();
+    meet(b);
+    if (turn > 0) Block(b, shown, sums, turn - 1).copy_out();
+    if (turn < blocks) Block(b, shown, sums, turn).sum_own();
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  const double share = double(pb.ranks - 1) / pb.ranks;
+  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .volume = 0, .reduced = share};
+}
+
+}  // namespace
+
+const Algorithm allreduce_sliced{
+    Collective::allreduce, "sliced", serves_all, cuts, build, cost, {.blocks = true}, true};
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+// Symmetric allreduce: every rank shows its vector, and every rank sums all of them.
+//
+// Source   the scheme of DeepSpeed's shared-memory collectives for short messages; here with rank
+//          order kept and no closing barrier.
+// Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
+// Cost     one signal from everybody to everybody; n copied and (p-1) n gamma on every rank.
+// Scratch  n
+// When     short messages on one node: the fewest signals there can be.
+// Order    rank order from left to right: same bits on every rank and in every run.
+//
+// p = 2; a digit is a contribution, * is final; the stage is the scratch that the other one reads.
+//              rank 0            rank 1
+//              buffer  stage     buffer  stage
+//   start      A0                A1
+//   show       A0      A0        A1      A1
+//   meet
+//   sum        A*                A*
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem&, const Knobs&, Builder& b) {
+  const Segment shown = b.scratch(b.output());
+  b.copy(b.input(), shown);
+  meet(b);
+  sum(b, of_everybody(b, shown, shown), b.output());
+  b.finish(b.output());
+}
+
+Cost cost(const Problem& pb, const Knobs&) {
+  return {.rounds = pb.ranks > 1 ? 1.0 : 0.0, .volume = 0, .reduced = double(pb.ranks - 1)};
+}
+
+}  // namespace
+
+const Algorithm allreduce_symmetric{
+    Collective::allreduce, "symmetric", serves_all, cuts, build, cost, {}, true};
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+// Staged alltoall: every rank shows its pieces, block by block, and takes what is meant for it.
+//
+// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Needs    ranks of one node. Any p >= 1, any n >= 0, also in place.
+// Cost     B meetings; per rank (p-1)/p n copied in and as much out.
+// Scratch  2 n / B
+// When     on one node.
+// Order    no arithmetic.
+//
+// p = 2, one block; ab is what rank a sends to rank b.
+//              rank 0              rank 1
+//              buffer    stage     buffer    stage
+//   start      00 01               10 11
+//   show       00 01     01        10 11     10
+//   meet
+//   copy out   00 10               01 11
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
+  std::vector<Turns> shown;   // one for each piece
+  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.output(unit * blocks));
+  for (int turn = 0; turn < blocks; ++turn) {
+    const auto at = [&](int unit) { return unit * blocks + turn; };
+    const auto slot = [&](int unit) {
+      return shown[static_cast<std::size_t>(unit)].slot(turn, b.output(at(unit)));
+    };
+    for (int k = 1; k < p; ++k) b.copy(b.input(at((r + k) % p)), slot((r + k) % p));
+    meet(b);
+    b.copy(b.input(at(r)), b.output(at(r)));
+    for (int k = 1; k < p; ++k) {
+      const int from = (r + k) % p;
+      b.copy(b.of_peer(from, slot(r)), b.output(at(from)));
+    }
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .volume = 0, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm alltoall_staged{
+    Collective::alltoall, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+
+}  // namespace paceline

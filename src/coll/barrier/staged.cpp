@@ -1,0 +1,33 @@
+// Staged barrier: everybody tells everybody to have come.
+//
+// Source   textbook (linear barrier with a flag per rank).
+// Needs    ranks of one node. Any p >= 1.
+// Cost     one signal from everybody to everybody.
+// Scratch  none
+// When     on one node.
+// Order    no arithmetic.
+//
+// p = 3, who is known to have come:
+//              rank 0    rank 1    rank 2
+//   start      0         1         2
+//   meet       0 1 2     0 1 2     0 1 2
+#include "coll/registry.hpp"
+#include "coll/shared.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem&, const Knobs&, Builder& b) { meet(b); }
+
+Cost cost(const Problem& pb, const Knobs&) {
+  return {.rounds = pb.ranks > 1 ? 1.0 : 0.0, .volume = 0, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm barrier_staged{
+    Collective::barrier, "staged", serves_all, cuts, build, cost, {}, true};
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// Staged broadcast: the root shows its vector, block by block, and its peers copy it out.
+//
+// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Needs    ranks of one node. Any p >= 1, any root, any n >= 0.
+// Cost     B signals from the root to each peer, B - 2 back; n copied in by the root and n out by
+//          each peer, at the same time but for one block.
+// Scratch  2 n / B
+// When     on one node.
+// Order    no arithmetic.
+//
+// p = 2, blocks A B C, root 0; slots x y.
+//   rank 0     A -> x     B -> y     wait   C -> x
+//   rank 1                x -> A     tell   y -> B     x -> C
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const Turns shown(b, b.output(0));
+  const int blocks = pb.ranks > 1 ? blocks_of(knobs) : 0;
+  for (int turn = 0; turn < blocks; ++turn) {
+    const Segment block = b.output(turn), slot = shown.slot(turn, block);
+    if (pb.rank == pb.root) {
+      if (turn >= 2) wait_for_others(b);   // they have taken the block before last
+      b.copy(block, slot);
+      signal_others(b);
+    } else {
+      b.wait(pb.root);
+      b.copy(b.of_peer(pb.root, slot), block);
+      if (turn + 2 < blocks) b.signal(pb.root);
+    }
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .volume = 0, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm broadcast_staged{
+    Collective::broadcast, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+
+}  // namespace paceline

@@ -1,0 +1,58 @@
+// Staged reduce: the others show their vectors, block by block, and the root sums them.
+//
+// Source   the broadcast of the same name, turned around.
+// Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
+// Cost     B signals from each peer to the root, B - 2 back; n copied in by each peer, (p-1) n gamma
+//          at the root, at the same time but for one block.
+// Scratch  2 n / B
+// When     on one node: short messages, and long ones of 2 or 3 ranks.
+// Order    rank order from left to right: same bits in every run.
+//
+// p = 2, blocks A B C, root 0; slots x y.
+//   rank 0                A + x     tell   B + y     C + x
+//   rank 1     A -> x     B -> y    wait   C -> x
+#include "base/str.hpp"
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
+
+std::optional<Reason> rejects(const Problem& pb) {
+  if (pb.ranks > kSourcesAtOnce)
+    return Reason{str("the root sums at most ", kSourcesAtOnce, " vectors at once"), "sliced"};
+  return {};
+}
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const Turns shown(b, b.output(0));
+  const int blocks = blocks_of(knobs);
+  for (int turn = 0; turn < blocks; ++turn) {
+    const Segment block = b.output(turn), slot = shown.slot(turn, block);
+    if (pb.rank != pb.root) {
+      if (turn >= 2) b.wait(pb.root);   // it has summed the block before last
+      b.copy(b.input(turn), slot);
+      b.signal(pb.root);
+    } else {
+      wait_for_others(b);
+      sum(b, of_everybody(b, slot, b.input(turn)), block);
+      b.finish(block);
+      if (turn + 2 < blocks) signal_others(b);
+    }
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0,
+          .volume = 0,
+          .reduced = double(pb.ranks - 1)};
+}
+
+}  // namespace
+
+const Algorithm reduce_staged{
+    Collective::reduce, "staged", rejects, cuts, build, cost, {.blocks = true}, true};
+
+}  // namespace paceline

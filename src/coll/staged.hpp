@@ -1,0 +1,64 @@
+// What algorithms that show each other their scratch have in common.
+//
+// A rank writes into its own scratch only, and its peers read there. A slot is written again when
+// all who read it have said so: by meeting once more, or because the call is over (the engine sees
+// to that: src/engine/straight.hpp).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "coll/shared.hpp"
+#include "ir/builder.hpp"
+
+namespace paceline {
+
+// Pieces of the message that pass through a slot one after the other.
+inline int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
+
+// Two slots in turn: while peers read one, the next block goes to the other.
+class Turns {
+ public:
+  Turns(Builder& b, const Segment& shape) : slots_{b.scratch(shape), b.scratch(shape)} {}
+  Segment slot(int turn, const Segment& shape) const {
+    return Builder::as(slots_[static_cast<std::size_t>(turn % 2)], shape);
+  }
+
+ private:
+  std::array<Segment, 2> slots_;
+};
+
+// target = the sources from left to right. Beyond kSourcesAtOnce of them the target must be none.
+inline void sum(Builder& b, const std::vector<Segment>& sources, const Segment& target) {
+  std::vector<Segment> some;
+  for (const Segment& source : sources) {
+    if (static_cast<int>(some.size()) == kSourcesAtOnce) {
+      b.reduce(some, target);
+      some = {target};
+    }
+    some.push_back(source);
+  }
+  if (some.size() > 1) b.reduce(some, target);
+  else b.copy(some[0], target);
+}
+
+// What every rank has in the same place of its scratch, in rank order; of its own, `mine`.
+inline std::vector<Segment> of_everybody(const Builder& b, const Segment& slot,
+                                         const Segment& mine) {
+  std::vector<Segment> all;
+  for (int rank = 0; rank < b.problem().ranks; ++rank)
+    all.push_back(rank == b.problem().rank ? mine : b.of_peer(rank, slot));
+  return all;
+}
+
+inline void signal_others(Builder& b) {
+  for (int k = 1; k < b.problem().ranks; ++k)
+    b.signal((b.problem().rank + k) % b.problem().ranks);
+}
+
+inline void wait_for_others(Builder& b) {
+  for (int k = 1; k < b.problem().ranks; ++k)
+    b.wait((b.problem().rank + k) % b.problem().ranks);
+}
+
+}  // namespace paceline

@@ -1,0 +1,163 @@
+#include "engine/polled.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
+
+}  // namespace
+
+PolledOperation::PolledOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+    : Operation(std::move(bound), channel) {
+  const Schedule& s = schedule();
+  const std::size_t talking = static_cast<std::size_t>(std::count_if(
+      s.steps.begin(), s.steps.end(), [](const Step& step) { return talks(step.kind); }));
+  transfers_ = std::vector<Transfer>(talking);
+  transfer_of_.assign(s.steps.size(), -1);
+  reductions_.resize(s.steps.size());
+  missing_.resize(s.steps.size());
+  ready_.resize(s.steps.size());
+  running_.reserve(talking);
+  std::int32_t next = 0;
+  for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
+    const Step& step = s.steps[i];
+    if (!talks(step.kind)) continue;
+    Transfer& t = transfers_[static_cast<std::size_t>(next)];
+    transfer_of_[i] = next++;
+    t.peer = rank_of(step.peer);
+    t.bytes = bound_->steps[i].bytes;
+    t.key = {channel.context, 0, step.lane, step.kind == Kind::signal || step.kind == Kind::wait,
+             step.seq};
+    if (step.kind == Kind::recv_reduce) {
+      reductions_[i] = {this, i};
+      t.consume = &PolledOperation::consume;
+      t.state = &reductions_[i];
+    } else {
+      t.parts.resize(bound_->steps[i].stretches);
+    }
+  }
+}
+
+void PolledOperation::begin() {
+  const Schedule& s = schedule();
+  open_ = s.steps.size();
+  missing_ = s.indegree;
+  running_.clear();
+  ready_.clear();
+  next_ready_ = 0;
+  for (std::uint32_t i = 0; i < s.steps.size(); ++i)
+    if (missing_[i] == 0) ready_.push_back(i);
+  if (events_) begun_s_.assign(s.steps.size(), 0);
+  if (s.steps.empty()) complete();
+}
+
+bool PolledOperation::advance(Transport& transport) {
+  bool moved = false;
+  for (std::size_t i = 0; i < running_.size();) {
+    const std::uint32_t step = running_[i];
+    if (!transfers_[static_cast<std::size_t>(transfer_of_[step])].done.load(
+            std::memory_order_acquire)) {
+      ++i;
+      continue;
+    }
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (events_) log(step, begun_s_[step]);
+    end(step);
+    moved = true;
+  }
+  while (next_ready_ < ready_.size()) {
+    run(ready_[next_ready_++], transport);
+    moved = true;
+  }
+  return moved;
+}
+
+void PolledOperation::run(std::uint32_t step, Transport& transport) {
+  const Kind kind = schedule().steps[step].kind;
+  const double begin_s = events_ ? now_s_() : 0;
+  if (talks(kind)) {
+    if (events_) begun_s_[step] = begin_s;
+    return post(step, transport);
+  }
+  combine(bound_->steps[step]);
+  if (events_) log(step, begin_s);
+  end(step);
+}
+
+void PolledOperation::post(std::uint32_t step, Transport& transport) {
+  const BoundStep& b = bound_->steps[step];
+  Transfer& t = transfers_[static_cast<std::size_t>(transfer_of_[step])];
+  t.key.number = number_;
+  t.fingerprint = fingerprint_;
+  t.done.store(false, std::memory_order_relaxed);
+  t.moved = 0;
+  t.granted = false;
+  const std::size_t element = size_of(bound_->type);
+  for (std::size_t i = 0; i < t.parts.size(); ++i) {
+    const Stretch& stretch = bound_->stretches[b.first + i];
+    t.parts[i] = {at(bound_->places[stretch.first_place]), stretch.elements * element};
+  }
+  running_.push_back(step);
+  if (is_send(schedule().steps[step].kind))
+    transport.send(t);
+  else
+    transport.recv(t);
+}
+
+void PolledOperation::consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes) {
+  const auto& reduction = *static_cast<Reduction*>(state);
+  reduction.operation->consume(reduction.operation->bound_->steps[reduction.step], offset, data,
+                               bytes);
+}
+
+void PolledOperation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+                        std::size_t bytes) const {
+  const std::size_t element = size_of(bound_->type);
+  for (std::uint32_t i = 0; i < step.stretches && bytes > 0; ++i) {
+    const Stretch& stretch = bound_->stretches[step.first + i];
+    const std::size_t length = stretch.elements * element;
+    if (offset >= length) {
+      offset -= length;
+      continue;
+    }
+    const std::size_t now = std::min(bytes, length - offset);
+    const Place* places = bound_->places.data() + stretch.first_place;
+    const void* sources[kMostSources];
+    for (std::uint32_t k = 1; k < step.places; ++k)
+      sources[k - 1] =
+          static_cast<std::int32_t>(k) - 1 == step.incoming ? data : at(places[k]) + offset;
+    bound_->reduce(at(places[0]) + offset, sources, static_cast<int>(step.places) - 1,
+                   now / element);
+    data += now;
+    bytes -= now;
+    offset = 0;
+  }
+}
+
+void PolledOperation::end(std::uint32_t step) {
+  const Schedule& s = schedule();
+  for (std::uint32_t e = s.edge_begin[step]; e < s.edge_begin[step + 1]; ++e)
+    if (--missing_[s.edges[e]] == 0) ready_.push_back(s.edges[e]);
+  if (--open_ == 0) complete();
+}
+
+void PolledOperation::cancel(Transport& transport) {
+  for (std::uint32_t step : running_)
+    transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
+  running_.clear();
+  ready_.clear();  // what could have started must not: the buffers go back to the caller now
+  next_ready_ = 0;
+}
+
+std::vector<int> PolledOperation::waits_for() const {
+  std::vector<int> peers;
+  for (std::uint32_t step : running_)
+    peers.push_back(transfers_[static_cast<std::size_t>(transfer_of_[step])].peer);
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+}  // namespace paceline

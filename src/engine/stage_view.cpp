@@ -1,0 +1,112 @@
+#include "engine/stage_view.hpp"
+
+#include <algorithm>
+
+#include "base/random.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
+  return call << 16 | signals;
+}
+
+}  // namespace
+
+StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
+    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()) {}
+
+void StageView::open() {
+  if (!own().memory) own() = stages_.open(context_);
+}
+
+// Looks at a line only where what was seen before does not say enough.
+bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
+  Seat& seat = at(position);
+  if (seat.seen >= turn) return true;
+  if (!seat.stage.memory) {
+    const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
+    if (!found) return false;
+    seat.stage = *found;
+  }
+  const std::uint64_t now = seat.stage.line(call).turn.load(std::memory_order_acquire);
+  seat.seen = std::max(seat.seen, now);
+  return seat.seen >= turn;
+}
+
+bool StageView::has_come(int position, std::uint64_t call, std::uint32_t signals) {
+  return look(position, call, turn_of(call, signals));
+}
+
+std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_bytes,
+                                       std::optional<Stranger>& stranger) {
+  const bool all = own().is_wide(room_bytes) || wide_ == call - 1;
+  const std::uint64_t before = call - (all ? 1 : 2);
+  if (call <= 2 && before != 1) return {};   // the first ones
+  const std::uint64_t left = turn_of(before, kLeft);
+  for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
+    if (position == rank_ || at(position).seen >= left) continue;
+    if (!look(position, before, left)) return position;
+    if (!stranger) stranger = this->stranger(position, before);
+  }
+  return {};
+}
+
+// The peer may go on and overwrite the line: what was read counts only if it was there all the time.
+std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) const {
+  const StageLine& line = at(position).stage.line(call);
+  const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
+  Mark theirs;
+  theirs.fingerprint = {line.what.load(std::memory_order_relaxed),
+                        line.count.load(std::memory_order_relaxed)};
+  const std::uint64_t past = line.past.load(std::memory_order_relaxed);
+  theirs.number = static_cast<std::uint32_t>(past >> 32);
+  theirs.past = static_cast<std::uint32_t>(past);
+  const Mark& mine = marks_[call % 4];
+  if (theirs == mine) return {};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
+  if (turn >> 16 != call || now >> 16 != call) return {};
+  return Stranger{position, mine, theirs};
+}
+
+void StageView::enter(std::uint64_t call, std::uint32_t number, const Fingerprint& fingerprint) {
+  Mark& mark = marks_[call % 4];
+  const std::uint64_t past = marks_[(call - 1) % 4].past;
+  mark = {fingerprint, number,
+          static_cast<std::uint32_t>(Random::mix(past ^ fingerprint.what ^
+                                                 Random::mix(fingerprint.count ^ number)))};
+  StageLine& line = own().line(call);
+  line.turn.store(turn_of(call, 0), std::memory_order_relaxed);   // what follows is not yet whole
+  std::atomic_thread_fence(std::memory_order_release);
+  line.what.store(fingerprint.what, std::memory_order_relaxed);
+  line.count.store(fingerprint.count, std::memory_order_relaxed);
+  line.past.store(std::uint64_t{number} << 32 | mark.past, std::memory_order_relaxed);
+}
+
+void StageView::signal(std::uint64_t call, std::uint32_t signals) {
+  own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
+}
+
+void StageView::leave(std::uint64_t call, std::size_t room_bytes) {
+  if (own().is_wide(room_bytes)) wide_ = call;
+  left_ = call;
+  signal(call, kLeft);
+}
+
+bool StageView::is_called() {
+  const std::uint64_t next = enrolled_ + 1;
+  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+    if (position != rank_ && look(position, next, turn_of(next, 0))) return true;
+  return false;
+}
+
+bool StageView::is_everybody_out() {
+  if (enrolled_ != left_) return false;
+  if (left_ == 0) return true;
+  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+    if (position != rank_ && !look(position, left_, turn_of(left_, kLeft))) return false;
+  return true;
+}
+
+}  // namespace paceline

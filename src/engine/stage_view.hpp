@@ -1,0 +1,78 @@
+// StageView: the stages of a communicator as one of its ranks sees them, call after call.
+//
+// Calls that send nothing run one after the other in a communicator. A rank may begin the next one
+// while its peers are still in the last: it writes into the other line and the other room. What it
+// wrote two calls ago it overwrites only when every peer has left that call.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "transport/stage.hpp"
+
+namespace paceline {
+
+// What a rank says of the call that it is in.
+struct Mark {
+  Fingerprint fingerprint;
+  std::uint32_t number = 0;    // among all calls of the communicator
+  std::uint32_t past = 0;      // digest of all calls that sent nothing, this one included
+  bool operator==(const Mark&) const = default;
+};
+
+// A peer that was in another call than this rank where they should have been in the same.
+struct Stranger {
+  int position = 0;
+  Mark mine, theirs;
+};
+
+class StageView {
+ public:
+  // `ranks`: position -> rank of the transport.
+  StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank);
+
+  void open();   // before the first call; throws a resource error
+  std::size_t bytes() const { return stages_.bytes(); }
+  std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
+  bool is_next(std::uint64_t call) const { return call == left_ + 1; }
+
+  // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
+  // Ranks that did not wait for each other learn here whether they were in the same call.
+  std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
+                              std::optional<Stranger>& stranger);
+  void enter(std::uint64_t call, std::uint32_t number, const Fingerprint& fingerprint);
+  void signal(std::uint64_t call, std::uint32_t signals);
+  void leave(std::uint64_t call, std::size_t room_bytes);
+
+  // Of the rank at a position: whether it has come so far; its line while it is in this call.
+  bool has_come(int position, std::uint64_t call, std::uint32_t signals);
+  // Whether it shows another call than this rank has made, as far as it still shows that one.
+  std::optional<Stranger> stranger(int position, std::uint64_t call) const;
+  std::byte* room(int position, std::uint64_t call, std::size_t room_bytes) const {
+    return at(position).stage.room(call, room_bytes);
+  }
+
+  bool is_called();        // whether a peer is in a call that this rank has yet to make
+  bool is_everybody_out();   // whether this rank and all peers have left all calls
+
+ private:
+  struct Seat {
+    Stage stage;
+    std::uint64_t seen = 0;      // the latest turn read
+  };
+  Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
+  const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
+  bool look(int position, std::uint64_t call, std::uint64_t turn);
+  Stage& own() { return at(rank_).stage; }
+
+  Stages& stages_;
+  std::uint64_t context_;
+  std::vector<int> ranks_;
+  int rank_;
+  std::vector<Seat> seats_;      // by position
+  std::uint64_t enrolled_ = 0, left_ = 0;
+  std::uint64_t wide_ = 0;       // the last call that took both rooms
+  Mark marks_[4];                // of the own last calls
+};
+
+}  // namespace paceline

@@ -1,0 +1,205 @@
+#include "engine/straight.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kStrip = 8192;          // bytes that pass through the nearest cache
+constexpr std::size_t kLong = 4u << 20;       // of a message that should go past the caches
+
+}  // namespace
+
+StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+    : Operation(std::move(bound), channel),
+      stages_(*channel_.stages),
+      room_bytes_(bound_->scratch_bytes) {
+  const Schedule& s = schedule();
+  std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
+  std::uint32_t told = 0;
+  std::size_t most = 0;
+  for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
+    const Step& step = s.steps[i];
+    const bool follows = !items_.empty() && items_.back().last == i;
+    Item item{step.kind, i, i + 1, -1, 0};
+    if (step.kind == Kind::signal) {
+      if (follows && items_.back().kind == Kind::signal) {
+        ++items_.back().last;
+        continue;
+      }
+      item.signals = ++told;
+    } else if (step.kind == Kind::wait) {
+      item.position = step.peer;
+      item.signals = ++heard[static_cast<std::size_t>(step.peer)];
+    } else if (follows && !talks(items_.back().kind) &&
+               pass_on_together(items_.back().first, i)) {
+      ++items_.back().last;
+      continue;
+    }
+    items_.push_back(item);
+  }
+  for (const BoundStep& step : bound_->steps) most += step.bytes;
+  is_long_ = !s.problem.in_place && most >= kLong;
+}
+
+// Whether the next step only goes on with what the first one has produced: same places, same
+// lengths, and it copies from there or divides it.
+bool StraightOperation::pass_on_together(std::uint32_t first, std::uint32_t next) const {
+  const BoundStep &a = bound_->steps[first], &b = bound_->steps[next];
+  if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
+  for (std::uint32_t i = 0; i < a.stretches; ++i) {
+    const Stretch &x = bound_->stretches[a.first + i], &y = bound_->stretches[b.first + i];
+    const Place& made = bound_->places[x.first_place];
+    const Place& taken = bound_->places[y.first_place + b.places - 1];
+    if (x.elements != y.elements || made.space != taken.space || made.owner != taken.owner ||
+        made.offset != taken.offset)
+      return false;
+  }
+  return true;
+}
+
+void StraightOperation::begin() {
+  call_ = stages_.enroll();
+  entered_ = false;
+  next_ = 0;
+  waits_for_ = -1;
+  begun_ = false;
+  stranger_.reset();
+}
+
+bool StraightOperation::enter() {
+  if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
+  if (const auto peer = stages_.occupied(call_, room_bytes_, stranger_)) {
+    waits_for_ = *peer;
+    return false;
+  }
+  if (stranger_) return false;
+  waits_for_ = -1;
+  stages_.enter(call_, number_, fingerprint_);
+  base_[2] = stages_.room(schedule().problem.rank, call_, room_bytes_);
+  return entered_ = true;
+}
+
+bool StraightOperation::advance(Transport& transport) {
+  if (done() || stranger_ || (!entered_ && !enter())) return false;
+  const std::size_t before = next_;
+  for (; next_ < items_.size(); ++next_) {
+    const Item& item = items_[next_];
+    if (events_ && !begun_) begun_s_ = now_s_();
+    begun_ = true;
+    if (item.kind == Kind::wait) {
+      if (!wait(item)) return next_ > before;
+    } else if (item.kind == Kind::signal) {
+      stages_.signal(call_, item.signals);
+      transport.nudge(*channel_.ranks);
+    } else {
+      work(item);
+    }
+    if (events_) log(item.first, begun_s_);
+    begun_ = false;
+  }
+  stages_.leave(call_, room_bytes_);
+  transport.nudge(*channel_.ranks);
+  complete();
+  return true;
+}
+
+bool StraightOperation::wait(const Item& item) {
+  waits_for_ = item.position;
+  if (!stages_.has_come(item.position, call_, item.signals)) return false;
+  waits_for_ = -1;
+  if (item.signals == 1) stranger_ = stages_.stranger(item.position, call_);
+  return !stranger_;
+}
+
+std::byte* StraightOperation::scratch_of(int position) const {
+  return stages_.room(position, call_, room_bytes_);
+}
+
+// Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
+bool StraightOperation::streams(const Place& place) const {
+  return is_long_ && place.space == Space::output;
+}
+
+void StraightOperation::work(const Item& item) {
+  const BoundStep& first = bound_->steps[item.first];
+  if (first.stretches == 0) return;
+  const bool one = item.last == item.first + 1;
+  const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
+  if (one && !aside) return combine(first);
+  if (one && first.places == 2) copy_past(first);
+  else pass_on(item);
+  if (is_long_) end_stream();
+}
+
+void StraightOperation::copy_past(const BoundStep& step) const {
+  for (std::uint32_t i = 0; i < step.stretches; ++i) {
+    const Stretch& stretch = bound_->stretches[step.first + i];
+    const Place* places = bound_->places.data() + stretch.first_place;
+    stream(at(places[0]), at(places[1]), stretch.elements * size_of(bound_->type));
+  }
+}
+
+void StraightOperation::pass_on(const Item& item) const {
+  alignas(64) std::byte aside[kStrip];
+  const BoundStep& first = bound_->steps[item.first];
+  for (std::uint32_t i = 0; i < first.stretches; ++i) {
+    const std::size_t bytes = bound_->stretches[first.first + i].elements * size_of(bound_->type);
+    for (std::size_t at = 0; at < bytes; at += kStrip) {
+      const Strip strip{i, at, std::min(kStrip, bytes - at)};
+      std::byte* const made = make(first, strip, aside);
+      for (std::uint32_t step = item.first + 1; step < item.last; ++step)
+        hand_on(bound_->steps[step], strip, made);
+      if (made == aside) stream(target_of(first, strip), made, strip.bytes);
+    }
+  }
+}
+
+const Place* StraightOperation::places_of(const BoundStep& step, const Strip& strip) const {
+  return bound_->places.data() + bound_->stretches[step.first + strip.stretch].first_place;
+}
+
+std::byte* StraightOperation::target_of(const BoundStep& step, const Strip& strip) const {
+  return at(*places_of(step, strip)) + strip.offset;
+}
+
+// What is not to stay in the cache is made aside, and stored last.
+std::byte* StraightOperation::make(const BoundStep& step, const Strip& strip,
+                                   std::byte* aside) const {
+  const Place* places = places_of(step, strip);
+  std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
+  const void* sources[kMostSources];
+  for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]) + strip.offset;
+  if (step.places == 2)
+    std::memcpy(made, sources[0], strip.bytes);
+  else
+    bound_->reduce(made, sources, static_cast<int>(step.places) - 1,
+                   strip.bytes / size_of(bound_->type));
+  return made;
+}
+
+void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const {
+  if (step.places == 1) {
+    if (bound_->divisor > 1)
+      divide(made, bound_->type, strip.bytes / size_of(bound_->type), bound_->divisor);
+  } else if (streams(*places_of(step, strip))) {
+    stream(target_of(step, strip), made, strip.bytes);
+  } else {
+    std::memcpy(target_of(step, strip), made, strip.bytes);
+  }
+}
+
+bool StraightOperation::stirs() {
+  if (done() || stranger_) return false;
+  if (!entered_)
+    return stages_.is_next(call_) && !stages_.occupied(call_, room_bytes_, stranger_);
+  const Item& item = items_[next_];
+  return stages_.has_come(item.position, call_, item.signals);
+}
+
+std::vector<int> StraightOperation::waits_for() const {
+  return waits_for_ < 0 ? std::vector<int>() : std::vector<int>{rank_of(waits_for_)};
+}
+
+}  // namespace paceline

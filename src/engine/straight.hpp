@@ -1,0 +1,68 @@
+// Straight: the reading of a schedule whose ranks share memory (ir/straight.hpp). Step by step in
+// the author's order, with nothing between the processor and the memory: a signal is a store, a
+// wait is a load until it shows, scratch is the rank's stage.
+//
+// Steps that pass the same data on go together, in strips that stay in the nearest cache: a sum, its
+// division, and the copies of it are one pass over memory.
+#pragma once
+
+#include <vector>
+
+#include "engine/operation.hpp"
+
+namespace paceline {
+
+class StraightOperation : public Operation {
+ public:
+  StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+
+  std::size_t scratch_bytes() const override { return 0; }   // the stage has it
+  bool is_straight() const override { return true; }
+  bool advance(Transport& transport) override;
+  std::vector<int> waits_for() const override;
+  bool stirs() override;
+
+ private:
+  // Signals that follow each other are one, of so many given so far; a wait wants so many of the
+  // peer at a position; work is the steps [first, last).
+  struct Item {
+    Kind kind = Kind::copy;
+    std::uint32_t first = 0, last = 0;
+    int position = -1;
+    std::uint32_t signals = 0;
+  };
+
+  struct Strip {                 // of a stretch of the first step, and of those that go with it
+    std::uint32_t stretch;
+    std::size_t offset, bytes;
+  };
+
+  void begin() override;
+  void cancel(Transport&) override {}
+  std::byte* scratch_of(int position) const override;
+
+  bool enter();
+  bool wait(const Item& item);
+  void work(const Item& item);
+  void copy_past(const BoundStep& step) const;
+  void pass_on(const Item& item) const;   // in strips
+  std::byte* make(const BoundStep& step, const Strip& strip, std::byte* aside) const;
+  void hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const;
+  const Place* places_of(const BoundStep& step, const Strip& strip) const;
+  std::byte* target_of(const BoundStep& step, const Strip& strip) const;
+  bool pass_on_together(std::uint32_t first, std::uint32_t next) const;
+  bool streams(const Place& place) const;
+
+  StageView& stages_;
+  std::vector<Item> items_;
+  std::size_t room_bytes_;
+  bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
+  std::uint64_t call_ = 0;
+  bool entered_ = false;
+  std::size_t next_ = 0;
+  int waits_for_ = -1;           // a position
+  double begun_s_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace paceline

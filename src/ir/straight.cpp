@@ -1,0 +1,32 @@
+#include "ir/straight.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+
+bool is_straight(const Schedule& schedule) {
+  return std::none_of(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) {
+    return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
+  });
+}
+
+Schedule in_order(const Schedule& schedule) {
+  Schedule out = schedule;
+  std::vector<Edge> edges;
+  const auto count = static_cast<std::uint32_t>(schedule.steps.size());
+  std::uint32_t before = 0, begin = 0;   // the group before, and the one that is being read
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Kind kind = schedule.steps[i].kind;
+    const bool goes_on = i > 0 && (kind == Kind::signal || kind == Kind::wait) &&
+                         kind == schedule.steps[i - 1].kind;
+    if (!goes_on && i > 0) {
+      before = begin;
+      begin = i;
+    }
+    for (std::uint32_t earlier = before; earlier < begin; ++earlier) edges.emplace_back(earlier, i);
+  }
+  set_edges(out, std::move(edges));
+  return out;
+}
+
+}  // namespace paceline

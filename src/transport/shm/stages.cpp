@@ -1,0 +1,69 @@
+#include "transport/shm/stages.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kLeast = 64u << 10, kMost = 4u << 20, kPage = 4096;
+
+}  // namespace
+
+std::size_t stage_bytes(std::size_t bytes, int ranks) {
+  const std::size_t each = bytes / static_cast<std::size_t>(std::max(ranks, 1));
+  return std::clamp(each / (2 * kPage) * (2 * kPage), kLeast, kMost);
+}
+
+ShmStages::ShmStages(const Inboxes& boxes, int rank, const std::vector<int>& at,
+                     int ranks, const ShmConfig& config)
+    : boxes_(boxes),
+      rank_(rank),
+      at_(at),
+      folder_(config.dir),
+      bytes_(paceline::stage_bytes(config.stage_bytes, ranks)) {}
+
+Stage ShmStages::keep(const Name& name, SharedFile file) {
+  file.touch();   // the first call is to be as fast as the others
+  SharedFile& kept = files_[name] = std::move(file);
+  return {kept.data(), bytes_};
+}
+
+Stage ShmStages::open(std::uint64_t context) {
+  const auto table = boxes_.stage_table(rank_);
+  const auto entry = std::find_if(table.begin(), table.end(), [](const StageEntry& e) {
+    return e.context.load(std::memory_order_relaxed) == 0;
+  });
+  if (entry == table.end())
+    fail(Fault::resource, "shm: this rank has ", table.size(),
+         " communicators with shared memory, which is the most there can be; free some of them.");
+  SharedFile file = SharedFile::create(folder_, Stage::kHead + bytes_);
+  entry->descriptor.store(file.descriptor(), std::memory_order_relaxed);
+  entry->context.store(context, std::memory_order_release);
+  return keep({rank_, context}, std::move(file));
+}
+
+std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
+  const int owner = at_[static_cast<std::size_t>(peer)];
+  for (const StageEntry& entry : boxes_.stage_table(owner)) {
+    if (entry.context.load(std::memory_order_acquire) != context) continue;
+    const auto descriptor = entry.descriptor.load(std::memory_order_relaxed);
+    try {
+      return keep({owner, context}, SharedFile::attach(str(boxes_.process(owner), " ", descriptor),
+                                                       Stage::kHead + bytes_));
+    } catch (const Error&) {
+      return {};   // its owner has just gone; whoever waits will hear of that
+    }
+  }
+  return {};
+}
+
+void ShmStages::close(std::uint64_t context) {
+  for (StageEntry& entry : boxes_.stage_table(rank_))
+    if (entry.context.load(std::memory_order_relaxed) == context)
+      entry.context.store(0, std::memory_order_release);
+  std::erase_if(files_, [&](const auto& file) { return file.first.second == context; });
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// ShmStages: stages as unnamed files, found through a table in their owner's inbox.
+//
+// A stage is made when its communicator first needs it, without a word to anybody: its owner enters
+// it into the table, and peers look there while they wait for the owner's first signal.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "transport/shm/inbox.hpp"
+#include "transport/shm/segment.hpp"
+#include "transport/stage.hpp"
+
+namespace paceline {
+
+class ShmStages : public Stages {
+ public:
+  // `at`: rank of the transport -> rank of the inboxes.
+  ShmStages(const Inboxes& boxes, int rank, const std::vector<int>& at, int ranks,
+            const ShmConfig& config);
+
+  std::size_t bytes() const override { return bytes_; }
+  Stage open(std::uint64_t context) override;
+  std::optional<Stage> find(int peer, std::uint64_t context) override;
+  void close(std::uint64_t context) override;
+
+ private:
+  using Name = std::pair<int, std::uint64_t>;   // rank of the inboxes, communicator
+
+  Stage keep(const Name& name, SharedFile file);
+
+  const Inboxes& boxes_;
+  int rank_;
+  const std::vector<int>& at_;
+  std::string folder_;
+  std::size_t bytes_;
+  std::map<Name, SharedFile> files_;
+};
+
+// How large the rooms of a stage are where `ranks` share `bytes`: equal on all ranks.
+std::size_t stage_bytes(std::size_t bytes, int ranks);
+
+}  // namespace paceline

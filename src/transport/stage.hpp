@@ -1,0 +1,56 @@
+// Stages: memory in which the ranks of a node show each other what they do and what they have, for
+// calls that send nothing (ir/straight.hpp).
+//
+// Every rank of a communicator has one stage. It alone writes there, its peers read. Two lines and
+// two rooms are used in turn by the calls, so that a rank may be one call ahead of its peers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "transport/transport.hpp"
+
+namespace paceline {
+
+// One cache line: how far its owner has come in a call, which call that is, and what is short
+// enough to travel along.
+struct alignas(64) StageLine {
+  std::atomic<std::uint64_t> turn;   // number of the straight call << 16 | signals given so far
+  std::atomic<std::uint64_t> what, count;   // the call's fingerprint
+  std::atomic<std::uint64_t> past;   // its number among all calls << 32 | digest of the straight ones
+  std::byte room[32];
+};
+static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// How far, for a call that the owner has left.
+inline constexpr std::uint64_t kLeft = 0xffff;
+
+struct Stage {
+  static constexpr std::size_t kHead = 4096;   // bytes before the rooms
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;                       // of both rooms together
+
+  // Two lines apart, since processors fetch lines in pairs.
+  StageLine& line(std::uint64_t call) const {
+    return *reinterpret_cast<StageLine*>(memory + call % 2 * 2 * sizeof(StageLine));
+  }
+  bool is_wide(std::size_t wanted) const { return wanted > bytes / 2; }   // takes both rooms
+  std::byte* room(std::uint64_t call, std::size_t wanted) const {
+    if (wanted <= sizeof(StageLine::room)) return line(call).room;
+    return memory + kHead + (is_wide(wanted) ? 0 : call % 2 * (bytes / 2));
+  }
+};
+
+class Stages {
+ public:
+  virtual ~Stages() = default;
+  virtual std::size_t bytes() const = 0;           // of a stage's rooms; equal on all ranks
+  virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
+  // A peer's; nothing before the peer has opened it. Stays valid until close().
+  virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
+  virtual void close(std::uint64_t context) = 0;   // nobody may look at the own one any more
+};
+
+}  // namespace paceline

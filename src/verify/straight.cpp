@@ -1,0 +1,90 @@
+#include "verify/straight.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/str.hpp"
+#include "ir/edges.hpp"
+#include "ir/straight.hpp"
+
+namespace paceline {
+namespace {
+
+Verdict check_writes(const World& world, const Schedule& schedule) {
+  for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    for (std::uint32_t k = 0; k < step.segments; ++k) {
+      const Segment& s = schedule.begin(step)[k];
+      if (writes(step.kind, k) && s.owner != kOwn && s.space == Space::scratch)
+        return {str("straight: ", name(world, {schedule.problem.rank, i}),
+                    " writes into the scratch of rank ", s.owner)};
+    }
+  }
+  return {};
+}
+
+// Blocks from the origin to the end of each slot.
+std::vector<int> extents(const Schedule& schedule) {
+  std::vector<int> out;
+  for (const Slot& slot : schedule.slots) {
+    int most = 0;
+    for (const Segment& shape : slot.shapes)
+      most = std::max(most, shape.first + shape.blocks - shape.origin);
+    out.push_back(most);
+  }
+  return out;
+}
+
+// One after the other, without a step of another kind between them, signals are one.
+Verdict check_signals(const Schedule& schedule) {
+  std::set<int> all, now;
+  const auto differs = [&] { return !now.empty() && now != all; };
+  const Verdict bad{str("straight: rank ", schedule.problem.rank,
+                        " signals different peers at different times")};
+  for (const Step& step : schedule.steps) {
+    if (step.kind == Kind::signal) {
+      if (!now.insert(step.peer).second) return bad;
+      continue;
+    }
+    if (all.empty()) all = now;
+    if (differs()) return bad;
+    now.clear();
+  }
+  if (all.empty()) all = now;
+  return differs() ? bad : Verdict{};
+}
+
+using Marks = std::vector<std::pair<int, int>>;   // lane and number, in the order of the steps
+
+Verdict check_orders(const World& world) {
+  std::map<std::pair<int, int>, Marks> told, heard;   // by who signals and who waits
+  for (const Schedule& schedule : world)
+    for (const Step& step : schedule.steps) {
+      const int rank = schedule.problem.rank;
+      if (step.kind == Kind::signal) told[{rank, step.peer}].emplace_back(step.lane, step.seq);
+      if (step.kind == Kind::wait) heard[{step.peer, rank}].emplace_back(step.lane, step.seq);
+    }
+  for (const auto& [pair, marks] : told)
+    if (marks != heard[pair])
+      return {str("straight: rank ", pair.second, " does not wait for the signals of rank ",
+                  pair.first, " in their order")};
+  return {};
+}
+
+}  // namespace
+
+Verdict check_straight(const World& world) {
+  if (!world[0].problem.near) return {};
+  for (const Schedule& schedule : world) {
+    const int rank = schedule.problem.rank;
+    if (!is_straight(schedule)) return {str("straight: rank ", rank, " sends a message")};
+    if (extents(schedule) != extents(world[0]))
+      return {str("straight: the slots of rank ", rank, " are not as long as those of rank 0")};
+    if (Verdict bad = check_writes(world, schedule); !bad) return bad;
+    if (Verdict bad = check_signals(schedule); !bad) return bad;
+  }
+  return check_orders(world);
+}
+
+}  // namespace paceline
