@@ -101,12 +101,9 @@ bool StageView::is_called() {
   return false;
 }
 
-bool StageView::is_everybody_out() {
-  if (enrolled_ != left_) return false;
-  if (left_ == 0) return true;
-  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
-    if (position != rank_ && !look(position, left_, turn_of(left_, kLeft))) return false;
-  return true;
+bool StageView::is_found() {
+  return !own().memory ||
+         own().owner().found.load(std::memory_order_acquire) >= seats_.size() - 1;
 }
 
 }  // namespace paceline

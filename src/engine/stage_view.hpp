@@ -53,7 +53,8 @@ class StageView {
   }
 
   bool is_called();        // whether a peer is in a call that this rank has yet to make
-  bool is_everybody_out();   // whether this rank and all peers have left all calls
+  bool is_idle() const { return enrolled_ == left_; }
+  bool is_found();         // whether every peer has the own stage, and keeps it without this rank
 
  private:
   struct Seat {

@@ -62,6 +62,14 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }
 
+// Every rank finds the others' stages now, and not in the first call.
+Communicator warm(Communicator world, int timeout_ms) {
+  Call call;
+  call.timeout_ms = timeout_ms;
+  world.run(call);
+  return world;
+}
+
 void check_apart(const Nodes& nodes, const WorldConfig& config) {
   if (config.only_shm && nodes.count() > 1)
     fail(Fault::resource, "start-up: ", nodes.why_apart, ", and transport=shm forbids all else. ",
@@ -79,7 +87,10 @@ Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config)
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
-    return join_transport(make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config);
+    return warm(
+        join_transport(
+            make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config),
+        config.start_timeout_ms);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   return join_nodes(*job.library, *job.world, nodes, config);
 }
@@ -104,7 +115,8 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   Nodes nodes;
   if (!config.only_mpi) nodes = find_nodes(*world, config.shm_dir, config.node);
   check_apart(nodes, config);
-  return join_nodes(library, *world, nodes, config);
+  Communicator ours = join_nodes(library, *world, nodes, config);
+  return nodes.count() == 1 ? warm(std::move(ours), config.start_timeout_ms) : ours;
 }
 
 }  // namespace paceline

@@ -16,6 +16,7 @@ constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr int kLookUpUs = 200;
+constexpr double kFindersS = 10;
 // A call that sends nothing looks so often for its peers before it makes room for others.
 constexpr int kLooks = 1000, kLooksCrowded = 50;
 
@@ -38,6 +39,7 @@ Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config
 Session::~Session() {
   {
     const std::lock_guard lock(mutex_);
+    wait_for_finders();
     stop_ = true;
   }
   work_.notify_all();
@@ -79,13 +81,32 @@ void Session::seat(Group& group) {
   group.stages->open();
 }
 
-// With the lock held. A stage goes when its communicator is closed and nobody can look there again.
+// With the lock held. A stage goes when its communicator is closed and every peer has found it.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
-    if (!left.second->is_everybody_out()) return false;
+    if (!left.second->is_idle() || !left.second->is_found()) return false;
     transport_->stages()->close(left.first);
     return true;
   });
+}
+
+// With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
+void Session::wait_for_finders() {
+  const auto is_wanted = [&](StageView* stages) { return stages && !stages->is_found(); };
+  const auto are_wanted = [&] {
+    return std::any_of(left_stages_.begin(), left_stages_.end(),
+                       [&](const auto& left) { return is_wanted(left.second.get()); }) ||
+           std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
+             return entry.second->broken.empty() && is_wanted(entry.second->stages.get());
+           });
+  };
+  const auto is_gone = [](const std::string& why) { return !why.empty(); };
+  for (const double begun_s = now_s(); are_wanted() && now_s() - begun_s < kFindersS;) {
+    transport_->check_peers();
+    if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
+    progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(kLookUpUs));
+  }
 }
 
 void Session::launch(Flight& flight, const void* input, void* output,
@@ -167,14 +188,12 @@ struct Session::Waiting {
 
 void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
-  if (run_through(flight, input, output, fingerprint)) {
-    if (flight->operation->done()) return;
-    const Waiting waiting(*this);
-    return wait(*flight, 0);
-  }
+  const bool straight = run_through(flight, input, output, fingerprint);
+  const Operation& operation = *flight->operation;
+  if (straight && operation.done() && !operation.error()) return;
   const Waiting waiting(*this);
-  start(flight, input, output, fingerprint);
-  if (!flight->operation->done()) wait(*flight, 0);
+  if (!straight) start(flight, input, output, fingerprint);
+  if (!operation.done()) wait(*flight, 0);
   if (flight->operation->error()) raise(*flight);
 }
 
@@ -207,6 +226,7 @@ bool Session::is_called(const Group& group) {
 
 void Session::leave() {
   const std::lock_guard lock(mutex_);
+  wait_for_finders();
   for (const auto& [context, group] : groups_)
     break_group(*group, Fault::usage,
                 "this rank has left the world (finalize); it can make no more calls.", false);

@@ -98,7 +98,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void meet(const Flight& flight, const Stranger& stranger);
   bool stirs();     // whether something under way could go on
   void clear_stages();
-  void wait_for_readers();
+  void wait_for_finders();
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);

@@ -27,11 +27,20 @@ static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_l
 // How far, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xffff;
 
+// Behind the lines: whose stage this is, and how many peers have found it. Those keep it when its
+// owner goes.
+struct StageOwner {
+  std::uint64_t nonce, context;
+  std::atomic<std::uint32_t> found;
+};
+
 struct Stage {
   static constexpr std::size_t kHead = 4096;   // bytes before the rooms
+  static constexpr std::size_t kOwner = 1024;  // offset of the StageOwner
   std::byte* memory = nullptr;
   std::size_t bytes = 0;                       // of both rooms together
 
+  StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
   // Two lines apart, since processors fetch lines in pairs.
   StageLine& line(std::uint64_t call) const {
     return *reinterpret_cast<StageLine*>(memory + call % 2 * 2 * sizeof(StageLine));
@@ -50,7 +59,7 @@ class Stages {
   virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
   // A peer's; nothing before the peer has opened it. Stays valid until close().
   virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
-  virtual void close(std::uint64_t context) = 0;   // nobody may look at the own one any more
+  virtual void close(std::uint64_t context) = 0;   // the own one; every peer has found it
 };
 
 }  // namespace paceline

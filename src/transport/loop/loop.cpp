@@ -19,7 +19,9 @@ class LoopStages : public Stages {
     const std::lock_guard lock(net_.mutex_);
     const auto found = net_.stages_.find({peer, context});
     if (found == net_.stages_.end()) return {};
-    return Stage{found->second->bytes, StageMemory::kBytes};
+    const Stage stage{found->second->bytes, StageMemory::kBytes};
+    ++stage.owner().found;
+    return stage;
   }
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
 

@@ -39,6 +39,9 @@ Stage ShmStages::open(std::uint64_t context) {
     fail(Fault::resource, "shm: this rank has ", table.size(),
          " communicators with shared memory, which is the most there can be; free some of them.");
   SharedFile file = SharedFile::create(folder_, Stage::kHead + bytes_);
+  auto* owner = reinterpret_cast<StageOwner*>(file.data() + Stage::kOwner);
+  owner->nonce = boxes_.header(rank_).nonce[0];
+  owner->context = context;
   entry->descriptor.store(file.descriptor(), std::memory_order_relaxed);
   entry->context.store(context, std::memory_order_release);
   return keep({rank_, context}, std::move(file));
@@ -50,8 +53,13 @@ std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
     if (entry.context.load(std::memory_order_acquire) != context) continue;
     const auto descriptor = entry.descriptor.load(std::memory_order_relaxed);
     try {
-      return keep({owner, context}, SharedFile::attach(str(boxes_.process(owner), " ", descriptor),
-                                                       Stage::kHead + bytes_));
+      const Stage found =
+          keep({owner, context}, SharedFile::attach(str(boxes_.process(owner), " ", descriptor),
+                                                    Stage::kHead + bytes_));
+      StageOwner& says = found.owner();
+      if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
+      says.found.fetch_add(1, std::memory_order_release);
+      return found;
     } catch (const Error&) {
       return {};   // its owner has just gone; whoever waits will hear of that
     }
