@@ -24,11 +24,7 @@ void StageView::open() {
 bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   Seat& seat = at(position);
   if (seat.seen >= turn) return true;
-  if (!seat.stage.memory) {
-    const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
-    if (!found) return false;
-    seat.stage = *found;
-  }
+  if (!find(position)) return false;
   const std::uint64_t now = seat.stage.line(call).turn.load(std::memory_order_acquire);
   seat.seen = std::max(seat.seen, now);
   return seat.seen >= turn;
@@ -99,6 +95,20 @@ bool StageView::is_called() {
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
     if (position != rank_ && look(position, next, turn_of(next, 0))) return true;
   return false;
+}
+
+std::optional<int> StageView::unseen() {
+  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+    if (position != rank_ && !find(position)) return position;
+  return {};
+}
+
+bool StageView::find(int position) {
+  Stage& stage = at(position).stage;
+  if (stage.memory) return true;
+  const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
+  if (found) stage = *found;
+  return found.has_value();
 }
 
 bool StageView::is_found() {

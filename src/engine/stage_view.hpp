@@ -53,6 +53,7 @@ class StageView {
   }
 
   bool is_called();        // whether a peer is in a call that this rank has yet to make
+  std::optional<int> unseen();   // the first position whose stage is not to be found yet
   bool is_idle() const { return enrolled_ == left_; }
   bool is_found();         // whether every peer has the own stage, and keeps it without this rank
 
@@ -63,6 +64,7 @@ class StageView {
   };
   Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
   const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
+  bool find(int position);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }
 

@@ -295,6 +295,10 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
               std::move(members), position);
 }
 
+void Communicator::seat_together(int timeout_ms) {
+  if (state_->group->stages) state_->session->seat_together(*state_->group, timeout_ms);
+}
+
 void Communicator::start_trace() { state_->session->start_trace(); }
 Trace Communicator::take_trace() { return state_->session->take_trace(); }
 void Communicator::leave() { state_->session->leave(); }
@@ -321,12 +325,15 @@ bool Request::wait_for(int milliseconds) {
 }
 void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
 
-Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config) {
+Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
+                            bool together) {
   const int rank = transport->rank(), ranks = transport->ranks();
   const auto session = std::make_shared<Session>(std::move(transport), config);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);
-  return open(session, 1, std::move(everybody), rank);
+  Communicator world = open(session, 1, std::move(everybody), rank);
+  if (together) world.seat_together(config.start_timeout_ms);
+  return world;
 }
 
 }  // namespace paceline

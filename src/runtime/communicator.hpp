@@ -86,6 +86,9 @@ class Communicator {
   void start_trace();
   Trace take_trace();
 
+  // Collective, where its ranks share a node: what the first call would have to find is found now.
+  void seat_together(int timeout_ms);
+
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.
   void leave();

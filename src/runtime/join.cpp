@@ -56,18 +56,11 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   if (!far) {
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
+    joined.seat_together(config.start_timeout_ms);
     return joined;
   }
   std::unique_ptr<Transport> distant = world.transport(config.mpi);
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
-}
-
-// Every rank finds the others' stages now, and not in the first call.
-Communicator warm(Communicator world, int timeout_ms) {
-  Call call;
-  call.timeout_ms = timeout_ms;
-  world.run(call);
-  return world;
 }
 
 void check_apart(const Nodes& nodes, const WorldConfig& config) {
@@ -87,10 +80,8 @@ Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config)
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
-    return warm(
-        join_transport(
-            make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config),
-        config.start_timeout_ms);
+    return join_transport(
+        make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   return join_nodes(*job.library, *job.world, nodes, config);
 }
@@ -115,8 +106,7 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   Nodes nodes;
   if (!config.only_mpi) nodes = find_nodes(*world, config.shm_dir, config.node);
   check_apart(nodes, config);
-  Communicator ours = join_nodes(library, *world, nodes, config);
-  return nodes.count() == 1 ? warm(std::move(ours), config.start_timeout_ms) : ours;
+  return join_nodes(library, *world, nodes, config);
 }
 
 }  // namespace paceline

@@ -81,6 +81,24 @@ void Session::seat(Group& group) {
   group.stages->open();
 }
 
+void Session::seat_together(Group& group, int timeout_ms) {
+  seat(group);
+  const double begun_s = now_s();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto unseen = group.stages->unseen();
+      if (!unseen && group.stages->is_found()) return;
+      if (now_s() - begun_s > 1e-3 * timeout_ms)
+        fail(Fault::timeout, "start-up: ",
+             unseen ? name_of(group, group.ranks[static_cast<std::size_t>(*unseen)]) : "a rank",
+             " has not shown its shared memory within ", timeout_ms * 1e-3,
+             " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
 // With the lock held. A stage goes when its communicator is closed and every peer has found it.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {

@@ -51,6 +51,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   // Opens this rank's stage of a group whose ranks share memory.
   void seat(Group& group);   // throws a resource error
+  void seat_together(Group& group, int timeout_ms);   // and its peers theirs
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
@@ -135,6 +136,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
 // The communicator of all ranks of a transport: how join_world ends, and where tests with a
 // transport of their own begin.
-Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config);
+// `together`: every rank is doing so now; those who share memory find each other's stages before it
+// returns, and not in their first call.
+Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
+                            bool together = false);
 
 }  // namespace paceline
