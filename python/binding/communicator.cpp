@@ -5,12 +5,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -90,18 +92,23 @@ std::optional<Communicator> split(Communicator& self, int colour, int key) {
   return part;
 }
 
-// Zeroed bytes that all ranks reach, as a numpy array that holds them.
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> allocate(Communicator& self, std::size_t bytes) {
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+
+// Zeroed bytes that all ranks reach, as a numpy array that holds them; whether they do; and on one
+// rank why not.
+std::tuple<Bytes, bool, std::string> allocate(Communicator& self, std::size_t bytes) {
   auto memory = [&] {
     const nb::gil_scoped_release unlocked;
     return self.allocate(bytes);
   }();
   auto* data = reinterpret_cast<std::uint8_t*>(memory->data());
+  const bool shared = memory->is_shared();
+  std::string trouble = memory->trouble();
   auto* held = new std::shared_ptr<SharedMemory>(std::move(memory));
   const nb::capsule owner(held, [](void* p) noexcept {
     delete static_cast<std::shared_ptr<SharedMemory>*>(p);
   });
-  return {data, {bytes}, owner};
+  return {Bytes(data, {bytes}, owner), shared, std::move(trouble)};
 }
 
 void bind_request(nb::module_& m) {

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "coll/registry.hpp"
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
+#include "transport/shm/segment.hpp"
 #include "tune/choose.hpp"
 #include "worlds.hpp"
 
@@ -162,6 +164,14 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   return out;
 }
 
+// What the system says to huge pages in a folder of shared memory: empty if it grants them.
+std::string trouble_with_huge_pages(const std::string& folder) try {
+  const int error = SharedFile::create(folder, kHugePage).use_huge_pages();
+  return error == 0 ? "" : std::strerror(error);
+} catch (const Error& error) {
+  return error.what();
+}
+
 void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
@@ -175,6 +185,8 @@ void bind_choice(nb::module_& m) {
   }, "Known machine models: (name, description).");
   m.def("machine", [](const std::string& machine) { return describe(machine_from(machine)); },
         "machine"_a, "Checks a machine model and describes it.");
+  m.def("trouble_with_huge_pages", &trouble_with_huge_pages, "folder"_a,
+        "Why shared memory in `folder` gets no huge pages; empty: it does.");
 }
 
 }  // namespace

@@ -61,7 +61,9 @@ class Communicator:
         received: object | None,
         knobs: object | None,
     ) -> str: ...
-    def allocate(self, bytes: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+    def allocate(
+        self, bytes: int
+    ) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool, str]: ...
     def split(self, colour: int, key: int) -> Communicator | None: ...
     def subgroup(self, ranks: Sequence[int], tag: int) -> Communicator: ...
     def is_called(self) -> bool: ...
@@ -232,6 +234,9 @@ def machines() -> list:
 
 def machine(machine: str) -> str:
     """Checks a machine model and describes it."""
+
+def trouble_with_huge_pages(folder: str) -> str:
+    """Why shared memory in `folder` gets no huge pages; empty: it does."""
 
 class Event:
     """What one rank did from begin_s to end_s."""

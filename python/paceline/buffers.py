@@ -46,7 +46,7 @@ def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
         raise UsageError(f"empty: shape {shape} has a negative length.")
     torch_dtype = type(dtype).__module__ == "torch"
     kind = dtype if torch_dtype else numpy.dtype(dtype)
-    memory = comm._core.allocate(math.prod(lengths) * kind.itemsize)
+    memory, _, _ = comm._core.allocate(math.prod(lengths) * kind.itemsize)
     if not torch_dtype:
         return memory.view(kind).reshape(lengths)
     import torch

@@ -45,6 +45,8 @@ constexpr OptionRow kRows[] = {
      "Shared memory for all ranks of a node together; it must fit into shm_dir."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
      "Of that memory, for the stages of each communicator, made when it needs them."},
+    {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
+     "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
     {"segments", integer, "0", 0, 4096, "", everybody,

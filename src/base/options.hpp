@@ -17,10 +17,10 @@ namespace paceline {
 
 // In the order of the rows.
 enum class Option {
-  timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, stage_bytes, algorithm, segments, window,
-  transport, mpi, node, rank, ranks, store
+  timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, stage_bytes, huge_pages,
+  algorithm, segments, window, transport, mpi, node, rank, ranks, store
 };
-inline constexpr int kOptions = 16;
+inline constexpr int kOptions = 17;
 
 enum class OptionKind {
   integer,   // a whole number

@@ -33,6 +33,12 @@ Machine machine_of(const Group& group, const std::vector<int>& nodes) {
   return machine;
 }
 
+bool on_one_node(const Group& group, const std::vector<int>& nodes) {
+  return nodes.empty() || std::all_of(group.ranks.begin(), group.ranks.end(), [&](int rank) {
+    return nodes[std::size_t(rank)] == nodes[std::size_t(group.ranks.front())];
+  });
+}
+
 // A call that has been looked through.
 struct Ready {
   std::shared_ptr<Prepared> prepared;
@@ -47,7 +53,6 @@ struct Communicator::State {
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the book
   PlanBook book;
-  SharedBook shared;
   Machine machine;   // that the choice reckons with; equal on all ranks
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
@@ -138,7 +143,7 @@ Ready Communicator::State::prepare(const Call& call) {
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
   Problem problem = problem_of(call);
   const Layout layout = layout_of(call, problem);
-  std::optional<SharedPlaces> places = shared.find(call, problem, layout);
+  std::optional<SharedPlaces> places = session->shared().find(call, problem, layout, group->ranks);
   problem.shared = places.has_value();
   Ready ready{prepare(call, problem, layout), {}, {}};
   const Prepared& p = *ready.prepared;
@@ -237,8 +242,11 @@ Plan Communicator::plan(const Call& call) {
 
 std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
   const Group& group = *state_->group;
-  return allocate_shared(*this, Random::mix(group.context ^ Random::mix(group.last)), bytes,
-                         state_->session->config().shm_dir, state_->shared);
+  const WorldConfig& config = state_->session->config();
+  return allocate_shared(
+      *this, {Random::mix(group.context ^ Random::mix(group.last)), bytes, config.shm_dir,
+              group.ranks, on_one_node(group, config.nodes), config.huge_pages},
+      state_->session->shared());
 }
 
 Request Plan::start() {
@@ -307,7 +315,8 @@ std::string Communicator::explain(const Call& call) const {
   Problem problem = state_->problem_of(call);
   check_call(call, problem.rank, problem.ranks);
   const Layout layout = layout_of(call, problem);
-  problem.shared = state_->shared.find(call, problem, layout).has_value();
+  problem.shared = state_->session->shared()
+                       .find(call, problem, layout, state_->group->ranks).has_value();
   problem.in_place = problem.in_place && problem.shared;
   const Choice c =
       choose(problem, {bytes_for_choice(call, problem), state_->machine, state_->stage_bytes()},

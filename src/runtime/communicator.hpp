@@ -54,6 +54,9 @@ class SharedMemory {
   virtual std::byte* data() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual bool is_shared() const = 0;
+  // Why it is not, on the one rank that is to say so; empty on the others, where it is shared, and
+  // where that could not be hoped for: between nodes.
+  virtual std::string trouble() const = 0;
 };
 
 class Communicator {
@@ -133,6 +136,7 @@ struct WorldConfig {
   std::string shm_dir = "/dev/shm";
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
+  bool huge_pages = false;            // for what allocate() gives; equal on all ranks of a node
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too

@@ -15,6 +15,7 @@
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/shared_memory.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
@@ -76,6 +77,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   int rank() const { return transport_->rank(); }
   int ranks() const { return transport_->ranks(); }
   const WorldConfig& config() const { return config_; }
+  SharedBook& shared() { return shared_; }
 
   bool arrives(int peer, const Key& key, const Fingerprint& fingerprint) override;
   void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) override;
@@ -118,6 +120,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::unique_ptr<Transport> transport_;
   bool crowded_;
   ScratchPool scratch_;
+  SharedBook shared_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;

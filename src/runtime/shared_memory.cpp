@@ -19,11 +19,15 @@ constexpr std::size_t kPage = 4096;
 // What a rank says about its part, of a fixed size: "<pid> <descriptor> <nonce>", or nothing.
 constexpr std::size_t kCard = 64;
 
-// Every rank's part as a file of its own; its last page holds a number that only the ranks know.
+// Every rank's part as a file of its own, which begins with a number that only the ranks know until
+// all have found it there.
 class Parts : public SharedMemory {
  public:
-  explicit Parts(std::size_t bytes)
-      : bytes_(bytes), file_bytes_((bytes + kPage - 1) / kPage * kPage + kPage) {}
+  explicit Parts(const Wanted& wanted)
+      : bytes_(wanted.bytes), huge_(wanted.huge_pages && wanted.bytes >= kHugePage) {
+    const std::size_t unit = huge_ ? kHugePage : kPage;
+    file_bytes_ = std::max<std::size_t>(1, (bytes_ + unit - 1) / unit) * unit;
+  }
 
   // The card of the own part; empty where there is no shared memory.
   std::string create(const std::string& folder, std::size_t rank, std::size_t ranks) {
@@ -31,38 +35,50 @@ class Parts : public SharedMemory {
     rank_ = rank;
     try {
       files_[rank] = SharedFile::create(folder, file_bytes_);
-    } catch (const Error&) {
+      if (huge_) files_[rank].use_huge_pages();
+    } catch (const Error& error) {
+      trouble_ = error.what();
       return {};
     }
     std::uint64_t nonce = 0;
-    if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce)) return {};
-    std::memcpy(seal(rank), &nonce, sizeof(nonce));
+    if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce)) {
+      trouble_ = "shm: the system has no random numbers.";
+      return {};
+    }
+    std::memcpy(files_[rank].data(), &nonce, sizeof(nonce));
     return str(files_[rank].address(), " ", nonce);
   }
 
   bool attach(std::size_t peer, const std::string& card) {
-    if (peer == rank_) return files_[peer].data() != nullptr;
+    if (peer == rank_) return trouble_.empty();
     std::istringstream words(card);
     std::string pid, descriptor;
     std::uint64_t nonce = 0;
-    if (!(words >> pid >> descriptor >> nonce)) return false;
+    if (!(words >> pid >> descriptor >> nonce)) return false;   // its own trouble
     try {
       files_[peer] = SharedFile::attach(pid + " " + descriptor, file_bytes_);
-    } catch (const Error&) {
+      if (std::memcmp(files_[peer].data(), &nonce, sizeof(nonce)) != 0)
+        fail(Fault::refusal, "shm: the memory found is another's");
+    } catch (const Error& error) {
+      if (trouble_.empty()) trouble_ = str("rank ", peer, " cannot be reached: ", error.what());
       return false;
     }
-    return std::memcmp(seal(peer), &nonce, sizeof(nonce)) == 0;
+    return true;
   }
 
-  // Whether every rank reaches every part decides what this is.
-  void settle(bool shared, std::uint64_t number) {
-    if (files_[rank_].data()) files_[rank_].close_descriptor();
-    if (!shared) {
-      files_.clear();
-      own_.resize(bytes_);
-      return;
-    }
-    allocation_.number = number;
+  // Memory of this rank alone; whether it is to say why.
+  void settle_private(bool speaks) {
+    files_.clear();
+    own_.resize(bytes_);
+    if (!speaks) trouble_.clear();
+  }
+
+  // Every rank reaches every part.
+  void settle_shared(const Wanted& wanted) {
+    files_[rank_].close_descriptor();
+    std::memset(files_[rank_].data(), 0, sizeof(std::uint64_t));
+    allocation_.number = wanted.number;
+    allocation_.ranks = wanted.ranks;
     allocation_.rank = rank_;
     allocation_.bytes = bytes_;
     for (const SharedFile& file : files_) allocation_.parts.push_back(file.data());
@@ -73,13 +89,14 @@ class Parts : public SharedMemory {
   }
   std::size_t bytes() const override { return bytes_; }
   bool is_shared() const override { return !files_.empty(); }
+  std::string trouble() const override { return trouble_; }
   const Allocation& allocation() const { return allocation_; }
 
  private:
-  std::byte* seal(std::size_t rank) { return files_[rank].data() + file_bytes_ - kPage; }
-
-  std::size_t bytes_, file_bytes_;
+  std::size_t bytes_, file_bytes_ = 0;
+  bool huge_;
   std::size_t rank_ = 0;
+  std::string trouble_;
   std::vector<SharedFile> files_;
   std::vector<std::byte> own_;   // where memory is not shared
   Allocation allocation_;
@@ -99,15 +116,31 @@ std::vector<std::string> share_cards(Communicator& communicator, const std::stri
   return cards;
 }
 
-bool everybody(Communicator& communicator, bool mine) {
-  std::uint8_t flag = mine ? 1 : 0;
+// The number of ranks if all have reached all parts; else the first that knows why not, or the last
+// one: somebody does.
+int first_in_trouble(Communicator& communicator, bool reached, const std::string& trouble) {
+  std::int32_t first = communicator.size();
+  if (!reached) first = trouble.empty() ? communicator.size() - 1 : communicator.rank();
   Call call;
   call.collective = Collective::allreduce;
+  call.type = Type::i32;
   call.op = Op::min;
-  call.input = call.output = &flag;
+  call.input = call.output = &first;
   call.count = 1;
   communicator.run(call);
-  return flag == 1;
+  return first;
+}
+
+// The parts of these ranks of the world; nothing if one of them has none.
+std::vector<std::byte*> parts_of(const Allocation& held, const std::vector<int>& ranks) {
+  if (held.ranks == ranks) return held.parts;
+  std::vector<std::byte*> parts;
+  for (const int rank : ranks) {
+    const auto at = std::find(held.ranks.begin(), held.ranks.end(), rank);
+    if (at == held.ranks.end()) return {};
+    parts.push_back(held.parts[std::size_t(at - held.ranks.begin())]);
+  }
+  return parts;
 }
 
 std::size_t bytes_of(const std::vector<Piece>& units, Type type) {
@@ -118,18 +151,25 @@ std::size_t bytes_of(const std::vector<Piece>& units, Type type) {
 
 }  // namespace
 
-std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, std::uint64_t number,
-                                              std::size_t bytes, const std::string& folder,
+std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, const Wanted& wanted,
                                               SharedBook& book) {
   const auto rank = std::size_t(communicator.rank()), ranks = std::size_t(communicator.size());
-  auto parts = std::make_shared<Parts>(bytes);
-  const auto cards = share_cards(communicator, parts->create(folder, rank, ranks));
+  auto parts = std::make_shared<Parts>(wanted);
+  if (!wanted.one_node) {
+    parts->settle_private(false);
+    return parts;
+  }
+  const auto cards = share_cards(communicator, parts->create(wanted.folder, rank, ranks));
   bool reached = true;
   for (std::size_t peer = 0; peer < ranks; ++peer)
     reached = reached && parts->attach(peer, cards[peer]);
-  const bool shared = everybody(communicator, reached);
-  parts->settle(shared, number);
-  if (shared) book.add({parts, &parts->allocation()});
+  const int first = first_in_trouble(communicator, reached, parts->trouble());
+  if (first < communicator.size()) {
+    parts->settle_private(first == communicator.rank());
+    return parts;
+  }
+  parts->settle_shared(wanted);
+  book.add({parts, &parts->allocation()});
   return parts;
 }
 
@@ -152,7 +192,8 @@ std::shared_ptr<const Allocation> SharedBook::holder(const void* buffer, std::si
 }
 
 std::optional<SharedPlaces> SharedBook::find(const Call& call, const Problem& problem,
-                                             const Layout& layout) const {
+                                             const Layout& layout,
+                                             const std::vector<int>& ranks) const {
   if (!used_ || call.uneven) return {};
   const std::lock_guard lock(mutex_);
   SharedPlaces places;
@@ -164,11 +205,13 @@ std::optional<SharedPlaces> SharedBook::find(const Call& call, const Problem& pr
     const void* buffer = in ? call.input : call.output;
     const auto held = holder(buffer, bytes_of(in ? layout.input : layout.output, call.type));
     if (!held) return {};
+    const std::vector<std::byte*> parts = parts_of(*held, ranks);
+    if (parts.size() != ranks.size()) return {};
     const auto offset = static_cast<const std::byte*>(buffer) - held->parts[held->rank];
     places.name = Random::mix(places.name ^ held->number) ^
                   Random::mix(static_cast<std::uint64_t>(offset) * 2 + (in ? 1 : 0));
-    for (std::size_t rank = 0; rank < held->parts.size(); ++rank)
-      (in ? places.peers[rank].input : places.peers[rank].output) = held->parts[rank] + offset;
+    for (std::size_t rank = 0; rank < parts.size(); ++rank)
+      (in ? places.peers[rank].input : places.peers[rank].output) = parts[rank] + offset;
   }
   return places;
 }

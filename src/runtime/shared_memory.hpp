@@ -24,18 +24,20 @@ struct SharedPlaces {
 // One collective allocation, as this process sees it.
 struct Allocation {
   std::uint64_t number = 0;         // equal on all ranks, new for each
+  std::vector<int> ranks;           // of the world, that have a part, by position
   std::vector<std::byte*> parts;    // by position
   std::size_t rank = 0;             // own position
   std::size_t bytes = 0;            // of a part
 };
 
-// The allocations of a communicator that are still held.
+// The allocations of a world that are still held.
 class SharedBook {
  public:
   void add(const std::shared_ptr<const Allocation>& allocation);
-  // Nothing unless all the buffers that the call uses lie in allocations.
-  std::optional<SharedPlaces> find(const Call& call, const Problem& problem,
-                                   const Layout& layout) const;
+  // Nothing unless all the buffers that the call uses lie in allocations of which all its ranks
+  // (of the world, by position) have a part.
+  std::optional<SharedPlaces> find(const Call& call, const Problem& problem, const Layout& layout,
+                                   const std::vector<int>& ranks) const;
 
  private:
   std::shared_ptr<const Allocation> holder(const void* buffer, std::size_t bytes) const;
@@ -45,10 +47,19 @@ class SharedBook {
   std::vector<std::weak_ptr<const Allocation>> allocations_;
 };
 
+// What to allocate; equal on all ranks.
+struct Wanted {
+  std::uint64_t number = 0;   // of the allocation
+  std::size_t bytes = 0;      // on every rank
+  std::string folder;         // a memory file system
+  std::vector<int> ranks;     // of the world, by position
+  bool one_node = true;       // else sharing is not tried
+  bool huge_pages = false;    // from kHugePage bytes on
+};
+
 // Collective over the communicator. Where a rank does not reach all parts, every rank gets private
 // memory.
-std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, std::uint64_t number,
-                                              std::size_t bytes, const std::string& folder,
+std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, const Wanted& wanted,
                                               SharedBook& book);
 
 }  // namespace paceline

@@ -1,6 +1,8 @@
 // Buffers that all ranks reach: the algorithms that read and write them in place, on processes.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "coll/registry.hpp"
@@ -167,6 +169,82 @@ TEST_CASE("the choice takes shared buffers by itself, plans and parts of the wor
     return {};
   });
   CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// What `call` would take; "" if that is, or is not, an algorithm over shared buffers, as `wanted`.
+std::string not_as(bool wanted, const Communicator& group, const Call& call) {
+  const std::string told = group.explain(call);
+  return (told.find("shared") == 0) == wanted ? "" : str(group.size(), " ranks take ", told);
+}
+
+TEST_CASE("communicators whose ranks all have a part reach it, in their own order") {
+  const std::string bad = run_ranks(3, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder);
+    Communicator turned = world.split(0, -rank), pair = world.split(rank == 1 ? 1 : 0, rank);
+    const auto of_all = world.allocate(40000), of_pair = pair.allocate(40000);
+    Call call;
+    call.collective = Collective::broadcast;   // the root is the last of the world
+    call.output = of_all->data();
+    call.count = 40000;
+    std::fill_n(of_all->data(), 40000, std::byte(rank + 1));
+    if (std::string told = not_as(true, turned, call); !told.empty()) return told;
+    turned.run(call);
+    if (of_all->data()[39999] != std::byte{3}) return "the turned world's root is another";
+    std::fill_n(of_all->data(), 40000, std::byte(rank + 1));
+    if (std::string told = not_as(rank != 1, pair, call); !told.empty()) return told;
+    pair.run(call);
+    if (of_all->data()[7] != std::byte(rank == 1 ? 2 : 1)) return "the pair's root is another";
+    call.output = of_pair->data();
+    if (rank == 1) return not_as(false, world, call);   // alone in its pair
+    if (std::string told = not_as(true, pair, call); !told.empty()) return told;
+    return not_as(false, world, call);
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("where one rank has no room, all have private memory, and it says why") {
+  const std::string bad = run_ranks(3, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, SIG_IGN);
+    limit.rlim_cur = rank == 1 ? 8192 : limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto memory = world.allocate(40000);
+    if (memory->is_shared()) return "it is shared";
+    if (memory->bytes() != 40000 || memory->data()[39999] != std::byte{0}) return "no memory";
+    if ((memory->trouble().find("is full") != std::string::npos) != (rank == 1))
+      return str("rank ", rank, " says '", memory->trouble(), "'");
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("ranks on nodes of their own do not share, and huge pages change no result") {
+  const auto allocate = [](bool apart) {
+    return run_ranks(2, 60, [&](int rank, const std::string& folder) -> std::string {
+      WorldConfig config;
+      config.rank = rank;
+      config.ranks = 2;
+      config.huge_pages = true;
+      if (apart) config.nodes = {0, 1};
+      Communicator world = join_world(std::make_shared<FileStore>(folder), config);
+      const std::size_t bytes = (3u << 20) + 40;
+      const auto memory = world.allocate(bytes);
+      if (memory->is_shared() == apart || !memory->trouble().empty()) return "not as expected";
+      std::fill_n(memory->data(), bytes, std::byte(rank + 1));
+      Call call;
+      call.collective = Collective::allreduce;
+      call.input = call.output = memory->data();
+      call.count = bytes;
+      world.run(call);
+      for (std::size_t at : {std::size_t{0}, std::size_t{2} << 20, bytes - 1})
+        if (memory->data()[at] != std::byte{3}) return str("byte ", at, " is wrong");
+      return {};
+    });
+  };
+  CHECK(allocate(false) == "");
+  CHECK(allocate(true) == "");
 }
 
 TEST_CASE("ranks that pass different places, or only one of them shared memory, are told") {

@@ -308,15 +308,18 @@ def test_doctor_finds_nothing_here(paceline):
     status, out, _ = paceline("doctor")
     assert status == 0, out
     assert "allreduce on 2 ranks" in flat(out)
+    assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
 
 
 def test_doctor_says_what_to_do(paceline, monkeypatch, tmp_path):
     monkeypatch.setenv("PACELINE_SHM_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("PACELINE_TIEMOUT_MS", "5")
+    monkeypatch.setenv("PACELINE_HUGE_PAGES", "on")
     status, out, _ = paceline("doctor")
     assert status == 1
     assert "FAIL shared memory" in flat(out) and "set PACELINE_SHM_DIR" in flat(out)
     assert "FAIL self-test" in flat(out)
+    assert "warn huge pages not for shared memory: shm: no unnamed file" in flat(out)
     assert "nobody reads PACELINE_TIEMOUT_MS" in flat(out)
 
 

@@ -95,6 +95,18 @@ def unnamed_files(ranks):
     return Finding("unnamed files", "ok", "O_TMPFILE, opened through /proc/<pid>/fd")
 
 
+def huge_pages(ranks):
+    """Whether the system grants huge pages for shared memory to those who ask."""
+    asked = _core.option("huge_pages") == "on"
+    trouble = _core.trouble_with_huge_pages(str(_core.option("shm_dir")))
+    if trouble:
+        return Finding("huge pages", "warn" if asked else "ok", f"not for shared memory: {trouble}",
+                       "They need Linux 6.1 with transparent huge pages, and free memory in one "
+                       "piece; without them PACELINE_HUGE_PAGES=on does nothing." if asked else "")
+    how = "in use" if asked else "granted to PACELINE_HUGE_PAGES=on"
+    return Finding("huge pages", "ok", f"for shared arrays from 2 MiB on: {how}")
+
+
 def process_handles(ranks):
     """pidfd_open, by which a dead peer is noticed at once."""
     call = ctypes.CDLL(None, use_errno=True).syscall
@@ -180,8 +192,8 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, shared_memory, unnamed_files, process_handles, torch, mpi, variables,
-          self_test)
+CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, process_handles, torch, mpi,
+          variables, self_test)
 
 
 @click.command("doctor")

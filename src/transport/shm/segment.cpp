@@ -25,12 +25,33 @@ void SharedFile::swap(SharedFile& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
+// Whole huge pages begin at an address that is one's too, whether or not they will be used: who
+// attaches need not be told.
 void SharedFile::map() {
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  const std::size_t spare = bytes_ % kHugePage == 0 ? kHugePage : 0;
+  void* memory = mmap(nullptr, bytes_ + spare, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  auto* at = static_cast<std::byte*>(memory);
+  if (memory != MAP_FAILED && spare > 0) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(at) % kHugePage;
+    const std::size_t before = past > 0 ? kHugePage - past : 0;
+    // The start of the file moves to where the huge page begins.
+    memory = mmap(at + before, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_,
+                  0);
+    if (before > 0) munmap(at, before);
+    if (before < spare) munmap(at + before + bytes_, spare - before);
+    at += before;
+  }
   if (memory == MAP_FAILED)
     fail(Fault::resource, "shm: ", human_bytes(double(bytes_)),
          " of shared memory cannot be mapped: ", std::strerror(errno), ".");
-  data_ = static_cast<std::byte*>(memory);
+  data_ = at;
+}
+
+int SharedFile::use_huge_pages() {
+  constexpr int kCollapse = 25;   // MADV_COLLAPSE of Linux 6.1, which older headers do not name
+  madvise(data_, bytes_, MADV_HUGEPAGE);
+  std::memset(data_, 0, bytes_);   // only what is there can be collapsed
+  return madvise(data_, bytes_, kCollapse) == 0 ? 0 : errno;
 }
 
 SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {

@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+// What most processors and systems have; where another is used, nothing is gained or lost.
+inline constexpr std::size_t kHugePage = 2u << 20;
+
 class SharedFile {
  public:
   SharedFile() = default;
@@ -30,6 +33,9 @@ class SharedFile {
   int descriptor() const { return descriptor_; }
   void close_descriptor();      // nobody else will attach
   void touch();                 // maps all pages now, not one by one at first use
+  // Asks the system to put the memory, which becomes zero, on huge pages. Returns 0, or its errno
+  // where it will not; then nothing has changed.
+  int use_huge_pages();
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
