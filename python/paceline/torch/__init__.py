@@ -8,9 +8,27 @@ What differs from other backends:
 - send and recv between two ranks match in the order in which they are called, whatever their tag;
   a send to oneself is refused.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
+
+Memory that all ranks of a node reach, where collectives send nothing: empty() makes tensors in it,
+share_buckets() keeps the gradients of DistributedDataParallel there.
 """
 
+import importlib
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paceline.torch.buckets import SharedBuckets, share_buckets
+    from paceline.torch.memory import empty
+
+# Loaded when first used: only those who use the backend pay for the core.
+_LAZY = {
+    "SharedBuckets": "paceline.torch.buckets",
+    "empty": "paceline.torch.memory",
+    "share_buckets": "paceline.torch.buckets",
+}
+
+__all__ = ["SharedBuckets", "autoload", "empty", "share_buckets"]
 
 
 def autoload() -> None:
@@ -24,6 +42,14 @@ def autoload() -> None:
         )
 
 
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'paceline.torch' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
 def _register() -> None:
     import torch.distributed as dist
 
@@ -35,7 +61,7 @@ def _register() -> None:
 
 
 def _create(options, backend_options):
-    # Loads the core: only those who use the backend pay for it.
+    # Loads the core.
     from paceline.torch.group import create
 
     return create(options, backend_options)
