@@ -68,9 +68,11 @@ class Communicator:
         Collective: all ranks pass the same shape and type. `dtype` is numpy's (or its name), or
         torch's, for a tensor. allreduce, broadcast, reduce_scatter, allgather and alltoall whose
         buffers all lie in such arrays, at the same place on every rank, read and write them
-        directly: no data is sent. Across nodes, or where memory cannot be shared, these are arrays
-        like any others. Keep in mind that peers write into them until their call has ended, also
-        when it fails here. Raises UsageError and ResourceError.
+        directly: no data is sent. They may be called on any communicator of this world whose ranks
+        all belong to this one. Across nodes, or where memory cannot be shared, these are arrays
+        like any others. The memory lives as long as an array or a view of it does, on each rank for
+        itself. Keep in mind that peers write into it until their call has ended, also when it fails
+        here. Raises UsageError and ResourceError.
         """
         return shared_empty(self, shape, dtype)
 

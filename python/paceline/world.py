@@ -70,7 +70,11 @@ def init(
 
 
 def empty(shape: Any, dtype: Any = "float32") -> Any:
-    """Communicator.empty() of the world: an array in memory that all ranks of a node reach."""
+    """Communicator.empty() of the world: an array in memory that all ranks of a node reach.
+
+    A tensor for one of torch's dtypes. After dist.init_process_group("paceline") its collectives
+    reach it, too; see paceline.torch.empty() for tensors of one group.
+    """
     return init().empty(shape, dtype)
 
 
