@@ -23,6 +23,10 @@ constexpr std::int64_t kLongest = 4095;   // of a text: as long as a path may be
 constexpr std::string_view kCollectiveNames =
     "allreduce|broadcast|reduce|reduce_scatter|allgather|alltoall|gather|scatter";
 
+// Those that the drop-in library can serve, by Paceline's names.
+constexpr std::string_view kServedNames =
+    "allreduce|broadcast|reduce|reduce_scatter|allgather|barrier";
+
 // The tests' own switches; they are no options of the library.
 constexpr std::string_view kForTests[] = {"PACELINE_SHORT", "PACELINE_LONG"};
 
@@ -59,6 +63,10 @@ constexpr OptionRow kRows[] = {
      "The MPI library to load, by its path; empty = found as paceline doctor says."},
     {"node", text, "", 0, kLongest, "", everybody,
      "Ranks with different names count as being on different nodes, even if they share memory."},
+    {"preload", names, "all", 1, kLongest, kServedNames, everybody,
+     "The calls of MPI that the drop-in library serves; the others, and none, are the host MPI's."},
+    {"preload_summary", choice, "off", 0, 0, "off|on", everybody,
+     "At MPI_Finalize print, on rank 0, how many calls the drop-in has served, and why not all."},
     {"rank", integer, "0", 0, 65535, "", launcher, "The number of this process among the ranks."},
     {"ranks", integer, "1", 1, 65536, "", launcher, "How many processes take part."},
     {"store", text, "", 0, kLongest, "", launcher,
@@ -115,6 +123,17 @@ bool are_pairs(std::string_view words, std::string_view text) {
   return good;
 }
 
+bool are_names(std::string_view words, std::string_view text) {
+  if (text == "all" || text == "none") return true;
+  std::vector<std::string_view> seen;
+  bool good = !text.empty();
+  split(text, ',', [&](std::string_view name) {
+    good = good && is_one_of(words, name) && !std::count(seen.begin(), seen.end(), name);
+    seen.push_back(name);
+  });
+  return good;
+}
+
 // The value in its one spelling; nothing where the row does not allow it.
 std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
   const bool is_number = row.kind == integer || row.kind == bytes;
@@ -127,6 +146,7 @@ std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
               static_cast<std::int64_t>(text.size()) <= row.most;
   if (row.kind == choice) good = is_one_of(row.words, text);
   if (row.kind == path) good = good && text.starts_with('/');
+  if (row.kind == names) good = are_names(row.words, text);
   if (row.kind == pairs) good = good && are_pairs(row.words, text);
   if (!good) return {};
   return std::string(text);
@@ -156,7 +176,8 @@ std::string variable_of(const OptionRow& row) {
 
 std::string_view name_of(OptionKind kind) {
   static constexpr std::string_view kNames[] = {"integer", "bytes", "choice",
-                                                "path",    "text",  "pairs"};
+                                                "path",    "text",  "names",
+                                                "pairs"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -176,6 +197,7 @@ std::string range_of(const OptionRow& row) {
     }
     case path: return str("a folder that begins with '/', of at most ", row.most, " characters");
     case text: return str("at most ", row.most, " characters");
+    case names: return "all, none, or a list like allreduce,barrier, each name once";
     case pairs: return "a list like allreduce=ring,broadcast=chain, each collective once";
   }
   return {};
@@ -211,6 +233,14 @@ std::string word_for(Option option, std::string_view key) {
     const auto [name, word] = halves(pair);
     if (name == key) found = word;
   });
+  return found;
+}
+
+bool is_named(Option option, std::string_view name) {
+  const std::string all = text_of(option);
+  if (all == "all" || all == "none") return all == "all";
+  bool found = false;
+  split(all, ',', [&](std::string_view one) { found = found || one == name; });
   return found;
 }
 

@@ -18,9 +18,9 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, stage_bytes, huge_pages,
-  algorithm, segments, window, transport, mpi, node, rank, ranks, store
+  algorithm, segments, window, transport, mpi, node, preload, preload_summary, rank, ranks, store
 };
-inline constexpr int kOptions = 17;
+inline constexpr int kOptions = 19;
 
 enum class OptionKind {
   integer,   // a whole number
@@ -28,6 +28,7 @@ enum class OptionKind {
   choice,    // one of a few words
   path,      // a folder, from the root on
   text,      // anything
+  names,     // "all", "none", or some of the words: "allreduce,barrier"; each once
   pairs      // "key=word,key=word"; each key once
 };
 
@@ -40,7 +41,7 @@ struct OptionRow {
   OptionKind kind;
   std::string_view fallback;   // the default, as one would write it
   std::int64_t least, most;    // of the number; where it is no number, of the length of the text
-  std::string_view words;      // of a choice: "caller|thread"; of pairs: the keys
+  std::string_view words;      // of a choice: "caller|thread"; of pairs: the keys; of names: all
   SetBy set_by;
   std::string_view sentence;
 };
@@ -67,6 +68,8 @@ std::int64_t number_of(Option option);      // integer and bytes rows
 std::string text_of(Option option);         // all rows
 // What a row of pairs says about `key`; empty where it says nothing.
 std::string word_for(Option option, std::string_view key);
+// Whether a row of names has `name` in it.
+bool is_named(Option option, std::string_view name);
 
 // The same checks for a value from elsewhere; `where` names it in the error: "--timeout-ms".
 // Returns its one spelling.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -209,6 +210,13 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
 
 int Communicator::rank() const { return state_->group->rank; }
 int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
+int Communicator::nodes() const {
+  const std::vector<int>& node_of = state_->session->config().nodes;
+  std::set<int> nodes;
+  for (int rank : state_->group->ranks)
+    nodes.insert(node_of.empty() ? 0 : node_of[static_cast<std::size_t>(rank)]);
+  return static_cast<int>(nodes.size());
+}
 std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 

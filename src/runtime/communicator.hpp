@@ -63,6 +63,7 @@ class Communicator {
  public:
   int rank() const;
   int size() const;
+  int nodes() const;           // on which its ranks are
   std::string broken() const;  // empty, or why nothing works any more
   bool is_called() const;      // whether a message of a call is here that this rank has yet to make
 
@@ -150,6 +151,9 @@ struct WorldConfig {
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
   // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;
+  // Called by a caller that waits, without a lock, before each of its sleeps, which are then short:
+  // what else must go on in this process meanwhile. It does not throw.
+  void (*meanwhile)() = nullptr;
 };
 
 // Joins the world of those who meet in a store: returns when every rank has. The communicator of

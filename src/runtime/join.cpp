@@ -57,6 +57,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
     joined.seat_together(config.start_timeout_ms);
+    world.free();  // an MPI has but some thousands
     return joined;
   }
   std::unique_ptr<Transport> distant = world.transport(config.mpi);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
+constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
 constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
@@ -306,7 +307,8 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
       continue;
     }
     if (patience.next() == Patience::Next::again) continue;
-    transport_->sleep(kSleepUs, [this] { return stirs(); });
+    if (config_.meanwhile) config_.meanwhile();
+    transport_->sleep(config_.meanwhile ? kShortSleepUs : kSleepUs, [this] { return stirs(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();

@@ -44,6 +44,7 @@ MUTANTS = [
     ("function_lines", "examples/c/a.c", cpp_function(57), cpp_function(58)),
     ("function_lines", "python/paceline/a.py", python_function(59), python_function(60)),
     ("mpi_header", "src/transport/mpi/a.cpp", "#include <mpi.h>\n", None),
+    ("mpi_header", "src/preload/a.cpp", "#include <mpi.h>\n", None),
     ("mpi_header", "src/engine/a.cpp", "// mpi.h\n", "#  include <mpi.h>\n"),
     ("python_header", "python/binding/a.cpp", "#include <nanobind/nanobind.h>\n", None),
     ("python_header", "src/engine/a.cpp", "", "#include <Python.h>\n"),

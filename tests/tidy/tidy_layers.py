@@ -28,6 +28,7 @@ LAYERS = {
     "kvstore": "dag runtime",
     "capi": "runtime include",
     "pmpi": "runtime arrival include",
+    "preload": "runtime",
     "python/binding": "runtime kvstore include",
 }
 

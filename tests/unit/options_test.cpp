@@ -54,7 +54,8 @@ TEST_CASE("options: every row is sound") {
     CHECK(&find_option(row.name) == &row);
     CHECK(row.sentence.ends_with('.'));
     CHECK(row.least <= row.most);
-    const bool has_words = row.kind == OptionKind::choice || row.kind == OptionKind::pairs;
+    const bool has_words = row.kind == OptionKind::choice || row.kind == OptionKind::pairs ||
+                           row.kind == OptionKind::names;
     CHECK(has_words == !row.words.empty());
     CHECK(!range_of(row).empty());
     CHECK_NOTHROW(checked(row, row.fallback, "the default"));

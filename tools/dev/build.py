@@ -1,6 +1,9 @@
 """Configure and compile with CMake; make the Python package importable from .venv."""
 
-from dev.process import ROOT, VENV, cores, environment, run
+import os
+import shutil
+
+from dev.process import ROOT, VENV, Failed, cores, environment, run
 
 BUILD_LIMIT_S = 1800
 
@@ -16,8 +19,13 @@ def build(preset, *, targets=(), defines=()):
     run(command, timeout_s=BUILD_LIMIT_S)
 
 
-def release(*defines):
-    """Build everything optimised. The module goes beside the Python sources (git ignores it)."""
+def release(*defines, mpicc=None):
+    """Build everything optimised. The module goes beside the Python sources (git ignores it).
+
+    mpicc: of the MPI that the drop-in library is built for, too; it stays so in later builds.
+    """
+    if mpicc:
+        defines = (*defines, f"-DPACELINE_MPICC={path_of(mpicc)}")
     build("release", defines=defines)
     package = ROOT / "python"
     run(
@@ -27,6 +35,14 @@ def release(*defines):
     )
     if (package / "paceline/__init__.py").exists():
         run([VENV / "bin/python", ROOT / "tools/dev/link.py"], timeout_s=60)
+
+
+def path_of(mpicc):
+    """The compiler as a path; links are kept, since Open MPI's look at the name they are called."""
+    found = shutil.which(mpicc)
+    if not found:
+        raise Failed(f"--mpicc {mpicc}: no such program; give the path of an MPI's C compiler")
+    return os.path.abspath(found)
 
 
 def ctest(preset, *, timeout_s, only=None, env=None):

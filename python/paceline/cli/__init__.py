@@ -9,6 +9,7 @@ import click
 # that `paceline --help` is quick.
 COMMANDS = {
     "run": ("run", "Start a program on several ranks of this machine."),
+    "preload": ("preload", "Print the path of the drop-in library for programs of MPI."),
     "doctor": ("doctor", "Look for what would keep Paceline from working here."),
     "options": ("options", "List every option, its value, and where that comes from."),
     "verify": ("verify", "Prove that the algorithms do what they promise."),

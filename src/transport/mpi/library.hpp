@@ -44,6 +44,8 @@ class MpiWorld : public Meeting {
   // The MPI's own blocking collective. Throws a refusal for types and operations it has none for
   // (16-bit floats, average).
   virtual void run(const MpiCall& call) = 0;
+  // Collective: gives its communicator back to MPI. Nothing is called any more.
+  virtual void free() = 0;
 };
 
 class MpiLibrary {

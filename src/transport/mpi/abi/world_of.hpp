@@ -30,7 +30,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
   const Binding<A>& binding() const { return mpi_; }
   typename A::Comm communicator() const { return communicator_; }
 
-  void free() {
+  void free() override {
     if (!freed_) mpi_.call.Comm_free(&communicator_);
     freed_ = true;
   }

@@ -1,0 +1,67 @@
+"""`paceline preload`: where the drop-in library for an MPI lies. It finds; `./dev build` builds."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+
+from paceline.errors import ResourceError, UsageError
+
+BUILT = Path(__file__).parents[3] / "build/preload"  # of a source tree; not in a wheel
+LIBRARY = "libpaceline_mpi.so"
+LIMIT_S = 60
+
+
+def answer_of(mpicc):
+    """What `mpicc -show` says: its compiler with the folders of its MPI, and so which MPI it is."""
+    path = shutil.which(mpicc)
+    if path is None:
+        raise UsageError(
+            f"preload: there is no program '{mpicc}'. Give the path of the MPI's C compiler: "
+            "paceline preload --mpicc PATH."
+        )
+    try:
+        said = subprocess.run(
+            [path, "-show"], capture_output=True, text=True, timeout=LIMIT_S, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError(
+            f"preload: '{path} -show' fails ({error}); an MPI's C compiler prints there what it "
+            "calls."
+        ) from None
+    return path, said.strip()
+
+
+def library_for(mpicc):
+    """The path of the library that was built for this MPI."""
+    path, said = answer_of(mpicc)
+    for note in sorted(BUILT.glob("*/mpicc.txt")):
+        library = note.with_name(LIBRARY)
+        if note.read_text(encoding="utf-8").strip() == said and library.exists():
+            return library
+    raise ResourceError(
+        f"preload: no drop-in library has been built for the MPI of {os.path.abspath(path)}. In "
+        f"Paceline's source tree say: ./dev build --mpicc {shlex.quote(os.path.abspath(path))}"
+    )
+
+
+@click.command("preload")
+@click.option("--mpicc", default="mpicc", show_default=True, metavar="PATH",
+              help="The C compiler of the MPI that the program runs under.")
+def command(mpicc):
+    """Print the path of the drop-in library for programs of MPI.
+
+    Under LD_PRELOAD it serves MPI_Allreduce, MPI_Bcast, MPI_Reduce, MPI_Reduce_scatter_block,
+    MPI_Allgather and MPI_Barrier of a program as it stands; every other call is the MPI's own.
+    `./dev build --mpicc PATH` builds it, once for each MPI.
+
+    \b
+    LD_PRELOAD=$(paceline preload) mpiexec -n 2 ./app
+    PACELINE_PRELOAD=allreduce,barrier   only these; none: nothing
+    PACELINE_PRELOAD_SUMMARY=on          what was served, at MPI_Finalize
+    """
+    click.echo(library_for(mpicc))
+    return 0

@@ -1,0 +1,281 @@
+// The calls that are served: each becomes one of Paceline's, or is left to the host MPI.
+//
+// What decides is equal on all ranks: the communicator's seat, the options that it was made with,
+// the length, and for reductions the datatype and the operation, which MPI wants equal. Calls that
+// only move data may name other datatypes on every rank; those count in packed bytes, and who has a
+// datatype with holes packs. Wrong arguments are left to the host, which has the words for them.
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "base/error.hpp"
+#include "door.h"
+#include "elements.hpp"
+#include "hosts.hpp"
+#include "packing.hpp"
+#include "seats.hpp"
+
+namespace paceline::preload {
+namespace {
+
+constexpr std::size_t kMostPacked = INT_MAX;  // MPI_Pack counts so far
+
+// Prints what is being thrown, and tells the communicator's error handler, which by default ends
+// the program.
+int report(const char* name, MPI_Comm comm) {
+  int code = MPI_ERR_OTHER;
+  try {
+    throw;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "paceline: %s: %s\n", name, error.what());
+    if (error.fault() == Fault::usage) code = MPI_ERR_ARG;
+    if (error.fault() == Fault::resource) code = MPI_ERR_NO_MEM;
+    if (error.fault() == Fault::internal) code = MPI_ERR_INTERN;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "paceline: %s: %s\n", name, error.what());
+    code = MPI_ERR_NO_MEM;
+  }
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+// Counts the call as the host's.
+bool passes(Seat& seat, Collective collective, Pass why) {
+  ++seat.of(collective).passed[static_cast<std::size_t>(why)];
+  return false;
+}
+
+// Whether a call on this communicator is ours, of so many bytes.
+bool is_ours(Seat& seat, Collective collective, std::size_t bytes) {
+  if (!seat.communicator.valid()) return passes(seat, collective, seat.why);
+  if (!is_wanted(collective)) return passes(seat, collective, Pass::option);
+  if (bytes == 0 && collective != Collective::barrier)
+    return passes(seat, collective, Pass::empty);
+  if (is_hosts_faster({collective, bytes, seat.ranks, seat.nodes}))
+    return passes(seat, collective, Pass::host);
+  return true;
+}
+
+void serve(Seat& seat, const Call& call, std::size_t bytes) {
+  seat.communicator.run(call);
+  Count& count = seat.of(call.collective);
+  ++count.served;
+  count.bytes += bytes;
+}
+
+// A reduction as MPI describes it.
+struct Reduction {
+  Collective collective;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+  int root = 0;
+};
+
+// As a call of ours, but for the buffers; nothing where it is the host's.
+std::optional<Call> call_of(Seat& seat, const Reduction& r) {
+  if (r.count < 0 || r.root < 0 || r.root >= seat.ranks) return {};
+  const Element* element = find_element(r.type);
+  const Op* op = find_op(r.op);
+  const bool pieces = r.collective == Collective::reduce_scatter;
+  const std::size_t bytes = !element ? 1 : std::size_t(r.count) * element->bytes *
+                                               std::size_t(pieces ? seat.ranks : 1);
+  if (!is_ours(seat, r.collective, bytes)) return {};
+  if (!op) return passes(seat, r.collective, Pass::op), std::nullopt;
+  if (!element || element->kind == Class::plain || !is_defined(*op, element->kind))
+    return passes(seat, r.collective, Pass::type), std::nullopt;
+  std::optional<Call> call(std::in_place);
+  call->collective = r.collective;
+  call->type = element->type;
+  call->op = *op;
+  call->root = r.root;
+  call->count = std::size_t(r.count);
+  return call;
+}
+
+std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type); }
+
+// The calls below do their work in `body`, which says whether it has; otherwise the host does.
+template <class Body, class Host>
+int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
+  try {
+    Seat* seat = seat_of(comm);
+    if (seat && body(*seat)) return MPI_SUCCESS;
+  } catch (...) {
+    return report(name, comm);
+  }
+  return host();
+}
+
+int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    auto call = call_of(seat, {Collective::allreduce, count, type, op});
+    if (!call) return false;
+    call->input = in == MPI_IN_PLACE ? out : in;
+    call->output = out;
+    serve(seat, *call, bytes_of(*call));
+    return true;
+  };
+  return taken("MPI_Allreduce", comm, ours,
+               [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
+}
+
+int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
+           MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    auto call = call_of(seat, {Collective::reduce, count, type, op, root});
+    if (!call) return false;
+    call->input = in == MPI_IN_PLACE ? out : in;
+    call->output = seat.rank == root ? out : nullptr;  // elsewhere it may be anything
+    serve(seat, *call, bytes_of(*call));
+    return true;
+  };
+  return taken("MPI_Reduce", comm, ours,
+               [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
+}
+
+int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    auto call = call_of(seat, {Collective::reduce_scatter, count, type, op});
+    if (!call) return false;
+    const std::size_t piece = bytes_of(*call);
+    // In place MPI wants the result at the front, which is another rank's input here.
+    const bool in_place = in == MPI_IN_PLACE;
+    call->input = in_place ? out : in;
+    call->output = in_place ? seat.spare_bytes(piece) : out;
+    serve(seat, *call, piece * std::size_t(seat.ranks));
+    if (in_place) std::memcpy(out, call->output, piece);
+    return true;
+  };
+  return taken("MPI_Reduce_scatter_block", comm, ours,
+               [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
+}
+
+int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    if (count < 0 || root < 0 || root >= seat.ranks || type == MPI_DATATYPE_NULL) return false;
+    const Element* element = find_element(type);
+    const std::size_t bytes =
+        element ? element->bytes * std::size_t(count) : packed_bytes(count, type);
+    if (!is_ours(seat, Collective::broadcast, bytes)) return false;
+    // On all ranks, also on those that pack nothing.
+    if (bytes > kMostPacked) return passes(seat, Collective::broadcast, Pass::too_long);
+    Call call;
+    call.collective = Collective::broadcast;
+    call.root = root;
+    call.count = bytes;
+    std::byte* packed = element ? nullptr : seat.spare_bytes(bytes);
+    if (packed && seat.rank == root) pack(buffer, count, type, packed, bytes, comm);
+    call.output = packed ? packed : buffer;
+    serve(seat, call, bytes);
+    if (packed && seat.rank != root) unpack(packed, bytes, buffer, count, type, comm);
+    return true;
+  };
+  return taken("MPI_Bcast", comm, ours,
+               [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
+}
+
+// One side of an allgather, on this rank.
+struct Side {
+  int count;
+  MPI_Datatype type;
+  const Element* element;
+  std::size_t bytes;  // of one rank's piece
+
+  Side(int n, MPI_Datatype t)
+      : count(n),
+        type(t),
+        element(find_element(t)),
+        bytes(element ? element->bytes * std::size_t(n) : packed_bytes(n, t)) {}
+};
+
+// Pieces meet in one row of bytes: the receive buffer itself, or spare memory where that has holes.
+void gather(Seat& seat, const void* in, const Side& from, void* out, const Side& into,
+            MPI_Comm comm) {
+  const std::size_t piece = into.bytes, me = std::size_t(seat.rank), all = std::size_t(seat.ranks);
+  const auto count = std::size_t(into.count);
+  std::byte* row =
+      into.element ? static_cast<std::byte*>(out) : seat.spare_bytes(piece * all);
+  std::byte* own = row + piece * me;
+  Call call;
+  call.collective = Collective::allgather;
+  call.count = piece;
+  call.output = row;
+  call.input = own;
+  if (in == MPI_IN_PLACE) {
+    if (!into.element)
+      pack(element_at(out, me * count, into.type), into.count, into.type, own, piece, comm);
+  } else if (from.element) {
+    call.input = in;
+  } else {
+    pack(in, from.count, from.type, own, piece, comm);
+  }
+  serve(seat, call, piece * all);
+  if (into.element) return;
+  for (std::size_t r = 0; r < all; ++r)
+    unpack(row + piece * r, piece, element_at(out, r * count, into.type), into.count, into.type,
+           comm);
+}
+
+int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_count,
+              MPI_Datatype out_type, MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    const bool in_place = in == MPI_IN_PLACE;
+    if (out_count < 0 || out_type == MPI_DATATYPE_NULL) return false;
+    if (!in_place && (count < 0 || type == MPI_DATATYPE_NULL)) return false;
+    const Side into(out_count, out_type);
+    const Side from = in_place ? into : Side(count, type);
+    const std::size_t bytes = into.bytes * std::size_t(seat.ranks);
+    if (!is_ours(seat, Collective::allgather, bytes)) return false;
+    if (into.bytes > kMostPacked)
+      return passes(seat, Collective::allgather, Pass::too_long);
+    if (from.bytes != into.bytes)
+      fail(Fault::usage, "rank ", seat.rank, " sends ", from.bytes, " bytes and receives ",
+           into.bytes, " of each rank; both must be equal.");
+    gather(seat, in, from, out, into, comm);
+    return true;
+  };
+  return taken("MPI_Allgather", comm, ours, [&] {
+    return PMPI_Allgather(in, count, type, out, out_count, out_type, comm);
+  });
+}
+
+int barrier(MPI_Comm comm) {
+  const auto ours = [&](Seat& seat) {
+    if (!is_ours(seat, Collective::barrier, 0)) return false;
+    serve(seat, Call{}, 0);
+    return true;
+  };
+  return taken("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });
+}
+
+template <class Function>
+paceline_function untyped(Function* function) {
+  return reinterpret_cast<paceline_function>(function);
+}
+
+}  // namespace
+}  // namespace paceline::preload
+
+int paceline_open_door(paceline_function table[PACELINE_DOOR_CALLS], char* why,
+                       std::size_t length) {
+  using namespace paceline::preload;
+  char said[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";  // of any MPI
+  int bytes = 0;
+  PMPI_Get_library_version(said, &bytes);
+  if (!is_host(said)) {
+    std::snprintf(why, length, "this library is for %.*s %.*s, the MPI of this process is %s",
+                  int(kFamily.size()), kFamily.data(), int(kVersion.size()), kVersion.data(),
+                  first_line(said).c_str());
+    return 0;
+  }
+  table[PACELINE_DOOR_Allreduce] = untyped(allreduce);
+  table[PACELINE_DOOR_Bcast] = untyped(bcast);
+  table[PACELINE_DOOR_Reduce] = untyped(reduce);
+  table[PACELINE_DOOR_Reduce_scatter_block] = untyped(reduce_scatter_block);
+  table[PACELINE_DOOR_Allgather] = untyped(allgather);
+  table[PACELINE_DOOR_Barrier] = untyped(barrier);
+  return 1;
+}

@@ -1,0 +1,222 @@
+#include "join.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "runtime/join.hpp"
+#include "runtime/options_config.hpp"
+#include "transport/mpi/abi/header.hpp"
+
+namespace paceline::preload {
+namespace {
+
+// The world of this process, and its numbers.
+struct World {
+  std::mutex mutex;
+  Communicator communicator;
+  std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
+  long id = 0;                   // equal on all its ranks; 0: there is none
+  long made = 0;                 // communicators that have begun with this process
+  MPI_Comm to_progress = MPI_COMM_NULL;
+
+  static World& get() {
+    static World* const one = new World;
+    return *one;
+  }
+};
+
+void check(int code, const char* what) {
+  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
+}
+
+// A rank that waits in one of our calls may have messages of MPI under way that others wait for
+// before they come: MPI must move on meanwhile, as it would inside a call of its own.
+void progress_mpi() {
+  int found = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, World::get().to_progress, &found, MPI_STATUS_IGNORE);
+}
+
+// A communicator of MPI that is ours alone. Split, not duplicated: no attribute of the program is
+// copied to it.
+struct Own {
+  MPI_Comm comm = MPI_COMM_NULL;
+  explicit Own(MPI_Comm from, int rank = 0) {
+    check(PMPI_Comm_split(from, 0, rank, &comm), "Comm_split");
+  }
+  ~Own() { PMPI_Comm_free(&comm); }
+  Own(const Own&) = delete;
+};
+
+// The options, with the defaults of this front end: MPI has no time-outs, a program may well let
+// its ranks wait for hours, and whatever is done is done inside the program's own calls.
+WorldConfig config_of_drop_in() {
+  WorldConfig config = config_from_options();
+  const auto is_default = [](Option option) { return value_of(row_of(option)).is_default; };
+  if (is_default(Option::timeout_ms)) config.timeout_ms = 0;
+  if (is_default(Option::warn_ms)) config.warn_ms = 0;
+  if (is_default(Option::progress)) config.progress = Progress::caller;
+  config.meanwhile = progress_mpi;
+  (void)text_of(Option::preload);  // throws where it is wrong
+  (void)text_of(Option::preload_summary);
+  return config;
+}
+
+// Ranks of MPI_COMM_WORLD; empty where some are of another one.
+std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
+  MPI_Group mine = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+  check(PMPI_Comm_group(comm, &mine), "Comm_group");
+  check(PMPI_Comm_group(MPI_COMM_WORLD, &all), "Comm_group");
+  std::vector<int> from(std::size_t(ranks), 0), to(std::size_t(ranks), 0);
+  for (int r = 0; r < ranks; ++r) from[std::size_t(r)] = r;
+  check(PMPI_Group_translate_ranks(mine, ranks, from.data(), all, to.data()),
+        "Group_translate_ranks");
+  PMPI_Group_free(&mine);
+  PMPI_Group_free(&all);
+  if (std::find(to.begin(), to.end(), MPI_UNDEFINED) != to.end()) to.clear();
+  return to;
+}
+
+struct Agreement {
+  bool all_ready = false, same_options = false, in_world = false;
+  long id = 0;  // new, for these ranks
+};
+
+// Every rank says whether it can, what it was told to serve, and which world it is in.
+Agreement agree(MPI_Comm comm, const Seat& seat, bool ready, bool in_world) {
+  World& world = World::get();
+  long digest = 17, mine = 0, id = LONG_MAX;
+  if (ready)
+    for (char c : text_of(Option::preload)) digest = (digest * 31 + c) % 1000000007;
+  int world_rank = 0;
+  check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
+  {
+    const std::lock_guard lock(world.mutex);
+    if (in_world) mine = world.id;
+    if (seat.rank == 0) id = (long{world_rank} << 32) + ++world.made;
+  }
+  long said[] = {ready, digest, -digest, mine, -mine, id};
+  check(PMPI_Allreduce(MPI_IN_PLACE, said, 6, MPI_LONG, MPI_MIN, comm), "Allreduce");
+  return {said[0] == 1, said[1] == -said[2], said[3] != 0 && said[3] == -said[4], said[5]};
+}
+
+void say(const Seat& seat, const std::string& trouble) {
+  std::fprintf(stderr, "paceline: preload: %s Calls on this communicator of %d ranks are the host "
+               "MPI's.\n", trouble.c_str(), seat.ranks);
+}
+
+// What a step that may fail here alone has thrown; empty where it has not.
+template <class Step>
+std::string trouble_of(Step&& step) {
+  try {
+    step();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// The ranks of `comm` as a world of their own; invalid on all ranks where any of them failed.
+Communicator join_apart(MPI_Comm comm, const Seat& seat, const WorldConfig& config) {
+  Communicator joined;
+  const std::string trouble = trouble_of([&] {
+    const Own own(comm, seat.rank);
+    joined = join_mpi(*mpi::make_from_header(), &own.comm, config);
+  });
+  int all_joined = trouble.empty();
+  check(PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm), "Allreduce");
+  if (!trouble.empty()) say(seat, trouble);
+  return all_joined ? joined : Communicator();
+}
+
+void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
+  World& world = World::get();
+  int all = 0;
+  check(PMPI_Comm_size(MPI_COMM_WORLD, &all), "Comm_size");
+  const std::lock_guard lock(world.mutex);
+  if (world.id != 0 || ranks.size() != std::size_t(all)) return;
+  world.position_of.assign(std::size_t(all), 0);
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    world.position_of[std::size_t(ranks[r])] = static_cast<int>(r);
+  world.communicator = joined;
+  world.id = id;
+}
+
+Communicator part_of_world(const std::vector<int>& ranks, long id) {
+  World& world = World::get();
+  std::vector<int> positions;
+  for (int rank : ranks) positions.push_back(world.position_of[std::size_t(rank)]);
+  return world.communicator.subgroup(positions, static_cast<std::uint64_t>(id));
+}
+
+void prepare_progress() {
+  World& world = World::get();
+  const std::lock_guard lock(world.mutex);
+  if (world.to_progress == MPI_COMM_NULL)
+    check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &world.to_progress), "Comm_split");
+}
+
+bool is_any_wanted() {
+  for (int c = 0; c < kCollectives; ++c)
+    if (is_wanted(static_cast<Collective>(c))) return true;
+  return false;
+}
+
+void join_intra(MPI_Comm comm, Seat& seat) {
+  std::optional<WorldConfig> config;
+  const std::string trouble = trouble_of([&] {
+    prepare_progress();
+    config = config_of_drop_in();
+  });
+  const std::vector<int> ranks = world_ranks(comm, seat.ranks);
+  const Agreement agreed = agree(comm, seat, trouble.empty(), !ranks.empty());
+  seat.why = Pass::not_joined;
+  if (!trouble.empty()) say(seat, trouble);
+  if (agreed.all_ready && !agreed.same_options && seat.rank == 0)
+    say(seat, "PACELINE_PRELOAD differs between ranks; all must have the same.");
+  if (!agreed.all_ready || !agreed.same_options) return;
+  seat.why = Pass::option;
+  if (!is_any_wanted()) return;
+  seat.why = Pass::not_joined;
+  seat.communicator =
+      agreed.in_world ? part_of_world(ranks, agreed.id) : join_apart(comm, seat, *config);
+  if (!seat.communicator.valid()) return;
+  seat.nodes = seat.communicator.nodes();
+  if (!agreed.in_world) remember(seat.communicator, ranks, agreed.id);
+}
+
+}  // namespace
+
+void join(MPI_Comm comm, Seat& seat) {
+  int between = 0;
+  check(PMPI_Comm_test_inter(comm, &between), "Comm_test_inter");
+  check(PMPI_Comm_rank(comm, &seat.rank), "Comm_rank");
+  check(PMPI_Comm_size(comm, &seat.ranks), "Comm_size");
+  seat.why = between ? Pass::between_groups : Pass::one_rank;
+  if (!between && seat.ranks > 1) join_intra(comm, seat);
+}
+
+void leave_worlds() {
+  World& world = World::get();
+  const std::lock_guard lock(world.mutex);
+  world.communicator = {};
+  world.id = 0;
+  if (world.to_progress != MPI_COMM_NULL) PMPI_Comm_free(&world.to_progress);
+}
+
+bool is_wanted(Collective collective) {
+  static const std::array<bool, kCollectives> wanted = [] {
+    std::array<bool, kCollectives> all{};
+    for (int c = 0; c < kCollectives; ++c)
+      all[std::size_t(c)] = is_named(Option::preload, name_of(static_cast<Collective>(c)));
+    return all;
+  }();
+  return wanted[static_cast<std::size_t>(collective)];
+}
+
+}  // namespace paceline::preload

@@ -1,0 +1,83 @@
+# The drop-in library, once for every MPI that PACELINE_MPICC has named: build/preload/<its name>/.
+#
+# Two files each. The door is preloaded into every process and needs no MPI; what serves its calls
+# is compiled with that MPI's mpi.h, and finds its functions in the process that loads it.
+
+# What `mpicc -show` answers says which MPI it belongs to: `paceline preload` compares it.
+function(paceline_ask_mpicc mpicc shown flags name)
+  execute_process(COMMAND ${mpicc} -show OUTPUT_VARIABLE answer RESULT_VARIABLE status
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT status EQUAL 0)
+    message(WARNING "${mpicc} -show fails (${status}): no drop-in library for it")
+    set(${name} "" PARENT_SCOPE)
+    return()
+  endif()
+  separate_arguments(words UNIX_COMMAND "${answer}")
+  list(FILTER words INCLUDE REGEX "^-[ID]")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/preload-ask.c
+       "#include <mpi.h>\n#if defined(OPEN_MPI)\n"
+       "mpi openmpi OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION\n"
+       "#elif defined(I_MPI_VERSION)\nmpi impi I_MPI_VERSION\n"
+       "#else\nmpi mpich MPICH_VERSION\n#endif\n")
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -E -P ${words} preload-ask.c
+                  WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
+                  OUTPUT_VARIABLE text RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(WARNING "${mpicc} -show names no folder with mpi.h: no drop-in library for it (Intel's "
+                    "wants I_MPI_ROOT to be set): ${answer}")
+    set(${name} "" PARENT_SCOPE)
+    return()
+  endif()
+  string(REGEX MATCH "mpi (openmpi|impi|mpich) ([0-9. \"a-z]+)" matched "${text}")
+  set(family ${CMAKE_MATCH_1})
+  string(REGEX REPLACE "[ \"]" "" version "${CMAKE_MATCH_2}")
+  string(SHA256 hash "${answer}")
+  string(SUBSTRING ${hash} 0 6 hash)  # two MPIs of one version may be there
+  set(${shown} "${answer}" PARENT_SCOPE)
+  set(${flags} "${words}" PARENT_SCOPE)
+  set(${name} ${family}-${version}-${hash} PARENT_SCOPE)
+endfunction()
+
+function(paceline_hide target map)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS ${map})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+endfunction()
+
+function(paceline_add_preload mpicc)
+  paceline_ask_mpicc(${mpicc} shown flags name)
+  if(NOT name OR TARGET paceline_mpi_${name})
+    return()
+  endif()
+  set(here ${PROJECT_SOURCE_DIR}/src/preload)
+  set(folder ${PROJECT_SOURCE_DIR}/build/preload/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cpp)
+  add_library(paceline_mpi_calls_${name} SHARED ${sources})
+  target_compile_options(paceline_mpi_calls_${name} PRIVATE ${flags})
+  target_link_libraries(paceline_mpi_calls_${name} PRIVATE paceline_core)
+  add_library(paceline_mpi_${name} SHARED ${here}/door.c)
+  target_link_libraries(paceline_mpi_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  paceline_hide(paceline_mpi_calls_${name} ${here}/calls.map)
+  paceline_hide(paceline_mpi_${name} ${here}/door.map)
+  foreach(part paceline_mpi_calls paceline_mpi)
+    paceline_warnings(${part}_${name})
+    set_target_properties(${part}_${name} PROPERTIES OUTPUT_NAME ${part}
+                          LIBRARY_OUTPUT_DIRECTORY ${folder})
+  endforeach()
+  file(WRITE ${folder}/mpicc.txt "${shown}\n")
+endfunction()
+
+# `-DPACELINE_MPICC=path` adds one; those of earlier times stay.
+set(all ${PACELINE_MPICC_ALL})
+foreach(mpicc ${PACELINE_MPICC})
+  list(APPEND all ${mpicc})
+endforeach()
+list(REMOVE_DUPLICATES all)
+set(left)
+foreach(mpicc ${all})
+  if(EXISTS ${mpicc})
+    paceline_add_preload(${mpicc})
+    list(APPEND left ${mpicc})
+  endif()
+endforeach()
+set(PACELINE_MPICC_ALL "${left}" CACHE INTERNAL "Compilers of the MPIs that have a drop-in library")

@@ -1,0 +1,146 @@
+#include "seats.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "join.hpp"
+#include "summary.hpp"
+
+namespace paceline::preload {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Seat*> seats;
+  Counts gone;  // of seats that are there no more
+  int seat_key = MPI_KEYVAL_INVALID;
+  std::atomic<bool> is_running{false};   // from the first seat to MPI_Finalize
+  std::atomic<std::uint64_t> turn{1};    // changes when a seat goes
+
+  // Never destroyed: MPI may delete attributes while the process exits.
+  static Registry& get() {
+    static Registry* const one = new Registry;
+    return *one;
+  }
+};
+
+// What this thread looked up last.
+struct Last {
+  MPI_Comm comm{};
+  std::uint64_t turn = 0;  // of the registry; another one: nothing
+  Seat* seat = nullptr;
+};
+thread_local Last last;
+
+// MPI deletes the attribute with its communicator; of some it does so long after MPI_Finalize has
+// begun, when everything has been left and the seat is an empty one.
+int delete_seat(MPI_Comm, int, void* value, void*) {
+  Registry& registry = Registry::get();
+  const std::unique_ptr<Seat> seat(static_cast<Seat*>(value));
+  const std::lock_guard lock(registry.mutex);
+  ++registry.turn;
+  std::erase(registry.seats, seat.get());
+  for (std::size_t c = 0; c < registry.gone.size(); ++c) registry.gone[c].add(seat->counts[c]);
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize begins with deleting the attributes of MPI_COMM_SELF: whoever calls it, from
+// whatever language, all worlds are left before MPI ends.
+int finish(MPI_Comm, int, void*, void*) noexcept {
+  Registry& registry = Registry::get();
+  registry.is_running = false;
+  Counts counts;
+  std::vector<Communicator> left;
+  {
+    const std::lock_guard lock(registry.mutex);
+    ++registry.turn;
+    counts = registry.gone;
+    for (Seat* seat : registry.seats) {
+      for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(seat->counts[c]);
+      left.push_back(std::move(seat->communicator));
+      seat->communicator = {};
+      seat->why = Pass::not_joined;
+    }
+  }
+  left.clear();  // worlds of their own, in the order in which they were joined
+  leave_worlds();
+  print_summary(counts);
+  return MPI_SUCCESS;
+}
+
+void check(int code, const char* what) {
+  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
+}
+
+// Once per process, with MPI running.
+void begin(Registry& registry) {
+  const std::lock_guard lock(registry.mutex);
+  if (registry.seat_key != MPI_KEYVAL_INVALID) return;
+  int end_key = MPI_KEYVAL_INVALID;
+  check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finish, &end_key, nullptr),
+        "Comm_create_keyval");
+  check(PMPI_Comm_set_attr(MPI_COMM_SELF, end_key, &registry), "Comm_set_attr");
+  check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_seat, &registry.seat_key, nullptr),
+        "Comm_create_keyval");
+  registry.is_running = true;
+}
+
+bool is_mpi_running() {
+  int begun = 0, over = 0;
+  PMPI_Initialized(&begun);
+  if (begun) PMPI_Finalized(&over);
+  return begun && !over;
+}
+
+// No lock: making one is collective, and another thread may be making one of another communicator
+// whose ranks must not wait for this one.
+Seat* make(Registry& registry, MPI_Comm comm) {
+  auto seat = std::make_unique<Seat>();
+  join(comm, *seat);
+  check(PMPI_Comm_set_attr(comm, registry.seat_key, seat.get()), "Comm_set_attr");
+  const std::lock_guard lock(registry.mutex);
+  registry.seats.push_back(seat.get());
+  return seat.release();
+}
+
+Seat* look_up(MPI_Comm comm) {
+  Registry& registry = Registry::get();
+  if (comm == MPI_COMM_NULL) return nullptr;
+  if (!registry.is_running.load(std::memory_order_acquire)) {
+    // Before the first seat, or after the end.
+    if (registry.seat_key != MPI_KEYVAL_INVALID || !is_mpi_running()) return nullptr;
+    begin(registry);
+  }
+  const std::uint64_t turn = registry.turn.load();
+  Seat* seat = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm, registry.seat_key, &seat, &found) != MPI_SUCCESS) return nullptr;
+  if (!found) seat = make(registry, comm);
+  last = {comm, turn, seat};
+  return seat;
+}
+
+}  // namespace
+
+void Count::add(const Count& other) {
+  served += other.served;
+  bytes += other.bytes;
+  for (std::size_t i = 0; i < passed.size(); ++i) passed[i] += other.passed[i];
+}
+
+std::byte* Seat::spare_bytes(std::size_t bytes) {
+  if (spare.size() < bytes) spare.resize(bytes);
+  return spare.data();
+}
+
+Seat* seat_of(MPI_Comm comm) {
+  if (last.seat && last.comm == comm && last.turn == Registry::get().turn.load()) return last.seat;
+  return look_up(comm);
+}
+
+}  // namespace paceline::preload

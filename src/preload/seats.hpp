@@ -1,0 +1,48 @@
+// Seats: what we know of each communicator of MPI, kept at it as an attribute.
+//
+// A seat is made by the first of our calls on a communicator, which all its ranks make. There they
+// agree whether Paceline serves it; if any rank cannot, its calls are the host's on all of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "host_mpi.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline::preload {
+
+// Why a call is the host's. Each is equal on all ranks of a correct program.
+enum class Pass {
+  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host
+};
+inline constexpr int kPasses = 9;
+
+struct Count {
+  std::uint64_t served = 0, bytes = 0;
+  std::array<std::uint64_t, kPasses> passed = {};
+
+  void add(const Count& other);
+};
+using Counts = std::array<Count, kCollectives>;
+
+struct Seat {
+  Communicator communicator;  // invalid: all calls pass, because of `why`
+  Pass why = Pass::one_rank;
+  int rank = 0, ranks = 1, nodes = 1;
+  Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
+  std::vector<std::byte> spare;  // packed data
+
+  Count& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
+  std::byte* spare_bytes(std::size_t bytes);  // at least so many, kept
+};
+
+// The seat of this process at `comm`, made where it is not there yet. Null where MPI is not running
+// or `comm` is null: then the call passes, uncounted.
+Seat* seat_of(MPI_Comm comm);
+
+// Whether the options let us serve such calls; of those that the drop-in has.
+bool is_wanted(Collective collective);
+
+}  // namespace paceline::preload
