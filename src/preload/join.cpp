@@ -1,6 +1,7 @@
 #include "join.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <mutex>
@@ -23,7 +24,10 @@ struct World {
   std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
   long id = 0;                   // equal on all its ranks; 0: there is none
   long made = 0;                 // communicators that have begun with this process
-  MPI_Comm to_progress = MPI_COMM_NULL;
+  MPI_Comm silent = MPI_COMM_NULL;  // nobody sends there
+  MPI_Request never = MPI_REQUEST_NULL;
+  std::atomic_flag is_asked;
+  char nothing = 0;
 
   static World& get() {
     static World* const one = new World;
@@ -36,10 +40,15 @@ void check(int code, const char* what) {
 }
 
 // A rank that waits in one of our calls may have messages of MPI under way that others wait for
-// before they come: MPI must move on meanwhile, as it would inside a call of its own.
+// before they come: MPI must move on meanwhile, as it would inside a call of its own. Asking for a
+// message that never comes makes every MPI do so; MPI_Iprobe moves nothing in MPICH 4.0, where the
+// rank is alone in the communicator.
 void progress_mpi() {
-  int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, World::get().to_progress, &found, MPI_STATUS_IGNORE);
+  World& world = World::get();
+  if (world.is_asked.test_and_set(std::memory_order_acquire)) return;  // another thread does
+  int done = 0;
+  PMPI_Test(&world.never, &done, MPI_STATUS_IGNORE);
+  world.is_asked.clear(std::memory_order_release);
 }
 
 // A communicator of MPI that is ours alone. Split, not duplicated: no attribute of the program is
@@ -157,8 +166,9 @@ Communicator part_of_world(const std::vector<int>& ranks, long id) {
 void prepare_progress() {
   World& world = World::get();
   const std::lock_guard lock(world.mutex);
-  if (world.to_progress == MPI_COMM_NULL)
-    check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &world.to_progress), "Comm_split");
+  if (world.silent != MPI_COMM_NULL) return;
+  check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &world.silent), "Comm_split");
+  check(PMPI_Irecv(&world.nothing, 1, MPI_BYTE, 0, 0, world.silent, &world.never), "Irecv");
 }
 
 bool is_any_wanted() {
@@ -206,7 +216,10 @@ void leave_worlds() {
   const std::lock_guard lock(world.mutex);
   world.communicator = {};
   world.id = 0;
-  if (world.to_progress != MPI_COMM_NULL) PMPI_Comm_free(&world.to_progress);
+  if (world.silent == MPI_COMM_NULL) return;
+  PMPI_Cancel(&world.never);
+  PMPI_Wait(&world.never, MPI_STATUS_IGNORE);
+  PMPI_Comm_free(&world.silent);
 }
 
 bool is_wanted(Collective collective) {

@@ -1,0 +1,147 @@
+/* What a library between a program and its MPI must not spoil: argument 1 says which. Every part ends
+   with "rank r: NAME ok", or says what is wrong and ends with 1. */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size;
+
+static void need(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int sum_over(MPI_Comm comm, int mine) {
+  int sum = -1;
+  need(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS, "MPI_Allreduce fails");
+  return sum;
+}
+
+/* A rank inside a collective still owes another one a message, without which that one never comes. */
+static void progress(void) {
+  enum { LENGTH = 1 << 22 };
+  char* data = malloc(LENGTH);
+  MPI_Request request;
+  sum_over(MPI_COMM_WORLD, 1);
+  for (int turn = 0; turn < 3; ++turn) {
+    memset(data, rank == 0 ? turn + 1 : 0, LENGTH);
+    if (rank == 0) MPI_Isend(data, LENGTH, MPI_CHAR, size - 1, turn, MPI_COMM_WORLD, &request);
+    if (rank == size - 1)
+      MPI_Recv(data, LENGTH, MPI_CHAR, 0, turn, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    need(sum_over(MPI_COMM_WORLD, 1) == size, "wrong sum");
+    if (rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == size - 1) need(data[LENGTH - 1] == turn + 1, "wrong message");
+  }
+  free(data);
+}
+
+/* An MPI has some 2000 communicators at a time: none may be kept. Some are made before there is a
+   world that they could belong to. */
+static void many(void) {
+  MPI_Comm part, same;
+  for (int i = 0; i < 2600; ++i) {
+    if (i == 20) sum_over(MPI_COMM_WORLD, 1);
+    MPI_Comm_split(MPI_COMM_WORLD, i < 20 ? rank % 2 : rank / 2, rank, &part);
+    MPI_Comm_dup(part, &same);
+    const int members = sum_over(part, 1);
+    int expected;
+    MPI_Comm_size(same, &expected);
+    need(members == expected && sum_over(same, 1) == expected, "wrong sum on a part");
+    MPI_Comm_free(&part), MPI_Comm_free(&same);
+    if (i == 20) i = 2000 - 1; /* the dear ones are few */
+  }
+}
+
+/* Two threads begin with communicators of their own, in another order on every rank. */
+static void* on_its_own(void* comm) {
+  for (int i = 0; i < 200; ++i)
+    need(sum_over(*(MPI_Comm*)comm, i) == i * size, "wrong sum in a thread");
+  return NULL;
+}
+
+static void threads(void) {
+  int level;
+  pthread_t thread[3];
+  MPI_Comm comm[3];
+  MPI_Query_thread(&level);
+  need(level == MPI_THREAD_MULTIPLE, "no MPI_THREAD_MULTIPLE");
+  for (int i = 0; i < 3; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+  for (int i = 0; i < 3; ++i)
+    pthread_create(&thread[i], NULL, on_its_own, &comm[(i + rank) % 3]);
+  for (int i = 0; i < 3; ++i) pthread_join(thread[i], NULL);
+  for (int i = 0; i < 3; ++i) MPI_Comm_free(&comm[i]);
+  need(sum_over(MPI_COMM_WORLD, 1) == size, "wrong sum after the threads");
+}
+
+/* Between groups everything is the host's. */
+static void between(void) {
+  MPI_Comm half, both;
+  const int mine = rank < size / 2;
+  if (size == 1) return;
+  MPI_Comm_split(MPI_COMM_WORLD, mine, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, mine ? size / 2 : 0, 5, &both);
+  need(sum_over(both, 1) == (mine ? size - size / 2 : size / 2), "wrong sum of the other group");
+  MPI_Barrier(both);
+  MPI_Comm_free(&both), MPI_Comm_free(&half);
+}
+
+/* Ranks that disagree: an error on all of them, by the communicator's handler. */
+static int handled;
+
+static void handler(MPI_Comm* comm, int* code, ...) { (void)comm, handled = *code; }
+
+static void errors(void) {
+  int in = 1, out;
+  MPI_Comm comm;
+  MPI_Errhandler own;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  sum_over(comm, 1);
+  MPI_Comm_create_errhandler(handler, &own);
+  MPI_Comm_set_errhandler(comm, own);
+  const int code =
+      MPI_Allreduce(&in, &out, 1, MPI_INT, rank == 0 ? MPI_SUM : MPI_MAX, comm);
+  need(code == MPI_ERR_OTHER && handled == code, "differing operations went unseen");
+  MPI_Errhandler_free(&own);
+  MPI_Comm_free(&comm);
+  need(sum_over(MPI_COMM_WORLD, 1) == size, "another communicator suffers");
+}
+
+/* A program that still calls while MPI_Finalize takes its attributes away. */
+static int at_the_end(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  need(sum_over(MPI_COMM_WORLD, 1) == size, "wrong sum inside MPI_Finalize");
+  return MPI_SUCCESS;
+}
+
+static void finalize(void) {
+  int before, after;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &before, NULL);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &after, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, before, NULL);
+  sum_over(MPI_COMM_WORLD, 1);
+  MPI_Comm_set_attr(MPI_COMM_SELF, after, NULL);
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*part)(void);
+  } parts[] = {
+      {"progress", progress}, {"many", many},     {"threads", threads},
+      {"between", between},   {"errors", errors}, {"finalize", finalize},
+  };
+  const char* wanted = argc > 1 ? argv[1] : "";
+  int level, found = 0;
+  MPI_Init_thread(&argc, &argv,
+                  strcmp(wanted, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+    if (strcmp(parts[i].name, wanted) == 0) parts[i].part(), found = 1;
+  need(found, "argument 1 names no part");
+  printf("rank %d: %s ok\n", rank, wanted);
+  MPI_Finalize();
+  return 0;
+}
