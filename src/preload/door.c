@@ -9,6 +9,7 @@
 #include "door.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,14 +71,19 @@ static void* load_calls(void) {
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+_Noreturn static void lacks(const char* name) {
+  fprintf(stderr,
+          "paceline: preload: this process calls MPI, but it has no %s. Preload the library into "
+          "programs that are linked with an MPI that has it.\n",
+          name);
+  abort();
+}
+
 static void open_door(void) {
   void* mpi = find_mpi();
   for (int i = 0; i < PACELINE_DOOR_CALLS; ++i) {
     table[i] = mpi ? function_of(dlsym(mpi, names[i])) : NULL;
-    if (table[i]) continue;
-    fprintf(stderr, "paceline: preload: this process calls MPI, but it has no %s. Preload the "
-            "library into programs that are linked with MPI.\n", names[i]);
-    abort();
+    if (!table[i]) lacks(names[i]);
   }
   char why[512] = "";
   paceline_function served[PACELINE_DOOR_CALLS];
@@ -128,3 +134,40 @@ PACELINE_PASS(Allgather,
               (const void* in, int n, handle type, void* out, int m, handle into, handle comm),
               (in, n, type, out, m, into, comm))
 PACELINE_PASS(Barrier, (handle comm), (comm))
+
+/* The same calls with long counts. A count that fits an int is an ordinary one; a longer one is the
+   host's. Ranks may describe the same data by other datatypes, such that the count fits on some of
+   them only: those see more than 2 GiB, which they leave to the host as well. */
+static paceline_function long_call(const char* name) {
+  void* mpi = find_mpi();
+  void* found = mpi ? dlsym(mpi, name) : NULL;
+  if (!found) lacks(name);
+  return function_of(found);
+}
+
+static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
+
+#define PACELINE_PASS_LONG(name, types, is_short, values)                    \
+  EXPORTED int MPI_##name##_c types;                                         \
+  int MPI_##name##_c types {                                                 \
+    typedef int function types;                                              \
+    if (is_short) return MPI_##name values;                                  \
+    return ((function*)long_call("PMPI_" #name "_c"))values;                 \
+  }
+
+PACELINE_PASS_LONG(Allreduce,
+                   (const void* in, void* out, int64_t n, handle type, handle op, handle comm),
+                   fits(n), (in, out, n, type, op, comm))
+PACELINE_PASS_LONG(Bcast, (void* buffer, int64_t n, handle type, int root, handle comm), fits(n),
+                   (buffer, n, type, root, comm))
+PACELINE_PASS_LONG(Reduce,
+                   (const void* in, void* out, int64_t n, handle type, handle op, int root,
+                    handle comm),
+                   fits(n), (in, out, n, type, op, root, comm))
+PACELINE_PASS_LONG(Reduce_scatter_block,
+                   (const void* in, void* out, int64_t n, handle type, handle op, handle comm),
+                   fits(n), (in, out, n, type, op, comm))
+PACELINE_PASS_LONG(Allgather,
+                   (const void* in, int64_t n, handle type, void* out, int64_t m, handle into,
+                    handle comm),
+                   fits(n) && fits(m), (in, n, type, out, m, into, comm))

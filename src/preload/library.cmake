@@ -8,7 +8,7 @@ function(paceline_ask_mpicc mpicc shown flags name)
   execute_process(COMMAND ${mpicc} -show OUTPUT_VARIABLE answer RESULT_VARIABLE status
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(NOT status EQUAL 0)
-    message(${gravity} "${mpicc} -show fails (${status}): no drop-in library for it")
+    message(${gravity} "${mpicc} -show fails (${status}): no drop-in for it")
     set(${name} "" PARENT_SCOPE)
     return()
   endif()
@@ -23,8 +23,8 @@ function(paceline_ask_mpicc mpicc shown flags name)
                   WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
                   OUTPUT_VARIABLE text RESULT_VARIABLE status ERROR_QUIET)
   if(NOT status EQUAL 0)
-    message(${gravity} "${mpicc} -show names no folder with mpi.h: no drop-in library for it (Intel's "
-                    "wants I_MPI_ROOT to be set): ${answer}")
+    message(${gravity} "${mpicc} -show names no folder with mpi.h: no drop-in library for it "
+                       "(Intel's wants I_MPI_ROOT to be set): ${answer}")
     set(${name} "" PARENT_SCOPE)
     return()
   endif()

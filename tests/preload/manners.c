@@ -1,5 +1,5 @@
-/* What a library between a program and its MPI must not spoil: argument 1 says which. Every part ends
-   with "rank r: NAME ok", or says what is wrong and ends with 1. */
+/* What a library between a program and its MPI must not spoil: the arguments say what. Every part
+   ends with "rank r: NAME ok", or says what is wrong and ends with 1. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static int sum_over(MPI_Comm comm, int mine) {
   return sum;
 }
 
-/* A rank inside a collective still owes another one a message, without which that one never comes. */
+/* A rank inside a collective still owes another one a message, without which that never comes. */
 static void progress(void) {
   enum { LENGTH = 1 << 22 };
   char* data = malloc(LENGTH);
@@ -98,7 +98,6 @@ static void errors(void) {
   MPI_Comm comm;
   MPI_Errhandler own;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  sum_over(comm, 1);
   MPI_Comm_create_errhandler(handler, &own);
   MPI_Comm_set_errhandler(comm, own);
   const int code =
@@ -133,15 +132,18 @@ int main(int argc, char** argv) {
       {"progress", progress}, {"many", many},     {"threads", threads},
       {"between", between},   {"errors", errors}, {"finalize", finalize},
   };
-  const char* wanted = argc > 1 ? argv[1] : "";
-  int level, found = 0;
-  MPI_Init_thread(&argc, &argv,
-                  strcmp(wanted, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
+  int level, wanted = MPI_THREAD_SINGLE;
+  for (int i = 1; i < argc; ++i)
+    if (strcmp(argv[i], "threads") == 0) wanted = MPI_THREAD_MULTIPLE;
+  MPI_Init_thread(&argc, &argv, wanted, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
-    if (strcmp(parts[i].name, wanted) == 0) parts[i].part(), found = 1;
-  need(found, "argument 1 names no part");
-  printf("rank %d: %s ok\n", rank, wanted);
+  for (int i = 1; i < argc; ++i) {
+    int found = 0;
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; ++part)
+      if (strcmp(parts[part].name, argv[i]) == 0) parts[part].part(), found = 1;
+    need(found, "an argument names no part");
+    printf("rank %d: %s ok\n", rank, argv[i]);
+  }
   MPI_Finalize();
   return 0;
 }

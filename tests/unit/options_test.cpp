@@ -78,6 +78,18 @@ TEST_CASE("options: the default holds until the variable is set, and again when 
   CHECK(number_of(Option::timeout_ms) == 1800000);
 }
 
+TEST_CASE("options: names are all, none, or some of those that there are") {
+  CHECK(is_named(Option::preload, "allreduce"));
+  const Variable set("PACELINE_PRELOAD", "reduce,barrier");
+  CHECK(is_named(Option::preload, "reduce"));
+  CHECK(is_named(Option::preload, "barrier"));
+  CHECK(!is_named(Option::preload, "reduce_scatter"));
+  CHECK(accepts(Option::preload, "none"));
+  for (const char* wrong :
+       {"", "all,none", "alltoall", "reduce,reduce", "reduce,", "reduce, barrier"})
+    CHECK(!accepts(Option::preload, wrong));
+}
+
 TEST_CASE("options: bytes take units and end up as one number") {
   const Variable set("PACELINE_SHM_BYTES", "64MiB");
   CHECK(number_of(Option::shm_bytes) == 64 << 20);

@@ -19,13 +19,13 @@ def build(preset, *, targets=(), defines=()):
     run(command, timeout_s=BUILD_LIMIT_S)
 
 
-def release(*defines, mpicc=None):
+def release(*defines, mpicc=()):
     """Build everything optimised. The module goes beside the Python sources (git ignores it).
 
-    mpicc: of the MPI that the drop-in library is built for, too; it stays so in later builds.
+    mpicc: of the MPIs that the drop-in library is built for, too; it stays so in later builds.
     """
     if mpicc:
-        defines = (*defines, f"-DPACELINE_MPICC={path_of(mpicc)}")
+        defines = (*defines, "-DPACELINE_MPICC=" + ";".join(map(path_of, mpicc)))
     build("release", defines=defines)
     package = ROOT / "python"
     run(

@@ -41,6 +41,12 @@ def ensure():
             print(f"{command} is missing; the tests do without it, and say so.", flush=True)
 
 
+def compilers():
+    """The C compilers of those that are there: the drop-in library is built for each."""
+    wheels = [str(FOLDER / name / "bin/mpicc") for name in WHEELS]
+    return [path for path in (*wheels, "mpicc.openmpi", "mpicc.mpich") if shutil.which(path)]
+
+
 def install_wheel(name, requirement):
     """One MPI in build/mpi/<name>; whole or not there at all."""
     target = FOLDER / name

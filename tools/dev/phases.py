@@ -48,7 +48,7 @@ def test(long):
     limit_s = 3600 if long else 240
     ready = report.phase("setup", prepare.ensure)
     report.phase("mpi", mpis.ensure)
-    ready = ready and report.phase("build", build.release)
+    ready = ready and report.phase("build", lambda: build.release(mpicc=mpis.compilers()))
     if ready:
         report.phase("ctest", lambda: build.ctest("release", timeout_s=limit_s, env=env))
     report.phase("tidy", tidy)

@@ -1,0 +1,213 @@
+"""The drop-in library under every MPI at hand: C programs as they stand, with and without it."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import launched
+import mpis
+import pytest
+from paceline.cli import main
+from paceline.cli.preload import library_for
+from paceline.errors import Error, ResourceError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests/preload"
+LONG = bool(os.environ.get("PACELINE_LONG"))
+LIMIT_S = 100
+
+NAMES = ("openmpi5", "openmpi4", "mpich5", "mpich4")
+CALLS = ("Allreduce", "Bcast", "Reduce", "Reduce_scatter_block", "Allgather", "Barrier")
+# What does not move data as a whole cannot be wrong in a bit of it.
+WITH_DATA = ("allreduce", "bcast", "reduce", "reduce_scatter_block", "allgather")
+# MPI and ranks; MPIs wait by spinning, and there may be few processors.
+SHORT = [("openmpi5", 3), ("openmpi4", 2), ("mpich5", 1), ("mpich5", 3), ("mpich4", 2)]
+PARTS = ("progress", "many", "threads", "between", "errors", "finalize")
+
+
+@functools.cache
+def folder():
+    """For what is compiled here; gone at the end."""
+    return tempfile.TemporaryDirectory(prefix="paceline-preload-")
+
+
+def mpi_of(name):
+    """The Mpi of that name; skips the test where there is none."""
+    found = [mpi for mpi in mpis.found() if mpi.name == name]
+    if not found:
+        pytest.skip(f"{name} is not installed (./dev mpi)")
+    return found[0]
+
+
+def mpicc_of(mpi):
+    """Its C compiler; skips the test where it comes without one."""
+    mpiexec = Path(mpi.mpiexec[0])
+    path = mpiexec.with_name(mpiexec.name.replace("mpiexec", "mpicc"))
+    if not path.exists():
+        pytest.skip(f"{mpi} comes without a C compiler")
+    return str(path)
+
+
+@functools.cache
+def compiled(mpicc, program, *flags):
+    """tests/preload/<program>.c, by the compiler of an MPI."""
+    target = Path(folder().name) / f"{program}-{abs(hash((mpicc, flags)))}"
+    command = [mpicc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *flags,
+               PROGRAMS / f"{program}.c", "-o", target, "-lpthread"]  # fmt: skip
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def built(mpicc):
+    """The drop-in library for this MPI; skips the test where nobody has built it."""
+    try:
+        return library_for(mpicc)
+    except Error as error:
+        pytest.skip(str(error))
+
+
+def run(mpi, ranks, library, program, *arguments, **options):
+    """Status and output of ranks under a preloaded library."""
+    env = {
+        **os.environ, **launched.limits(), "PACELINE_PRELOAD_SUMMARY": "on",
+        "LD_PRELOAD": str(library), **options,
+    }  # fmt: skip
+    done = subprocess.run(
+        mpi.command(ranks, program, *arguments), env=env, text=True, timeout=LIMIT_S,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def served(said):
+    """Call -> (served, passed) as the summary says."""
+    row = re.compile(r"preload: MPI_(\w+): (\d+) served, [^;]*; (\d+) passed")
+    return {name: (int(ours), int(theirs)) for name, ours, theirs in row.findall(said)}
+
+
+@pytest.mark.parametrize("name, ranks", [(n, r) for n in NAMES for r in (1, 2, 3, 5)])
+def test_calls_do_what_they_should(name, ranks):
+    if (name, ranks) not in SHORT and not LONG:
+        pytest.skip("PACELINE_LONG=1 for all")
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "collectives"))
+    assert status == 0, said
+    assert len(re.findall(rf"rank \d of {ranks}: \d{{4}} calls compared", said)) == ranks, said
+    counts = served(said)
+    assert tuple(counts) == CALLS, said
+    for call, (ours, theirs) in counts.items():
+        assert (ours == 0) == (ranks == 1), f"{call}: {said}"
+        assert theirs > 0, f"{call}: those on MPI_COMM_SELF are not ours"
+    if ranks > 1:
+        assert counts["Allreduce"][0] > 1000 and counts["Bcast"][0] > 150
+
+
+@pytest.mark.parametrize("name", ["openmpi4"])
+def test_a_wrong_bit_is_noticed(name):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    mutant = compiled(mpicc, "mutant", "-shared", "-fPIC")
+    status, said = run(mpi, 2, mutant, compiled(mpicc, "collectives"))
+    assert status != 0
+    for call in WITH_DATA:
+        assert f"rank 1 of 2: {call} of" in said, said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_programs_are_not_spoilt(name):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    ranks = 3 if name.startswith("openmpi") else 2
+    status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "manners"), *PARTS)
+    assert status == 0, said
+    for part in PARTS:
+        assert said.count(f": {part} ok") == ranks, said
+    assert said.count("operation differs between ranks") == ranks, said
+
+
+def test_options_choose_what_is_served():
+    mpi = mpi_of("mpich5")
+    mpicc = mpicc_of(mpi)
+    some = {"PACELINE_PRELOAD": "broadcast,barrier"}
+    words = (built(mpicc), compiled(mpicc, "collectives"))
+    status, said = run(mpi, 2, *words, **some)
+    assert status == 0, said
+    ours = {call for call, (count, _) in served(said).items() if count}
+    assert ours == {"Bcast", "Barrier"}
+    assert re.search(r"MPI_Reduce: 0 served.*PACELINE_PRELOAD: \d{4}", said)
+    status, said = run(mpi, 2, words[0], compiled(mpicc, "manners"), "progress",
+                       PACELINE_PRELOAD="bcast")
+    assert status == 0, said
+    assert "PACELINE_PRELOAD is 'bcast'; it must be all, none, or a list" in said
+    assert "are the host MPI's" in said
+
+
+def test_ranks_must_have_the_same_options(tmp_path):
+    mpi = mpi_of("mpich5")
+    mpicc = mpicc_of(mpi)
+    script = tmp_path / "one.sh"
+    script.write_text(
+        f'#!/bin/sh\n[ "$PMI_RANK" = 1 ] && export PACELINE_PRELOAD=barrier\n'
+        f'exec {compiled(mpicc, "manners")} progress\n'
+    )
+    script.chmod(0o755)
+    status, said = run(mpi, 2, built(mpicc), script)
+    assert status == 0 and said.count("progress ok") == 2, said
+    assert said.count("PACELINE_PRELOAD differs between ranks") == 1, said
+    assert served(said)["Allreduce"][0] == 0
+
+
+@pytest.mark.parametrize("name, other", [("mpich5", "openmpi5"), ("openmpi5", "mpich5"),
+                                         ("mpich5", "mpich4")])  # fmt: skip
+def test_under_another_mpi_everything_passes(name, other):
+    mpi = mpi_of(name)
+    program = compiled(mpicc_of(mpi), "manners")
+    status, said = run(mpi, 2, built(mpicc_of(mpi_of(other))), program, "progress", "between")
+    assert status == 0 and said.count("between ok") == 2, said
+    assert said.count("all calls pass through to the host MPI") == 2, said
+    assert not served(said)
+
+
+def test_programs_without_mpi_do_not_notice():
+    library = built(mpicc_of(mpi_of("mpich5")))
+    done = subprocess.run(["/bin/sh", "-c", "echo well"], env={"LD_PRELOAD": str(library)},
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "mpich5"])  # without long counts, and by them
+def test_mpi4py_is_served(name):
+    pytest.importorskip("mpi4py")
+    mpi = mpi_of(name)
+    program = (
+        "from mpi4py import MPI; import numpy; x = numpy.arange(9.) + MPI.COMM_WORLD.rank; "
+        "y = numpy.empty(9); MPI.COMM_WORLD.Allreduce(x, y); "
+        "assert (y == 2 * numpy.arange(9.) + 1).all()"
+    )
+    status, said = run(mpi, 2, built(mpicc_of(mpi)), sys.executable, "-c", program,
+                       MPI4PY_LIBMPI=str(mpi.library))
+    assert status == 0, said
+    assert served(said)["Allreduce"][0] >= 1, said
+
+
+def test_command_says_where_and_what_to_do(capsys, tmp_path):
+    mpicc = mpicc_of(mpi_of("mpich5"))
+    library = built(mpicc)
+    assert main(["preload", "--mpicc", mpicc]) == 0
+    assert capsys.readouterr().out.strip() == str(library)
+    with pytest.raises(UsageError, match="there is no program"):
+        library_for(str(tmp_path / "mpicc"))
+    other = tmp_path / "mpicc"
+    other.write_text("#!/bin/sh\necho gcc -I/nowhere/include\n")
+    other.chmod(0o755)
+    with pytest.raises(ResourceError, match=f"./dev build --mpicc {other}"):
+        library_for(str(other))
+    other.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(UsageError, match="exit status 3"):
+        library_for(str(other))
