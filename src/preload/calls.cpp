@@ -101,7 +101,10 @@ template <class Body, class Host>
 int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
   try {
     Seat* seat = seat_of(comm);
-    if (seat && body(*seat)) return MPI_SUCCESS;
+    if (seat && body(*seat)) {
+      seat->trim();
+      return MPI_SUCCESS;
+    }
   } catch (...) {
     return report(name, comm);
   }

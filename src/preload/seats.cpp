@@ -138,6 +138,11 @@ std::byte* Seat::spare_bytes(std::size_t bytes) {
   return spare.data();
 }
 
+void Seat::trim() {
+  constexpr std::size_t kMostKept = 16u << 20;
+  if (spare.size() > kMostKept) std::vector<std::byte>().swap(spare);
+}
+
 Seat* seat_of(MPI_Comm comm) {
   if (last.seat && last.comm == comm && last.turn == Registry::get().turn.load()) return last.seat;
   return look_up(comm);

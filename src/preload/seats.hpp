@@ -35,7 +35,8 @@ struct Seat {
   std::vector<std::byte> spare;  // packed data
 
   Count& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
-  std::byte* spare_bytes(std::size_t bytes);  // at least so many, kept
+  std::byte* spare_bytes(std::size_t bytes);  // at least so many
+  void trim();  // after a call: what is much is given back, so that a communicator keeps 16 MiB
 };
 
 // The seat of this process at `comm`, made where it is not there yet. Null where MPI is not running
