@@ -331,7 +331,7 @@ int main(int argc, char** argv) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part);
   run(part, 0);
   MPI_Comm_free(&part);
-  run(MPI_COMM_WORLD, 1);
+  run(MPI_COMM_WORLD, argc == 1); /* with an argument: less */
   MPI_Comm_dup(MPI_COMM_WORLD, &part), run(part, 0), MPI_Comm_free(&part);
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &part), run(part, 0), MPI_Comm_free(&part);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part), run(part, 0), MPI_Comm_free(&part);
