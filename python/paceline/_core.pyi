@@ -183,6 +183,83 @@ def has_mpi() -> bool:
 def finish_mpi() -> None:
     """Finalises the MPI that join() has started, if it has. Collective."""
 
+class StartLine:
+    """Where the ranks of a benchmark meet before each call."""
+
+    def __init__(self, memory: object, rank: int, ranks: int, crowded: bool) -> None:
+        """
+        memory: bytes_for(ranks) bytes that all ranks map, zeroed at first, aligned to 128.
+        crowded: ranks outnumber cores, so that nobody may spin.
+        """
+
+    @staticmethod
+    def bytes_for(ranks: int) -> int:
+        """How much memory it takes."""
+
+    def barrier(self) -> None:
+        """
+        Returns once every rank has called it as often as this one. Raises TimeoutError.
+        """
+
+    def start(self) -> int:
+        """
+        Waits for everybody, then for a moment that all ranks agree on, and returns it:
+        nanoseconds of time.monotonic_ns().
+        """
+
+class NativeCall:
+    """A collective that is made without Python between."""
+
+    def __call__(self) -> None: ...
+
+def native_call(
+    communicator: Communicator,
+    collective: str,
+    input: object | None,
+    output: object | None,
+    op: str,
+    root: int,
+    knobs: object | None,
+    rewritten: object | None,
+    pattern: object | None,
+) -> NativeCall:
+    """
+    A call of Communicator.run with these arguments; alternate() writes `rewritten` anew
+    from `pattern` before it.
+    """
+
+def native_mpi_call(
+    world: MpiWorld,
+    collective: str,
+    input: object | None,
+    output: object | None,
+    op: str,
+    root: int,
+    rewritten: object | None,
+    pattern: object | None,
+) -> NativeCall:
+    """Likewise a call of MpiWorld.run."""
+
+def alternate(
+    line: StartLine, calls: list[NativeCall], warm_up: int, repeats: int, batch: int
+) -> list[list[float]]:
+    """
+    Times the calls in turn, `repeats` batches of each after `warm_up` that do not count;
+    seconds per call on this rank, by call and batch. Collective.
+    """
+
+def round_trip_ns(line: StartLine) -> float:
+    """
+    Nanoseconds that a flag takes from rank 0 to rank 1 and back; 0 elsewhere, and where
+    ranks take turns on the cores. Collective.
+    """
+
+def memory_rates(line: StartLine, bytes: int) -> tuple[float, float]:
+    """
+    Bytes/s that this rank reads and writes while all ranks do the same: (add, copy) on
+    arrays of so many bytes. Collective.
+    """
+
 def collectives() -> list: ...
 def ops() -> list: ...
 def types() -> dict:

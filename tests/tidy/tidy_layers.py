@@ -15,6 +15,7 @@ LAYERS = {
     "verify": "ir shapes",
     "model": "ir",  # a cost in rounds and bytes becomes a time
     "simulate": "ir model trace",
+    "measure": "kernels",  # times whatever it is handed
     "transport": "ir",  # a message is a list of segments
     "transport/loop": "transport",
     "transport/shm": "transport",
@@ -29,7 +30,7 @@ LAYERS = {
     "capi": "runtime include",
     "pmpi": "runtime arrival include",
     "preload": "runtime",
-    "python/binding": "runtime kvstore include",
+    "python/binding": "runtime measure kvstore include",
 }
 
 

@@ -1,0 +1,35 @@
+// Several ways to do the same call, timed in turn on this rank: ours, its algorithms, an MPI's own.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "measure/start_line.hpp"
+
+namespace paceline::measure {
+
+// One way. Its input is written anew by this rank, from `pattern`, before each batch, as training
+// does; that is not timed.
+struct Side {
+  std::function<void()> call;
+  void* input = nullptr;  // null: this rank brings none
+  const void* pattern = nullptr;
+  std::size_t bytes = 0;
+
+  void rewrite() const;
+};
+
+struct Turns {
+  int warm_up = 2;  // batches of each side that do not count
+  int repeats = 1;
+  int batch = 1;  // calls between two looks at the clock
+};
+
+// times[side][repetition]: seconds per call on this rank, from an agreed start to the return of the
+// last call of a batch. Collective over the ranks of the line, with equal sides and turns. Sides
+// alternate; each repetition begins with the next one, so that nobody always runs after the same.
+std::vector<std::vector<double>> alternate(StartLine& line, const std::vector<Side>& sides,
+                                           const Turns& turns);
+
+}  // namespace paceline::measure

@@ -1,0 +1,112 @@
+// Measuring: ranks start together, sides take turns on inputs written anew, probes find numbers.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <thread>
+
+#include "measure/probes.hpp"
+#include "measure/series.hpp"
+
+namespace paceline::measure {
+namespace {
+
+struct Memory {
+  std::vector<Lane> lanes;
+  explicit Memory(int ranks) : lanes(StartLine::bytes(ranks) / sizeof(Lane)) {}
+};
+
+// action(line) on so many threads, each with its own seat.
+template <class Action>
+void together(int ranks, bool crowded, const Action& action) {
+  Memory memory(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      StartLine line(memory.lanes.data(), rank, ranks, crowded);
+      action(line);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_CASE("all ranks start at one moment, and none before it") {
+  for (const bool crowded : {false, true}) {
+    std::array<std::array<std::int64_t, 5>, 3> moments{};
+    std::atomic<int> early = 0;
+    together(3, crowded, [&](StartLine& line) {
+      for (std::int64_t& moment : moments[std::size_t(line.rank())]) {
+        moment = line.start();
+        early += now_ns() < moment;
+      }
+    });
+    CHECK(early == 0);
+    CHECK(moments[0] == moments[1]);
+    CHECK(moments[0] == moments[2]);
+    for (std::size_t i = 1; i < 5; ++i) CHECK(moments[0][i] > moments[0][i - 1]);
+  }
+}
+
+TEST_CASE("what a waiting rank calls may end the wait") {
+  Memory memory(2);
+  StartLine line(memory.lanes.data(), 0, 2, false, [] { throw 17; });
+  CHECK_THROWS_AS(line.barrier(), int);
+}
+
+TEST_CASE("sides take turns, each on an input written anew before a batch and not within it") {
+  Memory memory(1);
+  StartLine line(memory.lanes.data(), 0, 1, false);
+  const std::array<char, 3> pattern{'p', 'q', 'r'};
+  std::array<char, 3> input{};
+  std::string order, seen;
+  const auto side = [&](char name) {
+    return Side{[&, name] {
+                  order += name;
+                  seen += input[2];
+                  input[2] = '-';
+                },
+                input.data(), pattern.data(), pattern.size()};
+  };
+  const auto times = alternate(line, {side('a'), side('b'), side('c')}, {1, 3, 2});
+  CHECK(order == "aabbcc" "bbccaa" "ccaabb" "aabbcc");
+  CHECK(seen == "r-r-r-r-r-r-r-r-r-r-r-r-");
+  REQUIRE(times.size() == 3);
+  for (const auto& one : times) CHECK(one.size() == 3);
+}
+
+TEST_CASE("a time is that of one call, and the writing of inputs is no part of it") {
+  Memory memory(1);
+  StartLine line(memory.lanes.data(), 0, 1, false);
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(4)); };
+  const std::vector<char> pattern(64 << 20, 'x');
+  std::vector<char> input(pattern.size());
+  const auto times = alternate(
+      line, {{sleep}, {[] {}, input.data(), pattern.data(), pattern.size()}}, {0, 3, 2});
+  for (const double slept : times[0]) {
+    CHECK(slept >= 0.004);
+    CHECK(slept < 0.008);
+  }
+  for (const double nothing : times[1]) CHECK(nothing < 0.001);
+}
+
+TEST_CASE("probes find numbers, and none where ranks take turns on the cores") {
+  std::array<double, 3> trips{-1, -1, -1}, crowded{-1, -1, -1};
+  std::array<Rates, 3> rates;
+  together(2, false, [&](StartLine& line) {
+    trips[std::size_t(line.rank())] = round_trip_ns(line);
+    rates[std::size_t(line.rank())] = memory_rates(line, 1 << 16);
+  });
+  together(3, true, [&](StartLine& line) {
+    crowded[std::size_t(line.rank())] = round_trip_ns(line);
+  });
+  CHECK(trips[0] > 10);
+  CHECK(trips[1] > 10);
+  CHECK(crowded == std::array<double, 3>{});
+  for (std::size_t rank : {0, 1}) {
+    CHECK(rates[rank].add > 1e8);
+    CHECK(rates[rank].copy > 1e8);
+    CHECK(rates[rank].add < 1e13);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::measure
