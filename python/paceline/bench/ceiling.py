@@ -6,14 +6,11 @@ write). With p = 2 that is T = 3n/add + 2n/copy, where `add` and `copy` are the 
 together read and write per second in the same run, on arrays as long as the message.
 """
 
-import time
-
-import numpy as np
+from paceline import _core
 
 # Below this a call costs more than its bytes, and a fraction of the ceiling says nothing.
 LEAST_BYTES = 4096
-SHORTEST_S = 0.002  # of a measurement: long enough for the clock, short enough to be repeated
-REPEATS = 5
+LARGEST_BYTES = 64 << 20  # of an array that a rate is measured on: longer ones are no slower
 
 
 def touched(collective, ranks):
@@ -41,25 +38,9 @@ def seconds(collective, ranks, nbytes, rates):
 
 
 def rates(nbytes, meeting):
-    """This rank's (add, copy) rates in bytes/s while all ranks do the same; to be summed up."""
-    count = max(1, nbytes // 4)
-    a, b, out = (np.ones(count, dtype=np.float32) for _ in range(3))
-    add = rate(lambda: np.add(a, b, out=out), 12 * count, meeting)
-    return add, rate(lambda: np.copyto(out, a), 8 * count, meeting)
+    """This rank's [add, copy] rates in bytes/s while all ranks do the same; to be summed up.
 
-
-def rate(action, nbytes, meeting):
-    """Bytes per second of `action`, which touches `nbytes`: the median of a few measurements."""
-    action()
-    begin = time.perf_counter()
-    action()
-    # Every rank takes its own number of turns: what counts is that all work during the measurement.
-    turns = max(1, int(SHORTEST_S / max(time.perf_counter() - begin, 1e-7)))
-    found = []
-    for _ in range(REPEATS):
-        meeting.barrier()
-        begin = time.perf_counter()
-        for _ in range(turns):
-            action()
-        found.append(turns * nbytes / (time.perf_counter() - begin))
-    return float(np.median(found))
+    On arrays of `nbytes`, at most LARGEST_BYTES; None where a ceiling would say nothing."""
+    if nbytes < LEAST_BYTES:
+        return None
+    return list(_core.memory_rates(meeting.line, min(nbytes, LARGEST_BYTES)))

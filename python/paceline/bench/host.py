@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from paceline import mpi
+from paceline.bench import peers
 from paceline.errors import ResourceError
 from paceline.launchers import OPENMPI
 
@@ -14,11 +15,18 @@ RELAXED = ("--oversubscribe", "--bind-to", "none")
 NAMES = {OPENMPI: ("mpiexec.openmpi", "mpiexec"), "": ("mpiexec.mpich", "mpiexec")}
 
 
-def mpi_of_host():
-    """What is compared with, as a dict: library, version, and the words of its mpiexec."""
+def mpi_of_host(collective, ranks, setting=peers.DEFAULT, more=()):
+    """What is compared with, as a dict: library, version, kind, setting, the words of its mpiexec,
+    and the environment of its ranks.
+
+    setting: a name of peers.settings(); more: words NAME=VALUE that win over it."""
     library, found = mpi.load()
-    path = mpi.path_of(found)
-    return {"library": path, "version": mpi.version_of(library), "abi": library.abi,
+    path, version = mpi.path_of(found), mpi.version_of(library)
+    kind = peers.kind_of(version)
+    chosen = {**peers.setting(kind, collective, setting), **peers.pairs(more)}
+    return {"library": path, "version": version, "abi": library.abi, "kind": kind,
+            "setting": setting, "set": chosen,
+            "environment": {**peers.needed(kind, path, ranks), **chosen},
             "mpiexec": mpiexec_of(path, library.abi)}
 
 

@@ -26,11 +26,13 @@ class Failed(Error):
     """The ranks of a benchmark failed; the message ends with what they said."""
 
 
-def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=()):
+def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(),
+               environment=None):
     """Runs `python -m module` on every rank with the specification as a file; returns each rank's
     result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`.
 
-    mpiexec: the words that start MPI's processes; empty: they are started here."""
+    mpiexec: the words that start MPI's processes; empty: they are started here. environment: what
+    to set besides this process's own."""
     spec, said = Path(folder) / "spec.json", []
     spec.write_text(json.dumps(specification), encoding="utf-8")
     make_room(Path(folder) / "meeting", ranks)
@@ -47,7 +49,8 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
         # Alone to us, the launcher would look like a rank of a world of one to its own ranks.
         forget = [word for name in LAUNCHED for word in ("-u", name)]
         command = ["env", *forget, *mpiexec, "-n", str(ranks), *command]
-    status = launch(command, 1 if mpiexec else ranks, timeout_s=LIMIT_S, on_line=hear)
+    status = launch(command, 1 if mpiexec else ranks, env=environment, timeout_s=LIMIT_S,
+                    on_line=hear)
     if status in INTERRUPTED:  # what the ranks said when they were ended is of no use
         raise KeyboardInterrupt
     if status:
@@ -75,5 +78,5 @@ def launch_all(plan, launches, out):
                 specification = plan.specification(folder)
                 results.append(
                     run_module("paceline.bench.worker", specification, plan.ranks, folder, show,
-                               plan.mpiexec))
+                               plan.mpiexec, plan.environment))
     return results

@@ -1,6 +1,6 @@
 """What a benchmark is to measure."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import click
 
@@ -23,6 +23,9 @@ class Plan:
     variants: list
     peer: str = ""  # the label of the variant that the others are compared with
     mpiexec: tuple = ()  # the command that starts the ranks; empty: `paceline run`
+    environment: dict = field(default_factory=dict)  # of the ranks, besides this process's own
+    native: bool = False  # timed in the core; else through Python
+    batch: int = 0  # calls between two looks at the clock, natively; 0: by size
 
     def specification(self, folder):
         """The same as JSON for the ranks; `folder` is where they meet and leave their times."""
@@ -45,8 +48,9 @@ def algorithms_of(collective, wanted):
     return list(dict.fromkeys(names))
 
 
-def variants_for(collective, knobs, against):
-    """Each algorithm with each number of segments; then the peer, torch's with ours beside it."""
+def variants_for(collective, knobs, against, shared=False):
+    """Each algorithm with each number of segments, in shared buffers what is chosen for them; then
+    the peer, torch's with ours beside it."""
     algorithms, segments, window, radix, blocks = knobs
     try:
         counts = [int(count) for count in segments]
@@ -62,6 +66,11 @@ def variants_for(collective, knobs, against):
         Variant("paceline", name, count, window, radix, blocks)
         for name in names for count in counts
     ]
+    if shared:
+        if not any(row["shared"] for row in _core.algorithms() if row["collective"] == collective):
+            raise click.UsageError(
+                f"--shared: {collective} has no algorithm for shared buffers; leave it out.")
+        variants.append(Variant("paceline", shared=True))
     if against == "mpi":
         variants.append(Variant("mpi"))
     elif against:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.bench import ceiling, statistics
+from paceline.bench import ceiling, modes, statistics
 
 WIDE = 5  # a median so many times the fastest repetition: others were using the machine
 COLOURS = {"faster": "bold green", "not slower": "green", "slower": "bold red", "undecided": ""}
@@ -20,8 +20,9 @@ class Row:
     variant: object
     bytes: int
     launches: list  # per launch the times of the slowest rank (s)
-    ceiling_s: float | None
+    ceilings: list | None  # per launch, as a time (s)
     ratios: list | None  # per launch our median over the peer's; None without a peer
+    batch: int = 1  # calls between two looks at the clock
 
     @property
     def summary(self):
@@ -30,18 +31,38 @@ class Row:
 
     @property
     def fraction(self):
-        """Of the ceiling; None where there is none."""
-        return self.ceiling_s / self.summary.median if self.ceiling_s else None
+        """Of the ceiling of the same launch, the median of all; None where there is none."""
+        if not self.ceilings:
+            return None
+        return float(np.median([limit / np.median(times)
+                                for limit, times in zip(self.ceilings, self.launches)]))
+
+    @property
+    def verdict(self):
+        """Against the peer; None without one, or from too few launches."""
+        if self.ratios is None or len(self.ratios) < statistics.LEAST_LAUNCHES:
+            return None
+        return statistics.judge(self.ratios)
+
+
+def modes_in(launches):
+    """The Modes of the ranks' files."""
+    return modes.modes_of([launch[0]["round_trip_ns"] for launch in launches])
 
 
 def merge(launches, plan):
-    """(rows, notes) from `launches[launch][rank][size]`, the ranks' files; `plan` is a Plan."""
-    rows, notes = [], []
+    """(rows, notes) from `launches[launch][rank]`, the ranks' files; `plan` is a Plan.
+
+    Launches in another mode than most are left out."""
+    mode = modes_in(launches)
+    launches = [launches[number] for number in mode.kept] or launches
+    rows, notes = [], [mode.sentence] if mode.dropped else []
     for place in range(len(plan.sizes)):
-        found = [[rank[place] for rank in launch] for launch in launches]
+        found = [[rank["cases"][place] for rank in launch] for launch in launches]
         nbytes = found[0][0]["bytes"]
         notes += notes_of(found, nbytes)
-        limit = ceiling_of(found, nbytes, plan)
+        limits = ceilings_of(found, nbytes, plan)
+        batch = int(np.median([launch[0]["batch"] for launch in found]))
         times = {}
         for variant in plan.variants:
             if all(variant.label in rank["times"] for launch in found for rank in launch):
@@ -52,9 +73,9 @@ def merge(launches, plan):
         for variant in plan.variants:
             if variant.label in times:
                 ratios = None
-                if plan.peer in times and plan.peer != variant.label:
+                if plan.peer in times and plan.peer != variant.label and mode.kept:
                     ratios = statistics.ratios(times[variant.label], times[plan.peer])
-                rows.append(Row(variant, nbytes, times[variant.label], limit, ratios))
+                rows.append(Row(variant, nbytes, times[variant.label], limits, ratios, batch))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
 
 
@@ -76,13 +97,16 @@ def notes_of(found, nbytes):
                 yield f"{label} at {_core.human_bytes(nbytes)}: {why}"
 
 
-def ceiling_of(found, nbytes, plan):
-    """The ceiling as a time, from the rates of all launches; None where it says nothing."""
-    rates = [[rank["rates"] for rank in launch] for launch in found]
-    if any(rate is None for launch in rates for rate in launch):
-        return None
-    together = np.median([np.sum(launch, axis=0) for launch in rates], axis=0)
-    return ceiling.seconds(plan.collective, plan.ranks, nbytes, tuple(together))
+def ceilings_of(found, nbytes, plan):
+    """The ceiling of each launch as a time, at the mean of its rates before and after; None where
+    it says nothing."""
+    limits = []
+    for launch in found:
+        if any(rates is None for rank in launch for rates in rank["rates"]):
+            return None
+        together = np.sum([np.mean(rank["rates"], axis=0) for rank in launch], axis=0)
+        limits.append(ceiling.seconds(plan.collective, plan.ranks, nbytes, tuple(together)))
+    return limits if all(limits) else None
 
 
 def us(seconds):
@@ -137,27 +161,40 @@ def verdict_table(rows, plan):
     for row in rows:
         if row.ratios is None:
             continue
-        found = statistics.judge(row.ratios)
-        out.add_row(
-            _core.human_bytes(row.bytes) if row.bytes != before else "", row.variant.label,
-            f"{found.ratio:.3f}", f"{found.low:.3f} - {found.high:.3f}",
-            Text(found.word, COLOURS[found.word]))
+        found = row.verdict
+        cells = [_core.human_bytes(row.bytes) if row.bytes != before else "", row.variant.label]
+        if found:
+            cells += [f"{found.ratio:.3f}", f"{found.low:.3f} - {found.high:.3f}",
+                      Text(found.word, COLOURS[found.word])]
+        else:
+            cells += [f"{np.median(row.ratios):.3f}", "",
+                      f"none: {len(row.ratios)} launches of one mode"]
+        out.add_row(*cells)
         before = row.bytes
     return out
+
+
+def speed_ups(rows):
+    """{variant: geometric mean over the sizes of the peer's time by its own}."""
+    by_label = {}
+    for row in rows:
+        if row.ratios:
+            by_label.setdefault(row.variant.label, []).append(1 / float(np.median(row.ratios)))
+    return {label: statistics.geometric_mean(found) for label, found in by_label.items()}
 
 
 def record(row, plan):
     """One JSON record."""
     s, variant = row.summary, row.variant
     chosen = {}
-    if variant.library == "paceline":
+    if variant.library == "paceline" and not variant.shared:
         chosen = _core.choose(plan.collective, plan.ranks, row.bytes, **variant.wish())
     peer = None
     if row.ratios is not None:
         peer = {"name": plan.peer, "time_ratio_median": float(np.median(row.ratios)),
                 "time_ratios": row.ratios}
-        if len(row.ratios) >= statistics.LEAST_LAUNCHES:
-            peer["verdict"] = asdict(statistics.judge(row.ratios))
+        if row.verdict:
+            peer["verdict"] = asdict(row.verdict)
     return {
         "collective": plan.collective, "bytes": row.bytes, "ranks": plan.ranks,
         **{name: chosen.get(name) or None
@@ -165,10 +202,12 @@ def record(row, plan):
         "arrival": "together",
         "variant": variant.label, "library": variant.library,
         "chosen": variant.library == "paceline" and not variant.algorithm,
+        "shared_buffers": variant.shared,
         "dtype": plan.dtype, "op": plan.op,
         "time_us_median": s.median * 1e6, "time_us_min": s.least * 1e6,
         "time_us_max": s.most * 1e6, "repetitions": s.count, "launches": len(row.launches),
+        "batch": row.batch, "timed": "natively" if plan.native else "through Python",
         "bytes_per_s": row.bytes / s.median,
-        "bound_us": row.ceiling_s * 1e6 if row.ceiling_s else None,
+        "bound_us": float(np.median(row.ceilings)) * 1e6 if row.ceilings else None,
         "fraction_of_bound": row.fraction, "peer": peer,
     }

@@ -48,6 +48,11 @@ def ratios(ours, peers):
     return [float(np.median(a) / np.median(b)) for a, b in zip(ours, peers)]
 
 
+def geometric_mean(values):
+    """Of ratios: what several of them amount to together; None of none."""
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else None
+
+
 def interval(values, seed=1):
     """The bootstrap interval of the median: what the median might have been with other launches."""
     values = np.asarray(values, dtype=float)

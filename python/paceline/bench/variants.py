@@ -4,12 +4,13 @@ Every variant binds a case to a function without arguments: the call as a user w
 and nothing else. `paceline` variants are methods of paceline.Communicator on numpy arrays; `torch`
 variants are functions of torch.distributed on tensors over the same memory, so that a backend of
 ours and gloo are called through the very same lines. `mpi` is the host's own collective, on the
-numpy arrays and straight out of the binding.
+numpy arrays and straight out of the binding. Natively, `paceline` and `mpi` variants are calls of
+the core and of the MPI with no Python between.
 """
 
 from dataclasses import dataclass
 
-from paceline import calls
+from paceline import _core, calls
 
 TORCH_OPS = {"sum": "SUM", "average": "AVG", "product": "PRODUCT", "min": "MIN", "max": "MAX",
              "bit_and": "BAND", "bit_or": "BOR", "bit_xor": "BXOR"}  # fmt: skip
@@ -29,6 +30,7 @@ class Variant:
     window: int = 0
     radix: int = 0
     blocks: int = 0
+    shared: bool = False  # in buffers of Communicator.empty()
 
     @property
     def label(self):
@@ -36,6 +38,7 @@ class Variant:
         if self.library != "paceline":
             return self.library.replace(":", " ")
         return (self.algorithm or "paceline") + "".join((
+            " shared" if self.shared else "",
             f" x {self.segments}" if self.segments else "",
             f", radix {self.radix}" if self.radix else "",
             f", {self.blocks} blocks" if self.blocks else ""))
@@ -61,15 +64,36 @@ def tensor(array, dtype):
     return torch.from_numpy(array)
 
 
+def core_call(owner, case):
+    """(collective, input, output, op, root) for the core; `owner` has a rank and a size."""
+    x, out = case.input, case.output
+    if case.dtype == "bfloat16":
+        x, out = tensor(x, case.dtype), tensor(out, case.dtype)
+        out = x if case.input is case.output else out  # in place is one object
+    arguments = {
+        "barrier": (), "broadcast": (x, case.root),
+        "allreduce": (x, out, case.op),
+        "reduce": (x, x, case.op, case.root),
+        "reduce_scatter": (x, out, case.op),
+        "gather": (x, out, case.root),
+        "scatter": (x, out, case.root),
+    }.get(case.collective, (x, out))  # fmt: skip
+    (*call, _, _), _ = calls.named(case.collective)(owner, *arguments)
+    return call
+
+
 class OfPaceline:
     """Calls through paceline.Communicator."""
 
-    def __init__(self, communicator):
-        self.communicator = communicator
+    def __init__(self, communicator, native=False):
+        self.communicator, self.native = communicator, native
 
     def bind(self, variant, case):
         """The call as a function without arguments."""
         comm, options = self.communicator, variant.options()
+        if self.native:
+            return _core.native_call(comm._core, *core_call(comm, case), calls.knobs(**options),
+                                     case.input, case.pattern)
         arrays = case.input, case.output
         if case.dtype == "bfloat16":
             arrays = tuple(tensor(array, case.dtype) for array in arrays)
@@ -131,22 +155,16 @@ class OfTorch:
 class OfMpi:
     """Calls of the MPI's own collectives, among all its processes."""
 
-    def __init__(self, world):
-        self.world = world
+    def __init__(self, world, native=False):
+        self.world, self.native = world, native
 
     def bind(self, variant, case):
         """The call as a function without arguments."""
         if case.dtype == "bfloat16":
             raise Unavailable("MPI has no 16-bit floats")
-        arguments = {
-            "barrier": (), "broadcast": (case.input, case.root),
-            "allreduce": (case.input, None, case.op),
-            "reduce": (case.input, None, case.op, case.root),
-            "reduce_scatter": (case.input, case.output, case.op),
-            "gather": (case.input, case.output, case.root),
-            "scatter": (case.input, case.output, case.root),
-        }.get(case.collective, (case.input, case.output))  # fmt: skip
-        (*call, _, _), _ = calls.named(case.collective)(self.world, *arguments)
+        call = core_call(self.world, case)
+        if self.native:
+            return _core.native_mpi_call(self.world, *call, case.input, case.pattern)
         run = self.world.run
         return lambda: run(*call)
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import paceline
+from paceline import _core
 from paceline.bench import ceiling, variants
 from paceline.bench.cases import Case
 from paceline.bench.launching import AT
@@ -18,11 +19,33 @@ from paceline.bench.meeting import Meeting
 WARM_UP = 2
 # Repetitions by size: enough for a steady median, few enough to end soon.
 REPEATS = ((64 << 10, 100), (1 << 20, 50), (16 << 20, 20), (1 << 62, 10))
+# Calls of a batch, by size: single ones are shorter than the jitter of their start. Where ranks
+# take turns on the cores that jitter is the time to wake up.
+BATCHES = ((1 << 10, 32), (1 << 62, 1))
+CROWDED_BATCHES = ((4 << 10, 256), (64 << 10, 64), (1 << 20, 16), (1 << 62, 1))
+LONGEST_S = 0.02  # of a batch
+# In these nobody can get ahead of the others by more than one call; in a broadcast the root could,
+# and a batch would measure how fast it does.
+IN_STEP = ("allreduce", "reduce_scatter", "allgather", "alltoall", "barrier")
+CHUNK = 10  # repetitions between two looks at how long a size has taken
+BUDGET_S = 30
+
+
+def of_size(table, nbytes):
+    """The entry of a table by size."""
+    return next(count for limit, count in table if nbytes <= limit)
 
 
 def repeats_for(nbytes, wanted):
     """How often each variant runs in one launch."""
-    return wanted or next(count for limit, count in REPEATS if nbytes <= limit)
+    return wanted or of_size(REPEATS, nbytes)
+
+
+def most_in_batch(collective, nbytes, crowded):
+    """How many calls a batch may have."""
+    if collective not in IN_STEP:
+        return 1
+    return of_size(CROWDED_BATCHES if crowded else BATCHES, nbytes)
 
 
 def pin(rank, ranks):
@@ -46,25 +69,31 @@ class Worker:
         self.meeting = Meeting(self.folder / "meeting", self.rank, self.ranks)
         self.variants = [variants.Variant(**row) for row in spec["variants"]]
         backends = [v.library[6:] for v in self.variants if v.library.startswith("torch:")]
-        self.libraries = {"paceline": variants.OfPaceline(self.communicator)}
+        native = spec["native"]
+        self.libraries = {"paceline": variants.OfPaceline(self.communicator, native)}
         self.libraries |= variants.start_torch(backends, self.folder, self.rank, self.ranks)
         if spec["mpiexec"]:
             from paceline import mpi
 
-            self.libraries["mpi"] = variants.OfMpi(mpi.load()[0].world())
+            self.libraries["mpi"] = variants.OfMpi(mpi.load()[0].world(), native)
         if spec["pin"]:
             pin(self.rank, self.ranks)
 
-    def case(self, nbytes):
-        """The buffers for a size."""
+    def cases(self, nbytes):
+        """The buffers for a size, by label: the same for all, and shared ones."""
         names = ("collective", "dtype", "op", "root")
-        return Case(nbytes=nbytes, ranks=self.ranks, rank=self.rank,
+        case = Case(nbytes=nbytes, ranks=self.ranks, rank=self.rank,
                     **{name: self.spec[name] for name in names})
+        shared = None
+        if any(variant.shared for variant in self.variants):
+            shared = case.elsewhere(self.communicator.empty)
+        return {v.label: shared if v.shared else case for v in self.variants}
 
-    def checked(self, case):
+    def checked(self, cases):
         """{label: call} of the variants that can do it, each checked once against exact values."""
         calls, notes = {}, {}
         for variant in self.variants:
+            case = cases[variant.label]
             try:
                 call = self.libraries[variant.library].bind(variant, case)
                 case.rewrite()
@@ -88,14 +117,23 @@ class Worker:
 
     def measure(self, nbytes):
         """The durations of all variants at one size (s), and what else is known about it."""
-        case = self.case(nbytes)
-        calls, notes = self.checked(case)
-        repeats = repeats_for(case.bytes, self.spec["repeats"])
+        cases = self.cases(nbytes)
+        calls, notes = self.checked(cases)
+        size = next(iter(cases.values())).bytes
+        repeats = repeats_for(size, self.spec["repeats"])
+        found = {"bytes": size, "notes": notes, "batch": 1}
+        if self.spec["native"]:
+            batch = self.spec["batch"] or self.batch_for(calls, size)
+            return {**found, "batch": batch, "times": self.timed_natively(calls, repeats, batch)}
+        return {**found, "times": self.timed(calls, cases, repeats)}
+
+    def timed(self, calls, cases, repeats):
+        """Through Python, one call at a time."""
         times = {label: [] for label in calls}
         turn = list(calls.items())
         for repetition in range(WARM_UP + repeats):
             for label, call in turn:
-                case.rewrite()
+                cases[label].rewrite()
                 self.meeting.start()
                 begin = time.perf_counter_ns()
                 call()
@@ -103,21 +141,54 @@ class Worker:
                 if repetition >= WARM_UP:
                     times[label].append((end - begin) / 1e9)
             turn.append(turn.pop(0)) if turn else None  # nobody always runs after the same one
-        rates = None
-        if ceiling.LEAST_BYTES <= case.bytes and self.spec["ceiling"]:
-            rates = ceiling.rates(case.bytes, self.meeting)
-        return {"bytes": case.bytes, "times": times, "notes": notes, "rates": rates}
+        return times
+
+    def batch_for(self, calls, nbytes):
+        """How many calls between two looks at the clock: a power of 2, the same on all ranks."""
+        most = most_in_batch(self.spec["collective"], nbytes, self.meeting.crowded)
+        if most == 1 or not calls:
+            return 1
+        once = _core.alternate(self.meeting.line, list(calls.values()), 0, WARM_UP, 1)
+        slowest = max(times[-1] for times in once)
+        batches = [1 << k for k in range(1, most.bit_length())]
+        too_long = self.meeting.agreed({n: n * slowest <= LONGEST_S for n in batches})
+        return max((n for n in batches if n not in too_long), default=1)
+
+    def timed_natively(self, calls, repeats, batch):
+        """In the core, a batch at a time; ends early where that takes too long."""
+        times = {label: [] for label in calls}
+        begin, warm_up = time.monotonic(), WARM_UP
+        while repeats > 0:
+            some = _core.alternate(self.meeting.line, list(calls.values()), warm_up,
+                                   min(repeats, CHUNK), batch)
+            for label, found in zip(calls, some):
+                times[label] += found
+            repeats, warm_up = repeats - CHUNK, 0
+            if self.meeting.agreed({"go on": time.monotonic() - begin < BUDGET_S}):
+                break
+        return times
+
+    def probe(self):
+        """(the trip of a flag, [add, copy] rates by size) at this moment."""
+        trip = _core.round_trip_ns(self.meeting.line)
+        if not self.spec["ceiling"]:
+            return trip, [None] * len(self.spec["sizes"])
+        return trip, [ceiling.rates(nbytes, self.meeting) for nbytes in self.spec["sizes"]]
 
     def run(self):
         """All sizes; rank 0 says how far it is."""
-        results = []
-        for nbytes in self.spec["sizes"]:
+        trip, rates = self.probe()
+        found = {"round_trip_ns": [trip], "cases": []}
+        file = self.folder / f"rank{self.rank}.json"
+        for place, nbytes in enumerate(self.spec["sizes"]):
             if self.rank == 0:
-                print(f"{AT}{len(results)}", flush=True)
-            results.append(self.measure(nbytes))
-            # Written every time: a run that is cut short leaves what it has measured.
-            file = self.folder / f"rank{self.rank}.json"
-            file.write_text(json.dumps(results), encoding="utf-8")
+                print(f"{AT}{place}", flush=True)
+            found["cases"].append({**self.measure(nbytes), "rates": [rates[place]]})
+        trip, rates = self.probe()
+        found["round_trip_ns"].append(trip)
+        for case, rate in zip(found["cases"], rates):
+            case["rates"].append(rate)
+        file.write_text(json.dumps(found), encoding="utf-8")
 
 
 def main():

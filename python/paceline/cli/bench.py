@@ -15,13 +15,28 @@ from paceline.cli.common import (
 )
 
 HOW = """\
-Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
-variants in turn. Results were compared with exact values first.
-paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
-mpi: the MPI's own collective, on the same memory.
+Time: the slowest rank's, from a start that all agreed on; inputs written anew by their rank \
+before each {unit}, variants in turn. Results were compared with exact values first.
+{callers}
 GB/s: message bytes by median time. Ceiling: the time to touch each byte as often as one must \
-(allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the same run; \
+(allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the same launch; \
 none below 4 KiB."""
+PYTHON = """\
+paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
+mpi: the MPI's own collective, on the same memory."""
+NATIVE = """\
+No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
+them, mpi is the MPI's own function. A batch is one call; of short messages several, which nobody \
+can run ahead in: {batches}. Shared: in buffers of Communicator.empty()."""
+
+
+def how(rows, plan):
+    """How the times came about."""
+    if not plan.native:
+        return HOW.format(unit="call", callers=PYTHON)
+    sizes = {row.bytes: row.batch for row in rows if row.batch > 1}
+    batches = ", ".join(f"{batch} at {_core.human_bytes(size)}" for size, batch in sizes.items())
+    return HOW.format(unit="batch", callers=NATIVE.format(batches=batches or "nowhere here"))
 
 
 def check(collective, dtype, op, against, verdict, launches):
@@ -37,19 +52,46 @@ def check(collective, dtype, op, against, verdict, launches):
             f"{statistics.LEAST_LAUNCHES}.")
 
 
+def check_native(through, against, batch, mpi_settings):
+    """Whether calls are timed in the core; errors of options that go with it."""
+    native = through == "native" or (through is None and against == "mpi")
+    if native and against == "gloo":
+        raise click.UsageError("--through native: torch has Python between; use --through python.")
+    if batch and not native:
+        raise click.UsageError("--batch goes with --through native; through Python it is 1.")
+    if mpi_settings and against != "mpi":
+        raise click.UsageError("--mpi-setting and --mpi-set go with --against mpi.")
+    return native
+
+
+def measured(plan, launches, verdict, out):
+    """The files of all ranks. For a verdict some launches more where too few are of one mode."""
+    from paceline.bench.launching import launch_all
+
+    found = launch_all(plan, launches, out)
+    while verdict and len(found) < 2 * launches:
+        lacking = statistics.LEAST_LAUNCHES - len(report.modes_in(found).kept)
+        if lacking <= 0:
+            break
+        found += launch_all(plan, min(lacking, 2 * launches - len(found)), out)
+    return found
+
+
 def show(out, rows, notes, plan, verdict):
     """The tables, what is missing from them, and how they came about."""
     out.print(report.times_table(rows, plan))
     if verdict:
         out.print()
         out.print(report.verdict_table(rows, plan))
-        if sum(v.library == "paceline" for v in plan.variants) > 1:
+        for label, speed_up in report.speed_ups(rows).items():
+            out.print(f"{label}: {speed_up:.2f} times as fast over all sizes (geometric mean)")
+        if sum(v.library == "paceline" and not v.shared for v in plan.variants) > 1:
             out.print("\nSeveral of our own variants ran: judge the best of them on new launches; "
                       "a winner picked here is flattered by its luck.", soft_wrap=True)
     out.print()
     for note in notes:
         out.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
-    out.print(HOW, style="dim", soft_wrap=True)
+    out.print(how(rows, plan), style="dim", soft_wrap=True)
 
 
 @click.command("bench", epilog=COLLECTIVES)
@@ -75,6 +117,18 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--against", type=click.Choice(["gloo", "mpi"]),
               help="gloo: measure torch.distributed with gloo too, and with ours. mpi: the MPI's "
               "own collectives, in processes that its mpiexec starts; --mpi says which MPI.")
+@click.option("--mpi-setting", default="default", show_default=True,
+              help="Settings of that MPI by a name, which an unknown one lists.")
+@click.option("--mpi-set", multiple=True, metavar="NAME=VALUE",
+              help="A variable in the environment of that MPI's processes; repeat it for more.")
+@click.option("--through", type=click.Choice(["native", "python"]),
+              help="Who makes the calls: the core, with no Python between, or the Python package. "
+              "[default: native with --against mpi, else python]")
+@click.option("--batch", default=0, type=Number(0, 100_000),
+              help="Calls between two looks at the clock, natively. [default: 32 up to 1 KiB in "
+              "collectives where nobody can run ahead, else 1; more where ranks outnumber cores]")
+@click.option("--shared", is_flag=True,
+              help="Measure ours in buffers of Communicator.empty(), too.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
@@ -86,7 +140,8 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
 def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
-            against, launches, repeats, verdict, pin, json, **options):
+            against, mpi_setting, mpi_set, through, batch, shared, launches, repeats, verdict, pin,
+            json, **options):
     """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
@@ -99,33 +154,37 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce --against gloo --verdict --json allreduce.json
     paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     """
-    from paceline.bench.launching import launch_all
     from paceline.bench.provenance import provenance
 
     check(collective, dtype, op, against, verdict, launches)
+    changed = (mpi_setting != "default", *mpi_set)
+    native = check_native(through, against, batch, any(changed))
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
     set_options(options)
     out = console()
     plan = Plan(
         collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
-        dtype=dtype, op=op, root=root, repeats=repeats, pin=pin,
-        variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against),
+        dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
+        variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against,
+                              shared),
         peer=f"torch {against}" if against == "gloo" else against or "")
     about = None
     if against == "mpi":
         from paceline.bench.host import mpi_of_host
 
-        about = mpi_of_host()
-        plan.mpiexec = about["mpiexec"]
+        about = mpi_of_host(collective, ranks, mpi_setting, mpi_set)
+        plan.mpiexec, plan.environment = about["mpiexec"], about["environment"]
         out.print(f"{about['version']}, {about['library']}", style="dim", soft_wrap=True)
     head = provenance(about)
     launches = launches or (statistics.LEAST_LAUNCHES if verdict else 1)
-    rows, notes = report.merge(launch_all(plan, launches, out), plan)
+    found = measured(plan, launches, verdict, out)
+    rows, notes = report.merge(found, plan)
     show(out, rows, notes, plan, verdict)
     if json:
-        head["records"] = [report.record(row, plan) for row in rows]
-        head["notes"] = notes
+        trips = [launch[0]["round_trip_ns"] for launch in found]
+        head |= {"round_trips_ns": trips, "launches_dropped": report.modes_in(found).dropped,
+                 "records": [report.record(row, plan) for row in rows], "notes": notes}
         Path(json).write_text(json_format.dumps(head, indent=1) + "\n", encoding="utf-8")
         out.print(f"Wrote {escape(json)}", soft_wrap=True)
     return 1 if not rows or any("wrong result" in note for note in notes) else 0
