@@ -5,6 +5,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -98,12 +99,18 @@ NativeCall* of_mpi(nb::handle owner, std::string_view collective, nb::handle inp
 }
 
 std::vector<std::vector<double>> alternate(HeldLine& line, const nb::list& calls, int warm_up,
-                                           int repeats, int batch) {
+                                           int repeats, const std::vector<int>& batches) {
+  if (batches.size() != calls.size() || std::ranges::any_of(batches, [](int n) { return n < 1; }))
+    fail(Fault::usage, "alternate: ", batches.size(), " batches for ", calls.size(),
+         " calls; there must be one for each, of at least 1 call.");
   std::vector<measure::Side> sides;
-  for (const nb::handle call : calls) sides.push_back(nb::cast<NativeCall&>(call).side);
+  for (const nb::handle call : calls) {
+    sides.push_back(nb::cast<NativeCall&>(call).side);
+    sides.back().batch = batches[sides.size() - 1];
+  }
   try {
     const nb::gil_scoped_release unlocked;
-    return measure::alternate(line, sides, {warm_up, repeats, batch});
+    return measure::alternate(line, sides, {warm_up, repeats});
   } catch (const nb::python_error&) {
     // Ctrl-C: a collective goes on without the caller, and nobody can tell when it ends.
     for (const nb::handle call : calls) call.inc_ref();
@@ -140,10 +147,12 @@ void bind_measure(nb::module_& m) {
                 "output: object | None, op: str, root: int, rewritten: object | None, "
                 "pattern: object | None) -> NativeCall"),
         "Likewise a call of MpiWorld.run.");
-  m.def("alternate", alternate, "line"_a, "calls"_a, "warm_up"_a, "repeats"_a, "batch"_a,
+  m.def("alternate", alternate, "line"_a, "calls"_a, "warm_up"_a, "repeats"_a,
+        "batches"_a,
         nb::sig("def alternate(line: StartLine, calls: list[NativeCall], warm_up: int, "
-                "repeats: int, batch: int) -> list[list[float]]"),
+                "repeats: int, batches: Sequence[int]) -> list[list[float]]"),
         "Times the calls in turn, `repeats` batches of each after `warm_up` that do not count;\n"
+        "batches: how many calls each of them has between two looks at the clock. Returns\n"
         "seconds per call on this rank, by call and batch. Collective.");
   m.def("round_trip_ns", [](HeldLine& line) { return measure::round_trip_ns(line); }, "line"_a,
         Unlocked(),

@@ -241,10 +241,11 @@ def native_mpi_call(
     """Likewise a call of MpiWorld.run."""
 
 def alternate(
-    line: StartLine, calls: list[NativeCall], warm_up: int, repeats: int, batch: int
+    line: StartLine, calls: list[NativeCall], warm_up: int, repeats: int, batches: Sequence[int]
 ) -> list[list[float]]:
     """
     Times the calls in turn, `repeats` batches of each after `warm_up` that do not count;
+    batches: how many calls each of them has between two looks at the clock. Returns
     seconds per call on this rank, by call and batch. Collective.
     """
 

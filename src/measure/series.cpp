@@ -22,10 +22,10 @@ std::vector<std::vector<double>> alternate(StartLine& line, const std::vector<Si
       side.rewrite();
       line.start();
       const std::int64_t begin = now_ns();
-      for (int i = 0; i < turns.batch; ++i) side.call();
+      for (int i = 0; i < side.batch; ++i) side.call();
       const std::int64_t end = now_ns();
       if (round >= turns.warm_up)
-        times[number].push_back(double(end - begin) * 1e-9 / turns.batch);
+        times[number].push_back(double(end - begin) * 1e-9 / side.batch);
     }
   }
   return times;

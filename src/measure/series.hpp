@@ -16,6 +16,7 @@ struct Side {
   void* input = nullptr;  // null: this rank brings none
   const void* pattern = nullptr;
   std::size_t bytes = 0;
+  int batch = 1;  // calls between two looks at the clock
 
   void rewrite() const;
 };
@@ -23,7 +24,6 @@ struct Side {
 struct Turns {
   int warm_up = 2;  // batches of each side that do not count
   int repeats = 1;
-  int batch = 1;  // calls between two looks at the clock
 };
 
 // times[side][repetition]: seconds per call on this rank, from an agreed start to the return of the

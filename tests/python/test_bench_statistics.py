@@ -55,6 +55,7 @@ MUTANTS = [
     ("float(np.median(medians))", "float(np.median(np.concatenate(launches)))"),
     ("LEAST_LAUNCHES = 10", "LEAST_LAUNCHES = 9"),
     ("if len(ours) != len(peers)", "if False"),
+    ("np.exp(np.mean(np.log(values)))", "np.mean(values)"),
 ]
 
 
@@ -78,6 +79,8 @@ def faults(module):
     summary = module.summarize([[1, 1, 1, 1, 1], [3, 3, 9], [2]])
     if (summary.median, summary.least, summary.most, summary.count) != (2, 1, 9, 9):
         found.append(f"{summary}")
+    if abs(module.geometric_mean([0.5, 8.0]) - 2) > 1e-9 or module.geometric_mean([]) is not None:
+        found.append("geometric mean")
     for few in (lambda: module.judge([1.0] * 9), lambda: module.ratios([[1]], [[1], [1]])):
         try:
             few()

@@ -55,15 +55,40 @@ def test_bench_against_mpi(tmp_path):
     main = "import sys; from paceline.cli import main; sys.exit(main())"
     command = [
         sys.executable, "-c", main, "bench", "allreduce", "--sizes", "1KiB", "--repeats", "2",
-        "--against", "mpi", "--mpi", str(host.library), "--json", str(file),
+        "--against", "mpi", "--mpi", str(host.library), "--json", str(file), "--mpi-set",
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=ring",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
     assert [row["library"] for row in found["records"]] == ["paceline", "mpi"]
-    assert found["records"][0]["peer"]["name"] == "mpi" and not found["notes"][1:]
+    assert found["records"][0]["peer"]["name"] == "mpi"
+    assert {row["timed"] for row in found["records"]} == {"natively"}
+    assert not [note for note in found["notes"] if "mpi at" in note and "fastest" not in note]
+    assert found["mpi"]["set"] == {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}
     assert found["mpi"]["library"] == str(host.library) and "MPICH" in found["mpi"]["version"]
     assert found["mpi"]["mpiexec"][0] == host.mpiexec[0]
+
+
+@pytest.mark.parametrize("host", NEWEST, ids=str)
+def test_bench_of_a_node(host, tmp_path):
+    """The whole table, as short as it gets: a file for each collective, with all settings."""
+    command = [
+        sys.executable, str(mpis.ROOT / "bench/node/run.py"), "--mpis", host.name, "--collectives",
+        "allreduce", "--settings", "default,rabenseifner,reduce_scatter_allgather", "--sizes",
+        "64,32KiB", "--launches", "1", "--repeats", "2", "--out", str(tmp_path),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / f"node-{host.name}-allreduce.json").read_text())
+    more = {"openmpi5": "rabenseifner", "mpich5": "reduce_scatter_allgather"}[host.name]
+    assert list(found["settings"]) == ["default", more]
+    assert list(found["summary"]) == ["default", more, "hardest"]
+    assert found["summary"]["hardest"]["paceline"]["sizes"] == 2
+    for content in found["settings"].values():
+        assert {(row["bytes"], row["variant"]) for row in content["records"]} == {
+            (size, name) for size in (64, 32768) for name in ("paceline", "paceline shared", "mpi")}
+    assert found["settings"][more]["mpi"]["set"]
 
 
 @each

@@ -14,6 +14,7 @@ import numpy as np
 from paceline import _core
 
 WORD = 8
+VOTES = 63  # in a word with a sign
 SPIN_NS = 150_000  # the last stretch: a core that has just been asleep starts late and cold
 PR_SET_TIMERSLACK = 29
 
@@ -44,7 +45,13 @@ class Meeting:
         return self.line.start()
 
     def agreed(self, mine):
-        """The keys of `mine` (a dict of bools, equal keys on all ranks) that are False anywhere."""
+        """The keys of `mine` (a dict of bools, equal keys on all ranks) that are False anywhere.
+
+        63 at a time, which is what a rank's vote holds."""
+        keys = list(mine)
+        if len(keys) > VOTES:
+            rest = self.agreed({key: mine[key] for key in keys[VOTES:]})
+            return self.agreed({key: mine[key] for key in keys[:VOTES]}) + rest
         votes = 0
         for place, yes in enumerate(mine.values()):
             votes |= (not yes) << place

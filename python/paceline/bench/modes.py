@@ -5,6 +5,7 @@ from one to the other and back: short messages take as many times longer, whosev
 launch measures that trip before and after its cases; a verdict rests on launches of one mode.
 """
 
+import statistics
 from collections import Counter
 from dataclasses import dataclass
 
@@ -15,9 +16,32 @@ FAR = 1.5  # neighbours in the sorted list of trips that differ by more belong t
 class Modes:
     """What the trips of all launches say."""
 
-    kept: list  # numbers of the launches in the mode that most had; of all, where none kept one
-    dropped: int
-    sentence: str  # for people; empty where nothing was measured
+    trips: list  # (before, after) of every launch in ns; 0: not measured
+    kept: list  # numbers of the launches in the mode that most had; none where all have moved
+
+    @property
+    def dropped(self):
+        """How many launches."""
+        return len(self.trips) - len(self.kept)
+
+    @property
+    def typical(self):
+        """The median trip of those that were kept; None where there is none."""
+        found = [trip for number in self.kept for trip in self.trips[number] if trip]
+        return statistics.median(found) if found else None
+
+    @property
+    def sentence(self):
+        """For people; empty where all launches can be compared."""
+        if not self.dropped:
+            return ""
+        pairs = ", ".join(f"{before:.0f}-{after:.0f}" for before, after in self.trips)
+        trips = f"Flag from rank 0 to rank 1 and back, before and after each launch: {pairs} ns."
+        if not self.kept:
+            return ("The cores moved during every launch: no launch can be compared with another. "
+                    + trips)
+        return (f"{self.dropped} of {len(self.trips)} launches were dropped: their cores were "
+                f"nearer or farther, or moved. {trips}")
 
 
 def groups(values):
@@ -34,20 +58,7 @@ def modes_of(trips):
     # A launch whose cores have moved belongs to no mode.
     steady = Counter(before for before, after in pairs if before == after)
     if not steady:
-        return Modes([], len(trips), "The cores moved during every launch: no launch can be "
-                     f"compared with another. {listed(trips)}")
+        return Modes(trips, [])
     most = max(steady.values())
     mode = min(number for number, count in steady.items() if count == most)
-    kept = [number for number, pair in enumerate(pairs) if pair == (mode, mode)]
-    dropped = len(trips) - len(kept)
-    sentence = listed(trips) if any(trip for pair in trips for trip in pair) else ""
-    if dropped:
-        sentence += (f" {dropped} of {len(trips)} launches were dropped: their cores were nearer "
-                     "or farther, or moved.")
-    return Modes(kept, dropped, sentence)
-
-
-def listed(trips):
-    """All trips in a line."""
-    pairs = ", ".join(f"{before:.0f}-{after:.0f}" for before, after in trips)
-    return f"Flag from rank 0 to rank 1 and back, before and after each launch: {pairs} ns."
+    return Modes(trips, [number for number, pair in enumerate(pairs) if pair == (mode, mode)])

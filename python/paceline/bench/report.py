@@ -22,7 +22,8 @@ class Row:
     launches: list  # per launch the times of the slowest rank (s)
     ceilings: list | None  # per launch, as a time (s)
     ratios: list | None  # per launch our median over the peer's; None without a peer
-    batch: int = 1  # calls between two looks at the clock
+    batch: int = 1  # calls between two looks at the clock, the median of the launches
+    comparable: bool = True  # the launches, with each other
 
     @property
     def summary(self):
@@ -39,10 +40,9 @@ class Row:
 
     @property
     def verdict(self):
-        """Against the peer; None without one, or from too few launches."""
-        if self.ratios is None or len(self.ratios) < statistics.LEAST_LAUNCHES:
-            return None
-        return statistics.judge(self.ratios)
+        """Against the peer; None without one, or from too few launches of one mode."""
+        enough = self.ratios is not None and len(self.ratios) >= statistics.LEAST_LAUNCHES
+        return statistics.judge(self.ratios) if enough and self.comparable else None
 
 
 def modes_in(launches):
@@ -62,7 +62,6 @@ def merge(launches, plan):
         nbytes = found[0][0]["bytes"]
         notes += notes_of(found, nbytes)
         limits = ceilings_of(found, nbytes, plan)
-        batch = int(np.median([launch[0]["batch"] for launch in found]))
         times = {}
         for variant in plan.variants:
             if all(variant.label in rank["times"] for launch in found for rank in launch):
@@ -73,9 +72,10 @@ def merge(launches, plan):
         for variant in plan.variants:
             if variant.label in times:
                 ratios = None
-                if plan.peer in times and plan.peer != variant.label and mode.kept:
+                if plan.peer in times and plan.peer != variant.label:
                     ratios = statistics.ratios(times[variant.label], times[plan.peer])
-                rows.append(Row(variant, nbytes, times[variant.label], limits, ratios, batch))
+                rows.append(Row(variant, nbytes, times[variant.label], limits, ratios,
+                                batch_of(variant.label, found), bool(mode.kept)))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
 
 
@@ -95,6 +95,11 @@ def notes_of(found, nbytes):
         for rank in launch:
             for label, why in rank["notes"].items():
                 yield f"{label} at {_core.human_bytes(nbytes)}: {why}"
+
+
+def batch_of(label, found):
+    """How many calls its batches had."""
+    return int(np.median([launch[0]["batches"].get(label, 1) for launch in found]))
 
 
 def ceilings_of(found, nbytes, plan):
@@ -168,7 +173,7 @@ def verdict_table(rows, plan):
                       Text(found.word, COLOURS[found.word])]
         else:
             cells += [f"{np.median(row.ratios):.3f}", "",
-                      f"none: {len(row.ratios)} launches of one mode"]
+                      f"none: {len(row.ratios) if row.comparable else 'no'} launches of one mode"]
         out.add_row(*cells)
         before = row.bytes
     return out

@@ -17,6 +17,7 @@ from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
 
 WARM_UP = 2
+TRIALS = 5  # to find how long a call takes
 # Repetitions by size: enough for a steady median, few enough to end soon.
 REPEATS = ((64 << 10, 100), (1 << 20, 50), (16 << 20, 20), (1 << 62, 10))
 # Calls of a batch, by size: single ones are shorter than the jitter of their start. Where ranks
@@ -121,11 +122,12 @@ class Worker:
         calls, notes = self.checked(cases)
         size = next(iter(cases.values())).bytes
         repeats = repeats_for(size, self.spec["repeats"])
-        found = {"bytes": size, "notes": notes, "batch": 1}
-        if self.spec["native"]:
-            batch = self.spec["batch"] or self.batch_for(calls, size)
-            return {**found, "batch": batch, "times": self.timed_natively(calls, repeats, batch)}
-        return {**found, "times": self.timed(calls, cases, repeats)}
+        found = {"bytes": size, "notes": notes}
+        if not self.spec["native"]:
+            return {**found, "batches": {}, "times": self.timed(calls, cases, repeats)}
+        wanted = self.spec["batch"]
+        batches = {label: wanted for label in calls} if wanted else self.batches_for(calls, size)
+        return {**found, "batches": batches, "times": self.timed_natively(calls, repeats, batches)}
 
     def timed(self, calls, cases, repeats):
         """Through Python, one call at a time."""
@@ -143,30 +145,38 @@ class Worker:
             turn.append(turn.pop(0)) if turn else None  # nobody always runs after the same one
         return times
 
-    def batch_for(self, calls, nbytes):
-        """How many calls between two looks at the clock: a power of 2, the same on all ranks."""
+    def batches_for(self, calls, nbytes):
+        """By label how many calls between two looks at the clock: powers of 2, the same on all
+        ranks."""
         most = most_in_batch(self.spec["collective"], nbytes, self.meeting.crowded)
-        if most == 1 or not calls:
-            return 1
-        once = _core.alternate(self.meeting.line, list(calls.values()), 0, WARM_UP, 1)
-        slowest = max(times[-1] for times in once)
-        batches = [1 << k for k in range(1, most.bit_length())]
-        too_long = self.meeting.agreed({n: n * slowest <= LONGEST_S for n in batches})
-        return max((n for n in batches if n not in too_long), default=1)
+        single = {label: 1 for label in calls}
+        if most == 1:
+            return single
+        once = self.alternate(calls, 0, TRIALS, single)
+        powers = [1 << k for k in range(1, most.bit_length())]
+        fits = {(label, n): n * min(once[label]) <= LONGEST_S for label in calls for n in powers}
+        too_long = self.meeting.agreed(fits)
+        return {label: max((n for n in powers if (label, n) not in too_long), default=1)
+                for label in calls}
 
-    def timed_natively(self, calls, repeats, batch):
+    def timed_natively(self, calls, repeats, batches):
         """In the core, a batch at a time; ends early where that takes too long."""
         times = {label: [] for label in calls}
         begin, warm_up = time.monotonic(), WARM_UP
         while repeats > 0:
-            some = _core.alternate(self.meeting.line, list(calls.values()), warm_up,
-                                   min(repeats, CHUNK), batch)
-            for label, found in zip(calls, some):
+            for label, found in self.alternate(
+                    calls, warm_up, min(repeats, CHUNK), batches).items():
                 times[label] += found
             repeats, warm_up = repeats - CHUNK, 0
             if self.meeting.agreed({"go on": time.monotonic() - begin < BUDGET_S}):
                 break
         return times
+
+    def alternate(self, calls, warm_up, repeats, batches):
+        """Times by label."""
+        times = _core.alternate(self.meeting.line, list(calls.values()), warm_up, repeats,
+                                [batches[label] for label in calls])
+        return dict(zip(calls, times))
 
     def probe(self):
         """(the trip of a flag, [add, copy] rates by size) at this moment."""

@@ -26,16 +26,20 @@ paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: t
 mpi: the MPI's own collective, on the same memory."""
 NATIVE = """\
 No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
-them, mpi is the MPI's own function. A batch is one call; of short messages several, which nobody \
-can run ahead in: {batches}. Shared: in buffers of Communicator.empty()."""
+them, mpi is the MPI's own function. A batch is one call; of short messages it is several, where \
+nobody can run ahead: {batches}. Shared: in buffers of Communicator.empty()."""
 
 
 def how(rows, plan):
     """How the times came about."""
     if not plan.native:
         return HOW.format(unit="call", callers=PYTHON)
-    sizes = {row.bytes: row.batch for row in rows if row.batch > 1}
-    batches = ", ".join(f"{batch} at {_core.human_bytes(size)}" for size, batch in sizes.items())
+    sizes = {}
+    for row in rows:
+        sizes.setdefault(row.bytes, []).append(row.batch)
+    batches = ", ".join(
+        f"{' to '.join(str(n) for n in sorted({min(some), max(some)}))} at "
+        f"{_core.human_bytes(size)}" for size, some in sizes.items() if max(some) > 1)
     return HOW.format(unit="batch", callers=NATIVE.format(batches=batches or "nowhere here"))
 
 
@@ -182,8 +186,9 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     rows, notes = report.merge(found, plan)
     show(out, rows, notes, plan, verdict)
     if json:
-        trips = [launch[0]["round_trip_ns"] for launch in found]
-        head |= {"round_trips_ns": trips, "launches_dropped": report.modes_in(found).dropped,
+        modes = report.modes_in(found)
+        head |= {"round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
+                 "launches_dropped": modes.dropped,
                  "records": [report.record(row, plan) for row in rows], "notes": notes}
         Path(json).write_text(json_format.dumps(head, indent=1) + "\n", encoding="utf-8")
         out.print(f"Wrote {escape(json)}", soft_wrap=True)

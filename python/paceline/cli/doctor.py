@@ -183,11 +183,12 @@ def self_test(ranks):
             found = run_module("paceline.bench.worker", plan.specification(folder), ranks, folder)
     except Failed as error:
         return Finding("self-test", "fail", "an allreduce failed", str(error))
-    notes = [note for size in found[0] for note in size["notes"].values()]
+    sizes = found[0]["cases"]
+    notes = [note for size in sizes for note in size["notes"].values()]
     if notes:
         return Finding("self-test", "fail", notes[0], "This is a bug in Paceline; please report "
                        "it together with what stands above.")
-    times = [min(size["times"]["paceline"]) for size in found[0]]
+    times = [min(size["times"]["paceline"]) for size in sizes]
     return Finding("self-test", "ok", f"allreduce on {ranks} ranks: 4 B in "
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 

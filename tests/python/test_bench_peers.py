@@ -1,0 +1,123 @@
+"""Which launches may be compared, how peers are set, and the table over all settings of one."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+from paceline.bench import modes, peers
+from paceline.errors import UsageError
+
+NEAR, FAR = (100, 110), (500, 520)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# --- modes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trips, kept", [
+    ([NEAR, NEAR, NEAR], [0, 1, 2]),
+    ([FAR, NEAR, FAR], [0, 2]),
+    ([NEAR, FAR], [0]),  # as many of each: the faster ones
+    ([(100, 500), FAR, NEAR, FAR], [1, 3]),  # one that moved belongs to neither
+    ([(100, 500), (500, 100)], []),
+    ([(100, 120), (140, 170)], [0, 1]),  # noise is no mode
+    ([(0, 0), (0, 0)], [0, 1]),  # not measured: more ranks than cores
+    ([(100, 100), (200, 200), (400, 400), (200, 210)], [1, 3]),
+])  # fmt: skip
+def test_launches_of_one_mode_are_kept(trips, kept):
+    found = modes.modes_of(trips)
+    assert found.kept == kept
+    assert found.dropped == len(trips) - len(kept)
+    assert bool(found.sentence) == (found.dropped > 0)
+
+
+def test_the_typical_trip_is_that_of_the_kept_launches():
+    assert modes.modes_of([FAR, NEAR, FAR]).typical == 510
+    assert modes.modes_of([(0, 0)]).typical is None
+    assert modes.modes_of([(100, 500)]).typical is None
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_kinds_are_told_by_what_they_say():
+    assert peers.kind_of("Open MPI v5.0.11, package: ...") == peers.OPENMPI
+    assert peers.kind_of("MPICH Version: 5.0.2") == peers.MPICH
+    assert peers.kind_of("Intel(R) MPI Library 2021.18.1 for Linux* OS") == peers.INTEL
+
+
+def test_settings_begin_with_the_defaults_and_fit_the_collective():
+    for kind in (peers.OPENMPI, peers.MPICH, peers.INTEL):
+        assert next(iter(peers.settings(kind, "allreduce"))) == peers.DEFAULT
+        assert peers.setting(kind, "broadcast", peers.DEFAULT) == {}
+        for name, variables in peers.settings(kind, "broadcast").items():
+            assert not any("ALLREDUCE" in variable.upper() for variable in variables), name
+    with pytest.raises(UsageError, match="adjust12"):
+        peers.setting(peers.INTEL, "allreduce", "adjust99")
+
+
+def test_what_an_mpi_needs_yields_to_what_the_user_has_set(monkeypatch, tmp_path):
+    (tmp_path / "libshm-fi.so").touch()
+    library, many = str(tmp_path / "libmpi.so.12"), len(os.sched_getaffinity(0)) + 1
+    for name in ("I_MPI_PIN", "I_MPI_THREAD_YIELD", "FI_PROVIDER_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    alone = peers.needed(peers.INTEL, library, 1)
+    assert alone == {"I_MPI_PIN": "off", "FI_PROVIDER_PATH": str(tmp_path)}
+    assert "I_MPI_THREAD_YIELD" in peers.needed(peers.INTEL, library, many)
+    monkeypatch.setenv("I_MPI_PIN", "on")
+    assert "I_MPI_PIN" not in peers.needed(peers.INTEL, library, 1)
+    assert peers.needed(peers.MPICH, library, many) == {}
+
+
+def test_variables_are_names_and_values():
+    assert peers.pairs(["A=1", "B=x=y", "C="]) == {"A": "1", "B": "x=y", "C": ""}
+    for word in ("A", "=1", ""):
+        with pytest.raises(UsageError, match="NAME=VALUE"):
+            peers.pairs([word])
+
+
+# --- the table of a node ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("node_table", ROOT / "bench/node/table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def content(ratios, word="faster"):
+    """A file of `paceline bench`: by size our time over the peer's, which takes 10 us."""
+    records = []
+    for nbytes, ratio in ratios.items():
+        peer = {"time_ratio_median": ratio, "verdict": {"word": word}}
+        records += [
+            {"bytes": nbytes, "variant": "paceline", "time_us_median": 10 * ratio, "peer": peer},
+            {"bytes": nbytes, "variant": "mpi", "time_us_median": 10, "peer": None},
+        ]
+    return {"records": records, "round_trips_ns": [(100, 100)] * 3, "round_trip_ns": 100,
+            "launches_dropped": 1}
+
+
+def test_the_hardest_setting_is_picked_size_by_size(tables):
+    settings = {"default": content({8: 0.5, 64: 0.9}), "x": content({8: 0.7, 64: 0.2}, "slower")}
+    assert tables.hardest(settings, 8)[0] == "x"
+    assert tables.hardest(settings, 64)[0] == "default"
+    found = tables.summary(settings)
+    assert found["default"]["paceline"]["speed_up"] == pytest.approx((1 / 0.45) ** 0.5)
+    hardest = found["hardest"]["paceline"]
+    assert hardest["speed_up"] == pytest.approx((1 / 0.63) ** 0.5)
+    assert hardest["verdicts"] == {"slower": 1, "faster": 1} and hardest["sizes"] == 2
+    assert tables.table("t", settings).row_count == 2
+    assert any("1 of 3 were dropped" in line for line in tables.sentences(settings))
+
+
+def test_what_was_not_measured_is_no_number(tables):
+    only = content({8: 0.5})
+    only["records"] = only["records"][1:]  # the peer alone
+    assert tables.hardest({"default": only}, 8) is None
+    assert tables.summary({"default": only}) == {}
+    assert tables.table("t", {"default": only}).row_count == 1
