@@ -33,6 +33,7 @@ LIBRARIES = {
     "mpich4": SYSTEM / "libmpich.so.12",
 }
 SIZES = "8,64,512,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"
+SEPARATE = ("allreduce", "reduce")  # the others have two buffers, or one, in any case
 MAIN = "import sys; from paceline.cli import main; sys.exit(main())"
 
 
@@ -129,9 +130,10 @@ def show(title, settings, out):
               help="Fewer than 10 give no verdicts.")
 @click.option("--repeats", default=0, type=int, help="As of paceline bench; 0: by size.")
 @click.option("--ranks", "-n", default=2, show_default=True, type=int)
+@click.option("--separate", is_flag=True, help="As of paceline bench.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
               help="Where the files go. [default: bench/results]")
-def main(mpis, collectives, settings, sizes, launches, repeats, ranks, folder):
+def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder):
     """One node against MPIs, in their own processes: tables, verdicts and bench/results/node-*.
 
     All of it takes hours; shorten it with --sizes, --launches and --collectives.
@@ -147,7 +149,8 @@ def main(mpis, collectives, settings, sizes, launches, repeats, ranks, folder):
     good = True
     for name in names:
         for collective in names_of(collectives, _core.collectives(), "collective"):
-            found, well = run_table(name, collective, settings, options, out)
+            more = ["--separate"] if separate and collective in SEPARATE else []
+            found, well = run_table(name, collective, settings, options + more, out)
             good &= well
             if found:
                 show(f"{collective}, {ranks} ranks, {name}", found, out)

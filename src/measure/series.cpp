@@ -20,7 +20,7 @@ std::vector<std::vector<double>> alternate(StartLine& line, const std::vector<Si
       const std::size_t number = (place + std::size_t(round)) % sides.size();
       const Side& side = sides[number];
       side.rewrite();
-      line.start();
+      line.start_hot();
       const std::int64_t begin = now_ns();
       for (int i = 0; i < side.batch; ++i) side.call();
       const std::int64_t end = now_ns();

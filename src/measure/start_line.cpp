@@ -13,11 +13,13 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kLimit = 300 * kSecond;  // who is missing so long has died
 constexpr std::int64_t kSettled = 200'000;  // from the agreement to the start: all have read it
 constexpr std::int64_t kCrowded = 3'000'000;  // likewise where ranks take turns
+constexpr std::int64_t kHot = 2'000, kHotPerRank = 500;  // likewise where all spin
 constexpr std::int64_t kSpin = 150'000;  // the last stretch: a core just woken is late and cold
 constexpr int kLooksPerCheck = 1000;
+constexpr int kLooksPerYield = 100'000;  // so long only who has no core lets others spin
 
-// Never spin here: it would use up this process's share of a busy core, and libraries whose calls
-// sleep and wake would pay for that in whole time slices.
+// Spinning would use up this process's share of a busy core, and libraries whose calls sleep and
+// wake would pay for that in whole time slices.
 void rest(std::int64_t ns = 20'000) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }
 
 void wait_until(std::int64_t moment, bool spin) {
@@ -45,14 +47,18 @@ StartLine::StartLine(void* memory, int rank, int ranks, bool crowded, void (*idl
           "start line: its memory is not aligned to ", alignof(Lane), " bytes");
 }
 
-void StartLine::barrier() {
+void StartLine::meet(Wait wait) {
   const std::int64_t round = 1 + lanes_[kSeats + std::size_t(rank_)].word.fetch_add(1);
   const std::int64_t deadline = now_ns() + kLimit;
   int looks = 0;
   for (int peer = 0; peer < ranks_; ++peer) {
     while (lanes_[kSeats + std::size_t(peer)].word.load(std::memory_order_acquire) < round) {
-      rest();
-      if (++looks % kLooksPerCheck != 0) continue;
+      ++looks;
+      if (wait == Wait::asleep)
+        rest();
+      else if (looks % kLooksPerYield == 0)
+        std::this_thread::yield();
+      if (looks % (wait == Wait::asleep ? kLooksPerCheck : kLooksPerYield) != 0) continue;
       if (idle_) idle_();
       if (now_ns() > deadline)
         fail(Fault::timeout, "bench: rank ", rank_, " of ", ranks_, " waits for rank ", peer,
@@ -62,16 +68,29 @@ void StartLine::barrier() {
   }
 }
 
-std::int64_t StartLine::start() {
+// Rank 0 says when; it cannot say so again before all have heard it, since it has to meet them
+// first.
+std::int64_t StartLine::agree(Wait wait, std::int64_t ahead) {
   std::atomic<std::int64_t>& moment = lanes_[kMoment].word;
   const std::int64_t before = moment.load();
-  barrier();
-  if (rank_ == 0) moment.store(now_ns() + (crowded_ ? kCrowded : kSettled));
-  // Rank 0 cannot change it again before all have read it: it has to pass the next barrier first.
+  meet(wait);
+  if (rank_ == 0) moment.store(now_ns() + ahead);
   std::int64_t agreed = 0;
-  while ((agreed = moment.load()) == before) rest();
+  for (int looks = 1; (agreed = moment.load(std::memory_order_acquire)) == before; ++looks)
+    if (wait == Wait::asleep)
+      rest();
+    else if (looks % kLooksPerYield == 0)
+      std::this_thread::yield();
   wait_until(agreed, !crowded_);
   return agreed;
+}
+
+void StartLine::barrier() { meet(Wait::asleep); }
+
+std::int64_t StartLine::start() { return agree(Wait::asleep, crowded_ ? kCrowded : kSettled); }
+
+std::int64_t StartLine::start_hot() {
+  return crowded_ ? start() : agree(Wait::spinning, kHot + kHotPerRank * ranks_);
 }
 
 }  // namespace paceline::measure

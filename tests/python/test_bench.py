@@ -101,6 +101,14 @@ def test_one_wrong_element_is_found():
     assert "at 17" in case.fault()
 
 
+def test_an_output_of_its_own_on_request():
+    assert Case("allreduce", 400, 2, 1).output is not None
+    for collective, own in (("allreduce", True), ("reduce", True), ("broadcast", False)):
+        case = Case(collective, 400, 2, 0, separate=True)
+        assert (case.input is not case.output) == own
+    assert Case("reduce", 400, 2, 1, separate=True).output is None
+
+
 def test_what_an_earlier_call_left_cannot_pass():
     case = Case("allgather", 400, 2, 1)
     np.copyto(case.output, case.expected)
@@ -355,11 +363,13 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_native_calls_are_exact(tmp_path, collective):
     shared = any(row["shared"] for row in _core.algorithms() if row["collective"] == collective)
+    separate = collective in ("allreduce", "reduce")
     status, out, content = bench(
         tmp_path, collective, "--sizes", "1000", "--root", "1", "--repeats", "2", "--batch", "3",
-        "--through", "native", *(["--shared"] if shared else []))
+        "--through", "native", *["--shared"] * shared, *["--separate"] * separate)
     assert status == 0, out
     records = content["records"]
+    assert {row["separate_output"] for row in records} == {separate}
     assert [row["shared_buffers"] for row in records] == ([False, True] if shared else [False])
     assert all(row["batch"] == 3 and row["timed"] == "natively" for row in records)
     assert all(0 < row["time_us_min"] < 1e5 and row["repetitions"] == 2 for row in records)

@@ -1,16 +1,57 @@
-"""Which launches may be compared, how peers are set, and the table over all settings of one."""
+"""Native calls, which launches may be compared, how peers are set, and the table over settings."""
 
 import importlib.util
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from paceline import _core
 from paceline.bench import modes, peers
 from paceline.errors import UsageError
 
 NEAR, FAR = (100, 110), (500, 520)
 ROOT = Path(__file__).resolve().parents[2]
+
+
+# --- native calls -------------------------------------------------------------------------------
+
+
+def aligned(nbytes):
+    """Zeroed memory for a start line."""
+    whole = np.zeros(nbytes + 128, dtype=np.uint8)
+    begin = -whole.ctypes.data % 128
+    return whole[begin : begin + nbytes]
+
+
+def test_inputs_are_written_anew_and_results_are_there():
+    line = _core.StartLine(aligned(_core.StartLine.bytes_for(1)), 0, 1, False)
+    x, out, pattern = np.zeros(3), np.zeros(3), np.arange(3.0)
+    world = _core.join(None, 0, 1, "alone")
+    call = _core.native_call(world, "allreduce", x, out, "sum", 0, None, x, pattern)
+    call()
+    assert list(out) == [0, 0, 0]
+    times = _core.alternate(line, [call, call], 1, 4, [1, 3])
+    assert [len(some) for some in times] == [4, 4] and min(map(min, times)) > 0
+    assert list(out) == [0, 1, 2]
+    world.leave()
+
+
+def test_native_calls_refuse_what_does_not_fit():
+    size = _core.StartLine.bytes_for(2)
+    for rank, ranks, nbytes in ((2, 2, size), (-1, 2, size), (0, 2, size - 1)):
+        with pytest.raises(UsageError, match="StartLine: rank"):
+            _core.StartLine(aligned(nbytes), rank, ranks, False)
+    world, x = _core.join(None, 0, 1, "alone"), np.zeros(3)
+    with pytest.raises(UsageError, match="rewritten has 24 bytes and pattern 16"):
+        _core.native_call(world, "allreduce", x, x, "sum", 0, None, x, x[:2])
+    line = _core.StartLine(aligned(_core.StartLine.bytes_for(1)), 0, 1, False)
+    call = _core.native_call(world, "barrier", None, None, "sum", 0, None, None, None)
+    for batches in ([], [1, 1], [0]):
+        with pytest.raises(UsageError, match="one for each"):
+            _core.alternate(line, [call], 0, 1, batches)
+    world.leave()
 
 
 # --- modes --------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ def test_version(paceline):
     (["bench", "allreduce", "--against", "gloo", "--through", "native"], "--through python"),
     (["bench", "allreduce", "--batch", "4"], "--through native"),
     (["bench", "allreduce", "--mpi-set", "A=1"], "--against mpi"),
+    (["bench", "broadcast", "--separate"], "for allreduce and reduce"),
     (["bench", "reduce", "--shared"], "no algorithm for shared buffers"),
     (["run", "true"], "--ranks"),
     (["run", "-n", "0", "true"], "--ranks"),

@@ -30,12 +30,12 @@ void together(int ranks, bool crowded, const Action& action) {
 }
 
 TEST_CASE("all ranks start at one moment, and none before it") {
-  for (const bool crowded : {false, true}) {
+  for (const auto& [crowded, hot] : {std::pair{false, false}, {true, false}, {false, true}}) {
     std::array<std::array<std::int64_t, 5>, 3> moments{};
     std::atomic<int> early = 0;
-    together(3, crowded, [&](StartLine& line) {
+    together(3, crowded, [&, hot = hot](StartLine& line) {
       for (std::int64_t& moment : moments[std::size_t(line.rank())]) {
-        moment = line.start();
+        moment = hot ? line.start_hot() : line.start();
         early += now_ns() < moment;
       }
     });

@@ -12,13 +12,17 @@ IN_PLACE = ("allreduce", "reduce", "broadcast")  # as torch.distributed has them
 class Case:
     """The buffers of a call. Every variant gets the same ones, written anew before each call.
 
+    `separate`: allreduce and reduce get an output of their own.
+
     `bytes` is the full message: the vector, or all ranks' pieces together; what one rank sends for
     alltoall. It is rounded up to whole elements per piece.
     """
 
-    def __init__(self, collective, nbytes, ranks, rank, dtype="float32", op="sum", root=0):
+    def __init__(self, collective, nbytes, ranks, rank, dtype="float32", op="sum", root=0,
+                 separate=False):
         self.collective, self.ranks, self.rank = collective, ranks, rank
         self.dtype, self.op, self.root = dtype, op, root
+        self.in_place = collective in IN_PLACE and not (separate and collective != "broadcast")
         size = values.EXACT[dtype][1]().itemsize
         pieces = 1 if collective in IN_PLACE else ranks
         self.unit = 0 if collective == "barrier" else -(-nbytes // (size * pieces))
@@ -34,7 +38,7 @@ class Case:
         kind = values.EXACT[self.dtype][1]
         self.input = None if self.pattern is None else empty(len(self.pattern), kind)
         self.output = None
-        if self.collective in IN_PLACE:
+        if self.in_place:
             self.output = self.input
         elif self.expected is not None:
             self.output = empty(len(self.expected), kind)

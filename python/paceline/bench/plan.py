@@ -24,6 +24,7 @@ class Plan:
     peer: str = ""  # the label of the variant that the others are compared with
     mpiexec: tuple = ()  # the command that starts the ranks; empty: `paceline run`
     environment: dict = field(default_factory=dict)  # of the ranks, besides this process's own
+    separate: bool = False  # allreduce and reduce with an output of their own
     native: bool = False  # timed in the core; else through Python
     batch: int = 0  # calls between two looks at the clock, natively; 0: by size
 

@@ -207,7 +207,7 @@ def record(row, plan):
         "arrival": "together",
         "variant": variant.label, "library": variant.library,
         "chosen": variant.library == "paceline" and not variant.algorithm,
-        "shared_buffers": variant.shared,
+        "shared_buffers": variant.shared, "separate_output": plan.separate,
         "dtype": plan.dtype, "op": plan.op,
         "time_us_median": s.median * 1e6, "time_us_min": s.least * 1e6,
         "time_us_max": s.most * 1e6, "repetitions": s.count, "launches": len(row.launches),

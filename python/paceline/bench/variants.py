@@ -73,7 +73,7 @@ def core_call(owner, case):
     arguments = {
         "barrier": (), "broadcast": (x, case.root),
         "allreduce": (x, out, case.op),
-        "reduce": (x, x, case.op, case.root),
+        "reduce": (x, out, case.op, case.root),
         "reduce_scatter": (x, out, case.op),
         "gather": (x, out, case.root),
         "scatter": (x, out, case.root),
@@ -105,7 +105,7 @@ class OfPaceline:
             return lambda: call(x, case.root, **options)
         if case.collective in ("allreduce", "reduce"):
             more = {} if case.collective == "allreduce" else {"root": case.root}
-            return lambda: call(x, op=case.op, **more, **options)
+            return lambda: call(x, out, op=case.op, **more, **options)
         if case.collective == "reduce_scatter":
             return lambda: call(x, out, case.op, **options)
         if case.collective in ("gather", "scatter"):

@@ -20,16 +20,17 @@ WARM_UP = 2
 TRIALS = 5  # to find how long a call takes
 # Repetitions by size: enough for a steady median, few enough to end soon.
 REPEATS = ((64 << 10, 100), (1 << 20, 50), (16 << 20, 20), (1 << 62, 10))
-# Calls of a batch, by size: single ones are shorter than the jitter of their start. Where ranks
-# take turns on the cores that jitter is the time to wake up.
-BATCHES = ((1 << 10, 32), (1 << 62, 1))
+# Likewise natively, where a start takes microseconds.
+NATIVE_REPEATS = ((4 << 10, 500), (64 << 10, 300), (1 << 20, 100), (16 << 20, 30), (1 << 62, 10))
+# Calls of a batch, by size: a start and two looks at the clock cost some 80 ns, too much for single
+# short ones. Where ranks take turns on the cores it is the time to wake up.
+BATCHES = ((1 << 10, 8), (1 << 62, 1))
 CROWDED_BATCHES = ((4 << 10, 256), (64 << 10, 64), (1 << 20, 16), (1 << 62, 1))
 LONGEST_S = 0.02  # of a batch
 # In these nobody can get ahead of the others by more than one call; in a broadcast the root could,
 # and a batch would measure how fast it does.
 IN_STEP = ("allreduce", "reduce_scatter", "allgather", "alltoall", "barrier")
-CHUNK = 10  # repetitions between two looks at how long a size has taken
-BUDGET_S = 30
+BUDGET_S = 10  # for a size: what has not been repeated by then is left out
 
 
 def of_size(table, nbytes):
@@ -37,9 +38,9 @@ def of_size(table, nbytes):
     return next(count for limit, count in table if nbytes <= limit)
 
 
-def repeats_for(nbytes, wanted):
+def repeats_for(nbytes, wanted, native, crowded):
     """How often each variant runs in one launch."""
-    return wanted or of_size(REPEATS, nbytes)
+    return wanted or of_size(NATIVE_REPEATS if native and not crowded else REPEATS, nbytes)
 
 
 def most_in_batch(collective, nbytes, crowded):
@@ -82,7 +83,7 @@ class Worker:
 
     def cases(self, nbytes):
         """The buffers for a size, by label: the same for all, and shared ones."""
-        names = ("collective", "dtype", "op", "root")
+        names = ("collective", "dtype", "op", "root", "separate")
         case = Case(nbytes=nbytes, ranks=self.ranks, rank=self.rank,
                     **{name: self.spec[name] for name in names})
         shared = None
@@ -121,7 +122,8 @@ class Worker:
         cases = self.cases(nbytes)
         calls, notes = self.checked(cases)
         size = next(iter(cases.values())).bytes
-        repeats = repeats_for(size, self.spec["repeats"])
+        repeats = repeats_for(size, self.spec["repeats"], self.spec["native"],
+                              self.meeting.crowded)
         found = {"bytes": size, "notes": notes}
         if not self.spec["native"]:
             return {**found, "batches": {}, "times": self.timed(calls, cases, repeats)}
@@ -162,12 +164,12 @@ class Worker:
     def timed_natively(self, calls, repeats, batches):
         """In the core, a batch at a time; ends early where that takes too long."""
         times = {label: [] for label in calls}
-        begin, warm_up = time.monotonic(), WARM_UP
+        begin, warm_up, chunk = time.monotonic(), WARM_UP, max(5, repeats // 10)
         while repeats > 0:
-            for label, found in self.alternate(
-                    calls, warm_up, min(repeats, CHUNK), batches).items():
+            some = self.alternate(calls, warm_up, min(repeats, chunk), batches)
+            for label, found in some.items():
                 times[label] += found
-            repeats, warm_up = repeats - CHUNK, 0
+            repeats, warm_up = repeats - chunk, 0
             if self.meeting.agreed({"go on": time.monotonic() - begin < BUDGET_S}):
                 break
         return times

@@ -56,13 +56,15 @@ def check(collective, dtype, op, against, verdict, launches):
             f"{statistics.LEAST_LAUNCHES}.")
 
 
-def check_native(through, against, batch, mpi_settings):
+def check_native(collective, through, against, batch, separate, mpi_settings):
     """Whether calls are timed in the core; errors of options that go with it."""
     native = through == "native" or (through is None and against == "mpi")
     if native and against == "gloo":
         raise click.UsageError("--through native: torch has Python between; use --through python.")
     if batch and not native:
         raise click.UsageError("--batch goes with --through native; through Python it is 1.")
+    if separate and (against == "gloo" or collective not in ("allreduce", "reduce")):
+        raise click.UsageError("--separate is for allreduce and reduce; torch knows them in place.")
     if mpi_settings and against != "mpi":
         raise click.UsageError("--mpi-setting and --mpi-set go with --against mpi.")
     return native
@@ -129,14 +131,17 @@ def show(out, rows, notes, plan, verdict):
               help="Who makes the calls: the core, with no Python between, or the Python package. "
               "[default: native with --against mpi, else python]")
 @click.option("--batch", default=0, type=Number(0, 100_000),
-              help="Calls between two looks at the clock, natively. [default: 32 up to 1 KiB in "
+              help="Calls between two looks at the clock, natively. [default: 8 up to 1 KiB in "
               "collectives where nobody can run ahead, else 1; more where ranks outnumber cores]")
 @click.option("--shared", is_flag=True,
               help="Measure ours in buffers of Communicator.empty(), too.")
+@click.option("--separate", is_flag=True,
+              help="Give allreduce and reduce an output of their own; else they work in place.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
-              help="Calls per variant, size and launch. [default: 100 to 10, by size]")
+              help="Calls per variant, size and launch, or batches. [default: 100 to 10, by size; "
+              "natively 500 to 10]")
 @click.option("--verdict", is_flag=True,
               help="Judge each size against the peer, from one ratio of medians per launch.")
 @click.option("--pin/--no-pin", default=True, show_default=True,
@@ -144,8 +149,8 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
 def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
-            against, mpi_setting, mpi_set, through, batch, shared, launches, repeats, verdict, pin,
-            json, **options):
+            against, mpi_setting, mpi_set, through, batch, shared, separate, launches, repeats,
+            verdict, pin, json, **options):
     """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
@@ -162,7 +167,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
 
     check(collective, dtype, op, against, verdict, launches)
     changed = (mpi_setting != "default", *mpi_set)
-    native = check_native(through, against, batch, any(changed))
+    native = check_native(collective, through, against, batch, separate, any(changed))
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
     set_options(options)
@@ -170,6 +175,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     plan = Plan(
         collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
+        separate=separate,
         variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against,
                               shared),
         peer=f"torch {against}" if against == "gloo" else against or "")
