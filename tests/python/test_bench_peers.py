@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paceline import _core
-from paceline.bench import modes, peers
+from paceline.bench import modes, peers, worker
 from paceline.errors import UsageError
 
 NEAR, FAR = (100, 110), (500, 520)
@@ -54,6 +54,15 @@ def test_native_calls_refuse_what_does_not_fit():
     world.leave()
 
 
+def test_batches_only_where_a_single_call_says_too_little():
+    assert worker.most_in_batch("allreduce", 1024, False) > 1
+    assert worker.most_in_batch("allreduce", 1025, False) == 1
+    assert worker.most_in_batch("broadcast", 8, False) == 1  # the root would run ahead
+    for collective in ("allreduce", "broadcast"):
+        assert worker.most_in_batch(collective, 8, True) > worker.most_in_batch("barrier", 0, False)
+        assert worker.most_in_batch(collective, 64 << 20, True) == 1
+
+
 # --- modes --------------------------------------------------------------------------------------
 
 
@@ -63,9 +72,9 @@ def test_native_calls_refuse_what_does_not_fit():
     ([NEAR, FAR], [0]),  # as many of each: the faster ones
     ([(100, 500), FAR, NEAR, FAR], [1, 3]),  # one that moved belongs to neither
     ([(100, 500), (500, 100)], []),
-    ([(100, 120), (140, 170)], [0, 1]),  # noise is no mode
+    ([(100, 180), (140, 250)], [0, 1]),  # noise is no mode
     ([(0, 0), (0, 0)], [0, 1]),  # not measured: more ranks than cores
-    ([(100, 100), (200, 200), (400, 400), (200, 210)], [1, 3]),
+    ([(100, 100), (201, 250), (600, 600), (250, 260)], [1, 3]),
 ])  # fmt: skip
 def test_launches_of_one_mode_are_kept(trips, kept):
     found = modes.modes_of(trips)

@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 
-FAR = 1.5  # neighbours in the sorted list of trips that differ by more belong to different modes
+FAR = 2  # neighbours in the sorted list of trips that differ by more belong to different modes
 
 
 @dataclass(frozen=True)

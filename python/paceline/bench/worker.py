@@ -28,7 +28,8 @@ BATCHES = ((1 << 10, 8), (1 << 62, 1))
 CROWDED_BATCHES = ((4 << 10, 256), (64 << 10, 64), (1 << 20, 16), (1 << 62, 1))
 LONGEST_S = 0.02  # of a batch
 # In these nobody can get ahead of the others by more than one call; in a broadcast the root could,
-# and a batch would measure how fast it does.
+# and a batch would measure how fast it does. That is still more than a single call would say where
+# ranks take turns.
 IN_STEP = ("allreduce", "reduce_scatter", "allgather", "alltoall", "barrier")
 BUDGET_S = 10  # for a size: what has not been repeated by then is left out
 
@@ -45,9 +46,9 @@ def repeats_for(nbytes, wanted, native, crowded):
 
 def most_in_batch(collective, nbytes, crowded):
     """How many calls a batch may have."""
-    if collective not in IN_STEP:
-        return 1
-    return of_size(CROWDED_BATCHES if crowded else BATCHES, nbytes)
+    if crowded:
+        return of_size(CROWDED_BATCHES, nbytes)
+    return of_size(BATCHES, nbytes) if collective in IN_STEP else 1
 
 
 def pin(rank, ranks):

@@ -26,8 +26,9 @@ paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: t
 mpi: the MPI's own collective, on the same memory."""
 NATIVE = """\
 No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
-them, mpi is the MPI's own function. A batch is one call; of short messages it is several, where \
-nobody can run ahead: {batches}. Shared: in buffers of Communicator.empty()."""
+them, mpi is the MPI's own function. A batch is one call; of short messages it is several, on \
+inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. Shared: in \
+buffers of Communicator.empty()."""
 
 
 def how(rows, plan):
