@@ -87,7 +87,9 @@ def write(folder, name, collective, ranks, settings):
     path = folder / f"node-{name}-{collective}{ending}.json"
     folder.mkdir(parents=True, exist_ok=True)
     content = {**head, **bench, "summary": tables.summary(settings), "settings": settings}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    # Where this tree lies is nobody else's business.
+    text = json.dumps(content, indent=1).replace(f"{ROOT}/", "")
+    path.write_text(text + "\n", encoding="utf-8")
     return path
 
 
