@@ -1,6 +1,6 @@
 // A call as C describes it becomes one of the core.
 #include <cstddef>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "edge.hpp"
@@ -29,9 +29,10 @@ void check_size(const paceline_call& given, const char* where) {
 
 // Our values count from 0, those of C from 1.
 template <class Ours>
-Ours enum_from(int value, int most, const std::string& what, const char* type) {
+Ours enum_from(int value, int most, std::string_view where, const char* what) {
   if (value < 1 || value > most)
-    fail(Fault::usage, what, " is ", value, "; it must be a ", type, ", from 1 to ", most, ".");
+    fail(Fault::usage, where, ": ", what, " is ", value, "; it must be a paceline_", what,
+         ", from 1 to ", most, ".");
   return static_cast<Ours>(value - 1);
 }
 
@@ -43,6 +44,7 @@ void set_counts(Call& call, const paceline_call& given, const Communicator& comm
   const auto where = name_of(call.collective);
   call.count = given.count;
   call.uneven = given.uneven != 0 || given.counts || given.counts_received;
+  if (!call.uneven) return;
   call.counts = copy(given.counts, communicator.size());
   call.counts_received = copy(given.counts_received, communicator.size());
   if (given.counts_received && call.collective != Collective::alltoall)
@@ -89,13 +91,13 @@ Call call_from(const paceline_call* given, const Communicator& communicator, con
   if (!given) fail(Fault::usage, where, ": call is null; pass the address of a paceline_call.");
   check_size(*given, where);
   Call call;
-  call.collective = enum_from<Collective>(given->collective, kCollectives,
-                                          str(where, ": collective"), "paceline_collective");
-  const std::string name(name_of(call.collective));
+  call.collective =
+      enum_from<Collective>(given->collective, kCollectives, where, "collective");
+  const std::string_view name = name_of(call.collective);
   if (call.collective != Collective::barrier)
-    call.type = enum_from<Type>(given->type, kTypes, name + ": type", "paceline_type");
+    call.type = enum_from<Type>(given->type, kTypes, name, "type");
   if (has_op(call.collective))
-    call.op = enum_from<Op>(given->op, kOps, name + ": op", "paceline_op");
+    call.op = enum_from<Op>(given->op, kOps, name, "op");
   if (given->timeout_ms < 0)
     fail(Fault::usage, name, ": timeout_ms is ", given->timeout_ms,
          "; it must be at least 1, or 0 for the time-out of all calls.");

@@ -16,11 +16,12 @@ class Binder {
     element_ = size_of(bound.type);
     if (s_.problem.near) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
+      bound_.scratch_bytes =
+          (bound_.scratch_bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
       slots_.push_back(bound_.scratch_bytes);
       std::size_t most = 0;
       for (const Segment& shape : slot.shapes) most = std::max(most, extent_of(shape));
-      bound_.scratch_bytes +=
-          (most * element_ + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+      bound_.scratch_bytes += most * element_;
     }
   }
 

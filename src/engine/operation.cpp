@@ -39,12 +39,12 @@ std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
   return std::make_unique<PolledOperation>(std::move(bound), channel);
 }
 
-void Operation::start(Buffers buffers, std::uint32_t number, const Fingerprint& fingerprint) {
+void Operation::start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint) {
   // The schedule never writes the input unless it is the same memory as the output.
   base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(buffers.input));
   base_[1] = static_cast<std::byte*>(buffers.output);
   base_[2] = buffers.scratch;
-  peers_ = std::move(buffers.peers);
+  peers_ = buffers.peers;
   number_ = number;
   fingerprint_ = fingerprint;
   started_ = true;
@@ -62,7 +62,7 @@ void Operation::stop(Transport& transport, const Error& error) {
 
 std::byte* Operation::at_peer(const Place& place) const {
   if (place.space == Space::scratch) return scratch_of(place.owner) + place.offset;
-  const PeerBuffers& peer = peers_[static_cast<std::size_t>(place.owner)];
+  const PeerBuffers& peer = peers_[place.owner];
   return (place.space == Space::input ? peer.input : peer.output) + place.offset;
 }
 

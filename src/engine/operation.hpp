@@ -34,7 +34,7 @@ struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
   std::byte* scratch = nullptr;
-  std::vector<PeerBuffers> peers = {};   // by position, where the schedule touches them
+  const PeerBuffers* peers = nullptr;   // by position, where the schedule touches them; kept
 };
 
 class Operation {
@@ -47,7 +47,7 @@ class Operation {
 
   // Buffers may be null where the schedule does not touch them; `scratch` has room for
   // scratch_bytes() until the operation is done. Everything else was prepared before.
-  void start(Buffers buffers, std::uint32_t number, const Fingerprint& fingerprint);
+  void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
   virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
   virtual bool is_straight() const { return false; }
 
@@ -92,7 +92,7 @@ class Operation {
   std::shared_ptr<const Bound> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
-  std::vector<PeerBuffers> peers_;
+  const PeerBuffers* peers_ = nullptr;
   std::uint32_t number_ = 0;
   Fingerprint fingerprint_;
   std::vector<Event>* events_ = nullptr;

@@ -140,7 +140,7 @@ void Session::launch(Flight& flight, const void* input, void* output,
   Operation& operation = *flight.operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   flight.scratch = scratch_.take(operation.scratch_bytes());
-  operation.start({input, output, flight.scratch.data.get(), flight.peers}, number, fingerprint);
+  operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number, fingerprint);
   transport_->announce({group.context, fingerprint, number, true});
 }
 

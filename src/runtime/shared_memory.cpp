@@ -73,8 +73,13 @@ class Parts : public SharedMemory {
     if (!speaks) trouble_.clear();
   }
 
+  ~Parts() override {
+    if (changes_) changes_->fetch_add(1, std::memory_order_release);
+  }
+
   // Every rank reaches every part.
-  void settle_shared(const Wanted& wanted) {
+  void settle_shared(const Wanted& wanted, const SharedBook& book) {
+    changes_ = book.counter();
     files_[rank_].close_descriptor();
     std::memset(files_[rank_].data(), 0, sizeof(std::uint64_t));
     allocation_.number = wanted.number;
@@ -99,6 +104,7 @@ class Parts : public SharedMemory {
   std::string trouble_;
   std::vector<SharedFile> files_;
   std::vector<std::byte> own_;   // where memory is not shared
+  std::shared_ptr<std::atomic<std::uint64_t>> changes_;   // of the book
   Allocation allocation_;
 };
 
@@ -168,7 +174,7 @@ std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, const 
     parts->settle_private(first == communicator.rank());
     return parts;
   }
-  parts->settle_shared(wanted);
+  parts->settle_shared(wanted, book);
   book.add({parts, &parts->allocation()});
   return parts;
 }
@@ -177,7 +183,7 @@ void SharedBook::add(const std::shared_ptr<const Allocation>& allocation) {
   const std::lock_guard lock(mutex_);
   std::erase_if(allocations_, [](const auto& held) { return held.expired(); });
   allocations_.push_back(allocation);
-  used_ = true;
+  changes_->fetch_add(1, std::memory_order_release);
 }
 
 std::shared_ptr<const Allocation> SharedBook::holder(const void* buffer, std::size_t bytes) const {
@@ -194,7 +200,7 @@ std::shared_ptr<const Allocation> SharedBook::holder(const void* buffer, std::si
 std::optional<SharedPlaces> SharedBook::find(const Call& call, const Problem& problem,
                                              const Layout& layout,
                                              const std::vector<int>& ranks) const {
-  if (!used_ || call.uneven) return {};
+  if (changes() == 0 || call.uneven) return {};
   const std::lock_guard lock(mutex_);
   SharedPlaces places;
   places.peers.resize(std::size_t(problem.ranks));

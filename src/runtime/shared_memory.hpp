@@ -34,6 +34,10 @@ struct Allocation {
 class SharedBook {
  public:
   void add(const std::shared_ptr<const Allocation>& allocation);
+  // Grows whenever there is more or less shared memory; 0 while there has been none.
+  std::uint64_t changes() const { return changes_->load(std::memory_order_acquire); }
+  // For those who hold shared memory: to be added to when it goes.
+  std::shared_ptr<std::atomic<std::uint64_t>> counter() const { return changes_; }
   // Nothing unless all the buffers that the call uses lie in allocations of which all its ranks
   // (of the world, by position) have a part.
   std::optional<SharedPlaces> find(const Call& call, const Problem& problem, const Layout& layout,
@@ -43,7 +47,8 @@ class SharedBook {
   std::shared_ptr<const Allocation> holder(const void* buffer, std::size_t bytes) const;
 
   mutable std::mutex mutex_;
-  std::atomic<bool> used_{false};
+  std::shared_ptr<std::atomic<std::uint64_t>> changes_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
   std::vector<std::weak_ptr<const Allocation>> allocations_;
 };
 

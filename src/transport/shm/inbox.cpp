@@ -1,5 +1,6 @@
 #include "transport/shm/inbox.hpp"
 
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -18,8 +19,16 @@ namespace {
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
 constexpr std::size_t kCells = 16;
 
-// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host>", or "failed <why>".
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light>", or "failed <why>".
 constexpr std::string_view kFailed = "failed ";
+
+int can_be_light() {
+#if defined(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 ? 1 : 0;
+#else
+  return 0;
+#endif
+}
 
 std::string host() {
   char name[256] = {};
@@ -79,7 +88,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
-  return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host());
+  return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light());
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -90,11 +99,13 @@ void Inboxes::attach(int peer, const std::string& card) {
     if (peer == rank_) fail(Fault::resource, why);
     fail(Fault::resource, "rank ", peer, " could not start: ", why);
   }
-  if (peer == rank_) return;
   std::istringstream words(card);
   std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
-  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where;
+  int light = 0;
+  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light;
+  light_ = light_ && light == 1;
+  if (peer == rank_) return;
   pid_[std::size_t(peer)] = pid;
   try {
     process_[std::size_t(peer)] =

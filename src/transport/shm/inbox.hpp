@@ -61,6 +61,9 @@ class Inboxes {
   }
   const std::string& process(int rank) const { return pid_[std::size_t(rank)]; }
   bool has_died(int rank) const;  // its process has ended
+  // Whether who goes to sleep can make all ranks' stores show (membarrier), so that those who wake
+  // it need no fence of their own.
+  bool is_light() const { return light_; }
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
@@ -73,6 +76,7 @@ class Inboxes {
   std::vector<SharedFile> files_;
   std::vector<int> process_;  // pidfd of each peer, -1 where there is none
   std::vector<std::string> pid_;
+  bool light_ = true;
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

@@ -1,6 +1,7 @@
 #include "transport/shm/shm.hpp"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -150,15 +151,14 @@ class ShmTransport : public Transport {
   }
 
   void nudge(const std::vector<int>& ranks) override {
-    std::atomic_thread_fence(std::memory_order_seq_cst);   // against sleep()
+    order_before_looking();
     for (int rank : ranks) rouse(at(rank));
   }
 
   void sleep(int timeout_us, const std::function<bool()>& stirs) override {
     std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
     asleep.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(
-        std::memory_order_seq_cst);  // against nudge(): one of us sees the other
+    order_before_sleeping();
     for (Peer& peer : peers_)
       if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell())
         return asleep.store(0, std::memory_order_relaxed);
@@ -215,8 +215,21 @@ class ShmTransport : public Transport {
   }
 
   void nudge(int p) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    order_before_looking();
     rouse(p);
+  }
+
+  // Who stores and then looks whether somebody sleeps, against who is about to sleep and looks what
+  // was stored: one of them sees the other.
+  void order_before_looking() const {
+    if (boxes_.is_light()) std::atomic_signal_fence(std::memory_order_seq_cst);
+    else std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  void order_before_sleeping() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#if defined(MEMBARRIER_CMD_GLOBAL_EXPEDITED)
+    if (boxes_.is_light()) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+#endif
   }
 
   void rouse(int p) {

@@ -1,0 +1,73 @@
+#include "runtime/recent.hpp"
+
+namespace paceline {
+namespace {
+
+bool is_plain(const Call& c) {
+  return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 && c.timeout_ms == 0 &&
+         c.knobs == Knobs{};
+}
+
+// The bytes of the call's buffers, and where the shorter one lies in the longer one in place.
+struct Extents {
+  std::uintptr_t input, output;   // bytes
+  std::uintptr_t in_input, in_output;   // offsets
+};
+
+std::optional<Extents> extents_of(const Call& call, int rank, int ranks) {
+  const std::uintptr_t unit = call.count * size_of(call.type);
+  const auto p = static_cast<std::uintptr_t>(ranks), r = static_cast<std::uintptr_t>(rank);
+  switch (call.collective) {
+    case Collective::allreduce: return Extents{unit, unit, 0, 0};
+    case Collective::reduce: return Extents{unit, rank == call.root ? unit : 0, 0, 0};
+    case Collective::broadcast: return Extents{0, unit, 0, 0};
+    case Collective::reduce_scatter: return Extents{unit * p, unit, unit * r, 0};
+    case Collective::allgather: return Extents{unit, unit * p, 0, unit * r};
+    case Collective::alltoall: return Extents{unit * p, unit * p, 0, 0};
+    case Collective::barrier: return Extents{0, 0, 0, 0};
+    default: return {};
+  }
+}
+
+bool is_same(const Call& a, const Call& b) {
+  return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
+         a.root == b.root;
+}
+
+}  // namespace
+
+std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
+  if (!is_plain(call)) return {};
+  const auto extents = extents_of(call, rank, ranks);
+  if (!extents) return {};
+  const auto in = reinterpret_cast<std::uintptr_t>(call.input),
+             out = reinterpret_cast<std::uintptr_t>(call.output);
+  if ((extents->input > 0 && in == 0) || (extents->output > 0 && out == 0)) return {};
+  if (extents->input == 0 || extents->output == 0) return false;
+  if (in + extents->in_input == out + extents->in_output) return true;
+  if (in < out + extents->output && out < in + extents->input) return {};   // they overlap
+  return false;
+}
+
+RecentCalls::Entry& RecentCalls::place_of(const Call& call, bool in_place) {
+  const std::size_t mixed = call.count * 2654435761u + static_cast<std::size_t>(call.collective) * 7 +
+                            static_cast<std::size_t>(call.type) * 3 + (in_place ? 1 : 0);
+  return entries_[(mixed >> 4 ^ mixed) % kMost];
+}
+
+RecentCalls::Entry* RecentCalls::find(const Call& call, bool in_place, std::uint64_t shares) {
+  Entry& entry = place_of(call, in_place);
+  if (!entry.flight || entry.in_place != in_place || entry.shares != shares ||
+      !is_same(entry.call, call))
+    return nullptr;
+  if (shares > 0 && (entry.call.input != call.input || entry.call.output != call.output))
+    return nullptr;
+  return entry.flight->operation->under_way() ? nullptr : &entry;
+}
+
+void RecentCalls::keep(const Call& call, bool in_place, std::uint64_t shares,
+                       std::shared_ptr<Flight> flight, const Fingerprint& fingerprint) {
+  place_of(call, in_place) = {call, in_place, shares, std::move(flight), fingerprint};
+}
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// RecentCalls: what a communicator has been asked for last. A call that is asked for again needs no
+// checks, no layout and no choice: they would come out the same.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "runtime/communicator.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+
+class RecentCalls {
+ public:
+  struct Entry {
+    Call call;                     // plain: see plain_in_place
+    bool in_place = false;
+    std::uint64_t shares = 0;      // SharedBook::changes() when it was looked through
+    std::shared_ptr<Flight> flight;
+    Fingerprint fingerprint;
+  };
+
+  // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
+  // with the same buffers.
+  Entry* find(const Call& call, bool in_place, std::uint64_t shares);
+  void keep(const Call& call, bool in_place, std::uint64_t shares, std::shared_ptr<Flight> flight,
+            const Fingerprint& fingerprint);
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  Entry& place_of(const Call& call, bool in_place);
+
+  std::array<Entry, kMost> entries_;
+};
+
+// Whether the call is in place; nothing for calls that are to be looked through: those that ask for
+// something special, and those whose buffers may be wrong.
+std::optional<bool> plain_in_place(const Call& call, int rank, int ranks);
+
+}  // namespace paceline
