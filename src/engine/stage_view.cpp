@@ -7,6 +7,10 @@
 namespace paceline {
 namespace {
 
+constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
+constexpr std::size_t kRound = 2u << 20;    // more than a processor's own cache holds
+constexpr std::size_t kLine = 64;
+
 constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
   return call << 16 | signals;
 }
@@ -34,10 +38,21 @@ bool StageView::has_come(int position, std::uint64_t call, std::uint32_t signals
   return look(position, call, turn_of(call, signals));
 }
 
+// Equal on all ranks, since they make the same calls.
+StageView::Room StageView::next_room(std::uint64_t call, std::size_t wanted) const {
+  if (wanted <= sizeof(StageLine::room)) return {};
+  if (wanted <= kShort) return {call % 2 * kShort, (call % 2 + 1) * kShort};
+  const std::size_t first = 2 * kShort, most = bytes();
+  const std::size_t round = std::min(most, std::max(kRound, first + 2 * wanted));
+  const std::size_t begin = std::max(first, round_);
+  if (begin + wanted <= round) return {begin, begin + wanted};
+  return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
+}
+
 std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_bytes,
                                        std::optional<Stranger>& stranger) {
-  const bool all = own().is_wide(room_bytes) || wide_ == call - 1;
-  const std::uint64_t before = call - (all ? 1 : 2);
+  const bool both = next_room(call, room_bytes).overlaps(room_);   // also of the call before
+  const std::uint64_t before = call - (both ? 1 : 2);
   if (call <= 2 && before != 1) return {};   // the first ones
   const std::uint64_t left = turn_of(before, kLeft);
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
@@ -66,7 +81,10 @@ std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) co
   return Stranger{position, mine, theirs};
 }
 
-void StageView::enter(std::uint64_t call, std::uint32_t number, const Fingerprint& fingerprint) {
+void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
+                      const Fingerprint& fingerprint) {
+  room_ = next_room(call, room_bytes);
+  if (room_bytes > kShort) round_ = (room_.end + kLine - 1) / kLine * kLine;
   Mark& mark = marks_[call % 4];
   const std::uint64_t past = marks_[(call - 1) % 4].past;
   mark = {fingerprint, number,
@@ -84,8 +102,7 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-void StageView::leave(std::uint64_t call, std::size_t room_bytes) {
-  if (own().is_wide(room_bytes)) wide_ = call;
+void StageView::leave(std::uint64_t call) {
   left_ = call;
   signal(call, kLeft);
 }

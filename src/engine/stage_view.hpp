@@ -1,8 +1,12 @@
 // StageView: the stages of a communicator as one of its ranks sees them, call after call.
 //
 // Calls that send nothing run one after the other in a communicator. A rank may begin the next one
-// while its peers are still in the last: it writes into the other line and the other room. What it
-// wrote two calls ago it overwrites only when every peer has left that call.
+// while its peers are still in the last: it writes into the other line and into another room. What
+// it wrote two calls ago it overwrites only when every peer has left that call.
+//
+// Rooms go round: a line that a peer has read and still keeps in its cache is slow to write, one
+// that has left that cache by now is not (docs/design/0019-straight.md). Short ones do not: what
+// stays in the own cache is faster still.
 #pragma once
 
 #include <optional>
@@ -40,16 +44,19 @@ class StageView {
   // Ranks that did not wait for each other learn here whether they were in the same call.
   std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
                               std::optional<Stranger>& stranger);
-  void enter(std::uint64_t call, std::uint32_t number, const Fingerprint& fingerprint);
+  void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
+             const Fingerprint& fingerprint);
   void signal(std::uint64_t call, std::uint32_t signals);
-  void leave(std::uint64_t call, std::size_t room_bytes);
+  void leave(std::uint64_t call);
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals);
   // Whether it shows another call than this rank has made, as far as it still shows that one.
   std::optional<Stranger> stranger(int position, std::uint64_t call) const;
-  std::byte* room(int position, std::uint64_t call, std::size_t room_bytes) const {
-    return at(position).stage.room(call, room_bytes);
+  // In the call that was entered last.
+  std::byte* room(int position, std::uint64_t call) const {
+    const Stage& stage = at(position).stage;
+    return room_.begin == kInLine ? stage.line(call).room : stage.at(room_.begin);
   }
 
   bool is_called();        // whether a peer is in a call that this rank has yet to make
@@ -65,6 +72,12 @@ class StageView {
   Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
   const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
   bool find(int position);
+  static constexpr std::size_t kInLine = ~std::size_t{0};
+  struct Room {
+    std::size_t begin = kInLine, end = kInLine;   // offsets
+    bool overlaps(const Room& other) const { return begin < other.end && other.begin < end; }
+  };
+  Room next_room(std::uint64_t call, std::size_t wanted) const;
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }
 
@@ -74,7 +87,8 @@ class StageView {
   int rank_;
   std::vector<Seat> seats_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
-  std::uint64_t wide_ = 0;       // the last call that took both rooms
+  Room room_;                    // of the last call
+  std::size_t round_ = 0;        // where the next one that goes round may begin
   Mark marks_[4];                // of the own last calls
 };
 

@@ -76,8 +76,8 @@ bool StraightOperation::enter() {
   }
   if (stranger_) return false;
   waits_for_ = -1;
-  stages_.enter(call_, number_, fingerprint_);
-  base_[2] = stages_.room(schedule().problem.rank, call_, room_bytes_);
+  stages_.enter(call_, room_bytes_, number_, fingerprint_);
+  base_[2] = stages_.room(schedule().problem.rank, call_);
   return entered_ = true;
 }
 
@@ -99,7 +99,7 @@ bool StraightOperation::advance(Transport& transport) {
     if (events_) log(item.first, begun_s_);
     begun_ = false;
   }
-  stages_.leave(call_, room_bytes_);
+  stages_.leave(call_);
   transport.nudge(*channel_.ranks);
   complete();
   return true;
@@ -114,7 +114,7 @@ bool StraightOperation::wait(const Item& item) {
 }
 
 std::byte* StraightOperation::scratch_of(int position) const {
-  return stages_.room(position, call_, room_bytes_);
+  return stages_.room(position, call_);
 }
 
 // Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.

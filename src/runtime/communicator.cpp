@@ -231,30 +231,20 @@ Request Communicator::start(const Call& call) {
   return Request(std::move(flight));
 }
 
-// What was asked for before is started at once. The entry is this thread's own while its operation
-// is under way.
+// What was asked for before is started at once.
 void Communicator::run(const Call& call) {
   State& s = *state_;
   const auto in_place =
       plain_in_place(call, s.group->rank, static_cast<int>(s.group->ranks.size()));
   const std::uint64_t shares = s.session->shared().changes();
-  if (in_place) {
-    std::unique_lock lock(s.mutex);
-    if (const RecentCalls::Entry* entry = s.recent.find(call, *in_place, shares)) {
-      const std::shared_ptr<Flight> flight = entry->flight;
-      const Fingerprint fingerprint = entry->fingerprint;
-      lock.unlock();
-      return s.session->run(flight, call.input, call.output, fingerprint);
-    }
-  }
+  if (in_place && s.session->run_again(s.recent, {call, *in_place, shares})) return;
   Ready ready = s.prepare(call);
   const auto flight = s.free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
   flight->peers = std::move(ready.peers);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
-  if (!in_place || !flight->operation->is_straight()) return;
-  const std::lock_guard lock(s.mutex);
-  s.recent.keep(call, *in_place, shares, flight, ready.fingerprint);
+  if (in_place && flight->operation->is_straight())
+    s.session->remember(s.recent, {call, *in_place, shares}, flight, ready.fingerprint);
 }
 
 Plan Communicator::plan(const Call& call) {

@@ -49,25 +49,28 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
   return false;
 }
 
-RecentCalls::Entry& RecentCalls::place_of(const Call& call, bool in_place) {
+std::size_t RecentCalls::place_of(const Asked& asked) {
+  const Call& call = asked.call;
   const std::size_t mixed = call.count * 2654435761u + static_cast<std::size_t>(call.collective) * 7 +
-                            static_cast<std::size_t>(call.type) * 3 + (in_place ? 1 : 0);
-  return entries_[(mixed >> 4 ^ mixed) % kMost];
+                            static_cast<std::size_t>(call.type) * 3 + (asked.in_place ? 1 : 0);
+  return (mixed >> 4 ^ mixed) % kMost;
 }
 
-RecentCalls::Entry* RecentCalls::find(const Call& call, bool in_place, std::uint64_t shares) {
-  Entry& entry = place_of(call, in_place);
-  if (!entry.flight || entry.in_place != in_place || entry.shares != shares ||
-      !is_same(entry.call, call))
+const RecentCalls::Entry* RecentCalls::find(const Asked& asked) const {
+  const Entry& entry = entries_[place_of(asked)];
+  if (!entry.flight || entry.in_place != asked.in_place || entry.shares != asked.shares ||
+      !is_same(entry.call, asked.call))
     return nullptr;
-  if (shares > 0 && (entry.call.input != call.input || entry.call.output != call.output))
+  if (asked.shares > 0 &&
+      (entry.call.input != asked.call.input || entry.call.output != asked.call.output))
     return nullptr;
-  return entry.flight->operation->under_way() ? nullptr : &entry;
+  return &entry;
 }
 
-void RecentCalls::keep(const Call& call, bool in_place, std::uint64_t shares,
-                       std::shared_ptr<Flight> flight, const Fingerprint& fingerprint) {
-  place_of(call, in_place) = {call, in_place, shares, std::move(flight), fingerprint};
+void RecentCalls::keep(const Asked& asked, std::shared_ptr<Flight> flight,
+                       const Fingerprint& fingerprint) {
+  entries_[place_of(asked)] = {asked.call, asked.in_place, asked.shares, std::move(flight),
+                               fingerprint};
 }
 
 }  // namespace paceline

@@ -7,29 +7,35 @@
 #include <optional>
 
 #include "runtime/communicator.hpp"
-#include "runtime/session.hpp"
+#include "transport/transport.hpp"
 
 namespace paceline {
+
+// A call as far as it decides what is done.
+struct Asked {
+  const Call& call;         // plain: see plain_in_place
+  bool in_place = false;
+  std::uint64_t shares = 0;   // SharedBook::changes()
+};
 
 class RecentCalls {
  public:
   struct Entry {
-    Call call;                     // plain: see plain_in_place
+    Call call;
     bool in_place = false;
-    std::uint64_t shares = 0;      // SharedBook::changes() when it was looked through
+    std::uint64_t shares = 0;
     std::shared_ptr<Flight> flight;
     Fingerprint fingerprint;
   };
 
   // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
   // with the same buffers.
-  Entry* find(const Call& call, bool in_place, std::uint64_t shares);
-  void keep(const Call& call, bool in_place, std::uint64_t shares, std::shared_ptr<Flight> flight,
-            const Fingerprint& fingerprint);
+  const Entry* find(const Asked& asked) const;
+  void keep(const Asked& asked, std::shared_ptr<Flight> flight, const Fingerprint& fingerprint);
 
  private:
   static constexpr std::size_t kMost = 16;
-  Entry& place_of(const Call& call, bool in_place);
+  static std::size_t place_of(const Asked& asked);
 
   std::array<Entry, kMost> entries_;
 };

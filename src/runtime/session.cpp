@@ -170,13 +170,11 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
     work_.notify_one();
 }
 
-// A call that sends nothing, while nothing else is under way, needs no book-keeping unless it has
-// to wait for long. Whether it was such a call.
+// With the lock held. A call that sends nothing, while nothing else is under way, needs no
+// book-keeping unless it has to wait for long. Whether it was such a call; it may be under way then.
 bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                           const Fingerprint& fingerprint) {
-  if (!flight->operation->is_straight()) return false;
-  const std::lock_guard lock(mutex_);
-  if (!flying_.empty()) return false;
+  if (!flight->operation->is_straight() || !flying_.empty()) return false;
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
   const int most = crowded_ ? kLooksCrowded : kLooks;
@@ -193,6 +191,27 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   return true;
 }
 
+bool Session::run_again(const RecentCalls& recent, const Asked& asked) {
+  std::shared_ptr<Flight> flight;
+  {
+    const std::lock_guard lock(mutex_);
+    const RecentCalls::Entry* entry = recent.find(asked);
+    if (!entry || entry->flight->operation->under_way()) return false;
+    if (!run_through(entry->flight, asked.call.input, asked.call.output, entry->fingerprint))
+      return false;
+    if (entry->flight->operation->done()) return true;
+    flight = entry->flight;
+  }
+  wait_on(*flight);
+  return true;
+}
+
+void Session::remember(RecentCalls& recent, const Asked& asked,
+                       const std::shared_ptr<Flight>& flight, const Fingerprint& fingerprint) {
+  const std::lock_guard lock(mutex_);
+  recent.keep(asked, flight, fingerprint);
+}
+
 // Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
 struct Session::Waiting {
   explicit Waiting(Session& owner) : session(owner) { ++session.waiting_; }
@@ -207,13 +226,22 @@ struct Session::Waiting {
 
 void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
-  const bool straight = run_through(flight, input, output, fingerprint);
-  const Operation& operation = *flight->operation;
-  if (straight && operation.done() && !operation.error()) return;
+  bool straight;
+  {
+    const std::lock_guard lock(mutex_);
+    straight = run_through(flight, input, output, fingerprint);
+    if (straight && flight->operation->done()) return;
+  }
+  if (straight) return wait_on(*flight);
   const Waiting waiting(*this);
-  if (!straight) start(flight, input, output, fingerprint);
-  if (!operation.done()) wait(*flight, 0);
-  if (flight->operation->error()) raise(*flight);
+  start(flight, input, output, fingerprint);
+  wait_on(*flight);
+}
+
+void Session::wait_on(Flight& flight) {
+  const Waiting waiting(*this);
+  if (!flight.operation->done()) wait(flight, 0);
+  if (flight.operation->error()) raise(flight);
 }
 
 // Throws what went wrong with it. A flight that has ended leaves the list first: it keeps the

@@ -15,6 +15,7 @@
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/recent.hpp"
 #include "runtime/shared_memory.hpp"
 #include "transport/transport.hpp"
 
@@ -61,6 +62,10 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   // The same, and waits for it; the session's thread is not bothered.
   void run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
            const Fingerprint& fingerprint);
+  // Runs a call that sends nothing as it was run before; whether there was such a call.
+  bool run_again(const RecentCalls& recent, const Asked& asked);
+  void remember(RecentCalls& recent, const Asked& asked, const std::shared_ptr<Flight>& flight,
+                const Fingerprint& fingerprint);
   bool test(Flight& flight);
   void wait(Flight& flight, int timeout_ms) { wait(flight, timeout_ms, 0); }
   bool wait(Flight& flight, int timeout_ms,
@@ -97,6 +102,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
   bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
+  void wait_on(Flight& flight);
   void land(Flight& flight);
   void meet(const Flight& flight, const Stranger& stranger);
   bool stirs();     // whether something under way could go on

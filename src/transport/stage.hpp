@@ -1,8 +1,9 @@
 // Stages: memory in which the ranks of a node show each other what they do and what they have, for
 // calls that send nothing (ir/straight.hpp).
 //
-// Every rank of a communicator has one stage. It alone writes there, its peers read. Two lines and
-// two rooms are used in turn by the calls, so that a rank may be one call ahead of its peers.
+// Every rank of a communicator has one stage. It alone writes there, its peers read. Two lines are
+// used in turn by the calls, and each call has a room of its own beside the one before, so that a
+// rank may be one call ahead of its peers.
 #pragma once
 
 #include <atomic>
@@ -35,27 +36,22 @@ struct StageOwner {
 };
 
 struct Stage {
-  static constexpr std::size_t kHead = 4096;   // bytes before the rooms
+  static constexpr std::size_t kHead = 4096;   // bytes before the place for rooms
   static constexpr std::size_t kOwner = 1024;  // offset of the StageOwner
   std::byte* memory = nullptr;
-  std::size_t bytes = 0;                       // of both rooms together
 
   StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
   // Two lines apart, since processors fetch lines in pairs.
   StageLine& line(std::uint64_t call) const {
     return *reinterpret_cast<StageLine*>(memory + call % 2 * 2 * sizeof(StageLine));
   }
-  bool is_wide(std::size_t wanted) const { return wanted > bytes / 2; }   // takes both rooms
-  std::byte* room(std::uint64_t call, std::size_t wanted) const {
-    if (wanted <= sizeof(StageLine::room)) return line(call).room;
-    return memory + kHead + (is_wide(wanted) ? 0 : call % 2 * (bytes / 2));
-  }
+  std::byte* at(std::size_t offset) const { return memory + kHead + offset; }
 };
 
 class Stages {
  public:
   virtual ~Stages() = default;
-  virtual std::size_t bytes() const = 0;           // of a stage's rooms; equal on all ranks
+  virtual std::size_t bytes() const = 0;   // for rooms, of each stage; equal on all ranks
   virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
   // A peer's; nothing before the peer has opened it. Stays valid until close().
   virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;

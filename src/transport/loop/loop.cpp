@@ -13,13 +13,13 @@ class LoopStages : public Stages {
   Stage open(std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
     auto& memory = net_.stages_[{rank_, context}] = std::make_unique<StageMemory>();
-    return {memory->bytes, StageMemory::kBytes};
+    return {memory->bytes};
   }
   std::optional<Stage> find(int peer, std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
     const auto found = net_.stages_.find({peer, context});
     if (found == net_.stages_.end()) return {};
-    const Stage stage{found->second->bytes, StageMemory::kBytes};
+    const Stage stage{found->second->bytes};
     ++stage.owner().found;
     return stage;
   }

@@ -27,7 +27,7 @@ ShmStages::ShmStages(const Inboxes& boxes, int rank, const std::vector<int>& at,
 Stage ShmStages::keep(const Name& name, SharedFile file) {
   file.touch();   // the first call is to be as fast as the others
   SharedFile& kept = files_[name] = std::move(file);
-  return {kept.data(), bytes_};
+  return {kept.data()};
 }
 
 Stage ShmStages::open(std::uint64_t context) {
