@@ -15,6 +15,7 @@
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
 #include "transport/shm/segment.hpp"
+#include "transport/shm/stages.hpp"
 #include "tune/choose.hpp"
 #include "worlds.hpp"
 
@@ -107,6 +108,7 @@ nb::list algorithms(int ranks) {
     if (a->takes.blocks) knobs.append("blocks");
     row["knobs"] = knobs;
     row["shared"] = a->shared;
+    row["staged"] = a->staged;
     out.append(row);
   }
   return out;
@@ -148,10 +150,17 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
                   option(segments, Option::segments), option(window, Option::window),
                   {radix, blocks}};
-  // One that works on shared buffers is asked for by those who have them.
-  if (!wish.algorithm.empty() && wish.algorithm != "auto")
-    problem.shared = find_algorithm(problem.collective, wish.algorithm).shared;
-  const Choice choice = choose(problem, {bytes, machine_from(machine)}, wish);
+  const Machine model = machine_from(machine);
+  problem.near = model.ranks_per_node >= ranks && ranks > 1;
+  // One that works on shared memory is asked for by those who have it.
+  if (!wish.algorithm.empty() && wish.algorithm != "auto") {
+    const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
+    problem.shared = asked.shared;
+    problem.near = problem.near || asked.shared || asked.staged;
+  }
+  const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
+  const Choice choice =
+      choose(problem, {bytes, model, problem.near ? stage_bytes(together, ranks) : 0}, wish);
   nb::dict out;
   out["algorithm"] = choice.algorithm->name;
   out["segments"] = choice.segments;

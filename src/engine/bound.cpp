@@ -72,8 +72,8 @@ class Binder {
     return true;
   }
 
-  // Elements from the slot's origin to the shape's end. Where peers find each other's slots by their
-  // own, every block counts as long as the longest: then slots are equally large on all ranks.
+  // Elements from the slot's origin to the shape's end. Where peers find each other's slots by
+  // their own, every block counts as long as the longest: then slots are equally large everywhere.
   std::size_t extent_of(const Segment& shape) const {
     Segment whole = shape;
     whole.blocks += whole.first - whole.origin;

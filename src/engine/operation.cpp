@@ -39,7 +39,8 @@ std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
   return std::make_unique<PolledOperation>(std::move(bound), channel);
 }
 
-void Operation::start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint) {
+void Operation::start(const Buffers& buffers, std::uint32_t number,
+                      const Fingerprint& fingerprint) {
   // The schedule never writes the input unless it is the same memory as the output.
   base_[0] = const_cast<std::byte*>(static_cast<const std::byte*>(buffers.input));
   base_[1] = static_cast<std::byte*>(buffers.output);

@@ -106,7 +106,8 @@ void PolledOperation::post(std::uint32_t step, Transport& transport) {
     transport.recv(t);
 }
 
-void PolledOperation::consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes) {
+void PolledOperation::consume(void* state, std::size_t offset, const std::byte* data,
+                              std::size_t bytes) {
   const auto& reduction = *static_cast<Reduction*>(state);
   reduction.operation->consume(reduction.operation->bound_->steps[reduction.step], offset, data,
                                bytes);

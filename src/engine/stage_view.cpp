@@ -63,7 +63,7 @@ std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_byte
   return {};
 }
 
-// The peer may go on and overwrite the line: what was read counts only if it was there all the time.
+// The peer may go on and overwrite the line: what was read counts only if it was there all along.
 std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) const {
   const StageLine& line = at(position).stage.line(call);
   const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
@@ -78,6 +78,8 @@ std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) co
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
   if (turn >> 16 != call || now >> 16 != call) return {};
+  if (theirs.number == mine.number && theirs.fingerprint == mine.fingerprint && call > 1)
+    if (const auto earlier = stranger(position, call - 1)) return earlier;   // that is where
   return Stranger{position, mine, theirs};
 }
 

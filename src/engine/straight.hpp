@@ -2,8 +2,8 @@
 // the author's order, with nothing between the processor and the memory: a signal is a store, a
 // wait is a load until it shows, scratch is the rank's stage.
 //
-// Steps that pass the same data on go together, in strips that stay in the nearest cache: a sum, its
-// division, and the copies of it are one pass over memory.
+// Steps that pass the same data on go together, in strips that stay in the nearest cache: a sum,
+// its division, and the copies of it are one pass over memory.
 #pragma once
 
 #include <vector>

@@ -9,8 +9,8 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
     return Reason{"the ranks do not reach each other's buffers; allocate them with paceline.empty "
                   "on ranks of one node, in equal pieces", ""};
   if (algorithm.staged && (!problem.near || problem.uneven))
-    return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks of "
-                  "one node that share memory", ""};
+    return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks "
+                  "of one node that share memory", ""};
   return algorithm.rejects(problem);
 }
 

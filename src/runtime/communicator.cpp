@@ -189,8 +189,9 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op, peers));
   if (straight && group->stages && prepared->bound->scratch_bytes > room)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
-         human_bytes(double(prepared->bound->scratch_bytes)), " of the stage of each rank, which has ",
-         human_bytes(double(room)), ". Ask for more blocks, or raise PACELINE_STAGE_BYTES.");
+         human_bytes(double(prepared->bound->scratch_bytes)), " of every rank's stage, which has ",
+         human_bytes(double(room)), ". Ask for more blocks, for another algorithm, or raise ",
+         "PACELINE_STAGE_BYTES.");
   prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0);
   book.add(prepared);
   return prepared;

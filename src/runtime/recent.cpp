@@ -4,8 +4,8 @@ namespace paceline {
 namespace {
 
 bool is_plain(const Call& c) {
-  return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 && c.timeout_ms == 0 &&
-         c.knobs == Knobs{};
+  return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 &&
+         c.timeout_ms == 0 && c.knobs == Knobs{};
 }
 
 // The bytes of the call's buffers, and where the shorter one lies in the longer one in place.
@@ -51,7 +51,8 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
 
 std::size_t RecentCalls::place_of(const Asked& asked) {
   const Call& call = asked.call;
-  const std::size_t mixed = call.count * 2654435761u + static_cast<std::size_t>(call.collective) * 7 +
+  const std::size_t mixed = call.count * 2654435761u +
+                            static_cast<std::size_t>(call.collective) * 7 +
                             static_cast<std::size_t>(call.type) * 3 + (asked.in_place ? 1 : 0);
   return (mixed >> 4 ^ mixed) % kMost;
 }

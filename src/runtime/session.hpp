@@ -131,7 +131,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;   // of closed groups
+  // Of closed groups, by context.
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is

@@ -20,7 +20,7 @@ namespace paceline {
 struct alignas(64) StageLine {
   std::atomic<std::uint64_t> turn;   // number of the straight call << 16 | signals given so far
   std::atomic<std::uint64_t> what, count;   // the call's fingerprint
-  std::atomic<std::uint64_t> past;   // its number among all calls << 32 | digest of the straight ones
+  std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the straight ones
   std::byte room[32];
 };
 static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);

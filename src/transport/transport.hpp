@@ -104,10 +104,10 @@ class Transport {
   virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
   // Until something arrives, at most so long; not at all if `stirs` says so once peers can see that
   // this rank is about to sleep.
-  virtual void sleep(int timeout_us, const std::function<bool()>& stirs) = 0;
+  virtual void rest(int timeout_us, const std::function<bool()>& stirs) = 0;
   // Something was stored where these ranks may have looked for it: ends their sleep.
   virtual void nudge(const std::vector<int>&) {}
-  virtual void wake() = 0;                 // ends another thread's sleep(); callable at any time
+  virtual void wake() = 0;                 // ends another thread's rest(); callable at any time
   virtual void announce(const Doing& doing) = 0;
   virtual Doing last_heard(int peer) const = 0;
 };

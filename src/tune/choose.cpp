@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -190,28 +191,35 @@ struct Staged {
   Collective collective;
   std::string_view algorithm;
   std::size_t from_bytes;    // of the message
+  int from_ranks, to_ranks;
   double room;               // of the stage, per byte of a block
   const char* why;
 };
 
 constexpr std::size_t kStagedBlock = 1u << 20;
+constexpr int kAny = std::numeric_limits<int>::max();
 
 constexpr Staged kStaged[] = {
-    {allreduce, "sliced", 32u << 10, 3, "one node: every rank sums a slice"},
-    {allreduce, "symmetric", 0, 1, "one node, short: one signal"},
-    {broadcast, "staged", 0, 2, "one node: its peers copy what the root shows"},
-    {reduce, "staged", 0, 2, "one node: the root sums what its peers show"},
-    {reduce_scatter, "staged", 0, 2, "one node: every rank sums what is its own"},
-    {allgather, "staged", 0, 2, "one node: every rank copies what the others show"},
-    {alltoall, "staged", 0, 2, "one node: every rank copies what is meant for it"},
-    {barrier, "staged", 0, 0, "one node: one signal"},
+    {allreduce, "sliced", 4u << 10, 2, 2, 3, "one node: every rank sums a slice"},
+    {allreduce, "sliced", 16u << 10, 3, kAny, 3, "one node: every rank sums a slice"},
+    {allreduce, "symmetric", 0, 2, kAny, 1, "one node, short: one signal"},
+    {broadcast, "staged", 0, 2, kAny, 2, "one node: its peers copy what the root shows"},
+    {reduce, "sliced", 64u << 10, 4, kAny, 3, "one node, long: every rank sums a slice"},
+    {reduce, "staged", 0, 2, kAny, 2, "one node: the root sums what its peers show"},
+    {reduce_scatter, "staged", 0, 2, kAny, 2, "one node: every rank sums what is its own"},
+    {allgather, "staged", 0, 2, kAny, 2, "one node: every rank copies what the others show"},
+    {alltoall, "staged", 0, 2, kAny, 2, "one node: every rank copies what is meant for it"},
+    {barrier, "staged", 0, 2, kAny, 0, "one node: one signal"},
 };
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
                                     const Algorithm* only) {
   if (!p.near || now.stage_bytes == 0) return {};
   for (const Staged& row : kStaged) {
-    if (row.collective != p.collective || (!only && now.bytes < row.from_bytes)) continue;
+    if (row.collective != p.collective) continue;
+    const bool fits =
+        now.bytes >= row.from_bytes && p.ranks >= row.from_ranks && p.ranks <= row.to_ranks;
+    if (!only && !fits) continue;
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{&a, {}, 1, 1, false, false, row.why};

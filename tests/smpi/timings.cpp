@@ -114,7 +114,7 @@ double run(const Wanted& w, Transport& transport, std::uint32_t number) {
   const double begin_s = start_together();
   operation.start({x.data(), result.data(), scratch.data()}, number, {});
   while (!operation.done())
-    if (!operation.advance(transport) && !transport.progress()) transport.sleep(1);
+    if (!operation.advance(transport) && !transport.progress()) transport.rest(1, {});
   const double taken_s = PMPI_Wtime() - begin_s;
   const bool has_result = problem.collective != Collective::reduce || problem.rank == problem.root;
   if (has_result && !is_right(problem, result)) {

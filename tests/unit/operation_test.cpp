@@ -27,7 +27,7 @@ struct Recorder : Transport {
   void abort(int, std::uint64_t, const std::string&) override {}
   void leave() override {}
   void check_peers() override {}
-  void sleep(int, const std::function<bool()>&) override {}
+  void rest(int, const std::function<bool()>&) override {}
   void wake() override {}
   void announce(const Doing&) override {}
   Doing last_heard(int) const override { return {}; }

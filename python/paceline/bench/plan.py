@@ -36,16 +36,18 @@ class Plan:
 
 def algorithms_of(collective, wanted):
     """Names for a list that may say auto and all; auto is the empty name."""
-    # The buffers here are private ones.
-    known = [row["name"] for row in _core.algorithms()
-             if row["collective"] == collective and not row["shared"]]
+    # The buffers here are private ones. What ranks of a node show each other is what auto takes.
+    rows = [row for row in _core.algorithms()
+            if row["collective"] == collective and not row["shared"]]
+    known = [row["name"] for row in rows]
+    every = [row["name"] for row in rows if not row["staged"]]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):
             raise click.UsageError(
                 f"--algorithm: {collective} has no '{name}'; use auto, all, or some of "
                 f"{', '.join(known)}.")
-        names += ["", *known] if name == "all" else ["" if name == "auto" else name]
+        names += ["", *every] if name == "all" else ["" if name == "auto" else name]
     return list(dict.fromkeys(names))
 
 

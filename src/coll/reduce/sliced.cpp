@@ -3,7 +3,8 @@
 //
 // Source   the allreduce of the same name, without its last step on the other ranks.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
-// Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma; at the root (p-1)/p n out.
+// Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma; the root copies (p-1)/p n
+//          out.
 // Scratch  2 (1 + 1/p) n / B
 // When     long messages of many ranks on one node: the sums are spread over all of them.
 // Order    rank order from left to right: same bits in every run.

@@ -2,8 +2,8 @@
 //
 // Source   the broadcast of the same name, turned around.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
-// Cost     B signals from each peer to the root, B - 2 back; n copied in by each peer, (p-1) n gamma
-//          at the root, at the same time but for one block.
+// Cost     B signals from each peer to the root, B - 2 back; n copied in by each peer, (p-1) n
+//          gamma at the root, at the same time but for one block.
 // Scratch  2 n / B
 // When     on one node: short messages, and long ones of 2 or 3 ranks.
 // Order    rank order from left to right: same bits in every run.

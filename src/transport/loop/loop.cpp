@@ -105,7 +105,7 @@ class LoopTransport : public Transport {
     }
   }
 
-  void sleep(int, const std::function<bool()>&) override { std::this_thread::yield(); }
+  void rest(int, const std::function<bool()>&) override { std::this_thread::yield(); }
   void wake() override {}
 
   void announce(const Doing& doing) override {

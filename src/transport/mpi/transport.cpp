@@ -52,7 +52,7 @@ class MpiTransport : public Transport {
   void abort(int to, std::uint64_t context, const std::string& why) override;
   void leave() override;
   void check_peers() override;
-  void sleep(int timeout_us, const std::function<bool()>& stirs) override;
+  void rest(int timeout_us, const std::function<bool()>& stirs) override;
   void wake() override {}  // naps are short
   void announce(const Doing& doing) override { doing_ = doing; }
   Doing last_heard(int p) const override { return peers_[std::size_t(p)].heard; }
@@ -314,7 +314,7 @@ void MpiTransport::check_peers() {
   }
 }
 
-void MpiTransport::sleep(int timeout_us, const std::function<bool()>&) {
+void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {
   if (config_.blocking_sleep) return poll(true);
   std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kNapUs)));
 }

@@ -52,8 +52,8 @@ class Route : public Transport {
     near_->check_peers();
     far_->check_peers();
   }
-  void sleep(int timeout_us, const std::function<bool()>& stirs) override {
-    near_->sleep(std::min(timeout_us, kFarNapUs), stirs);
+  void rest(int timeout_us, const std::function<bool()>& stirs) override {
+    near_->rest(std::min(timeout_us, kFarNapUs), stirs);
   }
   void nudge(const std::vector<int>& ranks) override { near_->nudge(ranks); }
   void wake() override { near_->wake(); }

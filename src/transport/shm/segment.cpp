@@ -98,7 +98,7 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
 
 void SharedFile::touch() {
 #if defined(MADV_POPULATE_WRITE)
-  madvise(data_, bytes_, MADV_POPULATE_WRITE);   // older kernels refuse: then at first use after all
+  madvise(data_, bytes_, MADV_POPULATE_WRITE);   // where a kernel refuses: at first use after all
 #endif
 }
 

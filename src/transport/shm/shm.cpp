@@ -155,7 +155,7 @@ class ShmTransport : public Transport {
     for (int rank : ranks) rouse(at(rank));
   }
 
-  void sleep(int timeout_us, const std::function<bool()>& stirs) override {
+  void rest(int timeout_us, const std::function<bool()>& stirs) override {
     std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
     asleep.store(1, std::memory_order_relaxed);
     order_before_sleeping();

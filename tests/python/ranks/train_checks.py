@@ -52,8 +52,9 @@ def check_ddp_like_gloo(comm):
     """The same training, bucket by bucket: losses agree, weights are equal on all ranks."""
     ours = DistributedDataParallel(network(), bucket_cap_mb=0.02)
     theirs = DistributedDataParallel(network(), bucket_cap_mb=0.02, process_group=gloo())
+    # With more than two ranks gloo adds in another order.
     torch.testing.assert_close(losses(ours, comm.rank), losses(theirs, comm.rank),
-                               rtol=1e-5, atol=0)
+                               rtol=1e-5 if comm.size == 2 else 1e-4, atol=0)
     for weights in ours.parameters():
         mine = weights.detach().view(-1)
         first = mine.clone()

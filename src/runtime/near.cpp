@@ -1,0 +1,144 @@
+// The part of the session that looks after ranks that share memory: their stages, and the calls
+// that send nothing.
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "runtime/clock.hpp"
+#include "runtime/cpus.hpp"
+#include "runtime/fingerprint.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+namespace {
+
+// A call that sends nothing looks so often for its peers before it waits like any other. Where
+// there are more ranks than processors it lets others run in between.
+constexpr int kLooks = 1000, kLooksCrowded = 200, kLooksBeforeYield = 2;
+constexpr int kNapUs = 200;
+constexpr double kFindersS = 10;   // that a rank which leaves waits for peers to find its stage
+
+}  // namespace
+
+void Session::seat(Group& group) {
+  const std::lock_guard lock(mutex_);
+  group.stages->open();
+}
+
+void Session::seat_together(Group& group, int timeout_ms) {
+  seat(group);
+  const double begun_s = now_s();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto unseen = group.stages->unseen();
+      if (!unseen && group.stages->is_found()) return;
+      if (now_s() - begun_s > 1e-3 * timeout_ms)
+        fail(Fault::timeout, "start-up: ",
+             unseen ? name_of(group, group.ranks[static_cast<std::size_t>(*unseen)]) : "a rank",
+             " has not shown its shared memory within ", timeout_ms * 1e-3,
+             " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// With the lock held. A stage goes when its communicator is closed and every peer has found it.
+void Session::clear_stages() {
+  std::erase_if(left_stages_, [&](const auto& left) {
+    if (!left.second->is_idle() || !left.second->is_found()) return false;
+    transport_->stages()->close(left.first);
+    return true;
+  });
+}
+
+// With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
+void Session::wait_for_finders() {
+  const auto is_wanted = [&](StageView* stages) { return stages && !stages->is_found(); };
+  const auto are_wanted = [&] {
+    return std::any_of(left_stages_.begin(), left_stages_.end(),
+                       [&](const auto& left) { return is_wanted(left.second.get()); }) ||
+           std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
+             return entry.second->broken.empty() && is_wanted(entry.second->stages.get());
+           });
+  };
+  const auto is_gone = [](const std::string& why) { return !why.empty(); };
+  for (const double begun_s = now_s(); are_wanted() && now_s() - begun_s < kFindersS;) {
+    transport_->check_peers();
+    if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
+    progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(kNapUs));
+  }
+}
+
+// With the lock held. A call that sends nothing, while nothing else is under way, needs no
+// book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.
+bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+                          const Fingerprint& fingerprint) {
+  if (!flight->operation->is_straight() || !flying_.empty()) return false;
+  launch(*flight, input, output, fingerprint);
+  Operation& operation = *flight->operation;
+  const int most = crowded_ ? kLooksCrowded : kLooks;
+  for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
+    if (operation.advance(*transport_)) looks = 0;
+    if (operation.done()) {
+      land(*flight);
+      return true;
+    }
+    if (!crowded_) pause();
+    else if (looks >= kLooksBeforeYield) sched_yield();
+  }
+  flight->started_s = now_s();
+  flying_.push_back(flight);
+  return true;
+}
+
+bool Session::run_again(const RecentCalls& recent, const Asked& asked) {
+  std::shared_ptr<Flight> flight;
+  {
+    const std::lock_guard lock(mutex_);
+    const RecentCalls::Entry* entry = recent.find(asked);
+    if (!entry || entry->flight->operation->under_way()) return false;
+    if (!run_through(entry->flight, asked.call.input, asked.call.output, entry->fingerprint))
+      return false;
+    if (entry->flight->operation->done()) return true;
+    flight = entry->flight;
+  }
+  wait_on(*flight);
+  return true;
+}
+
+void Session::remember(RecentCalls& recent, const Asked& asked,
+                       const std::shared_ptr<Flight>& flight, const Fingerprint& fingerprint) {
+  const std::lock_guard lock(mutex_);
+  recent.keep(asked, flight, fingerprint);
+}
+
+bool Session::stirs() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  return std::any_of(flying_.begin(), flying_.end(),
+                     [](const auto& flight) { return flight->operation->stirs(); });
+}
+
+// A peer's stage shows another call than this rank's.
+void Session::meet(const Flight& flight, const Stranger& stranger) {
+  const Group& group = *flight.group;
+  const Mark &mine = stranger.mine, &theirs = stranger.theirs;
+  const int them = stranger.position, me = group.rank;
+  const std::string end = ". The communicator cannot be used any more.";
+  std::string what = str("calls before it differ between rank ", them, " and rank ", me);
+  if (mine.number != theirs.number)
+    what = str("rank ", them, " is in ", describe(theirs.fingerprint), " as its call #",
+               theirs.number, ", rank ", me, " in ", describe(mine.fingerprint), " as its call #",
+               mine.number, ": the order of calls differs");
+  else if (mine.fingerprint != theirs.fingerprint)
+    what = difference(mine.fingerprint, me, theirs.fingerprint, them);
+  trouble_.push_back(
+      {group.context, Fault::mismatch,
+       str(collective_of(mine.fingerprint), " #", mine.number, ": ", what, end), true});
+}
+
+}  // namespace paceline
