@@ -56,7 +56,9 @@ void Session::clear_stages() {
 
 // With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
 void Session::wait_for_finders() {
-  const auto is_wanted = [&](StageView* stages) { return stages && !stages->is_found(); };
+  const auto is_wanted = [](StageView* stages) {
+    return stages && stages->is_idle() && !stages->is_found();
+  };
   const auto are_wanted = [&] {
     return std::any_of(left_stages_.begin(), left_stages_.end(),
                        [&](const auto& left) { return is_wanted(left.second.get()); }) ||

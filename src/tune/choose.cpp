@@ -200,15 +200,15 @@ constexpr std::size_t kStagedBlock = 1u << 20;
 constexpr int kAny = std::numeric_limits<int>::max();
 
 constexpr Staged kStaged[] = {
-    {allreduce, "sliced", 4u << 10, 2, 2, 3, "one node: every rank sums a slice"},
-    {allreduce, "sliced", 16u << 10, 3, kAny, 3, "one node: every rank sums a slice"},
+    {allreduce, "sliced", 4u << 10, 2, 2, 3, "one node: each sums a slice"},
+    {allreduce, "sliced", 16u << 10, 3, kAny, 3, "one node: each sums a slice"},
     {allreduce, "symmetric", 0, 2, kAny, 1, "one node, short: one signal"},
-    {broadcast, "staged", 0, 2, kAny, 2, "one node: its peers copy what the root shows"},
-    {reduce, "sliced", 64u << 10, 4, kAny, 3, "one node, long: every rank sums a slice"},
-    {reduce, "staged", 0, 2, kAny, 2, "one node: the root sums what its peers show"},
-    {reduce_scatter, "staged", 0, 2, kAny, 2, "one node: every rank sums what is its own"},
-    {allgather, "staged", 0, 2, kAny, 2, "one node: every rank copies what the others show"},
-    {alltoall, "staged", 0, 2, kAny, 2, "one node: every rank copies what is meant for it"},
+    {broadcast, "staged", 0, 2, kAny, 2, "one node: all copy from the root"},
+    {reduce, "sliced", 64u << 10, 4, kAny, 3, "one node, long: each sums a slice"},
+    {reduce, "staged", 0, 2, kAny, 2, "one node: the root sums"},
+    {reduce_scatter, "staged", 0, 2, kAny, 2, "one node: each sums its own"},
+    {allgather, "staged", 0, 2, kAny, 2, "one node: each copies what is shown"},
+    {alltoall, "staged", 0, 2, kAny, 2, "one node: each takes its own"},
     {barrier, "staged", 0, 2, kAny, 0, "one node: one signal"},
 };
 

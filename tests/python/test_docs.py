@@ -16,6 +16,7 @@ docs = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(docs)
 
 EVERY = [(row["collective"], row["name"]) for row in _core.algorithms()]
+STAGED = [(row["collective"], row["name"]) for row in _core.algorithms() if row["staged"]]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,8 @@ def test_every_algorithm_has_its_row_its_fields_and_its_picture(pages):
 @pytest.mark.parametrize("collective, name", EVERY)
 def test_draw_draws_it(collective, name, tmp_path):
     svg, events = tmp_path / "picture.svg", tmp_path / "events.json"
-    assert main(["draw", collective, "--algorithm", name, "--ranks", "5", "--segments", "2",
+    pieces = [] if (collective, name) in STAGED else ["--segments", "2"]
+    assert main(["draw", collective, "--algorithm", name, "--ranks", "5", *pieces,
                  "--svg", str(svg), "--json", str(events)]) == 0  # fmt: skip
     drawn = [e for e in ElementTree.parse(svg).iter() if e.get("class") == "event"]
     told = json.loads(events.read_text())["events"]

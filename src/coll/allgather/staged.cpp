@@ -1,6 +1,6 @@
 // Staged allgather: every rank shows its unit, block by block, and copies the others'.
 //
-// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Source   elementary: two copies through shared memory, here by two slots in turn.
 // Needs    ranks of one node. Any p >= 1, any n >= 0.
 // Cost     B meetings; per rank n/p copied in, n copied out.
 // Scratch  2 n / (p B)

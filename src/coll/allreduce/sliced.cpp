@@ -1,7 +1,8 @@
 // Sliced allreduce: ranks of a node show each other their vectors, and each sums one slice.
 //
-// Source   the slice-parallel scheme of shared-memory allreduces (DeepSpeed's for long messages;
-//          YHCCL, SC'23); here block by block through two slots in turn, with one meeting a block.
+// Source   J. Peng, J. Fang, J. Liu, M. Xie, Y. Dai, B. Yang, S. Li, Z. Wang: Optimizing MPI
+//          collectives on shared memory multi-cores. SC 2023; here block by block through two slots
+//          in turn, with one meeting a block.
 // Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
 // Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma, n/p shown, (p-1)/p n
 //          copied out. The stage stays in the cache: of the memory of all ranks together p n are

@@ -1,7 +1,7 @@
 // Symmetric allreduce: every rank shows its vector, and every rank sums all of them.
 //
-// Source   the scheme of DeepSpeed's shared-memory collectives for short messages; here with rank
-//          order kept and no closing barrier.
+// Source   elementary; as in DeepSpeed's collectives for short messages, here with rank order kept
+//          and no closing barrier (docs/design/0019-straight.md).
 // Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
 // Cost     one signal from everybody to everybody; n copied and (p-1) n gamma on every rank.
 // Scratch  n

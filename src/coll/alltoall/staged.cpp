@@ -1,6 +1,6 @@
 // Staged alltoall: every rank shows its pieces, block by block, and takes what is meant for it.
 //
-// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Source   elementary: two copies through shared memory, here by two slots in turn.
 // Needs    ranks of one node. Any p >= 1, any n >= 0, also in place.
 // Cost     B meetings; per rank (p-1)/p n copied in and as much out.
 // Scratch  2 n / B

@@ -1,6 +1,6 @@
 // Staged barrier: everybody tells everybody to have come.
 //
-// Source   textbook (linear barrier with a flag per rank).
+// Source   elementary: a flag for each rank.
 // Needs    ranks of one node. Any p >= 1.
 // Cost     one signal from everybody to everybody.
 // Scratch  none

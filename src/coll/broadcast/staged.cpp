@@ -1,6 +1,6 @@
 // Staged broadcast: the root shows its vector, block by block, and its peers copy it out.
 //
-// Source   two copies through shared memory, as in every MPI; here two slots in turn.
+// Source   elementary: two copies through shared memory, here by two slots in turn.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0.
 // Cost     B signals from the root to each peer, B - 2 back; n copied in by the root and n out by
 //          each peer, at the same time but for one block.

@@ -1,7 +1,7 @@
 // Sliced reduce: ranks of a node show each other their vectors, each sums one slice, and the root
 // collects the sums.
 //
-// Source   the allreduce of the same name, without its last step on the other ranks.
+// Source   elementary: the allreduce of the same name, without its last step on the other ranks.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
 // Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma; the root copies (p-1)/p n
 //          out.

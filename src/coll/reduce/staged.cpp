@@ -1,6 +1,6 @@
 // Staged reduce: the others show their vectors, block by block, and the root sums them.
 //
-// Source   the broadcast of the same name, turned around.
+// Source   elementary: the broadcast of the same name, turned around.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
 // Cost     B signals from each peer to the root, B - 2 back; n copied in by each peer, (p-1) n
 //          gamma at the root, at the same time but for one block.
