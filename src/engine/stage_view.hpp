@@ -62,7 +62,8 @@ class StageView {
   bool is_called();        // whether a peer is in a call that this rank has yet to make
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   bool is_idle() const { return enrolled_ == left_; }
-  bool is_found();         // whether every peer has the own stage, and keeps it without this rank
+  // Whether every peer has what this rank has shown, and keeps it without this rank.
+  bool is_found();
 
  private:
   struct Seat {

@@ -199,7 +199,15 @@ bool StraightOperation::stirs() {
 }
 
 std::vector<int> StraightOperation::waits_for() const {
-  return waits_for_ < 0 ? std::vector<int>() : std::vector<int>{rank_of(waits_for_)};
+  std::vector<int> ranks;
+  if (waits_for_ >= 0) ranks.push_back(rank_of(waits_for_));
+  for (std::size_t i = next_ + 1; entered_ && i < items_.size(); ++i) {   // of the same meeting
+    const Item& item = items_[i];
+    if (item.kind != Kind::wait) break;
+    if (!stages_.has_come(item.position, call_, item.signals))
+      ranks.push_back(rank_of(item.position));
+  }
+  return ranks;
 }
 
 }  // namespace paceline
