@@ -125,7 +125,10 @@ bool StraightOperation::streams(const Place& place) const {
 void StraightOperation::work(const Item& item) {
   const BoundStep& first = bound_->steps[item.first];
   if (first.stretches == 0) return;
-  const bool one = item.last == item.first + 1;
+  // With nothing to divide, a sum and its end are one step.
+  const std::uint32_t steps = item.last - item.first;
+  const bool one = steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
+                                  bound_->steps[item.first + 1].places == 1);
   const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
   if (one && !aside) return combine(first);
   if (one && first.places == 2) copy_past(first);

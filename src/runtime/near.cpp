@@ -92,8 +92,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
     if (!crowded_) pause();
     else if (looks >= kLooksBeforeYield) sched_yield();
   }
-  flight->started_s = now_s();
-  flying_.push_back(flight);
+  enlist(flight);
   return true;
 }
 

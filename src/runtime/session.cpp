@@ -88,7 +88,6 @@ void Session::launch(Flight& flight, const void* input, void* output,
   flight.scratch = scratch_.take(operation.scratch_bytes());
   operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number,
                   fingerprint);
-  transport_->announce({group.context, fingerprint, number, true});
 }
 
 // With the lock held: the operation is over.
@@ -100,12 +99,20 @@ void Session::land(Flight& flight) {
   scratch_.give(std::move(flight.scratch));
 }
 
+// With the lock held: the operation is under way, and may be for long.
+void Session::enlist(const std::shared_ptr<Flight>& flight) {
+  const Operation& operation = *flight->operation;
+  transport_->announce(
+      {flight->group->context, operation.fingerprint(), operation.number(), true});
+  flight->started_s = now_s();
+  flying_.push_back(flight);
+}
+
 void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
   const std::unique_lock lock(mutex_);
   launch(*flight, input, output, fingerprint);
-  flight->started_s = now_s();
-  flying_.push_back(flight);
+  enlist(flight);
   const std::uint64_t context = flight->group->context;
   const std::uint32_t number = flight->operation->number();
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {

@@ -103,6 +103,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
   void wait_on(Flight& flight);
+  void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
   void meet(const Flight& flight, const Stranger& stranger);
   bool stirs();     // whether something under way could go on

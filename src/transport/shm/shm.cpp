@@ -152,7 +152,8 @@ class ShmTransport : public Transport {
 
   void nudge(const std::vector<int>& ranks) override {
     order_before_looking();
-    for (int rank : ranks) rouse(at(rank));
+    for (int rank : ranks)
+      if (const int p = at(rank); p != rank_) rouse(p);
   }
 
   void rest(int timeout_us, const std::function<bool()>& stirs) override {
