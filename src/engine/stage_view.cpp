@@ -131,7 +131,7 @@ bool StageView::find(int position) {
 }
 
 bool StageView::is_found() {
-  return left_ == 0 || !own().memory ||
+  return !own().memory ||
          own().owner().found.load(std::memory_order_acquire) >= seats_.size() - 1;
 }
 

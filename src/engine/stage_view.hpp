@@ -62,8 +62,9 @@ class StageView {
   bool is_called();        // whether a peer is in a call that this rank has yet to make
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   bool is_idle() const { return enrolled_ == left_; }
-  // Whether every peer has what this rank has shown, and keeps it without this rank.
-  bool is_found();
+  bool is_found();   // whether every peer has the own stage, and keeps it without this rank
+  // Whether a peer that has yet to look for the own stage may need what is there.
+  bool is_needed() { return is_idle() && left_ > 0 && !is_found(); }
 
  private:
   struct Seat {

@@ -48,7 +48,7 @@ void Session::seat_together(Group& group, int timeout_ms) {
 // With the lock held. A stage goes when its communicator is closed and every peer has found it.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
-    if (!left.second->is_idle() || !left.second->is_found()) return false;
+    if (!left.second->is_idle() || left.second->is_needed()) return false;
     transport_->stages()->close(left.first);
     return true;
   });
@@ -56,18 +56,16 @@ void Session::clear_stages() {
 
 // With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
 void Session::wait_for_finders() {
-  const auto is_wanted = [](StageView* stages) {
-    return stages && stages->is_idle() && !stages->is_found();
-  };
-  const auto are_wanted = [&] {
+  const auto is_needed = [](StageView* stages) { return stages && stages->is_needed(); };
+  const auto are_needed = [&] {
     return std::any_of(left_stages_.begin(), left_stages_.end(),
-                       [&](const auto& left) { return is_wanted(left.second.get()); }) ||
+                       [&](const auto& left) { return is_needed(left.second.get()); }) ||
            std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
-             return entry.second->broken.empty() && is_wanted(entry.second->stages.get());
+             return entry.second->broken.empty() && is_needed(entry.second->stages.get());
            });
   };
   const auto is_gone = [](const std::string& why) { return !why.empty(); };
-  for (const double begun_s = now_s(); are_wanted() && now_s() - begun_s < kFindersS;) {
+  for (const double begun_s = now_s(); are_needed() && now_s() - begun_s < kFindersS;) {
     transport_->check_peers();
     if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
     progress();
