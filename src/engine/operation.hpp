@@ -22,6 +22,7 @@ struct Channel {
   std::uint64_t context = 0;
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
   StageView* stages = nullptr;
+  double (*now_s)() = nullptr;   // where given, slow copies into the stage are noticed
 };
 
 // One rank's buffers, as this process sees them.

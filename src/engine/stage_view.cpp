@@ -10,6 +10,10 @@ namespace {
 constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
 constexpr std::size_t kRound = 2u << 20;    // more than a processor's own cache holds
 constexpr std::size_t kLine = 64;
+constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
+constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether they still are
+constexpr std::size_t kSettling = 2 * kRound;   // until what is written has been in a cache before
+constexpr int kSlowCopies = 4;
 
 constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
   return call << 16 | signals;
@@ -18,7 +22,8 @@ constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
 }  // namespace
 
 StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
-    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()) {}
+    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()),
+      settling_(kSettling) {}
 
 void StageView::open() {
   if (!own().memory) own() = stages_.open(context_);
@@ -107,6 +112,22 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
 void StageView::leave(std::uint64_t call) {
   left_ = call;
   signal(call, kLeft);
+}
+
+void StageView::wrote(std::size_t bytes, double seconds) {
+  if (settling_ > 0) {
+    settling_ -= std::min(settling_, bytes);
+    return;
+  }
+  slow_ = seconds > kSlowLineS * static_cast<double>(bytes / kLine) ? slow_ + 1 : 0;
+  if (slow_ < kSlowCopies) return;
+  slow_ = 0;
+  far_ = kFar;
+}
+
+void StageView::streamed(std::size_t bytes) {
+  far_ -= std::min(far_, bytes);
+  if (far_ == 0) settling_ = kSettling;
 }
 
 bool StageView::is_called() {

@@ -59,6 +59,12 @@ class StageView {
     return room_.begin == kInLine ? stage.line(call).room : stage.at(room_.begin);
   }
 
+  // Whether to write into the stage past the caches: so for a while after plain stores were slow,
+  // as they are where peers' caches are far. Each rank decides for itself; nobody else need know.
+  bool is_far() const { return far_ > 0; }
+  void wrote(std::size_t bytes, double seconds);
+  void streamed(std::size_t bytes);
+
   bool is_called();        // whether a peer is in a call that this rank has yet to make
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   bool is_idle() const { return enrolled_ == left_; }
@@ -90,6 +96,9 @@ class StageView {
   std::vector<Seat> seats_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
   Room room_;                    // of the last call
+  std::size_t far_ = 0;          // so many bytes still go past the caches
+  std::size_t settling_;         // so many more until the time of a copy says something
+  int slow_ = 0;                 // copies, one after the other
   std::size_t round_ = 0;        // where the next one that goes round may begin
   Mark marks_[4];                // of the own last calls
 };

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kStrip = 8192;          // bytes that pass through the nearest cache
 constexpr std::size_t kLong = 4u << 20;       // of a message that should go past the caches
+constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
 
 }  // namespace
 
@@ -119,7 +120,7 @@ std::byte* StraightOperation::scratch_of(int position) const {
 
 // Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
 bool StraightOperation::streams(const Place& place) const {
-  return is_long_ && place.space == Space::output;
+  return place.space == Space::output ? is_long_ : place.space == Space::scratch && is_shown_far_;
 }
 
 void StraightOperation::work(const Item& item) {
@@ -130,10 +131,27 @@ void StraightOperation::work(const Item& item) {
   const bool one = steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
                                   bound_->steps[item.first + 1].places == 1);
   const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
-  if (one && !aside) return combine(first);
+  if (one && !aside) return is_shown(first) ? show(first) : combine(first);
   if (one && first.places == 2) copy_past(first);
   else pass_on(item);
-  if (is_long_) end_stream();
+  if (is_long_ || stages_.is_far()) end_stream();
+}
+
+// Whether it copies so much into the stage that it matters how.
+bool StraightOperation::is_shown(const BoundStep& step) const {
+  const Place& target = bound_->places[bound_->stretches[step.first].first_place];
+  return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
+}
+
+void StraightOperation::show(const BoundStep& step) {
+  if (stages_.is_far()) {
+    copy_past(step);
+    end_stream();
+    return stages_.streamed(step.bytes);
+  }
+  const double begin_s = channel_.now_s ? channel_.now_s() : 0;
+  combine(step);
+  if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
 void StraightOperation::copy_past(const BoundStep& step) const {
@@ -144,8 +162,9 @@ void StraightOperation::copy_past(const BoundStep& step) const {
   }
 }
 
-void StraightOperation::pass_on(const Item& item) const {
+void StraightOperation::pass_on(const Item& item) {
   alignas(64) std::byte aside[kStrip];
+  is_shown_far_ = stages_.is_far() && bound_->steps[item.first].bytes >= kTimed;
   const BoundStep& first = bound_->steps[item.first];
   for (std::uint32_t i = 0; i < first.stretches; ++i) {
     const std::size_t bytes = bound_->stretches[first.first + i].elements * size_of(bound_->type);

@@ -45,7 +45,9 @@ class StraightOperation : public Operation {
   bool wait(const Item& item);
   void work(const Item& item);
   void copy_past(const BoundStep& step) const;
-  void pass_on(const Item& item) const;   // in strips
+  bool is_shown(const BoundStep& step) const;
+  void show(const BoundStep& step);
+  void pass_on(const Item& item);   // in strips
   std::byte* make(const BoundStep& step, const Strip& strip, std::byte* aside) const;
   void hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const;
   const Place* places_of(const BoundStep& step, const Strip& strip) const;
@@ -57,6 +59,7 @@ class StraightOperation : public Operation {
   std::vector<Item> items_;
   std::size_t room_bytes_;
   bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
+  bool is_shown_far_ = false;    // what is shown goes past them as well
   std::uint64_t call_ = 0;
   bool entered_ = false;
   std::size_t next_ = 0;

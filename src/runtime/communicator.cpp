@@ -12,6 +12,7 @@
 #include "ir/pipeline.hpp"
 #include "ir/straight.hpp"
 #include "runtime/check_call.hpp"
+#include "runtime/clock.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/plans.hpp"
 #include "runtime/recent.hpp"
@@ -206,7 +207,7 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   flight->session = session;
   flight->group = group;
   flight->operation = make_operation(
-      prepared.bound, Channel{group->context, &group->ranks, group->stages.get()});
+      prepared.bound, Channel{group->context, &group->ranks, group->stages.get(), now_s});
   prepared.flights.push_back(flight);
   return flight;
 }

@@ -1,0 +1,138 @@
+// What the straight reading relies on is looked for, and a stage shows who is where.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "engine/stage_view.hpp"
+#include "expect_fault.hpp"
+#include "ir/straight.hpp"
+#include "transport/loop/loop.hpp"
+#include "verify/straight.hpp"
+
+using namespace paceline;
+
+namespace {
+
+using Author = std::function<void(Builder&, int rank)>;
+
+std::string fault_of(int ranks, const Author& author) {
+  World world;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Problem problem{.collective = Collective::broadcast, .ranks = ranks, .rank = rank};
+    problem.near = true;
+    Builder b(problem, 2);
+    author(b, rank);
+    world.push_back(in_order(std::move(b).take("by_hand")));
+  }
+  return check_straight(world).fault;
+}
+
+struct Ranks {
+  static constexpr int kRanks = 3;
+  LoopNet net{kRanks, {}};
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<StageView> views;
+
+  Ranks() {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      transports.push_back(net.endpoint(rank));
+      views.emplace_back(*transports.back()->stages(), 7, std::vector<int>{0, 1, 2}, rank);
+      views.back().open();
+    }
+  }
+  std::optional<int> enter(int rank, std::uint64_t call, std::size_t bytes, Fingerprint what = {}) {
+    stranger.reset();
+    if (const auto peer = views[std::size_t(rank)].occupied(call, bytes, stranger)) return peer;
+    views[std::size_t(rank)].enter(call, bytes, static_cast<std::uint32_t>(call), what);
+    views[std::size_t(rank)].signal(call, 1);
+    views[std::size_t(rank)].enroll();
+    return {};
+  }
+  std::optional<Stranger> stranger;
+};
+
+}  // namespace
+
+TEST_CASE("straight: what its reading relies on is checked") {
+  const auto signal_all = [](Builder& b, int rank) {
+    for (int k = 1; k < 3; ++k) b.signal((rank + k) % 3);
+  };
+  const auto wait_all = [](Builder& b, int rank) {
+    for (int k = 1; k < 3; ++k) b.wait((rank + k) % 3);
+  };
+  CHECK(fault_of(3, [&](Builder& b, int rank) {
+          signal_all(b, rank);
+          wait_all(b, rank);
+        }).empty());
+  CHECK(fault_of(2, [](Builder& b, int rank) {
+          if (rank == 0) b.send(1, {b.output(0)});
+          else b.recv(0, {b.output(0)});
+        }) == "straight: rank 0 sends a message");
+  CHECK(fault_of(2, [](Builder& b, int rank) {
+          const Segment slot = b.scratch(b.output(0));
+          b.copy(b.output(0), b.of_peer(1 - rank, slot));
+        }).find("writes into the scratch of rank 1") != std::string::npos);
+  CHECK(fault_of(2, [](Builder& b, int rank) {
+          const Segment slot = b.scratch(b.output(0, 1 + rank));
+          b.copy(b.output(0, 1 + rank), slot);
+        }) == "straight: the slots of rank 1 are not as long as those of rank 0");
+  CHECK(fault_of(3, [&](Builder& b, int rank) {
+          b.signal((rank + 1) % 3);
+          b.wait((rank + 2) % 3);
+          b.signal((rank + 2) % 3);
+          b.wait((rank + 1) % 3);
+        }) == "straight: rank 0 signals different peers at different times");
+  CHECK(fault_of(2, [](Builder& b, int rank) {
+          if (rank == 0) b.signal(1);
+        }) == "straight: rank 1 does not wait for the signals of rank 0 in their order");
+}
+
+TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls are apart") {
+  Ranks r;
+  for (std::uint64_t call = 1; call <= 2; ++call) {
+    CHECK(!r.enter(0, call, 10000));
+    r.views[0].leave(call);
+  }
+  CHECK(r.enter(0, 3, 10000) == 1);   // the others have not left the first call
+  std::byte* before = nullptr;
+  std::size_t bytes_before = 0;
+  for (std::uint64_t call = 1; call <= 40; ++call) {
+    const std::size_t bytes = call % 3 == 0 ? 24 : call % 3 == 1 ? 3000 : 20000;
+    for (int rank = call <= 2 ? 1 : 0; rank < 3; ++rank) {
+      REQUIRE(!r.enter(rank, call, bytes));
+      std::byte* const room = r.views[std::size_t(rank)].room(1, call);
+      if (rank == 1) {
+        CHECK((room + bytes <= before || before + bytes_before <= room));
+        before = room;
+        bytes_before = bytes;
+      }
+      r.views[std::size_t(rank)].leave(call);
+    }
+  }
+  CHECK(r.enter(0, 41, StageMemory::kBytes) == std::nullopt);   // beside a short room
+  r.views[0].leave(41);
+  CHECK(r.enter(0, 42, StageMemory::kBytes) == 1);              // but not beside itself
+}
+
+TEST_CASE("stages: ranks in different calls notice it, also if they did not wait for each other") {
+  Ranks r;
+  CHECK(!r.enter(0, 1, 8, {1, 100}));
+  CHECK(!r.enter(1, 1, 8, {1, 101}));
+  CHECK(!r.enter(2, 1, 8, {1, 100}));
+  REQUIRE(r.views[0].has_come(1, 1, 1));
+  const auto met = r.views[0].stranger(1, 1);
+  REQUIRE(met);
+  CHECK(met->theirs.fingerprint.count == 101);
+  CHECK(r.views[0].has_come(2, 1, 1));
+  CHECK(!r.views[0].stranger(2, 1));
+  for (StageView& view : r.views) view.leave(1);
+  for (int rank = 0; rank < 3; ++rank) CHECK(!r.enter(rank, 2, 8, {5, 5}));
+  REQUIRE(r.views[2].has_come(1, 2, 1));
+  const auto earlier = r.views[2].stranger(1, 2);   // the digest tells, and names the call
+  REQUIRE(earlier);
+  CHECK(earlier->mine.fingerprint.count == 100);
+  for (StageView& view : r.views) view.leave(2);
+  CHECK(!r.views[0].is_called());
+  CHECK(!r.enter(2, 3, 8));
+  CHECK(r.views[0].is_called());
+}
