@@ -74,7 +74,8 @@ def measure(library, collective, setting, options):
             *(["--shared"] if shares(collective) else []),
         ]  # fmt: skip
         found = subprocess.run(command, capture_output=True, text=True)
-        content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        text = file.read_text(encoding="utf-8") if file.exists() else "null"
+        content = json.loads(text.replace(str(file), file.name))
     return found.returncode, content, found.stdout + found.stderr
 
 
