@@ -126,6 +126,7 @@ bool StraightOperation::streams(const Place& place) const {
 void StraightOperation::work(const Item& item) {
   const BoundStep& first = bound_->steps[item.first];
   if (first.stretches == 0) return;
+  is_shown_far_ = false;
   // With nothing to divide, a sum and its end are one step.
   const std::uint32_t steps = item.last - item.first;
   const bool one = steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
@@ -134,7 +135,7 @@ void StraightOperation::work(const Item& item) {
   if (one && !aside) return is_shown(first) ? show(first) : combine(first);
   if (one && first.places == 2) copy_past(first);
   else pass_on(item);
-  if (is_long_ || stages_.is_far()) end_stream();
+  if (is_long_ || is_shown_far_) end_stream();   // before any signal
 }
 
 // Whether it copies so much into the stage that it matters how.

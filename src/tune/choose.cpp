@@ -197,6 +197,7 @@ struct Staged {
 };
 
 constexpr std::size_t kStagedBlock = 1u << 20;
+constexpr std::size_t kSlotLoss = 128;
 constexpr int kAny = std::numeric_limits<int>::max();
 
 constexpr Staged kStaged[] = {
@@ -223,10 +224,15 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{&a, {}, 1, 1, false, false, row.why};
-    // Slots are rounded up to cache lines and blocks to whole elements.
-    const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes) / row.room);
+    if (!a.takes.blocks) return choice;
+    // Slots, at most two for each rank and some, are rounded up to cache lines.
+    const std::size_t lost = kSlotLoss * (2 * static_cast<std::size_t>(p.ranks) + 4);
+    if (now.stage_bytes <= 2 * lost) continue;
+    const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
     const std::size_t block = std::min(kStagedBlock, most);
-    if (a.takes.blocks) choice.knobs.blocks = static_cast<int>((now.bytes + block - 1) / block);
+    const std::size_t blocks = (now.bytes + block - 1) / block;
+    if (blocks > static_cast<std::size_t>(kMostBlocks)) continue;   // signals are counted in 16 bits
+    choice.knobs.blocks = static_cast<int>(blocks);
     return choice;
   }
   return {};
