@@ -231,7 +231,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
     const std::size_t block = std::min(kStagedBlock, most);
     const std::size_t blocks = (now.bytes + block - 1) / block;
-    if (blocks > static_cast<std::size_t>(kMostBlocks)) continue;   // signals are counted in 16 bits
+    if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
     choice.knobs.blocks = static_cast<int>(blocks);
     return choice;
   }

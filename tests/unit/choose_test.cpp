@@ -7,11 +7,15 @@
 #include <bit>
 #include <cmath>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
+#include "engine/bound.hpp"
 #include "ir/in_step.hpp"
+#include "transport/shm/stages.hpp"
 
 using namespace paceline;
 
@@ -185,4 +189,34 @@ TEST_CASE("in_step: one message after the other each way, and nothing else") {
   CHECK(chained == 2 * 5);   // six rounds
   CHECK(edges.size() <= edges_of(free).size() + std::size_t(chained));
   for (const Edge& edge : edges_of(free)) CHECK(is_edge(edge.first, edge.second));
+}
+
+TEST_CASE("what is chosen for a node fits its stages, however many ranks there are") {
+  int staged = 0;
+  for (int p : {2, 3, 7, 16, 64, 128, 256})
+    for (const Algorithm* a : registry()) {
+      if (!a->staged) continue;
+      const std::size_t room = stage_bytes(8u << 20, p);
+      for (std::size_t count : {std::size_t{1}, std::size_t{33}, std::size_t{5000}}) {
+        Problem problem = problem_of(a->collective, p);
+        problem.near = true;
+        const std::size_t units = std::size_t(units_of(problem));
+        const Choice choice = choose(problem, {4 * count * units, usual_machine(), room});
+        if (!choice.algorithm->staged) continue;
+        ++staged;
+        const std::vector<Layout> layouts(std::size_t(p), even_layout(problem, count));
+        const auto schedule =
+            std::make_shared<Schedule>(build(*choice.algorithm, problem, choice.knobs));
+        const Bound bound = resolve(schedule, layouts[0], Type::f32, Op::sum, layouts);
+        CAPTURE(p);
+        CAPTURE(count);
+        CHECK_MESSAGE(bound.scratch_bytes <= room, name_of(a->collective));
+      }
+      // What would need more blocks than signals can count is sent.
+      Problem problem = problem_of(a->collective, p);
+      problem.near = true;
+      const Choice choice = choose(problem, {std::size_t{1} << 40, usual_machine(), room});
+      CHECK((!choice.algorithm->staged || choice.knobs.blocks <= 4096));
+    }
+  CHECK(staged > 100);
 }
