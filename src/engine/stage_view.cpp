@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
+constexpr std::size_t kShort = 1024;       // rooms up to it do not go round
 constexpr std::size_t kRound = 2u << 20;    // more than a processor's own cache holds
 constexpr std::size_t kLine = 64;
 constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
@@ -40,6 +40,7 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
 }
 
 bool StageView::has_come(int position, std::uint64_t call, std::uint32_t signals) {
+  if (!said_) say(call);
   return look(position, call, turn_of(call, signals));
 }
 
@@ -62,7 +63,12 @@ std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_byte
   const std::uint64_t left = turn_of(before, kLeft);
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
-    if (!look(position, before, left)) return position;
+    // Who is in the next call has left this one, said so or not.
+    if (!look(position, before, left) && !look(position, before + 1, turn_of(before + 1, 0))) {
+      if (left_quietly_) signal(left_, kLeft);   // the other one may wait for this rank as well
+      left_quietly_ = false;
+      return position;
+    }
     if (!stranger) stranger = this->stranger(position, before);
   }
   return {};
@@ -91,27 +97,38 @@ std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) co
 void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint) {
   room_ = next_room(call, room_bytes);
+  left_quietly_ = false;
   if (room_bytes > kShort) round_ = (room_.end + kLine - 1) / kLine * kLine;
   Mark& mark = marks_[call % 4];
   const std::uint64_t past = marks_[(call - 1) % 4].past;
   mark = {fingerprint, number,
           static_cast<std::uint32_t>(Random::mix(past ^ fingerprint.what ^
                                                  Random::mix(fingerprint.count ^ number)))};
+  said_ = false;
+}
+
+// All at once, right before the first signal: peers look at this line all the time, and every look
+// takes it away from here.
+void StageView::say(std::uint64_t call) {
+  said_ = true;
+  const Mark& mark = marks_[call % 4];
   StageLine& line = own().line(call);
   line.turn.store(turn_of(call, 0), std::memory_order_relaxed);   // what follows is not yet whole
   std::atomic_thread_fence(std::memory_order_release);
-  line.what.store(fingerprint.what, std::memory_order_relaxed);
-  line.count.store(fingerprint.count, std::memory_order_relaxed);
-  line.past.store(std::uint64_t{number} << 32 | mark.past, std::memory_order_relaxed);
+  line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
+  line.count.store(mark.fingerprint.count, std::memory_order_relaxed);
+  line.past.store(std::uint64_t{mark.number} << 32 | mark.past, std::memory_order_relaxed);
 }
 
 void StageView::signal(std::uint64_t call, std::uint32_t signals) {
+  if (!said_) say(call);
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-void StageView::leave(std::uint64_t call) {
+void StageView::leave(std::uint64_t call, bool quietly) {
   left_ = call;
-  signal(call, kLeft);
+  left_quietly_ = quietly && (room_.begin == kInLine || room_.end <= 2 * kShort);
+  if (!left_quietly_) signal(call, kLeft);
 }
 
 void StageView::wrote(std::size_t bytes, double seconds) {

@@ -47,7 +47,9 @@ class StageView {
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
              const Fingerprint& fingerprint);
   void signal(std::uint64_t call, std::uint32_t signals);
-  void leave(std::uint64_t call);
+  // Quietly: after a short call peers learn of it from the next one, or when this rank waits for
+  // them. The store would cost them and this rank as much as the call's own signal.
+  void leave(std::uint64_t call, bool quietly);
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals);
@@ -86,6 +88,7 @@ class StageView {
     bool overlaps(const Room& other) const { return begin < other.end && other.begin < end; }
   };
   Room next_room(std::uint64_t call, std::size_t wanted) const;
+  void say(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }
 
@@ -95,6 +98,8 @@ class StageView {
   int rank_;
   std::vector<Seat> seats_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
+  bool left_quietly_ = false;    // the last call; peers may not know
+  bool said_ = true;             // whether the line shows the last call
   Room room_;                    // of the last call
   std::size_t far_ = 0;          // so many bytes still go past the caches
   std::size_t settling_;         // so many more until the time of a copy says something

@@ -18,7 +18,6 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
       room_bytes_(bound_->scratch_bytes) {
   const Schedule& s = schedule();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
-  std::uint32_t told = 0;
   std::size_t most = 0;
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
@@ -29,7 +28,7 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
         ++items_.back().last;
         continue;
       }
-      item.signals = ++told;
+      item.signals = ++signals_;
     } else if (step.kind == Kind::wait) {
       item.position = step.peer;
       item.signals = ++heard[static_cast<std::size_t>(step.peer)];
@@ -100,7 +99,7 @@ bool StraightOperation::advance(Transport& transport) {
     if (events_) log(item.first, begun_s_);
     begun_ = false;
   }
-  stages_.leave(call_);
+  stages_.leave(call_, signals_ > 0);
   transport.nudge(*channel_.ranks);
   complete();
   return true;

@@ -58,6 +58,7 @@ class StraightOperation : public Operation {
   StageView& stages_;
   std::vector<Item> items_;
   std::size_t room_bytes_;
+  std::uint32_t signals_ = 0;    // given in all
   bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
   bool is_shown_far_ = false;    // what is shown goes past them as well
   std::uint64_t call_ = 0;

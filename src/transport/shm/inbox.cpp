@@ -23,11 +23,7 @@ constexpr std::size_t kCells = 16;
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
-#if defined(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 ? 1 : 0;
-#else
-  return 0;
-#endif
 }
 
 std::string host() {

@@ -228,9 +228,7 @@ class ShmTransport : public Transport {
   }
   void order_before_sleeping() const {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-#if defined(MEMBARRIER_CMD_GLOBAL_EXPEDITED)
     if (boxes_.is_light()) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-#endif
   }
 
   void rouse(int p) {
