@@ -109,6 +109,8 @@ std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
   return elements * size_of(call.type);
 }
 
+constexpr std::size_t kUsualElements = 1u << 18;
+
 Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
                   std::vector<int> ranks, int rank) {
   auto group = std::make_shared<Group>();
@@ -323,8 +325,20 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
               std::move(members), position);
 }
 
+// Whoever calls first should not wait for this program's pages to come from disk or memory: a call
+// is prepared here that nobody will start.
 void Communicator::seat_together(int timeout_ms) {
-  if (state_->group->stages) state_->session->seat_together(*state_->group, timeout_ms);
+  if (!state_->group->stages) return;
+  state_->session->seat_together(*state_->group, timeout_ms);
+  std::byte place{};
+  Call call;
+  call.collective = Collective::allreduce;
+  call.type = Type::f32;
+  call.op = Op::sum;
+  call.input = call.output = &place;
+  call.count = kUsualElements;
+  const Ready ready = state_->prepare(call);
+  state_->free_flight(*ready.prepared);
 }
 
 void Communicator::start_trace() { state_->session->start_trace(); }

@@ -201,7 +201,7 @@ constexpr std::size_t kSlotLoss = 128;
 constexpr int kAny = std::numeric_limits<int>::max();
 
 constexpr Staged kStaged[] = {
-    {allreduce, "sliced", 64u << 10, 2, 2, 3, "one node: each sums a slice"},
+    {allreduce, "sliced", 128u << 10, 2, 2, 3, "one node: each sums a slice"},
     {allreduce, "sliced", 16u << 10, 3, kAny, 3, "one node: each sums a slice"},
     {allreduce, "symmetric", 0, 2, kAny, 1, "one node, short: one signal"},
     {broadcast, "staged", 0, 2, kAny, 2, "one node: all copy from the root"},

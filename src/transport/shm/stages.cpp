@@ -1,6 +1,7 @@
 #include "transport/shm/stages.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.hpp"
 
@@ -39,6 +40,8 @@ Stage ShmStages::open(std::uint64_t context) {
     fail(Fault::resource, "shm: this rank has ", table.size(),
          " communicators with shared memory, which is the most there can be; free some of them.");
   SharedFile file = SharedFile::create(folder_, Stage::kHead + bytes_);
+  file.touch();
+  std::memset(file.data(), 0, file.bytes());
   auto* owner = reinterpret_cast<StageOwner*>(file.data() + Stage::kOwner);
   owner->nonce = boxes_.header(rank_).nonce[0];
   owner->context = context;
