@@ -5,7 +5,7 @@
 // to that: src/engine/straight.hpp).
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <vector>
 
 #include "coll/shared.hpp"
@@ -16,17 +16,23 @@ namespace paceline {
 // Pieces of the message that pass through a slot one after the other.
 inline int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
 
-// Two slots in turn: while peers read one, the next block goes to the other.
+// Slots in turn: while peers read one, the next block goes to another. No more than there are
+// blocks. Ranks that meet at each block need two.
 class Turns {
  public:
-  Turns(Builder& b, const Segment& shape) : slots_{b.scratch(shape), b.scratch(shape)} {}
+  Turns(Builder& b, const Segment& shape, int blocks, int slots = 2) {
+    for (int i = 0; i < std::min(blocks, slots); ++i) slots_.push_back(b.scratch(shape));
+  }
   Segment slot(int turn, const Segment& shape) const {
-    return Builder::as(slots_[static_cast<std::size_t>(turn % 2)], shape);
+    return Builder::as(slots_[static_cast<std::size_t>(turn) % slots_.size()], shape);
   }
 
  private:
-  std::array<Segment, 2> slots_;
+  std::vector<Segment> slots_;
 };
+
+// Where one side only shows and the other only looks: who shows may be so many blocks ahead.
+constexpr int kAhead = 4;
 
 // target = the sources from left to right. Beyond kSourcesAtOnce of them the target must be none.
 inline void sum(Builder& b, const std::vector<Segment>& sources, const Segment& target) {

@@ -8,12 +8,23 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kShort = 1024;       // rooms up to it do not go round
-constexpr std::size_t kRound = 2u << 20;    // more than a processor's own cache holds
+constexpr std::size_t kRound = 256u << 10;  // of rooms that go round
+constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
 constexpr std::size_t kLine = 64;
 constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
 constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether they still are
-constexpr std::size_t kSettling = 2 * kRound;   // until what is written has been in a cache before
+constexpr std::size_t kSettling = 2 * kRoundOfAmd;   // until what is written has been in a cache before
 constexpr int kSlowCopies = 4;
+
+// Equal on all ranks: they are on one machine.
+std::size_t around() {
+#if defined(__x86_64__)
+  static const bool is_amd = __builtin_cpu_is("amd");
+  return is_amd ? kRoundOfAmd : kRound;
+#else
+  return kRound;
+#endif
+}
 
 constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
   return call << 16 | signals;
@@ -49,7 +60,7 @@ StageView::Room StageView::next_room(std::uint64_t call, std::size_t wanted) con
   if (wanted <= sizeof(StageLine::room)) return {};
   if (wanted <= kShort) return {call % 2 * kShort, (call % 2 + 1) * kShort};
   const std::size_t first = 2 * kShort, most = bytes();
-  const std::size_t round = std::min(most, std::max(kRound, first + 2 * wanted));
+  const std::size_t round = std::min(most, std::max(around(), first + 2 * wanted));
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};

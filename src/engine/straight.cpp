@@ -99,7 +99,7 @@ bool StraightOperation::advance(Transport& transport) {
     if (events_) log(item.first, begun_s_);
     begun_ = false;
   }
-  stages_.leave(call_, signals_ > 0);
+  stages_.leave(call_, true);
   transport.nudge(*channel_.ranks);
   complete();
   return true;

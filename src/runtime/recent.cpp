@@ -3,6 +3,8 @@
 namespace paceline {
 namespace {
 
+constexpr std::uintptr_t kLine = 64;   // buffers are as far apart, for the most part
+
 bool is_plain(const Call& c) {
   return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 &&
          c.timeout_ms == 0 && c.knobs == Knobs{};
@@ -51,27 +53,32 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
 
 std::size_t RecentCalls::place_of(const Asked& asked) {
   const Call& call = asked.call;
-  const std::size_t mixed = call.count * 2654435761u +
-                            static_cast<std::size_t>(call.collective) * 7 +
-                            static_cast<std::size_t>(call.type) * 3 + (asked.in_place ? 1 : 0);
-  return (mixed >> 4 ^ mixed) % kMost;
+  std::size_t mixed = call.count * 2654435761u + static_cast<std::size_t>(call.collective) * 7 +
+                      static_cast<std::size_t>(call.type) * 3 + (asked.in_place ? 1 : 0);
+  if (asked.shares > 0)   // other buffers, another entry
+    mixed += reinterpret_cast<std::uintptr_t>(call.input) / kLine * 40503u +
+             reinterpret_cast<std::uintptr_t>(call.output) / kLine * 30011u;
+  return (mixed >> 4 ^ mixed) % kPlaces;
+}
+
+bool RecentCalls::is_asked(const Entry& entry, const Asked& asked) {
+  return entry.flight && entry.in_place == asked.in_place && entry.shares == asked.shares &&
+         is_same(entry.call, asked.call) &&
+         (asked.shares == 0 ||
+          (entry.call.input == asked.call.input && entry.call.output == asked.call.output));
 }
 
 const RecentCalls::Entry* RecentCalls::find(const Asked& asked) const {
-  const Entry& entry = entries_[place_of(asked)];
-  if (!entry.flight || entry.in_place != asked.in_place || entry.shares != asked.shares ||
-      !is_same(entry.call, asked.call))
-    return nullptr;
-  if (asked.shares > 0 &&
-      (entry.call.input != asked.call.input || entry.call.output != asked.call.output))
-    return nullptr;
-  return &entry;
+  for (const Entry& entry : entries_[place_of(asked)])
+    if (is_asked(entry, asked)) return &entry;
+  return nullptr;
 }
 
 void RecentCalls::keep(const Asked& asked, std::shared_ptr<Flight> flight,
                        const Fingerprint& fingerprint) {
-  entries_[place_of(asked)] = {asked.call, asked.in_place, asked.shares, std::move(flight),
-                               fingerprint};
+  auto& ways = entries_[place_of(asked)];
+  if (!is_asked(ways[0], asked)) ways[1] = std::move(ways[0]);
+  ways[0] = {asked.call, asked.in_place, asked.shares, std::move(flight), fingerprint};
 }
 
 }  // namespace paceline

@@ -34,10 +34,11 @@ class RecentCalls {
   void keep(const Asked& asked, std::shared_ptr<Flight> flight, const Fingerprint& fingerprint);
 
  private:
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kPlaces = 16, kWays = 2;
   static std::size_t place_of(const Asked& asked);
+  static bool is_asked(const Entry& entry, const Asked& asked);
 
-  std::array<Entry, kMost> entries_;
+  std::array<std::array<Entry, kWays>, kPlaces> entries_;
 };
 
 // Whether the call is in place; nothing for calls that are to be looked through: those that ask for

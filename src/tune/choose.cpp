@@ -193,24 +193,27 @@ struct Staged {
   std::size_t from_bytes;    // of the message
   int from_ranks, to_ranks;
   double room;               // of the stage, per byte of a block
+  bool flows;                // one side shows while the other looks: in pieces, where it is long
   const char* why;
 };
 
-constexpr std::size_t kStagedBlock = 1u << 20;
+constexpr std::size_t kStagedBlock = 1u << 20, kFlowingBlock = 512u << 10;
+constexpr std::size_t kFlows = 32u << 10;   // from so many bytes on it pays
+constexpr std::size_t kPieces = 4;
 constexpr std::size_t kSlotLoss = 128;
 constexpr int kAny = std::numeric_limits<int>::max();
 
 constexpr Staged kStaged[] = {
-    {allreduce, "sliced", 128u << 10, 2, 2, 3, "one node: each sums a slice"},
-    {allreduce, "sliced", 16u << 10, 3, kAny, 3, "one node: each sums a slice"},
-    {allreduce, "symmetric", 0, 2, kAny, 1, "one node, short: one signal"},
-    {broadcast, "staged", 0, 2, kAny, 2, "one node: all copy from the root"},
-    {reduce, "sliced", 64u << 10, 4, kAny, 3, "one node, long: each sums a slice"},
-    {reduce, "staged", 0, 2, kAny, 2, "one node: the root sums"},
-    {reduce_scatter, "staged", 0, 2, kAny, 2, "one node: each sums its own"},
-    {allgather, "staged", 0, 2, kAny, 2, "one node: each copies what is shown"},
-    {alltoall, "staged", 0, 2, kAny, 2, "one node: each takes its own"},
-    {barrier, "staged", 0, 2, kAny, 0, "one node: one signal"},
+    {allreduce, "sliced", 128u << 10, 2, 2, 3, false, "one node: each sums a slice"},
+    {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, "one node: each sums a slice"},
+    {allreduce, "symmetric", 0, 2, kAny, 1, false, "one node, short: one signal"},
+    {broadcast, "staged", 0, 2, kAny, 4, true, "one node: all copy from the root"},
+    {reduce, "sliced", 64u << 10, 4, kAny, 3, false, "one node, long: each sums a slice"},
+    {reduce, "staged", 0, 2, kAny, 4, true, "one node: the root sums"},
+    {reduce_scatter, "staged", 0, 2, kAny, 2, false, "one node: each sums its own"},
+    {allgather, "staged", 0, 2, kAny, 2, false, "one node: each copies what is shown"},
+    {alltoall, "staged", 0, 2, kAny, 2, false, "one node: each takes its own"},
+    {barrier, "staged", 0, 2, kAny, 0, false, "one node: one signal"},
 };
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
@@ -229,8 +232,9 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const std::size_t lost = kSlotLoss * (2 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
     const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
-    const std::size_t block = std::min(kStagedBlock, most);
-    const std::size_t blocks = (now.bytes + block - 1) / block;
+    const std::size_t block = std::min(row.flows ? kFlowingBlock : kStagedBlock, most);
+    const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
+    const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
     if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
     choice.knobs.blocks = static_cast<int>(blocks);
     return choice;

@@ -24,13 +24,14 @@ int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
-  const Turns shown(b, b.output(0));
+  const Turns shown(b, b.output(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto block = [&](int unit) { return b.output(unit * blocks + turn); };
     const Segment mine = b.input(r * blocks + turn);
     if (p > 1) b.copy(mine, shown.slot(turn, block(r)));
-    meet(b);
-    b.copy(mine, block(r));
+    signal_others(b);
+    b.copy(mine, block(r));   // rather than wait
+    wait_for_others(b);
     for (int k = 1; k < p; ++k) {
       const int from = (r + k) % p;
       b.copy(b.of_peer(from, shown.slot(turn, block(from))), block(from));

@@ -76,7 +76,7 @@ class Block {
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int blocks = blocks_of(knobs);
-  const Turns shown(b, b.output(0, pb.ranks)), sums(b, b.output(0));
+  const Turns shown(b, b.output(0, pb.ranks), blocks), sums(b, b.output(0), blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
     if (turn < blocks) Block(b, shown, sums, turn).show();
     meet(b);

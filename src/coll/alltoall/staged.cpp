@@ -25,15 +25,16 @@ int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   std::vector<Turns> shown;   // one for each piece
-  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.output(unit * blocks));
+  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.output(unit * blocks), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto at = [&](int unit) { return unit * blocks + turn; };
     const auto slot = [&](int unit) {
       return shown[static_cast<std::size_t>(unit)].slot(turn, b.output(at(unit)));
     };
     for (int k = 1; k < p; ++k) b.copy(b.input(at((r + k) % p)), slot((r + k) % p));
-    meet(b);
-    b.copy(b.input(at(r)), b.output(at(r)));
+    signal_others(b);
+    b.copy(b.input(at(r)), b.output(at(r)));   // rather than wait
+    wait_for_others(b);
     for (int k = 1; k < p; ++k) {
       const int from = (r + k) % p;
       b.copy(b.of_peer(from, slot(r)), b.output(at(from)));

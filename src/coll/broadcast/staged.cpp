@@ -1,14 +1,14 @@
 // Staged broadcast: the root shows its vector, block by block, and its peers copy it out.
 //
-// Source   elementary: two copies through shared memory, here by two slots in turn.
+// Source   elementary: two copies through shared memory, here by a few slots in turn.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0.
-// Cost     B signals from the root to each peer, B - 2 back; n copied in by the root and n out by
+// Cost     B signals from the root to each peer, B - 4 back; n copied in by the root and n out by
 //          each peer, at the same time but for one block.
-// Scratch  2 n / B
+// Scratch  min(B, 4) n / B
 // When     on one node.
 // Order    no arithmetic.
 //
-// p = 2, blocks A B C, root 0; slots x y.
+// p = 2, blocks A B C, root 0; slots x y, where there were two.
 //   rank 0     A -> x     B -> y     wait   C -> x
 //   rank 1                x -> A     tell   y -> B     x -> C
 #include "coll/registry.hpp"
@@ -20,18 +20,18 @@ namespace {
 int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  const Turns shown(b, b.output(0));
+  const Turns shown(b, b.output(0), blocks_of(knobs), kAhead);
   const int blocks = pb.ranks > 1 ? blocks_of(knobs) : 0;
   for (int turn = 0; turn < blocks; ++turn) {
     const Segment block = b.output(turn), slot = shown.slot(turn, block);
     if (pb.rank == pb.root) {
-      if (turn >= 2) wait_for_others(b);   // they have taken the block before last
+      if (turn >= kAhead) wait_for_others(b);   // they have taken what is in the slot
       b.copy(block, slot);
       signal_others(b);
     } else {
       b.wait(pb.root);
       b.copy(b.of_peer(pb.root, slot), block);
-      if (turn + 2 < blocks) b.signal(pb.root);
+      if (turn + kAhead < blocks) b.signal(pb.root);
     }
   }
 }

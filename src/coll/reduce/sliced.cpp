@@ -45,7 +45,7 @@ void show(Builder& b, int first, const Segment& shown) {
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
-  const Turns shown(b, b.output(0, p)), sums(b, b.output(0));
+  const Turns shown(b, b.output(0, p), blocks), sums(b, b.output(0), blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
     const int first = turn * p, before = first - p;
     if (turn < blocks) show(b, first, shown.slot(turn, b.output(first, p)));

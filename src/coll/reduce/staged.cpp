@@ -2,13 +2,13 @@
 //
 // Source   elementary: the broadcast of the same name, turned around.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.
-// Cost     B signals from each peer to the root, B - 2 back; n copied in by each peer, (p-1) n
+// Cost     B signals from each peer to the root, B - 4 back; n copied in by each peer, (p-1) n
 //          gamma at the root, at the same time but for one block.
-// Scratch  2 n / B
+// Scratch  min(B, 4) n / B
 // When     on one node: short messages, and long ones of 2 or 3 ranks.
 // Order    rank order from left to right: same bits in every run.
 //
-// p = 2, blocks A B C, root 0; slots x y.
+// p = 2, blocks A B C, root 0; slots x y, where there were two.
 //   rank 0                A + x     tell   B + y     C + x
 //   rank 1     A -> x     B -> y    wait   C -> x
 #include "base/str.hpp"
@@ -27,19 +27,19 @@ std::optional<Reason> rejects(const Problem& pb) {
 }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  const Turns shown(b, b.output(0));
+  const Turns shown(b, b.output(0), blocks_of(knobs), kAhead);
   const int blocks = blocks_of(knobs);
   for (int turn = 0; turn < blocks; ++turn) {
     const Segment block = b.output(turn), slot = shown.slot(turn, block);
     if (pb.rank != pb.root) {
-      if (turn >= 2) b.wait(pb.root);   // it has summed the block before last
+      if (turn >= kAhead) b.wait(pb.root);   // it has summed what is in the slot
       b.copy(b.input(turn), slot);
       b.signal(pb.root);
     } else {
       wait_for_others(b);
       sum(b, of_everybody(b, slot, b.input(turn)), block);
       b.finish(block);
-      if (turn + 2 < blocks) signal_others(b);
+      if (turn + kAhead < blocks) signal_others(b);
     }
   }
 }

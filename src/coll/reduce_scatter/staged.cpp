@@ -32,7 +32,7 @@ std::optional<Reason> rejects(const Problem& pb) {
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   std::vector<Turns> shown;   // one for each unit
-  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.input(unit * blocks));
+  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.input(unit * blocks), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto block = [&](int unit) { return b.input(unit * blocks + turn); };
     const auto slot = [&](int unit) {
