@@ -1,9 +1,9 @@
 #include "runtime/recent.hpp"
 
+#include "base/random.hpp"
+
 namespace paceline {
 namespace {
-
-constexpr std::uintptr_t kLine = 64;   // buffers are as far apart, for the most part
 
 bool is_plain(const Call& c) {
   return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 &&
@@ -53,12 +53,13 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
 
 std::size_t RecentCalls::place_of(const Asked& asked) {
   const Call& call = asked.call;
-  std::size_t mixed = call.count * 2654435761u + static_cast<std::size_t>(call.collective) * 7 +
-                      static_cast<std::size_t>(call.type) * 3 + (asked.in_place ? 1 : 0);
+  std::uint64_t mixed = std::uint64_t{call.count} << 16 ^
+                        static_cast<std::uint64_t>(call.collective) << 9 ^
+                        static_cast<std::uint64_t>(call.type) << 1 ^ (asked.in_place ? 1 : 0);
   if (asked.shares > 0)   // other buffers, another entry
-    mixed += reinterpret_cast<std::uintptr_t>(call.input) / kLine * 40503u +
-             reinterpret_cast<std::uintptr_t>(call.output) / kLine * 30011u;
-  return (mixed >> 4 ^ mixed) % kPlaces;
+    mixed ^= reinterpret_cast<std::uintptr_t>(call.input) +
+             3 * reinterpret_cast<std::uintptr_t>(call.output);
+  return Random::mix(mixed) % kPlaces;
 }
 
 bool RecentCalls::is_asked(const Entry& entry, const Asked& asked) {

@@ -314,6 +314,7 @@ def test_doctor_finds_nothing_here(paceline):
     assert status == 0, out
     assert "allreduce on 2 ranks" in flat(out)
     assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
+    assert re.search(r"ok single copies cross-memory attach (allowed|E[A-Z]+), XPMEM", flat(out))
 
 
 def test_doctor_says_what_to_do(paceline, monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -107,6 +108,31 @@ def huge_pages(ranks):
     return Finding("huge pages", "ok", f"for shared arrays from 2 MiB on: {how}")
 
 
+# Reads 8 bytes of its parent, which is no more to it than one rank is to another.
+ATTACH = """
+import ctypes, errno, os, sys
+class Piece(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+room = ctypes.create_string_buffer(8)
+own, theirs = Piece(ctypes.addressof(room), 8), Piece(int(sys.argv[1]), 8)
+call = ctypes.CDLL(None, use_errno=True).process_vm_readv
+read = call(os.getppid(), ctypes.byref(own), 1, ctypes.byref(theirs), 1, 0)
+print("allowed" if read == 8 else errno.errorcode[ctypes.get_errno()])
+"""
+
+
+def single_copies(ranks):
+    """Whether the system would copy from one rank's memory straight into another's."""
+    place = ctypes.create_string_buffer(8)
+    command = [sys.executable, "-S", "-c", ATTACH, str(ctypes.addressof(place))]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    xpmem = "there" if os.access("/dev/xpmem", os.R_OK | os.W_OK) else "not there"
+    return Finding("single copies", "ok", f"cross-memory attach {said or 'fails'}, XPMEM {xpmem}; "
+                   "not used: copies through shared memory take less time")
+
+
 def process_handles(ranks):
     """pidfd_open, by which a dead peer is noticed at once."""
     call = ctypes.CDLL(None, use_errno=True).syscall
@@ -193,7 +219,8 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, process_handles, torch, mpi,
+CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, single_copies,
+          process_handles, torch, mpi,
           variables, self_test)
 
 
