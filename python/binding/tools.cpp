@@ -205,7 +205,9 @@ void bind_tools(nb::module_& m) {
   bind_options(m);
   bind_choice(m);
   bind_traces(m);
+  bind_traffic(m);
   bind_worlds(m);
+  bind_sweeps(m);
 }
 
 }  // namespace paceline::binding

@@ -11,8 +11,10 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
+#include "ir/straight.hpp"
 #include "runtime/communicator.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/traffic.hpp"
 #include "trace/json.hpp"
 #include "tune/choose.hpp"
 #include "verify/sweep.hpp"
@@ -59,7 +61,30 @@ struct Place {
     return simulate(make_world(*algorithm, shape), count, element_bytes, machine_from(machine),
                     arrivals);
   }
+  bool is_straight() const {
+    const World world = make_world(*algorithm, shape);
+    return std::all_of(world.begin(), world.end(), paceline::is_straight);
+  }
+  Traffic traffic(std::size_t count, std::size_t element_bytes) const {
+    return traffic_of(make_world(*algorithm, shape), count, element_bytes);
+  }
+  std::vector<std::vector<Traffic>> traffic_by_step(std::size_t count,
+                                                    std::size_t element_bytes) const {
+    std::vector<std::vector<Traffic>> ranks;
+    for (const Schedule& schedule : make_world(*algorithm, shape))
+      ranks.push_back(paceline::traffic_by_step(schedule, count, element_bytes));
+    return ranks;
+  }
 };
+
+// The rows of a Traffic by name, without those that are empty.
+template <class Kind, std::size_t kRows>
+nb::dict named(const std::array<Moved, kRows>& rows) {
+  nb::dict out;
+  for (std::size_t i = 0; i < kRows; ++i)
+    if (rows[i].total() > 0) out[std::string(name_of(Kind(i))).c_str()] = rows[i];
+  return out;
+}
 
 // What came out of some worlds of a sweep.
 struct Outcome {
@@ -117,6 +142,7 @@ void bind_traces(nb::module_& m) {
       .def_prop_ro("activity", [](const Event& e) { return std::string(name_of(e.activity)); })
       .def_ro("peer", &Event::peer)
       .def_ro("step", &Event::step)
+      .def_ro("steps", &Event::steps)
       .def_ro("segment", &Event::segment)
       .def_ro("begin_s", &Event::begin_s)
       .def_ro("end_s", &Event::end_s)
@@ -134,6 +160,20 @@ void bind_traces(nb::module_& m) {
         "Records every step of every collective of this process from now on.");
   m.def("take_trace", &Communicator::take_trace, "communicator"_a, Unlocked(),
         "Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC.");
+}
+
+void bind_traffic(nb::module_& m) {
+  nb::class_<Moved>(m, "Moved", "Bytes that steps read and write.")
+      .def_ro("read", &Moved::read)
+      .def_ro("written", &Moved::written)
+      .def_ro("again", &Moved::again, "Of those read: made by the same rank in the steps before.")
+      .def_prop_ro("total", &Moved::total);
+  nb::class_<Traffic>(m, "Traffic", "What steps move; what is not moved at all is not listed.")
+      .def_prop_ro("passes", [](const Traffic& t) { return named<Pass>(t.by_pass); })
+      .def_prop_ro("homes", [](const Traffic& t) { return named<Home>(t.by_home); })
+      .def_prop_ro("total", &Traffic::total)
+      .def_ro("signals", &Traffic::signals)
+      .def_ro("syncs", &Traffic::syncs);
 }
 
 void bind_worlds(nb::module_& m) {
@@ -183,9 +223,17 @@ void bind_worlds(nb::module_& m) {
            },
            "seed"_a, Unlocked(), "The same after one run in an order drawn from the seed.")
       .def("print", &Place::print_rank, "rank"_a = 0, "One rank's schedule as text.")
+      .def_prop_ro("is_straight", &Place::is_straight,
+                   "Whether ranks share memory and send nothing: then traffic is counted.")
+      .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
+           "What the steps of all ranks together read and write.")
+      .def("traffic_by_step", &Place::traffic_by_step, "count"_a, "element_bytes"_a, Unlocked(),
+           "The same for each rank and step of its schedule.")
       .def("simulate", &Place::simulated, "count"_a, "element_bytes"_a, "machine"_a,
            "arrivals"_a = std::vector<double>(), Unlocked());
+}
 
+void bind_sweeps(nb::module_& m) {
   nb::class_<Outcome>(m, "Outcome")
       .def_ro("proven", &Outcome::proven)
       .def_ro("rejected", &Outcome::rejected)

@@ -6,6 +6,8 @@
 namespace paceline::binding {
 
 void bind_traces(nanobind::module_& m);
+void bind_traffic(nanobind::module_& m);
 void bind_worlds(nanobind::module_& m);
+void bind_sweeps(nanobind::module_& m);
 
 }  // namespace paceline::binding

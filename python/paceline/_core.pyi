@@ -328,6 +328,8 @@ class Event:
     @property
     def step(self) -> int: ...
     @property
+    def steps(self) -> int: ...
+    @property
     def segment(self) -> int: ...
     @property
     def begin_s(self) -> float: ...
@@ -360,6 +362,34 @@ def start_trace(communicator: Communicator) -> None:
 
 def take_trace(communicator: Communicator) -> Trace:
     """Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC."""
+
+class Moved:
+    """Bytes that steps read and write."""
+
+    @property
+    def read(self) -> int: ...
+    @property
+    def written(self) -> int: ...
+    @property
+    def again(self) -> int:
+        """Of those read: made by the same rank in the steps before."""
+
+    @property
+    def total(self) -> int: ...
+
+class Traffic:
+    """What steps move; what is not moved at all is not listed."""
+
+    @property
+    def passes(self) -> dict: ...
+    @property
+    def homes(self) -> dict: ...
+    @property
+    def total(self) -> Moved: ...
+    @property
+    def signals(self) -> int: ...
+    @property
+    def syncs(self) -> int: ...
 
 class World:
     """
@@ -416,6 +446,16 @@ class World:
 
     def print(self, rank: int = 0) -> str:
         """One rank's schedule as text."""
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether ranks share memory and send nothing: then traffic is counted."""
+
+    def traffic(self, count: int, element_bytes: int) -> Traffic:
+        """What the steps of all ranks together read and write."""
+
+    def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
+        """The same for each rank and step of its schedule."""
 
     def simulate(
         self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []

@@ -98,12 +98,13 @@ std::string Operation::describe() const {
              " ranks)");
 }
 
-void Operation::log(std::uint32_t id, double begin_s) {
+void Operation::log(std::uint32_t id, double begin_s, int steps) {
   const Step& step = schedule().steps[id];
   Event event;
   event.activity = activity_of(step.kind);
   event.peer = talks(step.kind) ? rank_of(step.peer) : -1;
   event.step = static_cast<int>(id);
+  event.steps = steps;
   event.segment = schedule().segment_of(id);
   event.begin_s = begin_s;
   event.end_s = now_s_();

@@ -88,7 +88,7 @@ class Operation {
                                : at_peer(place);
   }
   void combine(const BoundStep& step);
-  void log(std::uint32_t step, double begin_s);
+  void log(std::uint32_t step, double begin_s, int steps = 1);
 
   std::shared_ptr<const Bound> bound_;
   Channel channel_;

@@ -96,13 +96,21 @@ bool StraightOperation::advance(Transport& transport) {
     } else {
       work(item);
     }
-    if (events_) log(item.first, begun_s_);
+    if (events_) note(item);
     begun_ = false;
   }
   stages_.leave(call_, true);
   transport.nudge(*channel_.ranks);
   complete();
   return true;
+}
+
+// Signals are given at once and yet each to somebody; steps that go together have no times of their
+// own.
+void StraightOperation::note(const Item& item) {
+  if (item.kind != Kind::signal)
+    return log(item.first, begun_s_, static_cast<int>(item.last - item.first));
+  for (std::uint32_t step = item.first; step < item.last; ++step) log(step, begun_s_);
 }
 
 bool StraightOperation::wait(const Item& item) {

@@ -43,6 +43,7 @@ class StraightOperation : public Operation {
 
   bool enter();
   bool wait(const Item& item);
+  void note(const Item& item);   // in the record of what was done when
   void work(const Item& item);
   void copy_past(const BoundStep& step) const;
   bool is_shown(const BoundStep& step) const;

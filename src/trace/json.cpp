@@ -44,6 +44,7 @@ std::string object(const Event& event) {
   return "{\"rank\": " + std::to_string(event.rank) +
          ", \"activity\": " + quoted(name_of(event.activity)) +
          ", \"peer\": " + std::to_string(event.peer) + ", \"step\": " + std::to_string(event.step) +
+         ", \"steps\": " + std::to_string(event.steps) +
          ", \"segment\": " + std::to_string(event.segment) +
          ", \"begin_s\": " + number(event.begin_s) + ", \"end_s\": " + number(event.end_s) +
          ", \"bytes\": " + std::to_string(event.bytes) + "}";

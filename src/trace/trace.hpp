@@ -15,10 +15,11 @@ struct Event {
   Activity activity = Activity::copy;
   int peer = -1;              // send, recv, signal, wait
   int step = -1;              // in the rank's schedule
+  int steps = 1;              // from there on, done together: a sum and copies of it
   int segment = 0;            // pipeline segment
   double begin_s = 0;
   double end_s = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;    // of the message, or of the first step's target
 };
 
 struct Trace {

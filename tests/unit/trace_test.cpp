@@ -20,11 +20,13 @@ TEST_CASE("trace: as JSON, field by field") {
   trace.ranks = 1;
   trace.arrival_s = {0.1};
   trace.exit_s = {1e-7};
-  trace.events.push_back({.rank = 0, .activity = Activity::send, .peer = 3, .step = 4, .segment = 5,
-                          .begin_s = 0.30000000000000004, .end_s = 1, .bytes = 1ull << 60});
+  trace.events.push_back({.rank = 0, .activity = Activity::send, .peer = 3, .step = 4, .steps = 2,
+                          .segment = 5, .begin_s = 0.30000000000000004, .end_s = 1,
+                          .bytes = 1ull << 60});
   CHECK(to_json(trace) ==
         "{\"title\": \"a \\\"ring\\\"\\u000a\\\\\",\n \"provenance\": \"simulated\",\n"
         " \"ranks\": 1,\n \"arrival_s\": [0.1],\n \"exit_s\": [1e-07],\n \"events\": [\n"
-        "  {\"rank\": 0, \"activity\": \"send\", \"peer\": 3, \"step\": 4, \"segment\": 5, "
-        "\"begin_s\": 0.30000000000000004, \"end_s\": 1, \"bytes\": 1152921504606846976}]}\n");
+        "  {\"rank\": 0, \"activity\": \"send\", \"peer\": 3, \"step\": 4, \"steps\": 2, "
+        "\"segment\": 5, \"begin_s\": 0.30000000000000004, \"end_s\": 1, "
+        "\"bytes\": 1152921504606846976}]}\n");
 }

@@ -24,7 +24,8 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 // The own vector comes from where it is: its copy has just gone to the peers' caches. With more
-// sources than are summed at once the output, which may be the input, is written too early for that.
+// sources than are summed at once the output, which may be the input, is written too early for
+// that.
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Segment shown = b.scratch(b.output());
   b.copy(b.input(), shown);
