@@ -11,7 +11,6 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
-#include "ir/straight.hpp"
 #include "runtime/communicator.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/traffic.hpp"
@@ -61,18 +60,15 @@ struct Place {
     return simulate(make_world(*algorithm, shape), count, element_bytes, machine_from(machine),
                     arrivals);
   }
-  bool is_straight() const {
-    const World world = make_world(*algorithm, shape);
-    return std::all_of(world.begin(), world.end(), paceline::is_straight);
-  }
+  bool is_straight() const { return algorithm->staged || algorithm->shared; }
   Traffic traffic(std::size_t count, std::size_t element_bytes) const {
     return traffic_of(make_world(*algorithm, shape), count, element_bytes);
   }
-  std::vector<std::vector<Traffic>> traffic_by_step(std::size_t count,
-                                                    std::size_t element_bytes) const {
-    std::vector<std::vector<Traffic>> ranks;
-    for (const Schedule& schedule : make_world(*algorithm, shape))
-      ranks.push_back(paceline::traffic_by_step(schedule, count, element_bytes));
+  // By rank, what each gives of its schedule.
+  template <class Each>
+  auto by_rank(Each&& each) const {
+    std::vector<decltype(each(Schedule{}))> ranks;
+    for (const Schedule& schedule : make_world(*algorithm, shape)) ranks.push_back(each(schedule));
     return ranks;
   }
 };
@@ -134,6 +130,24 @@ class Sweep {
   std::vector<std::pair<const Algorithm*, Shape>> worlds_;
 };
 
+void add_counts(nb::class_<Place>& place) {
+  place
+      .def_prop_ro("is_straight", &Place::is_straight,
+                   "Whether ranks share memory and send nothing: then traffic is counted.")
+      .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
+           "What the steps of all ranks together read and write.")
+      .def("traffic_by_rank",
+           [](const Place& p, std::size_t count, std::size_t bytes) {
+             return p.by_rank([&](const Schedule& s) { return traffic_of(s, count, bytes); });
+           },
+           "count"_a, "element_bytes"_a, Unlocked(), "The same of each rank.")
+      .def("traffic_by_step",
+           [](const Place& p, std::size_t count, std::size_t bytes) {
+             return p.by_rank([&](const Schedule& s) { return traffic_by_step(s, count, bytes); });
+           },
+           "count"_a, "element_bytes"_a, Unlocked(), "Of each rank, of each of its steps.");
+}
+
 }  // namespace
 
 void bind_traces(nb::module_& m) {
@@ -177,8 +191,9 @@ void bind_traffic(nb::module_& m) {
 }
 
 void bind_worlds(nb::module_& m) {
-  nb::class_<Place>(m, "World", 
-                    "An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.")
+  nb::class_<Place> place(
+      m, "World", "An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.");
+  place
       .def("__init__",
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
               int root, bool in_place, bool fused, int segments, int window, bool ordered,
@@ -223,14 +238,9 @@ void bind_worlds(nb::module_& m) {
            },
            "seed"_a, Unlocked(), "The same after one run in an order drawn from the seed.")
       .def("print", &Place::print_rank, "rank"_a = 0, "One rank's schedule as text.")
-      .def_prop_ro("is_straight", &Place::is_straight,
-                   "Whether ranks share memory and send nothing: then traffic is counted.")
-      .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
-           "What the steps of all ranks together read and write.")
-      .def("traffic_by_step", &Place::traffic_by_step, "count"_a, "element_bytes"_a, Unlocked(),
-           "The same for each rank and step of its schedule.")
       .def("simulate", &Place::simulated, "count"_a, "element_bytes"_a, "machine"_a,
            "arrivals"_a = std::vector<double>(), Unlocked());
+  add_counts(place);
 }
 
 void bind_sweeps(nb::module_& m) {

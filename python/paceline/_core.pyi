@@ -447,6 +447,9 @@ class World:
     def print(self, rank: int = 0) -> str:
         """One rank's schedule as text."""
 
+    def simulate(
+        self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
+    ) -> Trace: ...
     @property
     def is_straight(self) -> bool:
         """Whether ranks share memory and send nothing: then traffic is counted."""
@@ -454,12 +457,11 @@ class World:
     def traffic(self, count: int, element_bytes: int) -> Traffic:
         """What the steps of all ranks together read and write."""
 
-    def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
-        """The same for each rank and step of its schedule."""
+    def traffic_by_rank(self, count: int, element_bytes: int) -> list[Traffic]:
+        """The same of each rank."""
 
-    def simulate(
-        self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
-    ) -> Trace: ...
+    def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
+        """Of each rank, of each of its steps."""
 
 class Outcome:
     @property

@@ -1,38 +1,37 @@
 """draw: the space-time picture of a trace, as SVG or for the terminal.
 
 Time runs to the right, every rank has a lane: what it sends on top, what it computes in the middle,
-what it receives below. Thin lines lead every message from its sender to its receiver. Traces come
-from the simulator or from a measurement; nothing here knows which.
+what it receives below; of a straight call its copies in, sums, copies out and meetings. Thin lines
+lead every message from its sender to its receiver. Traces come from the
+simulator or from a measurement; nothing here knows which.
 """
 
 import colorsys
 import math
 from html import escape
 
-from .trace import ACTIVITIES, Event, Trace, checked, from_core, from_json, messages, to_json
+from .trace import (
+    LABELS, Event, Trace, checked, first, from_core, from_json, kind, kinds, messages, rows,
+    to_json,
+)
 
 __all__ = ["Event", "Trace", "from_core", "from_json", "to_json", "to_svg", "to_terminal"]
-
-ROW_OF = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
-LABELS = {
-    "send": "send", "recv": "receive", "reduce": "reduce", "copy": "copy",
-    "signal": "signal", "wait": "wait for signal", "compute": "compute",
-}  # fmt: skip
 
 # Hue and saturation by activity, apart also for eyes that do not tell red from green. The lightness
 # is left to the pipeline segment.
 TONES = {
     "send": (0.585, 0.62), "recv": (0.455, 0.55), "reduce": (0.075, 0.82), "copy": (0.76, 0.32),
     "signal": (0.585, 0.45), "wait": (0.60, 0.10), "compute": (0.13, 0.30),
+    "copy in": (0.76, 0.40), "copy out": (0.455, 0.55),
 }  # fmt: skip
 WAY_IN = {"wait": 0.85}   # how light an activity is where there are no segments
 INK, FAINT, LANE, ABSENT = "#22272e", "#77808c", "#f3f5f8", "#dfe3e9"
 
 
-def colour(activity, segment=0, segments=1):
-    """Early segments are dark, late ones light."""
-    hue, saturation = TONES[activity]
-    late = segment / (segments - 1) if segments > 1 else WAY_IN.get(activity, 0.35)
+def colour(name, segment=0, segments=1):
+    """Of a kind of event; early segments are dark, late ones light."""
+    hue, saturation = TONES[first(name)]
+    late = segment / (segments - 1) if segments > 1 else WAY_IN.get(name, 0.35)
     red, green, blue = colorsys.hls_to_rgb(hue, 0.40 + 0.36 * late, saturation)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
@@ -70,10 +69,16 @@ def told(event, start_s):
     begin, end = ((t - start_s) / scale for t in (event.begin_s, event.end_s))
     peer = {"send": f" to {event.peer}", "signal": f" to {event.peer}",
             "recv": f" from {event.peer}", "wait": f" from {event.peer}"}  # fmt: skip
+    name = kind(event)
     size = f", {human_bytes(event.bytes)}" if event.bytes else ""
+    if event.moved:
+        size = f", {human_bytes(event.moved)} read and written"
+    step = f"step {event.step}"
+    if event.steps > 1:
+        step = f"steps {event.step} to {event.step + event.steps - 1} together"
     return (
-        f"rank {event.rank}: {LABELS[event.activity]}{peer.get(event.activity, '')}{size}, "
-        f"segment {event.segment}, step {event.step}, {number(begin)} to {number(end)} {unit}"
+        f"rank {event.rank}: {LABELS.get(name, name)}{peer.get(event.activity, '')}{size}, "
+        f"segment {event.segment}, {step}, {number(begin)} to {number(end)} {unit}"
     )
 
 
@@ -95,8 +100,10 @@ class Picture:
     """Where everything is, and the SVG made of it piece by piece."""
 
     LEFT, RIGHT, TOP = 74, 24, 66
+    LINE, CHARACTER, NAMES = 17, 6.4, 16   # of the summary: pixels, and the longest name
 
-    def __init__(self, trace, width):
+    def __init__(self, trace, width, summary=()):
+        self.summary = summary
         self.trace, self.width, self.parts, self.labels = trace, width, [], []
         self.start_s = min([*trace.arrival_s, *(e.begin_s for e in trace.events)], default=0.0)
         end_s = max([*trace.exit_s, *(e.end_s for e in trace.events)], default=0.0)
@@ -104,7 +111,8 @@ class Picture:
         self.segments = 1 + max((e.segment for e in trace.events), default=0)
         self.row = 13 if trace.ranks <= 8 else 9 if trace.ranks <= 16 else 5
         self.gap = max(5, self.row)
-        self.lane = 3 * self.row + 2
+        self.rows = rows(trace)
+        self.lane = (1 + max([2, *self.rows.values()])) * (self.row + 1) - 1
         self.bottom = self.TOP + trace.ranks * (self.lane + self.gap)
 
     def x(self, time_s):
@@ -160,17 +168,17 @@ class Picture:
             self.parts.append(arrival_mark(came, mid))
 
     def events(self):
-        rows = {}
+        lanes = {}
         for e in self.trace.events:
-            rows.setdefault((e.rank, ROW_OF[e.activity]), []).append(e)
-        for (rank, row), events in sorted(rows.items()):
+            lanes.setdefault((e.rank, self.rows[kind(e)]), []).append(e)
+        for (rank, row), events in sorted(lanes.items()):
             placed = stacked(events)
             height = self.row / (1 + max(level for _, level in placed))
             for e, level in placed:
                 x, y = self.x(e.begin_s), self.y(rank, row) + level * height
                 width = max(self.x(e.end_s) - x, 1.0)
                 outline = ' stroke="#ffffff" stroke-width="0.5"' if width > 3 else ""
-                fill = colour(e.activity, e.segment, self.segments)
+                fill = colour(kind(e), e.segment, self.segments)
                 tip = f"<title>{escape(told(e, self.start_s))}</title>"
                 corner = f' rx="{min(1.5, width / 6):.2g}" class="event"'
                 self.rect(x, y, width, height, fill, corner + outline, tip)
@@ -183,8 +191,8 @@ class Picture:
         head = ' marker-end="url(#head)"' if len(pairs) <= 400 else ""   # else they cover the lanes
         self.parts.append(f'<g stroke-width="0.9" stroke-opacity="{opacity:.2f}">')
         for out, into in pairs:
-            y1 = self.y(out.rank, 0) + self.row / 2
-            y2 = self.y(into.rank, 2) + self.row / 2
+            y1 = self.y(out.rank, self.rows[kind(out)]) + self.row / 2
+            y2 = self.y(into.rank, self.rows[kind(into)]) + self.row / 2
             x1, x2 = self.x(out.begin_s), self.x(into.end_s)
             self.line(x1, y1, x2, y2, INK, ' class="message"' + head)
         self.parts.append("</g>")
@@ -197,11 +205,11 @@ class Picture:
 
     def legend(self):
         x, y = self.LEFT, self.bottom + 30
-        used = {e.activity for e in self.trace.events}
-        for activity in (a for a in ACTIVITIES if a in used):
-            self.rect(x, y, 16, 11, colour(activity), ' rx="1.5"')
-            self.text(x + 21, y + 9.5, LABELS[activity])
-            x += 38 + 5.8 * len(LABELS[activity])
+        for name in kinds(self.trace):
+            label = LABELS.get(name, name)
+            self.rect(x, y, 16, 11, colour(name), ' rx="1.5"')
+            self.text(x + 21, y + 9.5, label)
+            x += 38 + 5.8 * len(label)
         if self.segments > 1:
             shown = min(self.segments, 8)
             for i in range(shown):
@@ -220,8 +228,24 @@ class Picture:
         self.text(x + 65, y + 9.5, "exit")
         self.text(self.LEFT, y + 32, self.trace.provenance, 10.5, FAINT, ' font-style="italic"')
 
+    def notes(self):
+        """Below all: what was counted, and where the time went."""
+        y = self.bottom + 62
+        for line in self.trace.counted.splitlines():
+            y += self.LINE
+            self.text(self.LEFT, y, line, 10.5, FAINT)
+        for label, cells in self.summary:
+            y += self.LINE
+            x = self.LEFT + self.CHARACTER * self.NAMES
+            self.text(self.LEFT, y, label)
+            for text, width in cells:
+                x += self.CHARACTER * width
+                if text:
+                    self.text(x, y, text, 11, INK if label else FAINT, ' text-anchor="end"')
+
     def height(self):
-        return self.bottom + 76
+        lines = len(self.summary) + len(self.trace.counted.splitlines())
+        return self.bottom + 76 + self.LINE * lines
 
     def svg(self):
         self.frame()
@@ -230,6 +254,7 @@ class Picture:
         self.lines()
         self.numbers()
         self.legend()
+        self.notes()
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
             f'height="{self.height()}" viewBox="0 0 {self.width} {self.height()}" '
@@ -250,16 +275,22 @@ def arrival_mark(x, y):
     return f'<polygon points="{points}" fill="#c2255c" class="arrival"/>'
 
 
-def to_svg(trace, width_px=1000):
-    """The picture as an SVG document of its own; a box tells what it is when pointed at."""
-    return Picture(checked(trace), width_px).svg()
+def to_svg(trace, width_px=1000, summary=False):
+    """The picture as an SVG document of its own; a box tells what it is when pointed at.
+
+    `summary`: with a table of where each rank's time went.
+    """
+    from .spent import table  # it needs this file
+
+    room = (width_px - Picture.LEFT - Picture.RIGHT) / Picture.CHARACTER - Picture.NAMES
+    return Picture(checked(trace), width_px, table(trace, room) if summary else ()).svg()
 
 
-def to_terminal(trace, width=100):
+def to_terminal(trace, width=100, summary=False):
     """The picture as a rich.text.Text of `width` columns: send and work above, receive below.
 
     Beyond 16 ranks a rank has one line: the wire in its upper half, work in its lower.
     """
     from .screen import Screen  # it needs rich, and this file
 
-    return Screen(checked(trace), width).text()
+    return Screen(checked(trace), width).text(summary)

@@ -2,8 +2,9 @@
 
 from rich.text import Text
 
-from .draw import LABELS, ROW_OF, colour, number, ticks, unit_of
-from .trace import ACTIVITIES
+from .draw import Picture, colour, number, ticks, unit_of
+from .spent import table
+from .trace import LABELS, kind, kinds, rows
 
 
 class Screen:
@@ -20,7 +21,8 @@ class Screen:
         self.span_s = end_s - self.start_s
         self.cell_s = self.span_s / self.columns or 1.0
         self.segments = 1 + max((e.segment for e in trace.events), default=0)
-        self.shares = {}               # rank, row, column -> {(activity, segment): seconds}
+        self.rows = rows(trace)
+        self.shares = {}               # rank, row, column -> {(kind, segment): seconds}
         for e in trace.events:
             self.spread(e)
 
@@ -29,8 +31,8 @@ class Screen:
         for column in range(first, min(last, self.columns - 1) + 1):
             begin = self.start_s + column * self.cell_s
             share = min(e.end_s, begin + self.cell_s) - max(e.begin_s, begin)
-            cell = self.shares.setdefault((e.rank, ROW_OF[e.activity], column), {})
-            what = (e.activity, e.segment)
+            cell = self.shares.setdefault((e.rank, self.rows[kind(e)], column), {})
+            what = (kind(e), e.segment)
             cell[what] = cell.get(what, 0.0) + share
 
     def colour(self, rank, rows, column):
@@ -38,8 +40,8 @@ class Screen:
         shares = [item for row in rows for item in self.shares.get((rank, row, column), {}).items()]
         if not shares or sum(s for _, s in shares) < self.ENOUGH * self.cell_s:
             return None
-        (activity, segment), _ = max(shares, key=lambda item: (item[1], item[0]))
-        return colour(activity, segment, self.segments)
+        (name, segment), _ = max(shares, key=lambda item: (item[1], item[0]))
+        return colour(name, segment, self.segments)
 
     def line(self, out, rank, upper, lower):
         """One row of cells; a half block shows two of the lane's rows at once."""
@@ -68,11 +70,10 @@ class Screen:
         out.append(pad + "".join(labels)[: self.columns].rstrip() + "\n", "dim")
 
     def legend(self, out):
-        used = {e.activity for e in self.trace.events}
         out.append(" " * self.LABEL)
-        for activity in (a for a in ACTIVITIES if a in used):
-            out.append("█", colour(activity))
-            out.append(f" {LABELS[activity]}  ")
+        for name in kinds(self.trace):
+            out.append("█", colour(name))
+            out.append(f" {LABELS.get(name, name)}  ")
         if self.segments > 1:
             shown = min(self.segments, 6)
             for i in range(shown):
@@ -84,7 +85,16 @@ class Screen:
             out.append(" not there yet")
         out.append("\n")
 
-    def text(self):
+    def notes(self, out, summary):
+        """What was counted, and where the time went."""
+        pad = " " * self.LABEL
+        for line in self.trace.counted.splitlines():
+            out.append(f"\n{pad}{line}", "dim")
+        for label, cells in table(self.trace, self.columns - Picture.NAMES) if summary else ():
+            line = "".join(text.rjust(width) for text, width in cells)
+            out.append(f"\n{pad}{label.ljust(Picture.NAMES)}{line}", "" if label else "dim")
+
+    def text(self, summary=False):
         unit, scale = unit_of(self.span_s)
         out = Text(no_wrap=True)
         out.append(self.trace.title or "trace", "bold")
@@ -92,12 +102,13 @@ class Screen:
         for rank in range(self.trace.ranks):
             out.append(f"rank {rank}".ljust(self.LABEL))
             if self.trace.ranks > 16:
-                self.line(out, rank, (0, 2), (1,))
+                self.line(out, rank, (0, 2, 3), (1,))
             else:
                 self.line(out, rank, (0,), (1,))
                 out.append(" " * self.LABEL)
-                self.line(out, rank, (2,), ())
+                self.line(out, rank, (2,), (3,))
         self.axis(out)
         self.legend(out)
         out.append(" " * self.LABEL + self.trace.provenance, "dim italic")
+        self.notes(out, summary)
         return out

@@ -4,6 +4,10 @@ import json
 from dataclasses import asdict, dataclass, field
 
 ACTIVITIES = ("send", "recv", "reduce", "copy", "signal", "wait", "compute")
+LABELS = {
+    "send": "send", "recv": "receive", "reduce": "reduce", "copy": "copy",
+    "signal": "signal", "wait": "wait for signal", "compute": "compute",
+}  # fmt: skip
 
 
 @dataclass
@@ -12,10 +16,16 @@ class Event:
     activity: str
     peer: int = -1
     step: int = -1
+    steps: int = 1
     segment: int = 0
     begin_s: float = 0.0
     end_s: float = 0.0
     bytes: int = 0
+    what: str = ""             # more exactly than the activity, where the schedule was asked
+    moved: int = 0             # bytes read and written, likewise
+
+
+FIELDS = tuple(name for name in Event.__dataclass_fields__ if name not in ("what", "moved"))
 
 
 @dataclass
@@ -28,6 +38,7 @@ class Trace:
     arrival_s: list = field(default_factory=list)
     exit_s: list = field(default_factory=list)
     events: list = field(default_factory=list)
+    counted: str = ""          # what all ranks read and wrote, in lines of words
 
     @property
     def span_s(self):
@@ -38,7 +49,7 @@ def from_core(core):
     """A Trace from an object with the same attributes; an activity may be an enum."""
     events = []
     for e in core.events:
-        values = {name: getattr(e, name) for name in Event.__dataclass_fields__}
+        values = {name: getattr(e, name) for name in FIELDS}
         values["activity"] = getattr(e.activity, "name", e.activity)
         events.append(Event(**values))
     rest = (core.title, core.provenance, core.ranks, list(core.arrival_s), list(core.exit_s))
@@ -49,6 +60,43 @@ def from_json(text):
     """A Trace from what to_json, here or in src/trace/json.hpp, has written."""
     fields = json.loads(text)
     return checked(Trace(**{**fields, "events": [Event(**e) for e in fields["events"]]}))
+
+
+def kind(event):
+    """What an event counts as: its activity, or more exactly what its steps do."""
+    return event.what or event.activity
+
+
+def is_straight(trace):
+    """Whether its events say what their steps are for: then a rank does one thing at a time."""
+    return any(event.what for event in trace.events)
+
+
+# By the first thing that an event does.
+ROWS = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
+STRAIGHT_ROWS = {"copy in": 0, "reduce": 1, "copy out": 2, "copy": 2, "signal": 3, "wait": 3}
+ORDER = ("send", "recv", "copy in", "reduce", "copy", "copy out", "signal", "wait", "compute")
+
+
+def rows(trace):
+    """The row of a rank's lane that each kind of event has, by its first word or two.
+
+    What leaves is above, what is made in the middle, what comes below. Of a straight call: copies
+    in, sums, copies out, and the meetings.
+    """
+    table = STRAIGHT_ROWS if is_straight(trace) else ROWS
+    return {name: table[first(name)] for name in kinds(trace)}
+
+
+def first(name):
+    """Of 'reduce + copy in' the reduce."""
+    return name.split(" + ")[0]
+
+
+def kinds(trace):
+    """What occurs, in the order of a legend."""
+    used = {kind(event) for event in trace.events}
+    return sorted(used, key=lambda name: (ORDER.index(first(name)), name))
 
 
 def to_json(trace):
@@ -64,6 +112,9 @@ def checked(trace):
     for e in trace.events:
         if e.activity not in ACTIVITIES:
             raise ValueError(f"trace: activity {e.activity!r} is none of {', '.join(ACTIVITIES)}")
+        if first(kind(e)) not in ORDER:
+            raise ValueError(f"trace: an event is {e.what!r}; it must begin with one of "
+                             f"{', '.join(ORDER)}")
         if not 0 <= e.rank < trace.ranks or not e.begin_s <= e.end_s:
             raise ValueError(f"trace: an event that cannot be drawn: {e}")
     return trace

@@ -19,7 +19,6 @@ from paceline.bench.provenance import describe_machine
 from paceline.bench.variants import OfPaceline, Variant
 
 WARM_UP = 5  # the first calls fill caches, pools and page tables: that is another picture
-FIELDS = tuple(trace.Event.__dataclass_fields__)
 RECORDED = 7  # the one that took the median time is drawn
 
 
@@ -62,6 +61,9 @@ def main():
     rank, ranks = communicator.rank, communicator.size
     meeting = Meeting(Path(spec["folder"]) / "meeting", rank, ranks)
     case = Case(spec["collective"], spec["size"], ranks, rank, root=spec["root"])
+    if any(row["shared"] for row in _core.algorithms()
+           if (row["collective"], row["name"]) == (spec["collective"], spec["algorithm"])):
+        case.take(communicator.empty)
     knobs = {name: spec[name] for name in ("segments", "window", "radix", "blocks")}
     variant = Variant("paceline", spec["algorithm"], **knobs)
     call = OfPaceline(communicator).bind(variant, case)
@@ -76,7 +78,8 @@ def main():
         leave = time.monotonic()
         found = _core.take_trace(communicator._core)
         if number >= WARM_UP:
-            events = [{name: getattr(event, name) for name in FIELDS} for event in found.events]
+            events = [{name: getattr(event, name) for name in trace.FIELDS}
+                      for event in found.events]
             calls.append({"arrival": arrival, "exit": leave, "events": events})
     fault = case.fault()
     if fault:

@@ -111,6 +111,12 @@ def knob_options(command):
     return command
 
 
+def unit_count(collective, ranks, size):
+    """Elements of 4 bytes in a unit of a message of `size` bytes; the last may be filled up."""
+    pieces = 1 if collective in ("allreduce", "reduce", "broadcast", "barrier") else ranks
+    return -(-size // (4 * pieces))
+
+
 def how(choice):
     """The part of a choice that says how a World is made, as its keywords."""
     names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from paceline import _core, draw, trace
+from paceline import _core, draw, trace, traffic
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, how, knob_options,
+    COLLECTIVES, Collective, Number, Size, console, how, knob_options, unit_count,
 )
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
@@ -45,16 +45,15 @@ def arrival_list(arrivals, ranks):
 
 def simulated(world, size, machine, arrivals):
     """The trace under a machine model; `size` is the full message."""
-    collective, ranks = world.collective, world.ranks
-    pieces = 1 if collective in ("allreduce", "reduce", "broadcast", "barrier") else ranks
-    return trace.from_core(world.simulate(-(-size // (4 * pieces)), 4, machine, arrivals))
+    count = unit_count(world.collective, world.ranks, size)
+    return trace.from_core(world.simulate(count, 4, machine, arrivals))
 
 
-def save(picture, svg, json):
+def save(picture, svg, json, summary):
     """Writes the files that were asked for; returns their names."""
     written = []
     if svg:
-        Path(svg).write_text(draw.to_svg(picture, WIDTH_PX), encoding="utf-8")
+        Path(svg).write_text(draw.to_svg(picture, WIDTH_PX, summary), encoding="utf-8")
         written.append(svg)
     if json:
         Path(json).write_text(trace.to_json(picture) + "\n", encoding="utf-8")
@@ -93,10 +92,15 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     receives. The schedule is the one that the library executes; a machine model or, with
     --measured, this machine gives the times.
 
+    Where the ranks share memory and send nothing, a lane shows copies into the rank's stage, sums,
+    copies out, and the meetings. Below a measured picture, and below any of such a call, a table
+    says where each rank's time went; bytes are counted from the steps.
+
     \b
     paceline draw allreduce --algorithm ring --ranks 4 --segments 4
     paceline draw broadcast --algorithm chain --segments 8 --size 16MiB --svg chain.svg
     paceline draw allreduce --ranks 8 --arrivals 7=2ms --machine ethernet-10g
+    paceline draw allreduce --ranks 2 --size 64MiB --measured --svg measured.svg
     """
     out = console()
     if machine == "list":
@@ -108,18 +112,20 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     here = {} if measured else {"machine": machine}
     choice = _core.choose(
         collective, ranks, size, algorithm or "", segments, window, radix, blocks, **here)
+    if measured:   # what is recorded has the buffers of the benchmark
+        from paceline.bench.cases import IN_PLACE
+        from paceline.bench.recording import record
+
+        in_place = collective in IN_PLACE
     world = _core.World(
         collective, choice["algorithm"], ranks, root=root, in_place=in_place, fused=True,
         **how(choice))
     times = arrival_list(arrivals, ranks)
-    if measured:
-        from paceline.bench.recording import record
-
-        picture = record(world, size, times)
-    else:
-        picture = simulated(world, size, machine, times)
-    out.print(draw.to_terminal(picture, out.width), soft_wrap=True)
-    for name in save(picture, svg, json):
+    picture = record(world, size, times) if measured else simulated(world, size, machine, times)
+    picture = traffic.labelled(picture, world, unit_count(collective, ranks, size))
+    summary = measured or world.is_straight
+    out.print(draw.to_terminal(picture, out.width, summary), soft_wrap=True)
+    for name in save(picture, svg, json, summary):
         out.print(f"Wrote {escape(name)}", soft_wrap=True)
     return 0
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli.common import (
     COLLECTIVES, Collective, Number, Size, console, details, how, human_time, knob_options,
+    unit_count,
 )
 from paceline.cli.draw import simulated
 
@@ -37,6 +38,39 @@ def candidates(collective, ranks, size, machine, choice):
             f"{row['rounds']:g}", _core.human_bytes(row["volume"] * size),
             _core.human_bytes(row["reduced"] * size), human_time(seconds),
             style="bold" if chosen else "")
+    return out
+
+
+def times_message(moved, size):
+    """Bytes, and how often the message that is: "256 MiB, 4 n"; empty for none."""
+    return f"{_core.human_bytes(moved)}, {moved / size:.3g} n" if moved else ""
+
+
+def counted(collective, ranks, size, choice):
+    """What the steps of the chosen algorithm read and write on a node; None where it sends."""
+    world = _core.World(collective, choice["algorithm"], ranks, **how(choice))
+    if not world.is_straight:
+        return None
+    count = unit_count(collective, ranks, size)
+    node = world.traffic(count, 4)
+    busiest = max(world.traffic_by_rank(count, 4), key=lambda rank: rank.total.total)
+    out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    out.add_column("read and written", no_wrap=True)
+    for heading in ("by the busiest rank", "by all ranks"):
+        out.add_column(heading, justify="right", no_wrap=True)
+
+    def add(name, bytes_of):
+        if bytes_of(node):
+            out.add_row(name, *(times_message(bytes_of(who), size) for who in (busiest, node)))
+
+    for name in node.passes:
+        add(name, lambda who, name=name: name in who.passes and who.passes[name].total)
+    add("together", lambda who: who.total.total)
+    for name in node.homes:
+        add(f"  in {name}", lambda who, name=name: name in who.homes and who.homes[name].total)
+    add("  as soon as made", lambda who: who.total.again)
+    out.add_row("signals", str(busiest.signals), str(node.signals))
+    out.add_row("waits of a rank", str(busiest.syncs), f"at most {node.syncs}")
     return out
 
 
@@ -89,6 +123,10 @@ def explain_one(collective, ranks, size, machine, choice, out):
         f"[bold]{escape(choice['algorithm'])}[/]{details(choice)} - {escape(choice['why'])}\n",
         soft_wrap=True)
     out.print(candidates(collective, ranks, size, machine, choice))
+    traffic = counted(collective, ranks, size, choice)
+    if traffic is not None:
+        out.print()
+        out.print(traffic)
 
 
 @click.command("explain", epilog=COLLECTIVES)
@@ -110,7 +148,8 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     The choice depends on nothing but the collective, the size, the number of ranks and the model of
     the machine, so that all ranks make the same one. Without COLLECTIVE: all that can be chosen
     among so many ranks, each from which size on. Rounds, bytes and bytes combined are those of the
-    longest path, uncut; the time is simulated with the schedule that would run.
+    longest path, uncut; the time is simulated with the schedule that would run. Where the ranks
+    share memory and send nothing, what its steps read and write is counted: n is the message.
 
     \b
     paceline explain --ranks 16 --machine edr-100g
