@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/str.hpp"
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
 #include "simulate/traffic.hpp"
 #include "world/worlds.hpp"
 
@@ -39,14 +41,14 @@ const std::map<std::string, Formula> kClaims = {
        return {0, r + 1, 0, 2 * (r - 1), r - 1, 2 * (r - 1), 2 * r * (r - 1), 2};
      }},
     {"broadcast/staged", [](double r, double b, bool) -> Claim {
-       const double back = std::fmax(0, b - 2);
+       const double back = std::fmax(0, b - kAhead);
        return {2, 0, 2 * (r - 1), 0, 0, r - 1, (b + back) * (r - 1), b};
      }},
     {"broadcast/shared", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 2 * (r - 1), 1};
      }},
     {"reduce/staged", [](double r, double b, bool) -> Claim {
-       const double back = std::fmax(0, b - 2);
+       const double back = std::fmax(0, b - kAhead);
        return {2 * (r - 1), r + 1, 0, 0, 0, r - 1, (b + back) * (r - 1), b};
      }},
     {"reduce/sliced", [](double r, double b, bool) -> Claim {
