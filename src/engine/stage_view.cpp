@@ -13,7 +13,8 @@ constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own c
 constexpr std::size_t kLine = 64;
 constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
 constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether they still are
-constexpr std::size_t kSettling = 2 * kRoundOfAmd;   // until what is written has been in a cache before
+// Until what is written has been in a cache before.
+constexpr std::size_t kSettling = 2 * kRoundOfAmd;
 constexpr int kSlowCopies = 4;
 
 // Equal on all ranks: they are on one machine.
