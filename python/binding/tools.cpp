@@ -14,6 +14,7 @@
 #include "coll/registry.hpp"
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
+#include "runtime/locality.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/stages.hpp"
 #include "tune/choose.hpp"
@@ -139,7 +140,7 @@ void bind_names(nb::module_& m) {
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
-                const std::string& machine) {
+                const std::string& machine, int group) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
@@ -158,6 +159,11 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     problem.shared = asked.shared;
     problem.near = problem.near || asked.shared || asked.staged;
   }
+  const int wanted = option(group, Option::groups);
+  std::vector<Locality> localities(static_cast<std::size_t>(ranks));
+  for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
+    localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
+  if (problem.near) problem.groups = grouping_of(localities).of_rank;
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
   const Choice choice =
       choose(problem, {bytes, model, problem.near ? stage_bytes(together, ranks) : 0}, wish);
@@ -169,6 +175,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   out["blocks"] = choice.knobs.blocks;
   out["in_step"] = choice.in_step;
   out["whole_tail"] = choice.whole_tail;
+  out["group"] = problem.groups.empty() ? 0 : wanted;
   out["why"] = choice.why;
   return out;
 }
@@ -184,8 +191,14 @@ std::string trouble_with_huge_pages(const std::string& folder) try {
 void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
-        "machine"_a = usual_machine().name,
+        "machine"_a = usual_machine().name, "group"_a = 0,
         "The choice for a message of `bytes`, and why; in this build all ranks share a node.");
+  m.def("localities", [] {
+    nb::list rows;
+    for (const Locality& one : localities_of(allowed_processors()))
+      rows.append(nb::make_tuple(one.numa, one.cache));
+    return rows;
+  }, "(NUMA node, last-level cache) of every processor that this process may run on; -1: unknown.");
   m.def("machines", [] {
     nb::list rows;
     for (const Machine& machine : known_machines())

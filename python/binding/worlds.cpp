@@ -43,6 +43,11 @@ struct Place {
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
     check_knobs(*algorithm, shape.knobs);
+    if (!algorithm->grouped) shape.group = 0;
+    if (shape.group < 0 || (shape.group > 0 && shape.ranks % shape.group != 0))
+      fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
+           " ranks; there must be equally many ranks in each.");
+    shape.scattered = shape.scattered && shape.group > 0;
   }
 
   std::string rejects() const {
@@ -197,7 +202,8 @@ void bind_worlds(nb::module_& m) {
       .def("__init__",
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
               int root, bool in_place, bool fused, int segments, int window, bool ordered,
-              bool uneven, int radix, int blocks, bool in_step, bool whole_tail) {
+              bool uneven, int radix, int blocks, bool in_step, bool whole_tail, int group,
+              bool scattered) {
              Shape shape;
              shape.ranks = ranks;
              shape.root = root;
@@ -210,12 +216,14 @@ void bind_worlds(nb::module_& m) {
              shape.knobs = {.radix = radix, .blocks = blocks};
              shape.in_step = in_step;
              shape.whole_tail = whole_tail;
+             shape.group = group;
+             shape.scattered = scattered;
              new (self) Place(collective, algorithm, shape);
            },
            "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
            "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false,
            "uneven"_a = false, "radix"_a = 0, "blocks"_a = 0, "in_step"_a = false,
-           "whole_tail"_a = false)
+           "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false)
       .def_prop_ro("collective",
                    [](const Place& p) { return std::string(name_of(p.shape.collective)); })
       .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })

@@ -302,9 +302,15 @@ def choose(
     radix: int = 0,
     blocks: int = 0,
     machine: str = "shm",
+    group: int = 0,
 ) -> dict:
     """
     The choice for a message of `bytes`, and why; in this build all ranks share a node.
+    """
+
+def localities() -> list:
+    """
+    (NUMA node, last-level cache) of every processor that this process may run on; -1: unknown.
     """
 
 def machines() -> list:
@@ -412,6 +418,8 @@ class World:
         blocks: int = 0,
         in_step: bool = False,
         whole_tail: bool = False,
+        group: int = 0,
+        scattered: bool = False,
     ) -> None: ...
     @property
     def collective(self) -> str: ...

@@ -63,6 +63,8 @@ constexpr OptionRow kRows[] = {
      "The MPI library to load, by its path; empty = found as paceline doctor says."},
     {"node", text, "", 0, kLongest, "", everybody,
      "Ranks with different names count as being on different nodes, even if they share memory."},
+    {"groups", integer, "0", 0, 65536, "", everybody,
+     "So many ranks of a node share caches and memory; 0 = as found, 1 = none do; equal on all."},
     {"preload", names, "all", 1, kLongest, kServedNames, everybody,
      "The calls of MPI that the drop-in library serves; the others, and none, are the host MPI's."},
     {"preload_summary", choice, "off", 0, 0, "off|on", everybody,

@@ -18,9 +18,10 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, stage_bytes, huge_pages,
-  algorithm, segments, window, transport, mpi, node, preload, preload_summary, rank, ranks, store
+  algorithm, segments, window, transport, mpi, node, groups, preload, preload_summary, rank, ranks,
+  store
 };
-inline constexpr int kOptions = 19;
+inline constexpr int kOptions = 20;
 
 enum class OptionKind {
   integer,   // a whole number

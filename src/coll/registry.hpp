@@ -24,6 +24,7 @@
   X(allreduce_shared)                  \
   X(allreduce_symmetric)               \
   X(allreduce_sliced)                  \
+  X(allreduce_grouped)                 \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
@@ -32,6 +33,7 @@
   X(broadcast_k_nomial)                \
   X(broadcast_shared)                  \
   X(broadcast_staged)                  \
+  X(broadcast_grouped)                 \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \
@@ -39,18 +41,21 @@
   X(reduce_circulant)                  \
   X(reduce_staged)                     \
   X(reduce_sliced)                     \
+  X(reduce_grouped)                    \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
   X(reduce_scatter_direct)             \
   X(reduce_scatter_shared)             \
   X(reduce_scatter_staged)             \
+  X(reduce_scatter_grouped)            \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
   X(allgather_linear)                  \
   X(allgather_shared)                  \
   X(allgather_staged)                  \
+  X(allgather_grouped)                 \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \
   X(alltoall_shared)                   \

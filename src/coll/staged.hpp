@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "coll/shared.hpp"
-#include "ir/builder.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 

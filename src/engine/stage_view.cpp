@@ -172,6 +172,12 @@ std::optional<int> StageView::unseen() {
   return {};
 }
 
+void StageView::look_around() {
+  if (!own().memory) return;
+  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+    if (position != rank_) find(position);
+}
+
 bool StageView::find(int position) {
   Stage& stage = at(position).stage;
   if (stage.memory) return true;

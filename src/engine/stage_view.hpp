@@ -69,6 +69,7 @@ class StageView {
 
   bool is_called();        // whether a peer is in a call that this rank has yet to make
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
+  void look_around();            // finds the stages that are there; their owners may wait for that
   bool is_idle() const { return enrolled_ == left_; }
   bool is_found();   // whether every peer has the own stage, and keeps it without this rank
   // Whether a peer that has yet to look for the own stage may need what is there.

@@ -51,6 +51,7 @@ struct Algorithm {
   // author's order (ir/straight.hpp), and whoever signals always signals the same peers.
   bool staged = false;   // reads their scratch
   bool shared = false;   // reads and writes their buffers
+  bool grouped = false;  // looks at Problem::groups
 };
 
 // Why it cannot serve the problem; nothing where it can.

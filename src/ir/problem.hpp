@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace paceline {
 
@@ -27,6 +28,10 @@ struct Problem {
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool near = false;         // every rank reaches all ranks' scratch in memory: they share a node
   bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well
+
+  // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
+  // large. Empty: none are known, or all ranks are alike.
+  std::vector<int> groups = {};
 
   bool operator==(const Problem&) const = default;
 };

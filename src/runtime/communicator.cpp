@@ -42,6 +42,15 @@ bool on_one_node(const Group& group, const std::vector<int>& nodes) {
   });
 }
 
+Grouping grouping_in(const Group& group, const WorldConfig& config) {
+  if (config.group_ranks == 1) return {{}, "no groups: PACELINE_GROUPS=1 forbids them"};
+  if (!on_one_node(group, config.nodes)) return {{}, "no groups: the ranks are on several nodes"};
+  if (config.localities.empty()) return {{}, "no groups: nothing is known of caches"};
+  std::vector<Locality> localities;
+  for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);
+  return grouping_of(localities);
+}
+
 // A call that has been looked through.
 struct Ready {
   std::shared_ptr<Prepared> prepared;
@@ -58,11 +67,13 @@ struct Communicator::State {
   PlanBook book;
   RecentCalls recent;
   Machine machine;   // that the choice reckons with; equal on all ranks
+  Grouping grouping;   // likewise
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
         group(std::move(g)),
-        machine(machine_of(*group, session->config().nodes)) {
+        machine(machine_of(*group, session->config().nodes)),
+        grouping(grouping_in(*group, session->config())) {
     session->open(group);
   }
   ~State() { session->close(*group); }
@@ -130,6 +141,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.root = has_root(call.collective) ? call.root : 0;
   p.uneven = call.uneven;
   p.near = group->stages || p.ranks == 1;
+  if (p.near) p.groups = grouping.of_rank;
   return p;
 }
 
@@ -359,7 +371,7 @@ std::string Communicator::explain(const Call& call) const {
              c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
-             ": ", c.why);
+             ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "");
 }
 
 bool Request::test() { return flight_->session->test(*flight_); }

@@ -9,6 +9,7 @@
 
 #include "base/types.hpp"
 #include "ir/algorithm.hpp"
+#include "runtime/locality.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
 #include "transport/mpi/config.hpp"
@@ -143,6 +144,11 @@ struct WorldConfig {
   bool only_mpi = false;   // between neighbours too
   // The node of every rank, as found at start-up and equal on all ranks; empty: they share one.
   std::vector<int> nodes = {};
+  // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
+  // Equal on all ranks.
+  int group_ranks = 0;
+  // Of every rank, as agreed at start-up; empty: not known.
+  std::vector<Locality> localities = {};
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory
   // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or
@@ -159,7 +165,7 @@ struct WorldConfig {
 // Joins the world of those who meet in a store: returns when every rank has. The communicator of
 // all ranks keeps the world alive. Ranks of one node talk through shared memory; those of several
 // through an MPI that is started here, which keeps the store until finish_mpi().
-Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config);
+Communicator join_world(std::shared_ptr<Store> store, WorldConfig config);
 // Finalises the MPI that join_world has started, if it has. The last thing before the process ends,
 // after leaving all worlds; collective over the processes of the first world that needed it. Not to
 // be called where one of them may be missing: MPI would wait for it.

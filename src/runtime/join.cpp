@@ -46,6 +46,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   // Else a thread of ours could call MPI while the program does.
   if (far && library.init() != MpiThreads::multiple) config.progress = Progress::caller;
   config.nodes = nodes.of_rank;
+  if (!config.only_mpi) config.localities = agreed_localities(nodes.notes, nodes.of_rank);
   if (config.only_mpi) {
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
@@ -72,14 +73,16 @@ void check_apart(const Nodes& nodes, const WorldConfig& config) {
 
 }  // namespace
 
-Communicator join_world(std::shared_ptr<Store> store, const WorldConfig& config) {
+Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
     fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
          "; ranks go from 0 to the number of ranks - 1.");
   StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
                        std::chrono::milliseconds(config.start_timeout_ms));
-  const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
+  const Nodes nodes =
+      find_nodes(meeting, config.shm_dir, config.node, locality_card(config.group_ranks));
   check_apart(nodes, config);
+  config.localities = agreed_localities(nodes.notes, nodes.of_rank);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(
         make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config, true);
@@ -105,7 +108,8 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   config.rank = world->rank();
   config.ranks = world->ranks();
   Nodes nodes;
-  if (!config.only_mpi) nodes = find_nodes(*world, config.shm_dir, config.node);
+  if (!config.only_mpi)
+    nodes = find_nodes(*world, config.shm_dir, config.node, locality_card(config.group_ranks));
   check_apart(nodes, config);
   return join_nodes(library, *world, nodes, config);
 }

@@ -55,7 +55,13 @@ void Session::clear_stages() {
 }
 
 // With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
+// Not every rank has had to look at every other: those that leave together do so here.
 void Session::wait_for_finders() {
+  const auto look_around = [&] {
+    for (const auto& left : left_stages_) left.second->look_around();
+    for (const auto& entry : groups_)
+      if (entry.second->stages) entry.second->stages->look_around();
+  };
   const auto is_needed = [](StageView* stages) { return stages && stages->is_needed(); };
   const auto are_needed = [&] {
     return std::any_of(left_stages_.begin(), left_stages_.end(),
@@ -69,6 +75,7 @@ void Session::wait_for_finders() {
     transport_->check_peers();
     if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
     progress();
+    look_around();
     std::this_thread::sleep_for(std::chrono::microseconds(kNapUs));
   }
 }

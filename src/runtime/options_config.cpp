@@ -20,6 +20,7 @@ WorldConfig config_from_options() {
         word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
   config.segments = number(Option::segments);
   config.window = number(Option::window);
+  config.group_ranks = number(Option::groups);
   config.node = text_of(Option::node);
   config.only_mpi = text_of(Option::transport) == "mpi";
   config.only_shm = text_of(Option::transport) == "shm";

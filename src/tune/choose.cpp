@@ -203,7 +203,17 @@ constexpr std::size_t kPieces = 4;
 constexpr std::size_t kSlotLoss = 128;
 constexpr int kAny = std::numeric_limits<int>::max();
 
+// Those in groups: nobody has measured from where on they are worth their further meetings; they
+// are left to messages whose copies take far longer than those (docs/design/0021-groups.md).
+constexpr std::size_t kGrouped = 64u << 10;
+constexpr const char* kCrossOnce = "one node in groups: little crosses between them";
+
 constexpr Staged kStaged[] = {
+    {allreduce, "grouped", kGrouped, 4, kAny, 4.5, false, kCrossOnce},
+    {broadcast, "grouped", kGrouped, 4, kAny, 2, false, kCrossOnce},
+    {reduce, "grouped", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
+    {reduce_scatter, "grouped", kGrouped, 4, kAny, 3, false, kCrossOnce},
+    {allgather, "grouped", kGrouped, 4, kAny, 1, false, kCrossOnce},
     {allreduce, "sliced", 128u << 10, 2, 2, 3, false, "one node: each sums a slice"},
     {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, "one node: each sums a slice"},
     {allreduce, "symmetric", 0, 2, kAny, 1, false, "one node, short: one signal"},
@@ -221,15 +231,15 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
   if (!p.near || now.stage_bytes == 0) return {};
   for (const Staged& row : kStaged) {
     if (row.collective != p.collective) continue;
+    const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     const bool fits =
         now.bytes >= row.from_bytes && p.ranks >= row.from_ranks && p.ranks <= row.to_ranks;
-    if (!only && !fits) continue;
-    const Algorithm& a = find_algorithm(row.collective, row.algorithm);
+    if (!only && (!fits || (a.grouped && p.groups.empty()))) continue;
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{&a, {}, 1, 1, false, false, row.why};
     if (!a.takes.blocks) return choice;
-    // Slots, at most two for each rank and some, are rounded up to cache lines.
-    const std::size_t lost = kSlotLoss * (2 * static_cast<std::size_t>(p.ranks) + 4);
+    // Slots, at most three for each rank and some, are rounded up to cache lines.
+    const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
     const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
     const std::size_t block = std::min(row.flows ? kFlowingBlock : kStagedBlock, most);

@@ -49,6 +49,19 @@ bool has_tail(const Algorithm& algorithm, const Shape& shape) {
   return !why_not(algorithm, problem) && build(algorithm, problem, shape.knobs).tail > 0;
 }
 
+// The shape without groups, and with those of every size, neighbours and not.
+std::vector<Shape> in_groups(const Shape& shape) {
+  std::vector<Shape> shapes{shape};
+  for (int group = 1; group < shape.ranks; ++group)
+    for (bool scattered : {false, true}) {
+      if (shape.ranks % group != 0 || (scattered && group == 1)) continue;
+      shapes.push_back(shape);
+      shapes.back().group = group;
+      shapes.back().scattered = scattered;
+    }
+  return shapes;
+}
+
 }  // namespace
 
 std::vector<Shape> sweep(Collective collective, int max_ranks) {
@@ -73,9 +86,20 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
   return corners;
 }
 
+// Of an algorithm that looks at groups, with groups as well.
+std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks) {
+  std::vector<Shape> all = sweep(algorithm.collective, max_ranks);
+  if (!algorithm.grouped) return all;
+  std::vector<Shape> shapes;
+  for (const Shape& shape : all)
+    for (const Shape& one : in_groups(shape))
+      if (one.group == 0 || !one.fused) shapes.push_back(one);   // nothing is received: none fuse
+  return shapes;
+}
+
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
-  for (const Shape& shape : sweep(algorithm.collective, max_ranks)) {
+  for (const Shape& shape : shapes_of(algorithm, max_ranks)) {
     if (algorithm.staged && shape.segments > 1) continue;   // it takes blocks
     shapes.push_back(shape);
     if (shape.segments > 1 && has_tail(algorithm, shape)) {

@@ -16,8 +16,10 @@ std::vector<Shape> sweep(Collective collective, int max_ranks);
 // Values of the algorithm's knobs that show all that it does with them; none where it has no knobs.
 std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 
-// The worlds of the collective, and the whole ones of at most kKnobRanks ranks with every corner of
-// the knobs as well.
+// The worlds of the collective, with groups of every size for an algorithm that knows them.
+std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
+
+// Those, and the whole ones of at most kKnobRanks ranks with every corner of the knobs as well.
 inline constexpr int kKnobRanks = 17;
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks);
 

@@ -97,6 +97,7 @@ std::string describe(const Algorithm& algorithm, const Shape& shape) {
       shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
       shape.whole_tail ? " --whole-tail" : "",
       shape.ordered ? " --ordered" : "", shape.uneven ? " --uneven" : "",
+      shape.group ? str(" --group ", shape.group) : "", shape.scattered ? " --scattered" : "",
       shape.knobs.radix ? str(" --radix ", shape.knobs.radix) : "",
       shape.knobs.blocks ? str(" --blocks ", shape.knobs.blocks) : "");
 }
@@ -115,6 +116,8 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.uneven = shape.uneven;
   problem.shared = algorithm.shared;
   problem.near = algorithm.shared || algorithm.staged;
+  for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
+    problem.groups.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
   return problem;
 }
 

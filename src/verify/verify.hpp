@@ -54,6 +54,8 @@ struct Shape {
   bool whole_tail = false;   // segments end where the algorithm's tail begins
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
   bool uneven = false;    // units differ in length
+  int group = 0;           // ranks of each group (Problem::groups); 0: there are none
+  bool scattered = false;  // groups take turns in rank order; else their ranks are neighbours
   Knobs knobs = {};
 };
 

@@ -18,6 +18,17 @@ def test_explain_marks_the_choice_of_the_library(paceline):
         assert (row["name"] in out) or row["collective"] != "broadcast"
 
 
+def test_explain_says_what_groups_change(paceline, monkeypatch):
+    _, out, _ = paceline("explain", "allreduce", "-n", 8, "--group", 4)
+    assert "8 ranks: grouped" in flat(out)
+    assert "in 2 groups of 4 ranks" in flat(out)
+    _, out, _ = paceline("explain", "allreduce", "-n", 8)
+    assert "8 ranks: sliced" in flat(out) and "no groups; --group N" in flat(out)
+    monkeypatch.setenv("PACELINE_GROUPS", "3")
+    _, out, _ = paceline("explain", "allreduce", "-n", 8)
+    assert "no groups: 8 ranks make no two groups of 3" in flat(out)
+
+
 def test_explain_takes_knobs(paceline):
     _, out, _ = paceline("explain", "allreduce", "--algorithm", "circulant", "--radix", 3,
                          "--segments", 4, "--window", 2)

@@ -200,6 +200,8 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       for (std::size_t count : {std::size_t{1}, std::size_t{33}, std::size_t{5000}}) {
         Problem problem = problem_of(a->collective, p);
         problem.near = true;
+        if (p % 4 == 0 && count > 100)
+          for (int rank = 0; rank < p; ++rank) problem.groups.push_back(rank / (p / 4));
         const std::size_t units = std::size_t(units_of(problem));
         const Choice choice = choose(problem, {4 * count * units, usual_machine(), room});
         if (!choice.algorithm->staged) continue;
@@ -219,4 +221,30 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       CHECK((!choice.algorithm->staged || choice.knobs.blocks <= 4096));
     }
   CHECK(staged > 100);
+}
+
+TEST_CASE("choose: grouped where there are groups and the message is long, and nowhere else") {
+  const auto chosen_for = [](Collective c, std::vector<int> groups, std::size_t bytes) {
+    Problem p = problem_of(c, 8);
+    p.near = true;
+    p.groups = std::move(groups);
+    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, 8)};
+    return std::string(choose(p, now).algorithm->name);
+  };
+  const std::vector<int> none, two{0, 1, 0, 1, 0, 1, 0, 1};
+  for (const Algorithm* a : registry()) {
+    if (!a->grouped) continue;
+    CAPTURE(name_of(a->collective));
+    CHECK(chosen_for(a->collective, two, 64 << 10) == "grouped");
+    CHECK(chosen_for(a->collective, two, 64 << 20) == "grouped");
+    CHECK(chosen_for(a->collective, two, (64 << 10) - 1) != "grouped");
+    CHECK(chosen_for(a->collective, none, 64 << 20) != "grouped");
+  }
+  Problem ordered = problem_of(Collective::allreduce, 8);   // these are no neighbours
+  ordered.near = true;
+  ordered.commutative = false;
+  ordered.groups = two;
+  const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8)};
+  CHECK(choose(ordered, now).algorithm->name == std::string("sliced"));
+  CHECK_THROWS_AS(choose(ordered, now, {"grouped"}), Error);
 }

@@ -16,7 +16,8 @@ namespace {
 
 auto key(const Shape& s) {
   return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window,
-                    s.whole_tail, s.ordered, s.uneven, s.knobs.radix, s.knobs.blocks);
+                    s.whole_tail, s.ordered, s.uneven, s.group, s.scattered,
+                    s.knobs.radix, s.knobs.blocks);
 }
 
 template <class Condition>
@@ -60,6 +61,24 @@ TEST_CASE("sweep: what makes a difference for a collective is varied, and nothin
            collective == Collective::scatter));
     CHECK(any(shapes, [](const Shape& s) { return s.in_place; }) ==
           (collective != Collective::broadcast && collective != Collective::barrier));
+  }
+}
+
+TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that know them") {
+  for (const Algorithm* a : registry()) {
+    CAPTURE(a->name);
+    const std::vector<Shape> shapes = sweep(*a, 6);
+    const auto has = [&](int ranks, int group, bool scattered) {
+      return any(shapes, [&](const Shape& s) {
+        return s.ranks == ranks && s.group == group && s.scattered == scattered;
+      });
+    };
+    CHECK(has(6, 0, false));
+    for (int group : {1, 2, 3}) CHECK(has(6, group, false) == a->grouped);
+    for (int group : {2, 3}) CHECK(has(6, group, true) == a->grouped);
+    CHECK(!has(6, 4, false));
+    CHECK(!has(6, 6, false));
+    CHECK(!has(6, 0, true));
   }
 }
 

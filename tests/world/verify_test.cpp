@@ -18,6 +18,7 @@ TEST_CASE("every algorithm is proven in every small world") {
       const Verdict verdict = verify(piped(a, shape, pipe));
       CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
       proven += bool(verdict);
+      if (a.staged) break;   // it takes blocks instead
     }
   });
   MESSAGE(proven, " worlds proven");
@@ -55,7 +56,7 @@ TEST_CASE("rejected problems are few, known, and refused with a reason") {
     const std::string name = str(name_of(a->collective), "/", a->name);
     int accepted = 0, rejected = 0;
     std::string first;
-    for (const Shape& shape : plain_shapes(a->collective, 9)) {
+    for (const Shape& shape : plain_shapes(*a, 9)) {
       if (accepts(*a, shape)) {
         ++accepted;
         continue;

@@ -28,11 +28,16 @@ struct Pipe {
 inline constexpr Pipe kPipes[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 2}, {5, 3},
                                  {3, 2, true}};
 
-// The worlds of the sweep, whole: the caller adds the pipelines.
-inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
-  std::vector<Shape> shapes = sweep(collective, most_ranks);
+// The worlds of a sweep, whole: the caller adds the pipelines.
+inline std::vector<Shape> whole(std::vector<Shape> shapes) {
   std::erase_if(shapes, [](const Shape& shape) { return shape.segments > 1; });
   return shapes;
+}
+inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
+  return whole(sweep(collective, most_ranks));
+}
+inline std::vector<Shape> plain_shapes(const Algorithm& algorithm, int most_ranks) {
+  return whole(shapes_of(algorithm, most_ranks));
 }
 
 inline bool accepts(const Algorithm& algorithm, const Shape& shape) {
@@ -43,7 +48,7 @@ inline bool accepts(const Algorithm& algorithm, const Shape& shape) {
 template <class Each>
 void for_all(int most_ranks, Each&& each) {
   for (const Algorithm* a : registry())
-    for (const Shape& shape : plain_shapes(a->collective, most_ranks))
+    for (const Shape& shape : plain_shapes(*a, most_ranks))
       if (accepts(*a, shape)) each(*a, shape);
 }
 

@@ -108,6 +108,25 @@ def huge_pages(ranks):
     return Finding("huge pages", "ok", f"for shared arrays from 2 MiB on: {how}")
 
 
+def groups(ranks):
+    """Whether ranks would be grouped by NUMA node or cache, and why."""
+    asked = _core.option("groups")
+    if asked:
+        return Finding("groups", "ok", "none: PACELINE_GROUPS=1" if asked == 1 else
+                       f"of {asked} ranks in rank order, as PACELINE_GROUPS says")
+    found = _core.localities()
+    kinds = {"NUMA node": {numa for numa, _ in found}, "last-level cache": {c for _, c in found}}
+    unknown = " and ".join(kind for kind, seen in kinds.items() if not seen or -1 in seen)
+    text = ", ".join(f"{len(seen)} {kind}{'s' if len(seen) > 1 else ''}"
+                     for kind, seen in kinds.items() if kind not in unknown)
+    if all(len(seen) < 2 for seen in kinds.values()):
+        missing = f"the system does not tell the {unknown}" if unknown else ""
+        known = f"{text} here" if text else ""
+        return Finding("groups", "ok", f"none: {'; '.join(filter(None, (known, missing)))}")
+    return Finding("groups", "ok", f"{text} here: ranks that are each bound to one, equally many "
+                   "to each, are grouped (mpiexec --bind-to core); others are not")
+
+
 # Reads 8 bytes of its parent, which is no more to it than one rank is to another.
 ATTACH = """
 import ctypes, errno, os, sys
@@ -219,9 +238,8 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, single_copies,
-          process_handles, torch, mpi,
-          variables, self_test)
+CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_copies,
+          process_handles, torch, mpi, variables, self_test)
 
 
 @click.command("doctor")

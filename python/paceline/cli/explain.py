@@ -20,7 +20,7 @@ def model_time(collective, name, ranks, size, machine, choice):
     return simulated(world, size, machine, []).span_s
 
 
-def candidates(collective, ranks, size, machine, choice):
+def candidates(collective, ranks, size, machine, choice, group):
     """One row per algorithm, each as it would be used; the chosen one is marked."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
@@ -31,7 +31,7 @@ def candidates(collective, ranks, size, machine, choice):
             continue
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
-            collective, ranks, size, row["name"], machine=machine)
+            collective, ranks, size, row["name"], machine=machine, group=group)
         seconds = model_time(collective, row["name"], ranks, size, machine, use)
         out.add_row(
             f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
@@ -74,11 +74,11 @@ def counted(collective, ranks, size, choice):
     return out
 
 
-def decisions(collective, ranks, machine):
+def decisions(collective, ranks, machine, group):
     """(first size, last size, the choices between) for each algorithm that is chosen in turn."""
     found, size = [], 1
     while size <= LARGEST:
-        choice = _core.choose(collective, ranks, size, machine=machine)
+        choice = _core.choose(collective, ranks, size, machine=machine, group=group)
         if found and found[-1][2][-1]["algorithm"] == choice["algorithm"]:
             found[-1][1] = size
             found[-1][2].append(choice)
@@ -97,7 +97,7 @@ def span(choices, knob):
     return f"{several} {knob}"
 
 
-def table_of_all(ranks, machine):
+def table_of_all(ranks, machine, group):
     """What is chosen for every collective, from which size on."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("collective", no_wrap=True)
@@ -106,7 +106,8 @@ def table_of_all(ranks, machine):
         out.add_column(heading, no_wrap=True)
     out.add_column("why")
     for collective in _core.collectives():
-        for number, (first, _, choices) in enumerate(decisions(collective, ranks, machine)):
+        for number, (first, _, choices) in enumerate(
+                decisions(collective, ranks, machine, group)):
             pieces = span(choices, "segments") or span(choices, "blocks")
             radix = choices[0]["radix"]
             out.add_row(
@@ -116,17 +117,29 @@ def table_of_all(ranks, machine):
     return out
 
 
-def explain_one(collective, ranks, size, machine, choice, out):
+def groups_of(choice, ranks, group):
+    """What the choice takes to be near each other."""
+    if choice["group"]:
+        return f"in {ranks // choice['group']} groups of {choice['group']} ranks"
+    asked = group or _core.option("groups")
+    if asked > 1:
+        return (f"no groups: {ranks} ranks make no two groups of {asked} on one node of this "
+                "machine")
+    return "no groups; --group N shows what is chosen where N ranks share a cache or memory"
+
+
+def explain_one(collective, ranks, size, machine, choice, group, out):
     """The choice for one size, and the table of candidates."""
     out.print(
         f"{collective} of {_core.human_bytes(size)} on {ranks} ranks: "
         f"[bold]{escape(choice['algorithm'])}[/]{details(choice)} - {escape(choice['why'])}\n",
         soft_wrap=True)
-    out.print(candidates(collective, ranks, size, machine, choice))
+    out.print(candidates(collective, ranks, size, machine, choice, group))
     traffic = counted(collective, ranks, size, choice)
     if traffic is not None:
         out.print()
         out.print(traffic)
+    out.print(f"\n{groups_of(choice, ranks, group)}", soft_wrap=True)
 
 
 @click.command("explain", epilog=COLLECTIVES)
@@ -139,10 +152,12 @@ def explain_one(collective, ranks, size, machine, choice, out):
 @click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
 @click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
 @knob_options
+@click.option("--group", default=0, type=Number(0, 4096),
+              help="So many ranks share a cache or memory; 0: as PACELINE_GROUPS says, 1: none do.")
 @click.option("--machine", default="shm", show_default=True,
               help="The machine model to choose for and to simulate; shm: all ranks share a node, "
               "as in this version. `paceline draw allreduce --machine list` shows the names.")
-def command(collective, size, ranks, algorithm, segments, window, radix, blocks, machine):
+def command(collective, size, ranks, algorithm, segments, window, radix, blocks, group, machine):
     """Say which algorithm a call would take, and why.
 
     The choice depends on nothing but the collective, the size, the number of ranks and the model of
@@ -160,9 +175,9 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         if algorithm or segments or window or radix or blocks:
             raise click.UsageError("an algorithm or its knobs need the collective before them.")
         out.print(f"{ranks} ranks on {escape(_core.machine(machine))}\n")
-        out.print(table_of_all(ranks, machine))
+        out.print(table_of_all(ranks, machine, group))
         return 0
     choice = _core.choose(
-        collective, ranks, size, algorithm, segments, window, radix, blocks, machine)
-    explain_one(collective, ranks, size, machine, choice, out)
+        collective, ranks, size, algorithm, segments, window, radix, blocks, machine, group)
+    explain_one(collective, ranks, size, machine, choice, group, out)
     return 0
