@@ -226,6 +226,13 @@ constexpr Staged kStaged[] = {
     {barrier, "staged", 0, 2, kAny, 0, false, "one node: one signal"},
 };
 
+// What more than two ranks show in turns is to stay in the caches of fewer processors; but a slice
+// should be worth its meeting.
+std::size_t block_of(int ranks) {
+  const std::size_t slices = static_cast<std::size_t>(ranks) * (16u << 10);
+  return ranks > 2 ? std::clamp<std::size_t>(slices, 128u << 10, kStagedBlock) : kStagedBlock;
+}
+
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
                                     const Algorithm* only) {
   if (!p.near || now.stage_bytes == 0) return {};
@@ -242,7 +249,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
     const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
-    const std::size_t block = std::min(row.flows ? kFlowingBlock : kStagedBlock, most);
+    const std::size_t block = std::min(row.flows ? kFlowingBlock : block_of(p.ranks), most);
     const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
     const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
     if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
