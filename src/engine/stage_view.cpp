@@ -137,10 +137,11 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-void StageView::leave(std::uint64_t call, bool quietly) {
+bool StageView::leave(std::uint64_t call) {
   left_ = call;
-  left_quietly_ = quietly && (room_.begin == kInLine || room_.end <= 2 * kShort);
+  left_quietly_ = room_.begin == kInLine || room_.end <= 2 * kShort;
   if (!left_quietly_) signal(call, kLeft);
+  return !left_quietly_;
 }
 
 void StageView::wrote(std::size_t bytes, double seconds) {

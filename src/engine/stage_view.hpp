@@ -47,9 +47,9 @@ class StageView {
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
              const Fingerprint& fingerprint);
   void signal(std::uint64_t call, std::uint32_t signals);
-  // Quietly: after a short call peers learn of it from the next one, or when this rank waits for
-  // them. The store would cost them and this rank as much as the call's own signal.
-  void leave(std::uint64_t call, bool quietly);
+  // Whether it has said so. After a short call peers learn of it from the next one, or when this
+  // rank waits for them: the store would cost them and this rank as much as the call's own signal.
+  bool leave(std::uint64_t call);
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals);

@@ -99,8 +99,7 @@ bool StraightOperation::advance(Transport& transport) {
     if (events_) note(item);
     begun_ = false;
   }
-  stages_.leave(call_, true);
-  transport.nudge(*channel_.ranks);
+  if (stages_.leave(call_)) transport.nudge(*channel_.ranks);
   complete();
   return true;
 }

@@ -91,7 +91,7 @@ TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls
   Ranks r;
   for (std::uint64_t call = 1; call <= 2; ++call) {
     CHECK(!r.enter(0, call, 10000));
-    r.views[0].leave(call, false);
+    r.views[0].leave(call);
   }
   CHECK(r.enter(0, 3, 10000) == 1);   // the others have not left the first call
   std::byte* before = nullptr;
@@ -106,11 +106,11 @@ TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls
         before = room;
         bytes_before = bytes;
       }
-      r.views[std::size_t(rank)].leave(call, false);
+      r.views[std::size_t(rank)].leave(call);
     }
   }
   CHECK(r.enter(0, 41, StageMemory::kBytes) == std::nullopt);   // beside a short room
-  r.views[0].leave(41, false);
+  r.views[0].leave(41);
   CHECK(r.enter(0, 42, StageMemory::kBytes) == 1);              // but not beside itself
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("stages: who leaves a short call says so only when somebody waits for 
   Ranks r;
   const auto pass = [&](int rank, std::uint64_t call, std::size_t bytes) {
     const auto blocked = r.enter(rank, call, bytes);
-    if (!blocked) r.views[std::size_t(rank)].leave(call, true);
+    if (!blocked) r.views[std::size_t(rank)].leave(call);
     return blocked;
   };
   for (int rank = 0; rank < 3; ++rank) CHECK(!pass(rank, 1, 500));
@@ -126,7 +126,7 @@ TEST_CASE("stages: who leaves a short call says so only when somebody waits for 
   CHECK(pass(0, 3, 500) == 2);    // which is in call 1 for all that anybody knows
   CHECK(!r.enter(2, 2, 500));     // and has left it by this
   CHECK(!pass(0, 3, 500));
-  r.views[2].leave(2, true);
+  r.views[2].leave(2);
   CHECK(!pass(1, 3, 500));
   CHECK(!pass(2, 3, 500));
   // Rooms that overlap those of the call before: all wait for all to have left it.
@@ -149,13 +149,13 @@ TEST_CASE("stages: ranks in different calls notice it, also if they did not wait
   CHECK(met->theirs.fingerprint.count == 101);
   CHECK(r.views[0].has_come(2, 1, 1));
   CHECK(!r.views[0].stranger(2, 1));
-  for (StageView& view : r.views) view.leave(1, false);
+  for (StageView& view : r.views) view.leave(1);
   for (int rank = 0; rank < 3; ++rank) CHECK(!r.enter(rank, 2, 8, {5, 5}));
   REQUIRE(r.views[2].has_come(1, 2, 1));
   const auto earlier = r.views[2].stranger(1, 2);   // the digest tells, and names the call
   REQUIRE(earlier);
   CHECK(earlier->mine.fingerprint.count == 100);
-  for (StageView& view : r.views) view.leave(2, false);
+  for (StageView& view : r.views) view.leave(2);
   CHECK(!r.views[0].is_called());
   CHECK(!r.enter(2, 3, 8));
   CHECK(r.views[0].is_called());
