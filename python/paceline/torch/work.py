@@ -15,6 +15,15 @@ _LOOK_MS = 2  # how long the completer waits for one request before it looks at 
 class Work(_Work):
     """One call, perhaps of several requests; what it has to copy out is copied once."""
 
+    # Of one that is complete from the start: most are, and should cost little.
+    _request: Any = None
+    _finish: Callable[[], object] | None = None
+    _source = -1
+    _any: Any = None
+    _error: BaseException | None = None
+    _future: torch.futures.Future | None = None
+    _lock = threading.Lock()  # only to make a future
+
     def __init__(
         self,
         request: Any,
@@ -24,16 +33,16 @@ class Work(_Work):
     ):
         """request: what to wait for; None if it is complete. finish: runs once it is, if it is."""
         super().__init__()
-        self._request = request
         self._tensors = tensors
+        if request is None:
+            if finish is not None:
+                finish()
+            return
+        self._request = request
         self._finish = finish
         self._source = source
         self._any = request if hasattr(request, "source") else None
-        self._error: BaseException | None = None
         self._lock = threading.Lock()
-        self._future: torch.futures.Future | None = None
-        if request is None and finish is not None:
-            self._settle()
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Returns True when the call is complete; raises what went wrong."""
