@@ -41,6 +41,7 @@ Stage ShmStages::open(std::uint64_t context) {
          " communicators with shared memory, which is the most there can be; free some of them.");
   SharedFile file = SharedFile::create(folder_, Stage::kHead + bytes_);
   file.touch();
+  // In the caches, too, before the first call.
   std::memset(file.data(), 0, file.bytes());
   auto* owner = reinterpret_cast<StageOwner*>(file.data() + Stage::kOwner);
   owner->nonce = boxes_.header(rank_).nonce[0];
