@@ -349,8 +349,11 @@ void Communicator::seat_together(int timeout_ms) {
   call.op = Op::sum;
   call.input = call.output = &place;
   call.count = kUsualElements;
-  const Ready ready = state_->prepare(call);
-  state_->free_flight(*ready.prepared);
+  try {
+    const Ready ready = state_->prepare(call);
+    state_->free_flight(*ready.prepared);
+  } catch (const Error&) {   // options may ask for what it cannot have; who calls will be told
+  }
 }
 
 void Communicator::start_trace() { state_->session->start_trace(); }

@@ -16,6 +16,17 @@ paceline_call changed(paceline_call call, Change&& change) {
   return call;
 }
 
+TEST_CASE("an algorithm that the options name and that cannot serve is refused when it is called") {
+  const Variable option("PACELINE_ALGORITHM", "allreduce=shared");
+  with_ranks(2, [](paceline_comm* world, int) {   // starting warms up with an allreduce
+    std::vector<float> x(3);
+    CHECK(paceline_barrier(world) == PACELINE_OK);
+    CHECK_FAULT(paceline_allreduce(world, x.data(), x.data(), x.size(), PACELINE_F32,
+                                   PACELINE_SUM),
+                PACELINE_REFUSAL, "allreduce/shared");
+  });
+}
+
 TEST_CASE("null in place of a handle or a variable") {
   std::vector<double> x(3);
   const paceline_call call = allreduce_of(x);
