@@ -27,10 +27,6 @@ std::size_t around() {
 #endif
 }
 
-constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
-  return call << 16 | signals;
-}
-
 }  // namespace
 
 StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
@@ -45,20 +41,18 @@ void StageView::open() {
 bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   Seat& seat = at(position);
   if (seat.seen >= turn) return true;
-  if (!find(position)) return false;
+  if (!seat.stage.memory && !find(position)) return false;
   const std::uint64_t now = seat.stage.line(call).turn.load(std::memory_order_acquire);
   seat.seen = std::max(seat.seen, now);
   return seat.seen >= turn;
 }
 
-bool StageView::has_come(int position, std::uint64_t call, std::uint32_t signals) {
-  if (!said_) say(call);
-  return look(position, call, turn_of(call, signals));
+// Equal on all ranks, since they make the same calls.
+inline StageView::Room StageView::next_room(std::uint64_t call, std::size_t wanted) const {
+  return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
 }
 
-// Equal on all ranks, since they make the same calls.
-StageView::Room StageView::next_room(std::uint64_t call, std::size_t wanted) const {
-  if (wanted <= sizeof(StageLine::room)) return {};
+StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) const {
   if (wanted <= kShort) return {call % 2 * kShort, (call % 2 + 1) * kShort};
   const std::size_t first = 2 * kShort, most = bytes();
   const std::size_t round = std::min(most, std::max(around(), first + 2 * wanted));

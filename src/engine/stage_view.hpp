@@ -52,7 +52,10 @@ class StageView {
   bool leave(std::uint64_t call);
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
-  bool has_come(int position, std::uint64_t call, std::uint32_t signals);
+  bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
+    if (!said_) say(call);
+    return look(position, call, turn_of(call, signals));
+  }
   // Whether it shows another call than this rank has made, as far as it still shows that one.
   std::optional<Stranger> stranger(int position, std::uint64_t call) const;
   // In the call that was entered last.
@@ -88,7 +91,11 @@ class StageView {
     std::size_t begin = kInLine, end = kInLine;   // offsets
     bool overlaps(const Room& other) const { return begin < other.end && other.begin < end; }
   };
+  static constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
+    return call << 16 | signals;
+  }
   Room next_room(std::uint64_t call, std::size_t wanted) const;
+  Room room_around(std::uint64_t call, std::size_t wanted) const;
   void say(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }

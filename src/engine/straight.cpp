@@ -41,6 +41,9 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   }
   for (const BoundStep& step : bound_->steps) most += step.bytes;
   is_long_ = !s.problem.in_place && most >= kLong;
+  for (Item& item : items_)
+    if (!talks(item.kind) && is_plain(item))
+      item.only = &bound_->stretches[bound_->steps[item.first].first];
 }
 
 // Whether the next step only goes on with what the first one has produced: same places, same
@@ -68,7 +71,7 @@ void StraightOperation::begin() {
   stranger_.reset();
 }
 
-bool StraightOperation::enter() {
+inline bool StraightOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
   if (const auto peer = stages_.occupied(call_, room_bytes_, stranger_)) {
     waits_for_ = *peer;
@@ -112,7 +115,7 @@ void StraightOperation::note(const Item& item) {
   for (std::uint32_t step = item.first; step < item.last; ++step) log(step, begun_s_);
 }
 
-bool StraightOperation::wait(const Item& item) {
+inline bool StraightOperation::wait(const Item& item) {
   waits_for_ = item.position;
   if (!stages_.has_come(item.position, call_, item.signals)) return false;
   waits_for_ = -1;
@@ -129,14 +132,42 @@ bool StraightOperation::streams(const Place& place) const {
   return place.space == Space::output ? is_long_ : place.space == Space::scratch && is_shown_far_;
 }
 
+// With nothing to divide, a sum and its end are one step.
+bool StraightOperation::is_one(const Item& item) const {
+  const std::uint32_t steps = item.last - item.first;
+  return steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
+                        bound_->steps[item.first + 1].places == 1);
+}
+
+bool StraightOperation::is_plain(const Item& item) const {
+  const BoundStep& first = bound_->steps[item.first];
+  return first.stretches == 1 && first.places >= 2 && first.places <= kMostSources + 1 &&
+         is_one(item) && !is_shown(first) &&
+         !streams(bound_->places[bound_->stretches[first.first].first_place]);
+}
+
+inline std::byte* StraightOperation::where(const Place& place) const {
+  return place.owner != kOwn && place.space == Space::scratch
+             ? stages_.room(place.owner, call_) + place.offset
+             : at(place);
+}
+
+// As combine() does it.
+inline void StraightOperation::combine_only(const Item& item) const {
+  const Place* places = bound_->places.data() + item.only->first_place;
+  const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
+  const void* from[kMostSources];
+  for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
+  if (sources == 1) std::memcpy(where(places[0]), from[0], bound_->steps[item.first].bytes);
+  else bound_->reduce(where(places[0]), from, sources, item.only->elements);
+}
+
 void StraightOperation::work(const Item& item) {
+  if (item.only) return combine_only(item);
   const BoundStep& first = bound_->steps[item.first];
   if (first.stretches == 0) return;
   is_shown_far_ = false;
-  // With nothing to divide, a sum and its end are one step.
-  const std::uint32_t steps = item.last - item.first;
-  const bool one = steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
-                                  bound_->steps[item.first + 1].places == 1);
+  const bool one = is_one(item);
   const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
   if (one && !aside) return is_shown(first) ? show(first) : combine(first);
   if (one && first.places == 2) copy_past(first);

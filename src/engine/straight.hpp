@@ -30,6 +30,7 @@ class StraightOperation : public Operation {
     std::uint32_t first = 0, last = 0;
     int position = -1;
     std::uint32_t signals = 0;
+    const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
   };
 
   struct Strip {                 // of a stretch of the first step, and of those that go with it
@@ -40,11 +41,15 @@ class StraightOperation : public Operation {
   void begin() override;
   void cancel(Transport&) override {}
   std::byte* scratch_of(int position) const override;
+  std::byte* where(const Place& place) const;
 
   bool enter();
   bool wait(const Item& item);
   void note(const Item& item);   // in the record of what was done when
+  bool is_one(const Item& item) const;
+  bool is_plain(const Item& item) const;
   void work(const Item& item);
+  void combine_only(const Item& item) const;
   void copy_past(const BoundStep& step) const;
   bool is_shown(const BoundStep& step) const;
   void show(const BoundStep& step);

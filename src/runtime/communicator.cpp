@@ -72,6 +72,7 @@ struct Communicator::State {
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
         group(std::move(g)),
+        recent(group->rank, static_cast<int>(group->ranks.size())),
         machine(machine_of(*group, session->config().nodes)),
         grouping(grouping_in(*group, session->config())) {
     session->open(group);
@@ -250,17 +251,15 @@ Request Communicator::start(const Call& call) {
 // What was asked for before is started at once.
 void Communicator::run(const Call& call) {
   State& s = *state_;
-  const auto in_place =
-      plain_in_place(call, s.group->rank, static_cast<int>(s.group->ranks.size()));
-  const std::uint64_t shares = s.session->shared().changes();
-  if (in_place && s.session->run_again(s.recent, {call, *in_place, shares})) return;
+  const Asked asked{call, s.session->shared().changes()};
+  if (s.session->run_again(s.recent, asked)) return;
   Ready ready = s.prepare(call);
   const auto flight = s.free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
   flight->peers = std::move(ready.peers);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
-  if (in_place && flight->operation->is_straight())
-    s.session->remember(s.recent, {call, *in_place, shares}, flight, ready.fingerprint);
+  if (flight->operation->is_straight())
+    s.session->remember(s.recent, asked, flight, ready.fingerprint);
 }
 
 Plan Communicator::plan(const Call& call) {

@@ -2,16 +2,7 @@
 
 #include <sched.h>
 
-#include <thread>
-
 namespace paceline {
-
-int allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());
-}
 
 void pause() {
 #if defined(__x86_64__)

@@ -1,9 +1,7 @@
-// How many processors this process may use, and how long it is wise to spin on one of them.
+// How long it is wise to spin on a processor.
 #pragma once
 
 namespace paceline {
-
-int allowed_cpus();
 
 void pause();   // the processor may look after its other threads for a moment
 

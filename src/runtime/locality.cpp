@@ -1,7 +1,5 @@
 #include "runtime/locality.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/processors.hpp"
 
 namespace paceline {
 namespace {
@@ -86,16 +85,6 @@ Grouping grouping_by(const std::vector<int>& places, const std::string& kind) {
 }
 
 }  // namespace
-
-std::vector<int> allowed_processors() {
-  std::vector<int> processors;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;   // more than it can hold
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) processors.push_back(i);
-  return processors;
-}
 
 std::vector<Locality> localities_of(const std::vector<int>& processors, const std::string& folder) {
   std::vector<Locality> out;

@@ -16,8 +16,6 @@ struct Locality {
   bool operator==(const Locality&) const = default;
 };
 
-std::vector<int> allowed_processors();   // that this process may run on
-
 // Of one processor each, as the system describes them in this folder.
 inline constexpr const char* kSystem = "/sys/devices/system/cpu";
 std::vector<Locality> localities_of(const std::vector<int>& processors,

@@ -101,7 +101,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   return true;
 }
 
-bool Session::run_again(const RecentCalls& recent, const Asked& asked) {
+bool Session::run_again(RecentCalls& recent, const Asked& asked) {
   std::shared_ptr<Flight> flight;
   {
     const std::lock_guard lock(mutex_);

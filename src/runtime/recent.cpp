@@ -36,6 +36,16 @@ bool is_same(const Call& a, const Call& b) {
          a.root == b.root;
 }
 
+bool has_same_buffers(const Call& a, const Call& b) {
+  return a.input == b.input && a.output == b.output;
+}
+
+bool is_asked(const RecentCalls::Entry& entry, const Asked& asked, bool in_place) {
+  return entry.flight && entry.in_place == in_place && entry.shares == asked.shares &&
+         is_same(entry.call, asked.call) &&
+         (asked.shares == 0 || has_same_buffers(entry.call, asked.call));
+}
+
 }  // namespace
 
 std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
@@ -51,35 +61,42 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
   return false;
 }
 
-std::size_t RecentCalls::place_of(const Asked& asked) {
+RecentCalls::Ways& RecentCalls::ways_of(const Asked& asked, bool in_place) {
   const Call& call = asked.call;
   std::uint64_t mixed = std::uint64_t{call.count} << 16 ^
                         static_cast<std::uint64_t>(call.collective) << 9 ^
-                        static_cast<std::uint64_t>(call.type) << 1 ^ (asked.in_place ? 1 : 0);
+                        static_cast<std::uint64_t>(call.type) << 1 ^ (in_place ? 1 : 0);
   if (asked.shares > 0)   // other buffers, another entry
     mixed ^= reinterpret_cast<std::uintptr_t>(call.input) +
              3 * reinterpret_cast<std::uintptr_t>(call.output);
-  return Random::mix(mixed) % kPlaces;
+  return entries_[Random::mix(mixed) % kPlaces];
 }
 
-bool RecentCalls::is_asked(const Entry& entry, const Asked& asked) {
-  return entry.flight && entry.in_place == asked.in_place && entry.shares == asked.shares &&
-         is_same(entry.call, asked.call) &&
-         (asked.shares == 0 ||
-          (entry.call.input == asked.call.input && entry.call.output == asked.call.output));
-}
-
-const RecentCalls::Entry* RecentCalls::find(const Asked& asked) const {
-  for (const Entry& entry : entries_[place_of(asked)])
-    if (is_asked(entry, asked)) return &entry;
+// The same as last time, buffers and all, is in place if it was so then.
+const RecentCalls::Entry* RecentCalls::find(const Asked& asked) {
+  const Call& call = asked.call;
+  if (last_ && last_->shares == asked.shares && is_same(last_->call, call) &&
+      has_same_buffers(last_->call, call) && is_plain(call))
+    return last_;
+  const auto in_place = plain_in_place(call, rank_, ranks_);
+  if (!in_place) return nullptr;
+  for (Entry& entry : ways_of(asked, *in_place)) {
+    if (!is_asked(entry, asked, *in_place)) continue;
+    entry.call.input = call.input;
+    entry.call.output = call.output;
+    return last_ = &entry;
+  }
   return nullptr;
 }
 
 void RecentCalls::keep(const Asked& asked, std::shared_ptr<Flight> flight,
                        const Fingerprint& fingerprint) {
-  auto& ways = entries_[place_of(asked)];
-  if (!is_asked(ways[0], asked)) ways[1] = std::move(ways[0]);
-  ways[0] = {asked.call, asked.in_place, asked.shares, std::move(flight), fingerprint};
+  const auto in_place = plain_in_place(asked.call, rank_, ranks_);
+  if (!in_place) return;
+  Ways& ways = ways_of(asked, *in_place);
+  if (!is_asked(ways[0], asked, *in_place)) ways[1] = std::move(ways[0]);
+  ways[0] = {asked.call, *in_place, asked.shares, std::move(flight), fingerprint};
+  last_ = &ways[0];
 }
 
 }  // namespace paceline

@@ -11,34 +11,38 @@
 
 namespace paceline {
 
-// A call as far as it decides what is done.
+// A call, and what else decides what is done.
 struct Asked {
-  const Call& call;         // plain: see plain_in_place
-  bool in_place = false;
+  const Call& call;
   std::uint64_t shares = 0;   // SharedBook::changes()
 };
 
 class RecentCalls {
  public:
   struct Entry {
-    Call call;
+    Call call;                // with the buffers of the last time
     bool in_place = false;
     std::uint64_t shares = 0;
     std::shared_ptr<Flight> flight;
     Fingerprint fingerprint;
   };
 
+  RecentCalls(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
   // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
   // with the same buffers.
-  const Entry* find(const Asked& asked) const;
+  const Entry* find(const Asked& asked);
+  // Not kept is what has to be looked through every time.
   void keep(const Asked& asked, std::shared_ptr<Flight> flight, const Fingerprint& fingerprint);
 
  private:
   static constexpr std::size_t kPlaces = 16, kWays = 2;
-  static std::size_t place_of(const Asked& asked);
-  static bool is_asked(const Entry& entry, const Asked& asked);
+  using Ways = std::array<Entry, kWays>;
+  Ways& ways_of(const Asked& asked, bool in_place);
 
-  std::array<std::array<Entry, kWays>, kPlaces> entries_;
+  int rank_, ranks_;
+  std::array<Ways, kPlaces> entries_;
+  Entry* last_ = nullptr;   // found
 };
 
 // Whether the call is in place; nothing for calls that are to be looked through: those that ask for

@@ -16,6 +16,7 @@ constexpr int kShortSleepUs = 50;      // likewise, where something else must go
 constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
+constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at messages
 constexpr int kLookUpUs = 200;
 
 // A break travels to the peers as its fault and the sentence.
@@ -28,7 +29,7 @@ std::string pack(Fault fault, const std::string& why) {
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
     : config_(config),
       transport_(std::move(transport)),
-      crowded_(transport_->ranks_here() > allowed_cpus()),
+      crowded_(transport_->is_crowded()),
       gone_(std::size_t(transport_->ranks())) {
   transport_->listen(this);
   if (config_.progress == Progress::thread) thread_ = std::thread([this] { background(); });
@@ -77,15 +78,18 @@ void Session::close(Group& group) {
 void Session::launch(Flight& flight, const void* input, void* output,
                      const Fingerprint& fingerprint) {
   Group& group = *flight.group;
-  while (progress()) {
-  }  // what went wrong meanwhile shows before anything new is sent
+  // What went wrong meanwhile shows before anything new is sent. Where nothing is sent a call finds
+  // it out when it waits.
+  if (!flight.operation->is_straight() || group.last % kUnseen == 0)
+    while (progress()) {
+    }
   if (!group.broken.empty()) throw Error(group.fault, group.broken);
   const std::uint32_t number = ++group.last;
   group.history[number % kHistory] = fingerprint;
   flight.warned = false;
   Operation& operation = *flight.operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
-  flight.scratch = scratch_.take(operation.scratch_bytes());
+  if (const std::size_t bytes = operation.scratch_bytes()) flight.scratch = scratch_.take(bytes);
   operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number,
                   fingerprint);
 }
@@ -96,7 +100,7 @@ void Session::land(Flight& flight) {
   if (operation.number() == flight.group->last)
     transport_->announce(
         {flight.group->context, operation.fingerprint(), operation.number(), false});
-  scratch_.give(std::move(flight.scratch));
+  if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
 }
 
 // With the lock held: the operation is under way, and may be for long.

@@ -63,7 +63,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
            const Fingerprint& fingerprint);
   // Runs a call that sends nothing as it was run before; whether there was such a call.
-  bool run_again(const RecentCalls& recent, const Asked& asked);
+  bool run_again(RecentCalls& recent, const Asked& asked);
   void remember(RecentCalls& recent, const Asked& asked, const std::shared_ptr<Flight>& flight,
                 const Fingerprint& fingerprint);
   bool test(Flight& flight);

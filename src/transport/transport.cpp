@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/processors.hpp"
+
 namespace paceline {
 namespace {
 
@@ -23,6 +25,10 @@ void walk(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes,
 }
 
 }  // namespace
+
+bool Transport::is_crowded() const {
+  return ranks() > static_cast<int>(allowed_processors().size());
+}
 
 void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target,
               std::size_t bytes) {

@@ -84,7 +84,8 @@ class Transport {
   virtual std::string_view name() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual int ranks_here() const { return ranks(); }  // on this node: they share its processors
+  // Whether this rank's processors are too few for the ranks that may run nowhere else.
+  virtual bool is_crowded() const;
   virtual void listen(Listener* listener) = 0;
   // Where ranks that share memory see each other's stages; null where there are none. For groups
   // whose ranks are all on this node.

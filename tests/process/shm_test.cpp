@@ -2,13 +2,16 @@
 // folder.
 #include <doctest/doctest.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include <cstdlib>
 #include <set>
 #include <thread>
 
+#include "base/processors.hpp"
 #include "process/ranks.hpp"
+#include "transport/shm/shm.hpp"
 #include "world/cases.hpp"
 
 namespace paceline {
@@ -45,6 +48,44 @@ TEST_CASE("ranks let others make their stores visible, where the system can") {
     return mine & MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED ? "" : "not registered";
   });
   CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// Ranks that must take turns on a processor yield; those that have one each must not.
+TEST_CASE("ranks are crowded where they outnumber the processors that they may run on") {
+  const std::vector<int> all = allowed_processors();
+  if (all.size() < 2) return;
+  struct Row {
+    const char* what;
+    std::vector<std::vector<int>> allowed;   // by rank
+    std::vector<bool> crowded;
+  };
+  const std::vector<int> one{all[0]}, other{all[1]}, both{all[0], all[1]};
+  const Row rows[] = {
+      {"one each", {one, other}, {false, false}},
+      {"the same one", {one, one}, {true, true}},
+      {"both for both", {both, both}, {false, false}},
+      {"both for three", {both, both, both}, {true, true, true}},
+      {"one is bound, one is free", {one, both}, {false, false}},
+      {"two are bound to one, one is free", {one, one, both}, {true, true, true}},
+      {"two are bound to one, one to another", {one, one, other}, {true, true, false}},
+  };
+  for (const Row& row : rows) {
+    const int p = static_cast<int>(row.allowed.size());
+    const std::string bad =
+        run_ranks(p, 20, [&](int rank, const std::string& folder) -> std::string {
+          cpu_set_t set;
+          CPU_ZERO(&set);
+          for (int processor : row.allowed[std::size_t(rank)]) CPU_SET(processor, &set);
+          if (sched_setaffinity(0, sizeof set, &set) != 0) return "cannot be bound";
+          FileStore store(folder);
+          StoreMeeting meeting(store, "crowd", rank, p, std::chrono::seconds(10));
+          const auto transport = make_shm(meeting, {});
+          const bool crowded = transport->is_crowded();
+          meeting.share("looked");
+          return crowded == row.crowded[std::size_t(rank)] ? "" : str("rank ", rank, " is wrong");
+        });
+    CHECK_MESSAGE(bad.empty(), row.what, ": ", bad);
+  }
 }
 
 TEST_CASE("every algorithm keeps its contract over shm") {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/processors.hpp"
 #include "expect_fault.hpp"
 #include "shapes/groups.hpp"
 

@@ -24,32 +24,56 @@ Call call_of(std::size_t count, float* buffer) {
 TEST_CASE("recent calls: other buffers are the same call, unless some are shared") {
   std::vector<float> a(64), b(64);
   const Call on_a = call_of(32, a.data()), on_b = call_of(32, b.data());
-  RecentCalls recent;
+  Call apart = on_a;
+  apart.output = b.data();
+  RecentCalls recent(0, 2);
   const auto one = std::make_shared<Flight>(), two = std::make_shared<Flight>();
-  recent.keep({on_a, true, 0}, one, {1, 1});
-  REQUIRE(recent.find({on_b, true, 0}));
-  CHECK(recent.find({on_b, true, 0})->flight == one);
-  CHECK(!recent.find({on_a, false, 0}));
-  CHECK(!recent.find({on_a, true, 1}));   // some array has been shared, or freed, since
+  recent.keep({on_a, 0}, one, {1, 1});
+  REQUIRE(recent.find({on_b, 0}));
+  CHECK(recent.find({on_b, 0})->flight == one);
+  CHECK(!recent.find({apart, 0}));
+  CHECK(!recent.find({on_a, 1}));   // some array has been shared, or freed, since
 
-  recent.keep({on_a, true, 1}, one, {1, 1});
-  CHECK(!recent.find({on_b, true, 1}));
-  recent.keep({on_b, true, 1}, two, {2, 2});
-  REQUIRE(recent.find({on_a, true, 1}));   // both at once
-  CHECK(recent.find({on_a, true, 1})->flight == one);
-  REQUIRE(recent.find({on_b, true, 1}));
-  CHECK(recent.find({on_b, true, 1})->flight == two);
+  recent.keep({on_a, 1}, one, {1, 1});
+  CHECK(!recent.find({on_b, 1}));
+  recent.keep({on_b, 1}, two, {2, 2});
+  REQUIRE(recent.find({on_a, 1}));   // both at once
+  CHECK(recent.find({on_a, 1})->flight == one);
+  REQUIRE(recent.find({on_b, 1}));
+  CHECK(recent.find({on_b, 1})->flight == two);
+}
+
+TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call before") {
+  std::vector<float> a(64);
+  const Call call = call_of(32, a.data());
+  RecentCalls recent(0, 2);
+  recent.keep({call, 0}, std::make_shared<Flight>(), {1, 1});
+  Call other = call;
+  SUBCASE("in segments") { other.segments = 2; }
+  SUBCASE("by another algorithm") { other.algorithm = "ring"; }
+  SUBCASE("within some time") { other.timeout_ms = 5; }
+  SUBCASE("in uneven parts") { other.uneven = true; }
+  SUBCASE("another operation") { other.op = Op::max; }
+  SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
+  SUBCASE("without an output") { other.output = nullptr; }
+  for (int round = 0; round < 2; ++round) {
+    CHECK(recent.find({call, 0}));   // whichever was asked for last
+    CHECK(!recent.find({other, 0}));
+  }
+  const auto flight = std::make_shared<Flight>();
+  recent.keep({other, 0}, flight, {2, 2});
+  CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
 }
 
 TEST_CASE("recent calls: a training's dozen sizes stay known") {
   std::vector<float> a(64);
-  RecentCalls recent;
+  RecentCalls recent(0, 2);
   const auto flight = std::make_shared<Flight>();
   int known = 0;
   for (int round = 0; round < 2; ++round)
     for (std::size_t count = 2; count <= 2u << 24; count *= 4) {
-      if (recent.find({call_of(count, a.data()), true, 0})) ++known;
-      else recent.keep({call_of(count, a.data()), true, 0}, flight, {});
+      if (recent.find({call_of(count, a.data()), 0})) ++known;
+      else recent.keep({call_of(count, a.data()), 0}, flight, {});
     }
   CHECK(known >= 11);   // of 13
 }

@@ -6,12 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/processors.hpp"
 
 namespace paceline {
 namespace {
@@ -114,6 +116,18 @@ void Inboxes::attach(int peer, const std::string& card) {
          rank_, " on '", host(), "' (", error.what(),
          "). Ranks must be on one machine, in one container and of one user.");
   }
+}
+
+// A rank whose processors are not known may be anywhere.
+bool Inboxes::is_crowded() const {
+  const std::vector<int> own = allowed_processors();
+  int here = 1;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank == rank_) continue;
+    const std::vector<int> theirs = allowed_processors(std::atoi(process(rank).c_str()));
+    here += std::ranges::includes(own, theirs) ? 1 : 0;
+  }
+  return here > static_cast<int>(own.size());
 }
 
 bool Inboxes::has_died(int rank) const {
