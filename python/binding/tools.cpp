@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "base/processors.hpp"
 #include "base/types.hpp"
 #include "binding.hpp"
 #include "coll/registry.hpp"
