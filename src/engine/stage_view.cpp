@@ -47,11 +47,6 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   return seat.seen >= turn;
 }
 
-// Equal on all ranks, since they make the same calls.
-inline StageView::Room StageView::next_room(std::uint64_t call, std::size_t wanted) const {
-  return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
-}
-
 StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) const {
   if (wanted <= kShort) return {call % 2 * kShort, (call % 2 + 1) * kShort};
   const std::size_t first = 2 * kShort, most = bytes();
@@ -61,11 +56,8 @@ StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) c
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
 }
 
-std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_bytes,
-                                       std::optional<Stranger>& stranger) {
-  const bool both = next_room(call, room_bytes).overlaps(room_);   // also of the call before
-  const std::uint64_t before = call - (both ? 1 : 2);
-  if (call <= 2 && before != 1) return {};   // the first ones
+std::optional<int> StageView::find_occupied(std::uint64_t before,
+                                            std::optional<Stranger>& stranger) {
   const std::uint64_t left = turn_of(before, kLeft);
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
@@ -81,15 +73,10 @@ std::optional<int> StageView::occupied(std::uint64_t call, std::size_t room_byte
 }
 
 // The peer may go on and overwrite the line: what was read counts only if it was there all along.
-std::optional<Stranger> StageView::stranger(int position, std::uint64_t call) const {
+std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) const {
   const StageLine& line = at(position).stage.line(call);
   const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
-  Mark theirs;
-  theirs.fingerprint = {line.what.load(std::memory_order_relaxed),
-                        line.count.load(std::memory_order_relaxed)};
-  const std::uint64_t past = line.past.load(std::memory_order_relaxed);
-  theirs.number = static_cast<std::uint32_t>(past >> 32);
-  theirs.past = static_cast<std::uint32_t>(past);
+  const Mark theirs = shown_in(line);
   const Mark& mine = marks_[call % 4];
   if (theirs == mine) return {};
   std::atomic_thread_fence(std::memory_order_acquire);

@@ -43,7 +43,12 @@ class StageView {
   // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
   // Ranks that did not wait for each other learn here whether they were in the same call.
   std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
-                              std::optional<Stranger>& stranger);
+                              std::optional<Stranger>& stranger) {
+    const bool both = next_room(call, room_bytes).overlaps(room_);   // also of the call before
+    const std::uint64_t before = call - (both ? 1 : 2);
+    if (call <= 2 && before != 1) return {};   // the first ones
+    return have_left(before) ? std::nullopt : find_occupied(before, stranger);
+  }
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
              const Fingerprint& fingerprint);
   void signal(std::uint64_t call, std::uint32_t signals);
@@ -57,7 +62,10 @@ class StageView {
     return look(position, call, turn_of(call, signals));
   }
   // Whether it shows another call than this rank has made, as far as it still shows that one.
-  std::optional<Stranger> stranger(int position, std::uint64_t call) const;
+  std::optional<Stranger> stranger(int position, std::uint64_t call) const {
+    if (shown_in(at(position).stage.line(call)) == marks_[call % 4]) return {};
+    return make_out(position, call);
+  }
   // In the call that was entered last.
   std::byte* room(int position, std::uint64_t call) const {
     const Stage& stage = at(position).stage;
@@ -86,6 +94,19 @@ class StageView {
   Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
   const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
   bool find(int position);
+  bool have_left(std::uint64_t call) const {   // as far as has been seen
+    const std::uint64_t left = turn_of(call, kLeft);
+    for (const Seat& seat : seats_)
+      if (seat.seen < left && &seat != &at(rank_)) return false;
+    return true;
+  }
+  std::optional<int> find_occupied(std::uint64_t before, std::optional<Stranger>& stranger);
+  static Mark shown_in(const StageLine& line) {
+    const std::uint64_t past = line.past.load(std::memory_order_relaxed);
+    return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
+            static_cast<std::uint32_t>(past >> 32), static_cast<std::uint32_t>(past)};
+  }
+  std::optional<Stranger> make_out(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
   struct Room {
     std::size_t begin = kInLine, end = kInLine;   // offsets
@@ -94,7 +115,10 @@ class StageView {
   static constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
     return call << 16 | signals;
   }
-  Room next_room(std::uint64_t call, std::size_t wanted) const;
+  // Equal on all ranks, since they make the same calls.
+  Room next_room(std::uint64_t call, std::size_t wanted) const {
+    return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
+  }
   Room room_around(std::uint64_t call, std::size_t wanted) const;
   void say(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
