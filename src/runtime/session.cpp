@@ -16,7 +16,7 @@ constexpr int kShortSleepUs = 50;      // likewise, where something else must go
 constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
-constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at messages
+constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at other nodes
 constexpr int kLookUpUs = 200;
 
 // A break travels to the peers as its fault and the sentence.
@@ -78,9 +78,9 @@ void Session::close(Group& group) {
 void Session::launch(Flight& flight, const void* input, void* output,
                      const Fingerprint& fingerprint) {
   Group& group = *flight.group;
-  // What went wrong meanwhile shows before anything new is sent. Where nothing is sent a call finds
-  // it out when it waits.
-  if (!flight.operation->is_straight() || group.last % kUnseen == 0)
+  // What went wrong meanwhile shows before anything new is sent. Calls that send nothing leave
+  // other nodes alone most of the time.
+  if (!flight.operation->is_straight() || group.last % kUnseen == 0 || !transport_->is_quiet())
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, group.broken);

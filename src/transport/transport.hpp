@@ -95,6 +95,8 @@ class Transport {
   virtual void recv(Transfer& transfer) = 0;
   virtual void cancel(Transfer& transfer) = 0;  // afterwards the transport does not touch it
   virtual bool progress() = 0;                  // whether anything moved
+  // Whether progress() would find nothing to do among ranks that share memory; for fast paths.
+  virtual bool is_quiet() { return false; }
 
   // Messages that came before their receive: what a starting operation compares itself with.
   virtual void unexpected(

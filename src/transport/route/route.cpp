@@ -31,6 +31,7 @@ class Route : public Transport {
   void send(Transfer& t) override { to(t.peer).send(t); }
   void recv(Transfer& t) override { to(t.peer).recv(t); }
   void cancel(Transfer& t) override { to(t.peer).cancel(t); }
+  bool is_quiet() override { return near_->is_quiet(); }
   bool progress() override {
     const bool moved = near_->progress();
     return far_->progress() || moved;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <vector>
 
@@ -12,6 +13,26 @@
 namespace paceline::shm {
 
 constexpr std::uint32_t kNoToken = 0xffffffff;
+
+inline void head(Cell64& cell, CellKind kind, const Transfer& t) {
+  cell.kind = kind;
+  cell.context = t.key.context;
+  cell.number = t.key.number;
+  cell.lane = t.key.lane;
+  cell.signal = t.key.signal;
+  cell.seq = t.key.seq;
+  cell.what = t.fingerprint.what;
+  cell.count = t.fingerprint.count;
+  cell.total = t.bytes;
+  cell.bytes = 0;
+}
+
+// All of the header but the turn, which publish() sets.
+inline void copy_head(Cell64& to, const Cell64& from) {
+  std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(to.turn),
+              reinterpret_cast<const std::byte*>(&from) + sizeof(from.turn),
+              sizeof(Cell64) - sizeof(to.turn));
+}
 
 struct Early {
   Key key;
@@ -58,6 +79,8 @@ struct Peer {
   std::uint64_t unread = 0;   // bytes of eager messages sent so far
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
+
+  bool has_work() { return in.filled_cell() || !sends.empty() || !grants.empty(); }
 };
 
 }  // namespace paceline::shm

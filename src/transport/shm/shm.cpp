@@ -17,7 +17,9 @@
 
 namespace paceline {
 
+using shm::copy_head;
 using shm::Early;
+using shm::head;
 using shm::kNoToken;
 using shm::Peer;
 
@@ -98,6 +100,12 @@ class ShmTransport : public Transport {
     peer.matcher.cancel(t);
     peer.requested.retire(&t);
     peer.granted.retire(&t);
+  }
+
+  bool is_quiet() override {
+    return std::ranges::none_of(peers_, [this](Peer& peer) {
+      return &peer != &peers_[std::size_t(rank_)] && peer.has_work();
+    });
   }
 
   bool progress() override {
@@ -202,19 +210,6 @@ class ShmTransport : public Transport {
 
  private:
   int at(int name) const { return at_[std::size_t(name)]; }
-
-  static void head(Cell64& cell, CellKind kind, const Transfer& t) {
-    cell.kind = kind;
-    cell.context = t.key.context;
-    cell.number = t.key.number;
-    cell.lane = t.key.lane;
-    cell.signal = t.key.signal;
-    cell.seq = t.key.seq;
-    cell.what = t.fingerprint.what;
-    cell.count = t.fingerprint.count;
-    cell.total = t.bytes;
-    cell.bytes = 0;
-  }
 
   void nudge(int p) {
     order_before_looking();
@@ -370,13 +365,6 @@ class ShmTransport : public Transport {
     peer.grants.emplace_back();
     copy_head(peer.grants.back(), answer);
     push(p, peer);
-  }
-
-  // All of the header but the turn, which publish() sets.
-  static void copy_head(Cell64& to, const Cell64& from) {
-    std::memcpy(reinterpret_cast<std::byte*>(&to) + sizeof(to.turn),
-                reinterpret_cast<const std::byte*>(&from) + sizeof(from.turn),
-                sizeof(Cell64) - sizeof(to.turn));
   }
 
   int rank_;
