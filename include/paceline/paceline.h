@@ -138,6 +138,11 @@ PACELINE_API paceline_status paceline_init_mpi(const void* communicator, pacelin
 // freed. A process that ends without it looks to the others as if it had died. *comm may be NULL.
 PACELINE_API paceline_status paceline_finalize(paceline_comm** comm);
 
+// Writes what this process has called last, and what it is in, in all communicators of this world:
+// rank-<rank>.json and .txt in `folder`, for `paceline doctor --record`. Sends nothing, and works
+// on a broken communicator too.
+PACELINE_API paceline_status paceline_record(const paceline_comm* comm, const char* folder);
+
 // Frees a communicator. Requests and plans of it live on; the world is left with the last handle
 // that belongs to it. *comm may be NULL.
 PACELINE_API paceline_status paceline_free(paceline_comm** comm);

@@ -151,6 +151,13 @@ void bind_communicator(nb::module_& m) {
       .def("split", split, "colour"_a, "key"_a)
       .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
       .def("is_called", &Communicator::is_called, nb::call_guard<nb::gil_scoped_release>())
+      .def("record", [](const Communicator& self, const std::string& reason) {
+        return json_of(self.record(reason));
+      }, "reason"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("write_record", [](const Communicator& self, const std::string& reason,
+                              const std::string& folder) {
+        return write_record(self.record(reason), folder);
+      }, "reason"_a, "folder"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }

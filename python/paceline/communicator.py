@@ -1,11 +1,13 @@
 """Communicator: ranks that call collectives together, in the same order."""
 
+import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from paceline import _core, calls
 from paceline.buffers import Buffer, shared_empty
-from paceline.errors import UsageError
+from paceline.errors import ResourceError, UsageError
 
 Counts = Sequence[int]
 
@@ -237,6 +239,21 @@ class Communicator:
         """Which algorithm a call with these arguments would take, and why. Sends nothing."""
         call, _, settings = self._prepare(collective, arguments, keywords)
         return self._core.explain(*call, settings)
+
+    def flight_record(self, folder: str | None = None) -> dict[str, Any]:
+        """What this process has called last, and what it is in, in all communicators of this world.
+
+        As a dict: rank, ranks, reason, and for each of `communicators` its ranks, whether it is
+        broken, and its last calls, oldest first: number, call, and for those under way waited_s
+        (seconds) and waits_for (ranks of it). With a folder it is also written there, as
+        rank-<rank>.json and .txt, for `paceline doctor --record`; raises ResourceError if that
+        fails. Sends nothing, and works on a broken communicator too.
+        """
+        found = json.loads(self._core.record("asked for by the program"))
+        if folder and not self._core.write_record(found["reason"], os.fspath(folder)):
+            raise ResourceError(f"flight_record: '{folder}' cannot be written to; pass a folder "
+                                "that this process may make files in.")
+        return found
 
     def split(self, colour: int, key: int = 0) -> "Communicator | None":
         """Makes a communicator of the ranks with an equal `colour`; all ranks must call it.

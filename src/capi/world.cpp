@@ -106,6 +106,17 @@ paceline_status paceline_finalize(paceline_comm** comm) {
   });
 }
 
+paceline_status paceline_record(const paceline_comm* comm, const char* folder) {
+  constexpr auto where = "paceline_record";
+  return guarded([&] {
+    const FlightRecord record = alive(comm, where).communicator.record("asked for by the program");
+    if (!folder || !*folder) fail(Fault::usage, where, ": folder is empty; pass the name of one.");
+    if (!write_record(record, folder))
+      fail(Fault::resource, where, ": '", folder,
+           "' cannot be written to; pass a folder that this process may make files in.");
+  });
+}
+
 paceline_status paceline_free(paceline_comm** comm) {
   return guarded([&] { free_handle(comm, "paceline_free"); });
 }

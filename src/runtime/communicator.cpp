@@ -16,40 +16,15 @@
 #include "runtime/fingerprint.hpp"
 #include "runtime/plans.hpp"
 #include "runtime/recent.hpp"
+#include "runtime/record_signal.hpp"
 #include "runtime/session.hpp"
 #include "runtime/shared_memory.hpp"
+#include "runtime/surroundings.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {
 
 namespace {
-
-Machine machine_of(const Group& group, const std::vector<int>& nodes) {
-  std::map<int, int> ranks_on;
-  for (int rank : group.ranks)
-    ++ranks_on[nodes.empty() ? 0 : nodes[static_cast<std::size_t>(rank)]];
-  if (ranks_on.size() <= 1) return usual_machine();
-  int most = 1;
-  for (const auto& [node, ranks] : ranks_on) most = std::max(most, ranks);
-  Machine machine = usual_machine(most);
-  machine.ranks_per_node = most;
-  return machine;
-}
-
-bool on_one_node(const Group& group, const std::vector<int>& nodes) {
-  return nodes.empty() || std::all_of(group.ranks.begin(), group.ranks.end(), [&](int rank) {
-    return nodes[std::size_t(rank)] == nodes[std::size_t(group.ranks.front())];
-  });
-}
-
-Grouping grouping_in(const Group& group, const WorldConfig& config) {
-  if (config.group_ranks == 1) return {{}, "no groups: PACELINE_GROUPS=1 forbids them"};
-  if (!on_one_node(group, config.nodes)) return {{}, "no groups: the ranks are on several nodes"};
-  if (config.localities.empty()) return {{}, "no groups: nothing is known of caches"};
-  std::vector<Locality> localities;
-  for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);
-  return grouping_of(localities);
-}
 
 // A call that has been looked through.
 struct Ready {
@@ -355,6 +330,9 @@ void Communicator::seat_together(int timeout_ms) {
   }
 }
 
+FlightRecord Communicator::record(const std::string& reason) const {
+  return state_->session->record(reason);
+}
 void Communicator::start_trace() { state_->session->start_trace(); }
 Trace Communicator::take_trace() { return state_->session->take_trace(); }
 void Communicator::leave() { state_->session->leave(); }
@@ -386,6 +364,7 @@ Communicator join_transport(std::unique_ptr<Transport> transport, const WorldCon
                             bool together) {
   const int rank = transport->rank(), ranks = transport->ranks();
   const auto session = std::make_shared<Session>(std::move(transport), config);
+  record_on_signal(config.record_signal, config.record_dir, session);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);
   Communicator world = open(session, 1, std::move(everybody), rank);

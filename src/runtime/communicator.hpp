@@ -10,6 +10,7 @@
 #include "base/types.hpp"
 #include "ir/algorithm.hpp"
 #include "runtime/locality.hpp"
+#include "runtime/record.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
 #include "transport/mpi/config.hpp"
@@ -91,6 +92,9 @@ class Communicator {
   void start_trace();
   Trace take_trace();
 
+  // What this process has called last and what it is in, in all its communicators of this world.
+  FlightRecord record(const std::string& reason) const;
+
   // Collective, where its ranks share a node: what the first call would have to find is found now.
   void seat_together(int timeout_ms);
 
@@ -154,6 +158,10 @@ struct WorldConfig {
   // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or
   // names that the loader knows.
   std::vector<std::string> mpi_libraries = {};
+  // Where flight records go when a communicator breaks, and on this signal (0: none); empty:
+  // nowhere.
+  std::string record_dir = "";
+  int record_signal = 0;
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
   // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;

@@ -21,6 +21,8 @@ WorldConfig config_from_options() {
   config.segments = number(Option::segments);
   config.window = number(Option::window);
   config.group_ranks = number(Option::groups);
+  config.record_dir = text_of(Option::record_dir);
+  config.record_signal = number(Option::record_signal);
   config.node = text_of(Option::node);
   config.only_mpi = text_of(Option::transport) == "mpi";
   config.only_shm = text_of(Option::transport) == "shm";

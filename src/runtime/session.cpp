@@ -364,6 +364,7 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
   if (!group.broken.empty()) return;
   group.broken = why;
   group.fault = fault;
+  if (fault != Fault::usage) keep_record(why);
   for (const auto& flight : flying_)
     if (flight->group.get() == &group) flight->operation->stop(*transport_, Error(fault, why));
   if (!tell_others) return;

@@ -16,6 +16,7 @@
 #include "engine/scratch.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/recent.hpp"
+#include "runtime/record.hpp"
 #include "runtime/shared_memory.hpp"
 #include "transport/transport.hpp"
 
@@ -79,6 +80,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
   Trace take_trace();
+  FlightRecord record(const std::string& reason) const;
   int rank() const { return transport_->rank(); }
   int ranks() const { return transport_->ranks(); }
   const WorldConfig& config() const { return config_; }
@@ -115,6 +117,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void look_for_lost();
   void look_for_strangers();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
+  FlightRecord record_of_all(const std::string& reason) const;
+  void keep_record(const std::string& reason);   // on disk, if that was asked for
   void watch(double now);
   void give_up(Flight& flight, int timeout_ms);
   void warn(Flight& flight, double waited_s);
@@ -141,6 +145,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::atomic<bool> asleep_{true};  // the thread: it has to be woken
   bool stop_ = false;
   bool tracing_ = false;
+  bool has_kept_record_ = false;
   std::vector<Event> events_;
   std::thread thread_;
 };

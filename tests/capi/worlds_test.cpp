@@ -1,6 +1,10 @@
 // Joining, splitting and leaving worlds.
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "ranks.hpp"
 
 extern "C" {
@@ -150,6 +154,22 @@ TEST_CASE("finalize ends everything that was made in the world") {
     CHECK(copy == nullptr);
     CHECK_OK(paceline_free(&other));
     CHECK_OK(paceline_finalize(&other));  // null
+  });
+}
+
+TEST_CASE("a flight record says what was called") {
+  const Folder folder;
+  with_ranks(2, [&](paceline_comm* world, int rank) {
+    CHECK_OK(paceline_barrier(world));
+    sum_over(world, 1);
+    CHECK_OK(paceline_record(world, folder.path()));
+    std::ifstream file(std::string(folder.path()) + "/rank-" + std::to_string(rank) + ".txt");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    CHECK(text.find("#1 barrier") != std::string::npos);
+    CHECK(text.find("#2 allreduce of 1 ") != std::string::npos);
+    CHECK_FAULT(paceline_record(world, ""), PACELINE_USAGE, "folder is empty");
+    CHECK_FAULT(paceline_record(world, "/proc/nowhere"), PACELINE_RESOURCE, "cannot be written");
+    CHECK_FAULT(paceline_record(nullptr, "x"), PACELINE_USAGE, "null");
   });
 }
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from paceline import _core
+from paceline import _core, record
 from paceline.bench import provenance
 from paceline.cli.common import Number, console, human_time
 from paceline.errors import Error
@@ -242,15 +242,31 @@ CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_
           process_handles, torch, mpi, variables, self_test)
 
 
+def compare_records(folder):
+    """Prints what the flight records in a folder say when they are held against each other."""
+    out = console()
+    records = record.read(folder)
+    for ranks, reason in record.reasons(records):
+        out.print(Text(f"{record.ranks_of(ranks)}: {reason}"), soft_wrap=True)
+    for sentence in record.findings(records):
+        out.print(Text(f"- {sentence}"), soft_wrap=True)
+    return 0
+
+
 @click.command("doctor")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
               help="For how many ranks on this machine.")
-def command(ranks):
+@click.option("--record", "folder", metavar="DIR",
+              help="Compare the flight records that ranks have left in a folder instead.")
+def command(ranks, folder):
     """Look for what would keep Paceline from working here.
 
     Each line is ok, a warning or a failure, with what to do about it. The exit status is 1 if
-    there is a failure.
+    there is a failure. With --record: who has called something else, who is missing, and who
+    waits for whom, from what the ranks have written to PACELINE_RECORD_DIR.
     """
+    if folder:
+        return compare_records(folder)
     out = console()
     out.print(Text(provenance.describe_machine()), soft_wrap=True)
     worst = "ok"

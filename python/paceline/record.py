@@ -1,0 +1,135 @@
+"""Flight records of several ranks, held against each other: who has done something else, who is
+missing, who waits for whom. What src/runtime/record.hpp writes is read here.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from paceline.errors import UsageError
+
+MOST_BYTES = 64 << 20  # of a file; a record of 64 calls in each of some hundred communicators
+NAMED = 8              # ranks that a sentence lists
+
+
+def read(folder):
+    """The records of a folder, by rank. Raises UsageError for a folder or file that is none."""
+    found = {}
+    for path in sorted(Path(folder).glob("rank-*.json")):
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                raise ValueError(f"it is longer than {MOST_BYTES} bytes")
+            record = checked(json.loads(path.read_text()))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UsageError(f"doctor: {path} is no flight record ({error}); remove it.") from error
+        found[record["rank"]] = record
+    if not found:
+        raise UsageError(f"doctor: no flight record (rank-<rank>.json) in '{folder}'; set "
+                         "PACELINE_RECORD_DIR to it in all ranks and let it happen again.")
+    return found
+
+
+def checked(record):
+    """The record, if it has what is read below, as it should be."""
+    for name, kind in {"rank": int, "ranks": int, "reason": str, "communicators": list}.items():
+        if not isinstance(record[name], kind):
+            raise ValueError(f"{name} is {record[name]!r}")
+    for one in record["communicators"]:
+        if not (0 <= one["rank"] < len(one["ranks"]) and isinstance(one["context"], str)):
+            raise ValueError("a communicator has no such rank")
+        for call in one["calls"]:
+            call["number"] + 0, call["call"] + "", call["fingerprint"] + ""
+    return record
+
+
+def ranks_of(ranks):
+    """'rank 3', 'ranks 0, 1 and 2', 'ranks 0, 1, 2 and 61 others'."""
+    ranks = sorted(ranks)
+    words = [str(rank) for rank in ranks[:NAMED]]
+    if len(ranks) > NAMED:
+        words.append(f"{len(ranks) - NAMED} others")
+    if len(words) == 1:
+        return f"rank {words[0]}"
+    return f"ranks {', '.join(words[:-1])} and {words[-1]}"
+
+
+def findings(records):
+    """What there is to say about records by rank: sentences, the most telling first."""
+    ranks = max(record["ranks"] for record in records.values())
+    by_context = defaultdict(dict)
+    for record in records.values():
+        for one in record["communicators"]:
+            by_context[one["context"]][one["rank"]] = one
+    communicators = sorted(by_context.values(), key=lambda c: -len(next(iter(c.values()))["ranks"]))
+    said = []
+    for part in (divergence, lag, waiting):
+        for communicator in communicators:
+            said += part(communicator)
+    missing = set(range(ranks)) - set(records)
+    if missing:
+        said.append(f"{ranks_of(missing)} left no record: gone, or in no call when the others "
+                    "wrote theirs.")
+    return said or ["The ranks agree: the same calls, in the same order, none under way."]
+
+
+def name_of(communicator):
+    """How sentences call a communicator."""
+    size = len(next(iter(communicator.values()))["ranks"])
+    return f"communicator of {size} rank{'s' if size > 1 else ''}"
+
+
+def divergence(communicator):
+    """The first call that is not the same on all ranks that have it."""
+    by_number = defaultdict(lambda: defaultdict(list))
+    texts = {}
+    for rank, one in communicator.items():
+        for call in one["calls"]:
+            by_number[call["number"]][call["fingerprint"]].append(rank)
+            texts[call["fingerprint"]] = call["call"]
+    for number in sorted(by_number):
+        kinds = sorted(by_number[number].items(), key=lambda kind: -len(kind[1]))
+        if len(kinds) < 2:
+            continue
+        alike = len({texts[print_] for print_, _ in kinds}) == 1
+        sides = "; ".join(f"{ranks_of(ranks)}: {texts[print_]}" for print_, ranks in kinds)
+        why = (" by different algorithms, or on different places in shared memory" if alike else "")
+        return [f"{name_of(communicator)}: call #{number} differs{why}: {sides}."]
+    return []
+
+
+def lag(communicator):
+    """Who has come less far than the others."""
+    last = {rank: one["calls"][-1] if one["calls"] else None for rank, one in communicator.items()}
+    reached = {rank: call["number"] if call else 0 for rank, call in last.items()}
+    furthest = max(reached.values())
+    said = []
+    for number in sorted(set(reached.values()) - {furthest}):
+        behind = [rank for rank in reached if reached[rank] == number]
+        call = last[behind[0]]
+        doing = f"#{number}, {call['call']}" if call else "no call at all"
+        said.append(f"{name_of(communicator)}: {ranks_of(behind)} came only to {doing}; others to "
+                    f"#{furthest}.")
+    return said
+
+
+def waiting(communicator):
+    """Who waits for whom, longest first."""
+    said = []
+    for rank, one in sorted(communicator.items()):
+        for call in one["calls"]:
+            if not call.get("under_way"):
+                continue
+            whom = call.get("waits_for") or []
+            waits = f"waits for {ranks_of(whom)}" if whom else "is under way"
+            said.append((call["waited_s"], f"{name_of(communicator)}: rank {rank} {waits} in "
+                         f"#{call['number']}, {call['call']}, for {call['waited_s']:.1f} s."))
+    return [sentence for _, sentence in sorted(said, key=lambda pair: -pair[0])]
+
+
+def reasons(records):
+    """Why the records were written: (ranks, reason), the most frequent first."""
+    by_reason = defaultdict(list)
+    for rank, record in records.items():
+        by_reason[record["reason"]].append(rank)
+    return sorted(((ranks, reason) for reason, ranks in by_reason.items()),
+                  key=lambda pair: -len(pair[0]))

@@ -1,0 +1,18 @@
+// What the ranks of a communicator have around them: the machine that choices reckon with, whether
+// they share a node, and their groups there. Equal on all ranks.
+#pragma once
+
+#include <vector>
+
+#include "model/machine.hpp"
+#include "runtime/locality.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+
+// `nodes`: of every rank of the world; empty: they share one.
+Machine machine_of(const Group& group, const std::vector<int>& nodes);
+bool on_one_node(const Group& group, const std::vector<int>& nodes);
+Grouping grouping_in(const Group& group, const WorldConfig& config);
+
+}  // namespace paceline
