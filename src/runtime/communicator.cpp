@@ -172,6 +172,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
+  prepared->straight = straight;
   std::vector<Layout> peers;
   for (Problem peer = problem; straight && peers.size() < std::size_t(problem.ranks);) {
     peer.rank = static_cast<int>(peers.size());
@@ -196,8 +197,10 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   auto flight = std::make_shared<Flight>();
   flight->session = session;
   flight->group = group;
-  flight->operation = make_operation(
-      prepared.bound, Channel{group->context, &group->ranks, group->stages.get(), now_s});
+  // Signals alone do not make a call straight: those of a message algorithm go to one peer each.
+  StageView* const stages = prepared.straight ? group->stages.get() : nullptr;
+  flight->operation =
+      make_operation(prepared.bound, Channel{group->context, &group->ranks, stages, now_s});
   prepared.flights.push_back(flight);
   return flight;
 }
