@@ -76,7 +76,7 @@ void Session::wait_for_finders() {
     if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
     progress();
     look_around();
-    std::this_thread::sleep_for(std::chrono::microseconds(kNapUs));
+    transport_->rest(kNapUs, [] { return false; });
   }
 }
 
