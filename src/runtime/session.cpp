@@ -13,7 +13,6 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
-constexpr double kWatchS = 0.02;
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at other nodes
@@ -220,7 +219,7 @@ bool Session::progress() {
 bool Session::test(Flight& flight) {
   if (!flight.operation->done()) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock()) progress();
+    if (lock.owns_lock() && !progress()) watch_now_and_then();
   }
   if (!flight.operation->done()) return false;
   if (flight.operation->error()) raise(flight);

@@ -119,13 +119,17 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   FlightRecord record_of_all(const std::string& reason) const;
   void keep_record(const std::string& reason);   // on disk, if that was asked for
+  static constexpr double kWatchS = 0.02;   // between two looks of a rank that waits
   void watch(double now);
+  void watch_now_and_then();   // for those who wait by asking
   void give_up(Flight& flight, int timeout_ms);
   void warn(Flight& flight, double waited_s);
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
   std::string missing(const Flight& flight) const;
+  std::string behind(const Flight& flight) const;
   static std::string name_of(const Group& group, int world_rank);
+  static std::string name_with(const Group& group, int peer, const Doing& doing);
 
   WorldConfig config_;
   std::unique_ptr<Transport> transport_;
@@ -144,6 +148,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::atomic<int> waiting_{0};
   std::atomic<bool> asleep_{true};  // the thread: it has to be woken
   bool stop_ = false;
+  double watched_s_ = 0;   // by watch_now_and_then()
   bool tracing_ = false;
   bool has_kept_record_ = false;
   std::vector<Event> events_;

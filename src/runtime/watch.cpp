@@ -1,11 +1,20 @@
 // The part of the session that looks after those who wait: who is lost, who disagrees, who is late.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 
+#include "runtime/clock.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/session.hpp"
 
 namespace paceline {
+namespace {
+
+constexpr std::int64_t kElsewhere = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
+
+}  // namespace
 
 // With the lock held, every now and then while somebody waits: who is lost, who disagrees, who is
 // late. Breaking a group does not change the list of flights; it only ends some of them.
@@ -22,6 +31,13 @@ void Session::watch(double now) {
     else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
       warn(*flight, waited_s);
   }
+}
+
+void Session::watch_now_and_then() {
+  const double now = now_s();
+  if (now - watched_s_ < kWatchS) return;
+  watched_s_ = now;
+  watch(now);
 }
 
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
@@ -61,20 +77,56 @@ std::string Session::name_of(const Group& group, int world_rank) {
              position == world_rank ? "" : str(" (rank ", world_rank, " of the world)"));
 }
 
+std::string Session::name_with(const Group& group, int peer, const Doing& doing) {
+  std::string where = "has not called anything yet";
+  if (doing.number > 0)
+    where = str(!doing.current ? "was last heard of in "
+                : doing.inside ? "is inside "
+                               : "has last left ",
+                collective_of(doing.fingerprint), " #", doing.number,
+                doing.context == group.context ? "" : " of another communicator");
+  return str(name_of(group, peer), " ", where);
+}
+
 std::string Session::missing(const Flight& flight) const {
   std::string out;
-  for (int peer : flight.operation->waits_for()) {
-    const Doing doing = transport_->last_heard(peer);
-    std::string where = "has not called anything yet";
-    if (doing.number > 0)
-      where = str(!doing.current ? "was last heard of in "
-                  : doing.inside ? "is inside "
-                                 : "has last left ",
-                  collective_of(doing.fingerprint),
-                  " #", doing.number,
-                  doing.context == flight.group->context ? "" : " of another communicator");
-    out += str(out.empty() ? "" : "; ", name_of(*flight.group, peer), " ", where);
+  for (int peer : flight.operation->waits_for())
+    out += str(out.empty() ? "" : "; ",
+               name_with(*flight.group, peer, transport_->last_heard(peer)));
+  return out + behind(flight);
+}
+
+// Who is waited for may itself wait for another: those that say they are no further than any of the
+// former, the last ones first, and those that are elsewhere. With several calls under way a rank
+// that is waited for may say that it has left a later one; then nobody before that is beyond doubt.
+std::string Session::behind(const Flight& flight) const {
+  const Group& group = *flight.group;
+  const auto place = [&](const Doing& d) {   // in the order of calls, as far as that is known
+    if (d.number == 0) return std::int64_t{0};
+    return d.context == group.context ? 2 * std::int64_t{d.number} - (d.inside ? 1 : 0) : kElsewhere;
+  };
+  const std::vector<int> awaited = flight.operation->waits_for();
+  const std::int64_t own = 2 * std::int64_t{flight.operation->number()} - 1;
+  std::int64_t first = own, last = own;
+  for (int peer : awaited) {
+    const std::int64_t at = place(transport_->last_heard(peer));
+    first = std::min(first, at);
+    if (at != kElsewhere) last = std::max(last, at);
   }
+  if (last > own) first = last;
+  std::vector<std::pair<std::int64_t, int>> found;
+  for (int peer : group.ranks) {
+    if (peer == transport_->rank() || std::count(awaited.begin(), awaited.end(), peer)) continue;
+    const Doing doing = transport_->last_heard(peer);
+    const std::int64_t at = place(doing);
+    if (doing.current && (at <= first || at == kElsewhere)) found.emplace_back(at, peer);
+  }
+  std::sort(found.begin(), found.end());
+  std::string out;
+  for (std::size_t i = 0; i < std::min(found.size(), kMostNamed); ++i)
+    out += str(i == 0 ? "; no further: " : ", ",
+               name_with(group, found[i].second, transport_->last_heard(found[i].second)));
+  if (found.size() > kMostNamed) out += str(" and ", found.size() - kMostNamed, " more");
   return out;
 }
 

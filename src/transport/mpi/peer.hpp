@@ -27,7 +27,7 @@ struct Peer {
   std::uint64_t known_read = 0;   // of these, as far as the peer has said
   std::uint64_t read = 0;         // of the peer's: matched, or thrown away
   std::uint64_t told_read = 0;
-  Doing heard;
+  Doing heard{0, {}, 0, false, false};
   double asked_s = -kAskAgainS;
   double left_s = 0;
   std::string gone;  // why nothing comes any more; empty: it is there
