@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/loop.hpp"
+#include "fuzz/tape.hpp"
 
 namespace paceline::fuzz {
 namespace {
@@ -19,8 +20,8 @@ Request read(const std::vector<std::string>& words) {
   if (at < words.size() && words[at][0] != '-') r.how = words[at++];
   while (at < words.size()) {
     const std::string name = words[at++];
-    if (name == "--only-mpi") {
-      r.only_mpi = true;
+    if (name == "--only-mpi" || name == "--threads") {
+      (name == "--threads" ? r.threads : r.only_mpi) = true;
       continue;
     }
     if (at == words.size()) fail(Fault::usage, "fuzz: ", name, " wants a value.");

@@ -9,15 +9,16 @@
 namespace paceline::fuzz {
 
 struct Request {
-  std::string what, how;          // play loop, print mpi, ...
+  std::string what = {}, how = {};   // play loop, print mpi, ...
   std::uint64_t seed = 1;         // of the first program
   int programs = 1;
   int ranks = 0;                  // 0: as the seed says, where it may
   double seconds = 0;             // goes on for so long, whatever `programs` says
-  std::vector<int> kept;          // calls of the program; empty: all
-  std::string library;            // of MPI
-  std::string folder;             // of tapes
+  std::vector<int> kept = {};     // calls of the program; empty: all
+  std::string library = {};       // of MPI
+  std::string folder = {};        // of tapes
   bool only_mpi = false;
+  bool threads = false;           // progress by a thread of each rank
   int wrong_message = -1;         // loop: a mutant
 };
 
@@ -26,8 +27,6 @@ int command(const std::vector<std::string>& words);   // exit status
 // Over processes of this machine, which are forked here; what went wrong.
 std::string play_shm(const Request& request);
 int play_mpi(const Request& request);    // one rank of many
-int write_tapes(const Request& request);
-int judge_tapes(const Request& request);
 
 // The program of the request's n-th seed, thinned.
 Program program_of(const Request& request, int n);

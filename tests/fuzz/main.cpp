@@ -1,7 +1,7 @@
 // The tests of this folder, or programs that somebody asks for:
 //
 //   fuzz                      the tests; --help lists doctest's options
-//   fuzz play HOW OPTIONS     programs from a seed on; HOW is loop, shm or mpi (under mpiexec)
+//   fuzz play HOW OPTIONS     programs from a seed on; HOW is loop, shm, or mpi (under mpiexec)
 //   fuzz print OPTIONS        what a seed stands for
 //   fuzz tapes | judge        see tape.hpp
 //

@@ -47,7 +47,7 @@ std::string play_shm(const Request& request) {
   require(memory != MAP_FAILED, "no memory for ", request.programs, " programs");
   auto* const entered = static_cast<std::atomic<int>*>(memory);   // zeros
   const std::string bad = test::run_ranks(request.ranks, kLimitS, [&](int rank, const std::string& folder) {
-    const Progress progress = request.seed % 2 ? Progress::thread : Progress::caller;
+    const Progress progress = request.threads ? Progress::thread : Progress::caller;
     return play_all(request, test::join(rank, request.ranks, folder, kTimeoutMs, progress), true,
                     entered);
   });
@@ -63,7 +63,7 @@ int play_mpi(const Request& request) {
     WorldConfig config;
     config.timeout_ms = kTimeoutMs;
     config.shm_bytes = 4u << 20;
-    config.progress = threads && request.seed % 2 ? Progress::thread : Progress::caller;
+    config.progress = threads && request.threads ? Progress::thread : Progress::caller;
     config.only_mpi = request.only_mpi;
     if (request.only_mpi) config.mpi = {.eager_bytes = 256, .chunk_bytes = 192};
     const auto begun = mpi->open(nullptr);

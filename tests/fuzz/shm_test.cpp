@@ -1,0 +1,24 @@
+// Programs of seeds on processes that share memory.
+#include <doctest/doctest.h>
+
+#include "fuzz/command.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline::fuzz {
+namespace {
+
+TEST_CASE("programs end rightly over shm") {
+  for (const int ranks : {2, 3, 5})
+    for (const bool threads : {false, true}) {
+      Request request{.what = "play", .how = "shm", .seed = std::uint64_t(ranks)};
+      request.programs = test::by_length(5, 20, 500);
+      request.ranks = ranks;
+      request.threads = threads;
+      const std::string bad = play_shm(request);
+      CHECK_MESSAGE(bad.empty(), bad, "\n  ./dev fuzz --on shm --ranks ", ranks,
+                    threads ? " --threads" : "", " --seed <the one above>");
+    }
+}
+
+}  // namespace
+}  // namespace paceline::fuzz
