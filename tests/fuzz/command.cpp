@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kUsual = 3;   // ranks, where they are processes
 
-Request read(const std::vector<std::string>& words) {
-  Request r;
+Options read(const std::vector<std::string>& words) {
+  Options r;
   std::size_t at = 0;
   r.what = words[at++];
   if (at < words.size() && words[at][0] != '-') r.how = words[at++];
@@ -41,34 +41,34 @@ Request read(const std::vector<std::string>& words) {
   return r;
 }
 
-int play_on_loop(const Request& request) {
+int play_on_loop(const Options& options) {
   const auto begun = std::chrono::steady_clock::now();
   int n = 0;
   for (;; ++n) {
     const double passed_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-    if (request.seconds > 0 ? passed_s > request.seconds : n >= request.programs) break;
-    const std::uint64_t seed = request.seed + std::uint64_t(n);
+    if (options.seconds > 0 ? passed_s > options.seconds : n >= options.programs) break;
+    const std::uint64_t seed = options.seed + std::uint64_t(n);
     Faults faults = weather(seed);
-    faults.wrong_message = request.wrong_message;
-    const std::string bad = play_loop(program_of(request, n), faults).trouble();
+    faults.wrong_message = options.wrong_message;
+    const std::string bad = play_loop(program_of(options, n), faults).trouble();
     if (bad.empty()) continue;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), bad.c_str());
     return 1;
   }
   std::printf("loop: %d programs from seed %llu on end rightly\n", n,
-              static_cast<unsigned long long>(request.seed));
+              static_cast<unsigned long long>(options.seed));
   return 0;
 }
 
-int play(const Request& request) {
-  if (request.how == "loop") return play_on_loop(request);
-  if (request.how == "mpi") return play_mpi(request);
-  if (request.how != "shm") fail(Fault::usage, "fuzz play: loop, shm or mpi?");
-  const std::string bad = play_shm(request);
+int play(const Options& options) {
+  if (options.how == "loop") return play_on_loop(options);
+  if (options.how == "mpi") return play_mpi(options);
+  if (options.how != "shm") fail(Fault::usage, "fuzz play: loop, shm or mpi?");
+  const std::string bad = play_shm(options);
   if (bad.empty())
-    std::printf("shm: %d programs from seed %llu on end rightly on %d ranks\n", request.programs,
-                static_cast<unsigned long long>(request.seed), request.ranks);
+    std::printf("shm: %d programs from seed %llu on end rightly on %d ranks\n", options.programs,
+                static_cast<unsigned long long>(options.seed), options.ranks);
   else
     std::printf("%s\n", bad.c_str());
   return bad.empty() ? 0 : 1;
@@ -76,25 +76,25 @@ int play(const Request& request) {
 
 }  // namespace
 
-Program program_of(const Request& request, int n) {
-  const std::uint64_t seed = request.seed + std::uint64_t(n);
-  const bool tapes = request.what == "tapes" || request.what == "judge" || request.how == "preload";
+Program program_of(const Options& options, int n) {
+  const std::uint64_t seed = options.seed + std::uint64_t(n);
+  const bool tapes = options.what == "tapes" || options.what == "judge" || options.how == "preload";
   Program program =
-      request.how == "loop"
-          ? loop_program(seed, request.ranks)
-          : generate(seed, {.ranks = request.ranks,
+      options.how == "loop"
+          ? loop_program(seed, options.ranks)
+          : generate(seed, {.ranks = options.ranks,
                             .dialect = tapes ? Dialect::mpi : Dialect::core});
-  return request.kept.empty() ? program : thinned(program, request.kept);
+  return options.kept.empty() ? program : thinned(program, options.kept);
 }
 
 int command(const std::vector<std::string>& words) {
   try {
-    const Request request = read(words);
-    if (request.what == "play") return play(request);
-    if (request.what == "tapes") return write_tapes(request);
-    if (request.what == "judge") return judge_tapes(request);
-    for (int n = 0; n < request.programs; ++n)
-      std::printf("%s", text_of(program_of(request, n)).c_str());
+    const Options options = read(words);
+    if (options.what == "play") return play(options);
+    if (options.what == "tapes") return write_tapes(options);
+    if (options.what == "judge") return judge_tapes(options);
+    for (int n = 0; n < options.programs; ++n)
+      std::printf("%s", text_of(program_of(options, n)).c_str());
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -8,7 +8,7 @@
 
 namespace paceline::fuzz {
 
-struct Request {
+struct Options {
   std::string what = {}, how = {};   // play loop, print mpi, ...
   std::uint64_t seed = 1;         // of the first program
   int programs = 1;
@@ -25,10 +25,10 @@ struct Request {
 int command(const std::vector<std::string>& words);   // exit status
 
 // Over processes of this machine, which are forked here; what went wrong.
-std::string play_shm(const Request& request);
-int play_mpi(const Request& request);    // one rank of many
+std::string play_shm(const Options& options);
+int play_mpi(const Options& options);    // one rank of many
 
-// The program of the request's n-th seed, thinned.
-Program program_of(const Request& request, int n);
+// The program of the n-th seed, thinned.
+Program program_of(const Options& options, int n);
 
 }  // namespace paceline::fuzz

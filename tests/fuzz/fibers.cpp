@@ -13,6 +13,8 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace paceline::fuzz {
@@ -48,13 +50,17 @@ struct Fibers::Fiber {
   Handling handling;
   bool done = false, ending = false, told = false, quiet = false;
   double wakes_s = 0, held_from_s = kNever, held_until_s = kNever;
-  void* shadow = nullptr;          // of the address sanitizer
+  void* shadow = nullptr;          // of a sanitizer
+  void* caller_shadow = nullptr;
   const void* caller_stack = nullptr;
   std::size_t caller_bytes = 0;
 
   Fiber() = default;
   Fiber(const Fiber&) = delete;
   ~Fiber() {
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(shadow);
+#endif
     if (stack != MAP_FAILED) munmap(stack, kStackBytes);
   }
   bool is_held(double now_s) const { return now_s >= held_from_s && now_s < held_until_s; }
@@ -81,6 +87,9 @@ void Fibers::add(std::function<void()> body) {
   const auto self = reinterpret_cast<std::uintptr_t>(this);   // makecontext passes integers
   makecontext(&fiber->own, reinterpret_cast<void (*)()>(&Fibers::enter), 2,
               static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+#if defined(__SANITIZE_THREAD__)
+  fiber->shadow = __tsan_create_fiber(0);
+#endif
   fibers_.push_back(std::move(fiber));
 }
 
@@ -107,6 +116,9 @@ void Fibers::resume(int fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   void* mine = nullptr;
   __sanitizer_start_switch_fiber(&mine, f.stack, kStackBytes);
+#elif defined(__SANITIZE_THREAD__)
+  f.caller_shadow = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(f.shadow, 0);
 #endif
   swapcontext(&f.caller, &f.own);
 #if defined(__SANITIZE_ADDRESS__)
@@ -121,6 +133,8 @@ void Fibers::suspend() {
   Fiber& me = *fibers_[std::size_t(current_)];
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(me.done ? nullptr : &me.shadow, me.caller_stack, me.caller_bytes);
+#elif defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(me.caller_shadow, 0);
 #endif
   swapcontext(&me.own, &me.caller);
 #if defined(__SANITIZE_ADDRESS__)

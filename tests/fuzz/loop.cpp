@@ -160,7 +160,12 @@ void run_rank(Net& net, const Program& program, int rank, LoopEnding& ending) {
             .near = net.faults.stages,
             .compares = net.faults.wrong_message < 0,
             .entered = net.entered.data()};
-  ending.ranks[std::size_t(rank)] = play(program, seat);
+  try {
+    ending.ranks[std::size_t(rank)] = play(program, seat);
+  } catch (...) {   // it is unwound: what is under way would keep its session
+    seat.world.leave();
+    throw;
+  }
   ending.waited_s[std::size_t(rank)] = net.fibers.now_s() - net.begun_s;
   net.fibers.leave();
 }

@@ -90,7 +90,7 @@ class Player {
       std::vector<int> ranks;
       for (int r : program_.groups[std::size_t(mine)])
         ranks.push_back(position_of(program_, m.parent, r));
-      made = parent.subgroup(ranks, std::uint64_t(mine));
+      made = parent.subgroup(ranks, draw(program_.seed, std::uint64_t(mine)));   // a new tag
     } else {
       made = parent.split(mine < 0 ? -1 : mine - m.first,
                           mine < 0 ? 0 : position_of(program_, mine, rank_));

@@ -10,11 +10,11 @@ namespace {
 TEST_CASE("programs end rightly over shm") {
   for (const int ranks : {2, 3, 5})
     for (const bool threads : {false, true}) {
-      Request request{.what = "play", .how = "shm", .seed = std::uint64_t(ranks)};
-      request.programs = test::by_length(5, 20, 500);
-      request.ranks = ranks;
-      request.threads = threads;
-      const std::string bad = play_shm(request);
+      Options options{.what = "play", .how = "shm", .seed = std::uint64_t(ranks)};
+      options.programs = test::by_length(5, 20, 500);
+      options.ranks = ranks;
+      options.threads = threads;
+      const std::string bad = play_shm(options);
       CHECK_MESSAGE(bad.empty(), bad, "\n  ./dev fuzz --on shm --ranks ", ranks,
                     threads ? " --threads" : "", " --seed <the one above>");
     }

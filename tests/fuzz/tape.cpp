@@ -164,24 +164,24 @@ std::string compare(const Program& program, const std::vector<Digests>& ranks) {
 
 }  // namespace
 
-int write_tapes(const Request& request) {
-  for (int rank = 0; rank < request.ranks; ++rank) {
-    std::ofstream out(str(request.folder, "/tape.", rank), std::ios::binary);
-    for (int n = 0; n < request.programs; ++n) {
-      const Program program = program_of(request, n);
+int write_tapes(const Options& options) {
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    std::ofstream out(str(options.folder, "/tape.", rank), std::ios::binary);
+    for (int n = 0; n < options.programs; ++n) {
+      const Program program = program_of(options, n);
       Writer(program, rank, out).write();
     }
-    if (!out) fail(Fault::resource, "fuzz: cannot write to ", request.folder);
+    if (!out) fail(Fault::resource, "fuzz: cannot write to ", options.folder);
   }
   return 0;
 }
 
-int judge_tapes(const Request& request) {
+int judge_tapes(const Options& options) {
   std::vector<std::ifstream> in;
-  for (int rank = 0; rank < request.ranks; ++rank)
-    in.emplace_back(str(request.folder, "/out.", rank), std::ios::binary);
-  for (int n = 0; n < request.programs; ++n) {
-    const Program program = program_of(request, n);
+  for (int rank = 0; rank < options.ranks; ++rank)
+    in.emplace_back(str(options.folder, "/out.", rank), std::ios::binary);
+  for (int n = 0; n < options.programs; ++n) {
+    const Program program = program_of(options, n);
     std::vector<Digests> digests(in.size());
     std::string bad;
     for (std::size_t r = 0; r < in.size() && bad.empty(); ++r)
@@ -191,8 +191,8 @@ int judge_tapes(const Request& request) {
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(program.seed), bad.c_str());
     return 1;
   }
-  std::printf("preload: %d programs from seed %llu on end rightly on %d ranks\n", request.programs,
-              static_cast<unsigned long long>(request.seed), request.ranks);
+  std::printf("preload: %d programs from seed %llu on end rightly on %d ranks\n", options.programs,
+              static_cast<unsigned long long>(options.seed), options.ranks);
   return 0;
 }
 

@@ -18,7 +18,7 @@
 
 namespace paceline::fuzz {
 
-int write_tapes(const Request& request);   // FOLDER/tape.RANK
-int judge_tapes(const Request& request);   // FOLDER/out.RANK
+int write_tapes(const Options& options);   // FOLDER/tape.RANK
+int judge_tapes(const Options& options);   // FOLDER/out.RANK
 
 }  // namespace paceline::fuzz
