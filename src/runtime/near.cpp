@@ -45,10 +45,12 @@ void Session::seat_together(Group& group, int timeout_ms) {
   }
 }
 
-// With the lock held. A stage goes when its communicator is closed and every peer has found it.
+// With the lock held. A stage goes when its communicator is closed, and every peer has found it and
+// has been found.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
-    if (!left.second->is_idle() || left.second->is_needed()) return false;
+    StageView& stages = *left.second;
+    if (!stages.is_idle() || stages.is_needed() || stages.owes_look()) return false;
     transport_->stages()->close(left.first);
     return true;
   });
