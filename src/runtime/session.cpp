@@ -49,6 +49,11 @@ Session::~Session() {
 
 void Session::open(const std::shared_ptr<Group>& group) {
   const std::lock_guard lock(mutex_);
+  const auto is_it = [&](const auto& left) { return left.first == group->context; };
+  if (groups_.contains(group->context) ||
+      std::any_of(left_stages_.begin(), left_stages_.end(), is_it))
+    fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
+         "ranks may still look for; every group needs a new one.");
   group->history.resize(kHistory);
   groups_[group->context] = group;
   clear_stages();
