@@ -103,7 +103,8 @@ std::string Session::behind(const Flight& flight) const {
   const Group& group = *flight.group;
   const auto place = [&](const Doing& d) {   // in the order of calls, as far as that is known
     if (d.number == 0) return std::int64_t{0};
-    return d.context == group.context ? 2 * std::int64_t{d.number} - (d.inside ? 1 : 0) : kElsewhere;
+    if (d.context != group.context) return kElsewhere;
+    return 2 * std::int64_t{d.number} - (d.inside ? 1 : 0);
   };
   const std::vector<int> awaited = flight.operation->waits_for();
   const std::int64_t own = 2 * std::int64_t{flight.operation->number()} - 1;
