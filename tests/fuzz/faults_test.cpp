@@ -22,7 +22,8 @@ struct Missing {
 std::string flaw(const Ending& ending, int held, bool killed) {
   if (!ending.flaw.empty()) return ending.flaw;
   if (ending.error.empty()) return {};
-  if (ending.fault != (killed ? Fault::lost : Fault::timeout)) return "other fault: " + ending.error;
+  if (ending.fault != (killed ? Fault::lost : Fault::timeout))
+    return "other fault: " + ending.error;
   const std::string name = str("rank ", held);
   return ending.error.find(name) == std::string::npos ? "names another: " + ending.error : "";
 }
@@ -65,7 +66,7 @@ void stop_at_all_times(bool killed) {
     for (const double part : {0.0, 0.2, 0.5, 0.8, 0.98})
       stop_one(program, faults, usual_s, part, seen);
   }
-  CHECK(seen.stopped > 5 * seen.ended);
+  CHECK(seen.stopped > 2 * seen.ended);
   CHECK(seen.ended > 0);
 }
 

@@ -141,8 +141,8 @@ class Generator {
   void fresh(Invocation& c) {
     c.group = pick_group();
     const auto p = static_cast<std::size_t>(size_of(c.group));
-    c.collective = Collective(only_collective_ >= 0 && (wishes_.collective || chance(80)) ? std::size_t(only_collective_)
-                                                                  : below(kCollectives));
+    const bool alone = only_collective_ >= 0 && (wishes_.collective || chance(80));
+    c.collective = Collective(alone ? std::size_t(only_collective_) : below(kCollectives));
     c.type = only_type_ && chance(80) ? *only_type_ : pick_type();
     do c.op = Op(below(kOps));
     while (!is_defined(c.op, c.type) || (!is_core() && !is_known_to_mpi(c.op, c.type)));

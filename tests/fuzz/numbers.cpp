@@ -17,7 +17,9 @@ double largest(Type type) {
   const auto f = format_of(type);
   return (2 - power(-f.fraction_bits)) * power(f.bias());
 }
-double least(Type type) { return power(1 - format_of(type).bias() - format_of(type).fraction_bits); }
+double least(Type type) {
+  return power(1 - format_of(type).bias() - format_of(type).fraction_bits);
+}
 
 std::uint64_t infinity(Type type) {
   return encode(type, std::numeric_limits<double>::infinity());
@@ -145,11 +147,13 @@ std::uint64_t exact_bits(const Reduction& r, const std::vector<std::uint64_t>& s
 
 std::uint64_t number(const Reduction& r, int position, std::uint64_t seed, std::uint64_t index) {
   if (!is_floating(r.type)) return any_bits(r.type, seed);
-  if (r.op == Op::min || r.op == Op::max || !(is_sum(r.op) || r.op == Op::product))
-    return r.values == Values::whole ? encode(r.type, whole({r.type, Op::sum, r.values, 1}, 0, seed))
-                                     : special(r, seed, index);
-  if (r.values == Values::whole) return encode(r.type, whole(r, position, seed));
-  return r.values == Values::wild ? encode(r.type, wild(r, seed)) : special(r, seed, index);
+  const bool rounds = is_sum(r.op) || r.op == Op::product;
+  if (r.values == Values::whole) {
+    const Reduction one{r.type, Op::sum, r.values, 1};   // as large as they like
+    return encode(r.type, whole(rounds ? r : one, position, seed));
+  }
+  return rounds && r.values == Values::wild ? encode(r.type, wild(r, seed))
+                                            : special(r, seed, index);
 }
 
 std::uint64_t any_bits(Type type, std::uint64_t seed) {

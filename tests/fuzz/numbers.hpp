@@ -33,9 +33,9 @@ std::uint64_t any_bits(Type type, std::uint64_t seed);
 std::string flaw(const Reduction& reduction, const std::vector<std::uint64_t>& sources,
                  std::uint64_t got);
 
-// The sum of all terms, right but for the last bit (J. R. Shewchuk, Adaptive Precision Floating-Point Arithmetic
-// and Fast Robust Geometric Predicates, Discrete & Computational Geometry 18, 1997). Terms are
-// finite, and small enough that no partial sum overflows.
+// The sum of all terms, right but for the last bit (J. R. Shewchuk, Adaptive Precision
+// Floating-Point Arithmetic and Fast Robust Geometric Predicates, Discrete & Computational Geometry
+// 18, 1997). Terms are finite, and small enough that no partial sum overflows.
 double exact_sum(const std::vector<double>& terms);
 
 }  // namespace paceline::fuzz

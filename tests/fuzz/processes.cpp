@@ -46,11 +46,12 @@ std::string play_shm(const Options& options) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   require(memory != MAP_FAILED, "no memory for ", options.programs, " programs");
   auto* const entered = static_cast<std::atomic<int>*>(memory);   // zeros
-  const std::string bad = test::run_ranks(options.ranks, kLimitS, [&](int rank, const std::string& folder) {
+  const auto play_rank = [&](int rank, const std::string& folder) {
     const Progress progress = options.threads ? Progress::thread : Progress::caller;
     return play_all(options, test::join(rank, options.ranks, folder, kTimeoutMs, progress), true,
                     entered);
-  });
+  };
+  const std::string bad = test::run_ranks(options.ranks, kLimitS, play_rank);
   munmap(memory, bytes);
   return bad;
 }

@@ -34,7 +34,9 @@ std::string text_of(const Program& program, const Making& m) {
 
 std::uint64_t draw(std::uint64_t seed, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const std::uint64_t step = 0x9e3779b97f4a7c15u;   // so that zeros do not stay zeros
-  return Random::mix(Random::mix(Random::mix(seed + step + a) + step + b) + step + c);
+  std::uint64_t out = Random::mix(seed + step);
+  for (const std::uint64_t more : {a, b, c}) out = Random::mix(out ^ Random::mix(more + step));
+  return out;
 }
 
 int position_of(const Program& program, int group, int rank) {

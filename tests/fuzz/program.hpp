@@ -36,7 +36,8 @@ struct Invocation {
   Op op = Op::sum;
   int root = 0;
   std::size_t count = 0;               // elements of a unit
-  std::vector<std::size_t> counts;     // uneven: per position; alltoall: sent by a to b at a * p + b
+  // Uneven: per position; alltoall: what a sends b at a * p + b.
+  std::vector<std::size_t> counts;
   std::uint64_t in_place = 0;          // bit per position
   Mode mode = Mode::blocking;
   bool shared = false;                 // buffers that all ranks reach
@@ -69,7 +70,7 @@ struct Program {
 struct Wishes {
   int ranks = 1;
   Dialect dialect = Dialect::core;
-  bool plain = false;                  // nothing but calls: no other communicators, no shared memory
+  bool plain = false;                  // no other communicators, no shared memory
   std::size_t most_elements = 40000;   // of a unit
   const Collective* collective = nullptr;   // no other
 };

@@ -1,5 +1,6 @@
 // Programs for ranks that know MPI alone: what each of them is to do, written to a file that a C
-// program reads (tests/preload/tape.c), and what it found in memory after each call, read back and judged here.
+// program reads (tests/preload/tape.c), and what it found in memory after each call, read back and
+// judged here.
 //
 // A tape has a line per action, and behind that of a call the bytes of its two blocks:
 //   program SEED

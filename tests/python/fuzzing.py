@@ -139,8 +139,8 @@ def explain(case, said, library=None):
 
 
 def read(words):
-    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("./dev fuzz", description=__doc__, formatter_class=layout)
     parser.add_argument("--on", choices=("loop", "shm", "mpi", "preload"), default="loop")
     parser.add_argument("--seed", type=int, help="of the first program; else by the time")
     parser.add_argument("--programs", type=int, help="1 with --seed, else 100")

@@ -1,7 +1,8 @@
 // A scalar reference for the kernels, and data that can tell right from wrong.
 //
-// Only kernels_test.cpp includes it. Floats are taken apart and put together as the standard
-// describes the formats, integers are combined modulo 2^64: no line is shared with src/kernels.
+// Only kernels_test.cpp and fuzz/numbers.cpp include it. Floats are taken apart and put together as
+// the standard describes the formats, integers are combined modulo 2^64: no line is shared with
+// src/kernels.
 #pragma once
 
 #include <algorithm>
