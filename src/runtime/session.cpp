@@ -197,6 +197,7 @@ void Session::leave() {
   for (const auto& [context, group] : groups_)
     break_group(*group, Fault::usage,
                 "this rank has left the world (finalize); it can make no more calls.", false);
+  progress();   // what has been stopped leaves the list: it keeps this session
   transport_->leave();
 }
 
