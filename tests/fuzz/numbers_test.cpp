@@ -103,7 +103,7 @@ TEST_CASE("through every algorithm, too, and all ranks have the same bits, twice
       for_each_reduction(p, [&](const Reduction& r) {
         const auto seed = static_cast<std::uint64_t>(++runs);
         // By turns, unless there is time for all of them.
-        if (seed % test::by_length<std::uint64_t>(19, 11, 1) != 0) return;
+        if (seed % test::by_length<std::uint64_t>(29, 17, 1) != 0) return;
         Faults faults = weather(seed);
         faults.stages = a->staged || a->shared;
         const std::string bad = play_loop(program_of(*a, r, 61, seed), faults).trouble();
