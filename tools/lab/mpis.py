@@ -1,0 +1,91 @@
+"""How the MPIs start ranks on the nodes: by environment alone, so that any mpiexec in there does."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.network import INTERFACE
+from lab.plan import ROOT, hosts_file
+
+AGENT = ROOT / "tools/lab/agent"
+FOLDER = "PACELINE_LAB_FOLDER"  # where the agent finds the nodes' sockets
+INSTALLED = ROOT / "build/mpi"
+# What a launcher tells its own processes; another node's must not take it for theirs.
+OF_LAUNCHERS = ("PMIX_", "PRTE_", "PMI_", "HYDRA_", "HYDI_", "OMPI_COMM_WORLD", "MPIEXEC_")
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One that the lab can start."""
+
+    name: str
+    family: str
+    library: str
+
+    @property
+    def folder(self):
+        """Where ./dev mpi has put it."""
+        return INSTALLED / self.name
+
+    @property
+    def mpiexec(self):
+        """Its launcher."""
+        return self.folder / "bin/mpiexec"
+
+
+MPIS = {mpi.name: mpi for mpi in (
+    Mpi("openmpi5", "openmpi", "lib/libmpi.so.40"),
+    Mpi("mpich5", "mpich", "lib/libmpi.so.12"),
+    Mpi("impi", "mpich", "lib/libmpi.so.12"),
+)}
+
+
+def installed():
+    """Those that are there."""
+    return [mpi for mpi in MPIS.values() if mpi.mpiexec.exists()]
+
+
+def of_the_user(environment):
+    """What of it goes to another node: all but what one launcher's processes tell each other."""
+    return {name: value for name, value in environment.items()
+            if not name.startswith(OF_LAUNCHERS)}
+
+
+def openmpi5(folder, ppn):
+    """PRRTE starts its daemons by the agent; messages go by TCP between nodes."""
+    return {
+        "PRTE_MCA_plm_ssh_agent": str(AGENT), "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "PRTE_MCA_prte_default_hostfile": str(folder / hosts_file("openmpi", ppn)),
+        "PRTE_MCA_prte_if_include": INTERFACE, "OMPI_MCA_btl_tcp_if_include": INTERFACE,
+        "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+
+
+def mpich5(folder, ppn):
+    """Hydra; libfabric, since over UCX receives from anybody do not end between nodes."""
+    return {
+        "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(AGENT),
+        "HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn)),
+        "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE,
+    }
+
+
+def impi(folder, ppn):
+    """Hydra as well, under names of its own."""
+    return {
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": str(AGENT),
+        "I_MPI_HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn)),
+        "I_MPI_PERHOST": str(ppn), "I_MPI_FABRICS": "shm:ofi",
+        "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE,
+        "FI_PROVIDER_PATH": str(MPIS["impi"].folder / "lib"),
+    }
+
+
+def environment(name, folder, ppn):
+    """What the launcher of this MPI needs on a node, and its ranks."""
+    root, settings = MPIS[name].folder, {"openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
+    path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
+    return {**settings[name](Path(folder), ppn), FOLDER: str(folder), "VIRTUAL_ENV": str(root),
+            "PATH": path, "PACELINE_MPI": str(root / MPIS[name].library)}

@@ -1,0 +1,150 @@
+"""The one lab of a folder: whether it is up, and what `run` and `down` need to know about it."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab import namespaces, switch
+from lab.plan import Plan, plan_from
+
+FOLDER = Path("/run/paceline-lab")
+NAMESPACES = ("net", "uts", "ipc", "pid", "mnt")
+LAB = namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT
+END_S = 10
+
+
+class LabError(Exception):
+    """What went wrong, and what to do, in a sentence."""
+
+
+def missing():
+    """Why there can be no lab here; empty if there can."""
+    if os.geteuid() != 0:
+        return "the lab makes namespaces and interfaces; it needs root"
+    lacking = [name for name in NAMESPACES if not Path("/proc/self/ns", name).exists()]
+    if lacking:
+        return f"this kernel has no namespace for {', '.join(lacking)}"
+    return switch.network.missing()
+
+
+def begun(process):
+    """When a process began, in the kernel's words: with its number it names it for good."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    state, *rest = text.rpartition(")")[2].split()
+    return "" if state in "ZX" else rest[18]
+
+
+class State:
+    """What is written about the lab of a folder."""
+
+    def __init__(self, folder=FOLDER):
+        self.folder = Path(folder).absolute()
+        self.file = self.folder / "state.json"
+
+    def read(self):
+        """(process, when it began, Plan), or None."""
+        try:
+            found = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found["process"], found["begun"], plan_from(found["plan"])
+
+    def plan(self):
+        """Of the lab that is up. Raises LabError."""
+        found = self.read()
+        if not found or begun(found[0]) != found[1]:
+            raise LabError("no lab is up; ./dev lab up NODES --rate 200mbit")
+        return found[2]
+
+    def inside(self, path):
+        """A path of the lab as this process reaches it."""
+        return Path(f"/proc/{self.read()[0]}/root{path}")
+
+    def up(self, nodes, ppn, rate, rate_text):
+        """Starts a lab; its Plan. Raises LabError."""
+        trouble = missing()
+        if trouble:
+            raise LabError(trouble)
+        found = self.read()
+        if found and begun(found[0]) == found[1]:
+            raise LabError(f"a lab of {found[2].nodes} nodes is up; ./dev lab down ends it")
+        self.clear()
+        self.folder.mkdir(parents=True)
+        plan = Plan(nodes, ppn, rate, rate_text, str(self.folder / "shared"))
+        Path(plan.folder).mkdir()
+        try:
+            self.start(plan)
+        except BaseException:
+            self.down()
+            raise
+        return plan
+
+    def start(self, plan):
+        """Its process 1, written down before anything else happens; returns when all nodes run."""
+        read, write = os.pipe()
+        sys.stdout.flush()
+        process = namespaces.spawn(LAB, lambda: self.life(plan, read, write))
+        os.close(write)
+        text = {"process": process, "begun": begun(process), "plan": plan.to_json()}
+        self.file.write_text(json.dumps(text), encoding="utf-8")
+        with os.fdopen(read) as told:
+            trouble = told.read()  # until all have closed their end
+        if trouble or not begun(process):
+            raise LabError(trouble.strip() or f"the lab ended at once; {self.log()}")
+
+    def life(self, plan, read, write):
+        """Of the lab's process 1: apart from whoever has started it."""
+        os.close(read)
+        os.setsid()
+        os.chdir("/")
+        log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for old, new in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(old, new)
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sign, signal.SIG_DFL)
+        switch.main(plan, write)
+
+    def log(self):
+        """What its processes have said."""
+        try:
+            return (self.folder / "log").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+
+    def down(self):
+        """Ends the lab, if there is one; whether there was. The kernel takes the rest away."""
+        found = self.read()
+        alive = bool(found) and begun(found[0]) == found[1]
+        if alive:
+            os.kill(found[0], signal.SIGKILL)
+            deadline = time.monotonic() + END_S
+            while begun(found[0]) == found[1]:
+                if time.monotonic() > deadline:
+                    raise LabError(f"process {found[0]} of the lab does not end")
+                time.sleep(0.01)
+        self.clear()
+        return alive
+
+    def clear(self):
+        """Removes its files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def lab(folder, nodes, rate_text="200mbit", ppn=1):
+    """A lab as long as the context lasts; its State."""
+    state = State(folder)
+    state.up(nodes, ppn, switch.network.rate_of(rate_text), rate_text)
+    try:
+        yield state
+    finally:
+        state.down()
