@@ -208,6 +208,11 @@ void bind_choice(nb::module_& m) {
   }, "Known machine models: (name, description).");
   m.def("machine", [](const std::string& machine) { return describe(machine_from(machine)); },
         "machine"_a, "Checks a machine model and describes it.");
+  m.def("bound_s", [](const std::string& collective, int ranks, double bytes,
+                      const std::string& machine) {
+    return bound_s(machine_from(machine), collective_from(collective), ranks, bytes);
+  }, "collective"_a, "ranks"_a, "bytes"_a, "machine"_a,
+        "What no algorithm can beat on this machine, in seconds; 0: it says nothing.");
   m.def("trouble_with_huge_pages", &trouble_with_huge_pages, "folder"_a,
         "Why shared memory in `folder` gets no huge pages; empty: it does.");
 }

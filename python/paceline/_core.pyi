@@ -319,6 +319,11 @@ def machines() -> list:
 def machine(machine: str) -> str:
     """Checks a machine model and describes it."""
 
+def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
+    """
+    What no algorithm can beat on this machine, in seconds; 0: it says nothing.
+    """
+
 def trouble_with_huge_pages(folder: str) -> str:
     """Why shared memory in `folder` gets no huge pages; empty: it does."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.network import INTERFACE
-from lab.plan import ROOT, hosts_file
+from lab.plan import ROOT, LabError, hosts_file
 
 AGENT = ROOT / "tools/lab/agent"
 FOLDER = "PACELINE_LAB_FOLDER"  # where the agent finds the nodes' sockets
@@ -40,9 +40,11 @@ MPIS = {mpi.name: mpi for mpi in (
 )}
 
 
-def installed():
-    """Those that are there."""
-    return [mpi for mpi in MPIS.values() if mpi.mpiexec.exists()]
+def installed(name):
+    """One that is there. Raises LabError."""
+    if not MPIS[name].mpiexec.exists():
+        raise LabError(f"{name} is not installed; ./dev mpi installs it")
+    return MPIS[name]
 
 
 def of_the_user(environment):
@@ -89,3 +91,9 @@ def environment(name, folder, ppn):
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
     return {**settings[name](Path(folder), ppn), FOLDER: str(folder), "VIRTUAL_ENV": str(root),
             "PATH": path, "PACELINE_MPI": str(root / MPIS[name].library)}
+
+
+def words(name, ranks, command):
+    """What starts a command as ranks of this MPI, on a node."""
+    more = ["--oversubscribe", "--bind-to", "none"] if MPIS[name].family == "openmpi" else []
+    return [str(installed(name).mpiexec), *more, "-n", str(ranks), *command]

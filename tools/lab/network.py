@@ -51,10 +51,14 @@ def run(words, lines):
         raise OSError(f"{words}: {' '.join(found.stderr.split())}")
 
 
+def burst_bytes(rate):
+    """What may pass at once: more where the link is faster than the kernel's clock."""
+    return max(BURST_BYTES, int(rate / 8 * BURST_S))
+
+
 def shape(interface, rate):
     """The line for tc that lets an interface send so many bits per second."""
-    burst = max(BURST_BYTES, int(rate / 8 * BURST_S))
-    return (f"qdisc add dev {interface} root tbf rate {rate:.0f}bit burst {burst}b "
+    return (f"qdisc add dev {interface} root tbf rate {rate:.0f}bit burst {burst_bytes(rate)}b "
             f"limit {QUEUE_BYTES}b")
 
 

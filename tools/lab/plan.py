@@ -10,6 +10,10 @@ MOST_NODES, MOST_PPN = 64, 16
 HOSTS = {"mpich": ":{}", "openmpi": " slots={}"}
 
 
+class LabError(Exception):
+    """What went wrong, and what to do, in a sentence."""
+
+
 def hosts_file(family, ppn):
     """The name of the list of all nodes, with so many ranks each."""
     return f"{family}-{ppn}.hosts"

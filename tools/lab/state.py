@@ -9,17 +9,14 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab import namespaces, switch
-from lab.plan import Plan, plan_from
+from lab import namespaces, network, switch
+from lab.asking import ask
+from lab.plan import LabError, Plan, plan_from
 
 FOLDER = Path("/run/paceline-lab")
 NAMESPACES = ("net", "uts", "ipc", "pid", "mnt")
 LAB = namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT
 END_S = 10
-
-
-class LabError(Exception):
-    """What went wrong, and what to do, in a sentence."""
 
 
 def missing():
@@ -29,7 +26,7 @@ def missing():
     lacking = [name for name in NAMESPACES if not Path("/proc/self/ns", name).exists()]
     if lacking:
         return f"this kernel has no namespace for {', '.join(lacking)}"
-    return switch.network.missing()
+    return network.missing()
 
 
 def begun(process):
@@ -67,6 +64,16 @@ class State:
     def inside(self, path):
         """A path of the lab as this process reaches it."""
         return Path(f"/proc/{self.read()[0]}/root{path}")
+
+    def run(self, node, words, environment):
+        """Runs a command on a node, then ends what it has left on any; its status."""
+        plan = self.plan()
+        request = {"words": words, "folder": os.getcwd(), "environment": environment}
+        try:
+            return ask(self.inside(plan.socket(node)), request)
+        finally:
+            for number in range(plan.nodes):
+                ask(self.inside(plan.socket(number)), {"end": True})
 
     def up(self, nodes, ppn, rate, rate_text):
         """Starts a lab; its Plan. Raises LabError."""
@@ -143,7 +150,7 @@ class State:
 def lab(folder, nodes, rate_text="200mbit", ppn=1):
     """A lab as long as the context lasts; its State."""
     state = State(folder)
-    state.up(nodes, ppn, switch.network.rate_of(rate_text), rate_text)
+    state.up(nodes, ppn, network.rate_of(rate_text), rate_text)
     try:
         yield state
     finally:

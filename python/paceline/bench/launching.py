@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from paceline import _core
 from paceline.bench.meeting import make_room
 from paceline.errors import Error
-from paceline.launch import launch
+from paceline.launch import TIMED_OUT, launch
 
 AT = "@size "  # rank 0 begins a line so when it goes on to the next size
 LIMIT_S = 3600
@@ -26,8 +26,12 @@ class Failed(Error):
     """The ranks of a benchmark failed; the message ends with what they said."""
 
 
+class Late(Failed):
+    """They took too long."""
+
+
 def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(),
-               environment=None):
+               environment=None, limit_s=LIMIT_S):
     """Runs `python -m module` on every rank with the specification as a file; returns each rank's
     result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`.
 
@@ -49,13 +53,14 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
         # Alone to us, the launcher would look like a rank of a world of one to its own ranks.
         forget = [word for name in LAUNCHED for word in ("-u", name)]
         command = ["env", *forget, *mpiexec, "-n", str(ranks), *command]
-    status = launch(command, 1 if mpiexec else ranks, env=environment, timeout_s=LIMIT_S,
+    status = launch(command, 1 if mpiexec else ranks, env=environment, timeout_s=limit_s,
                     on_line=hear)
     if status in INTERRUPTED:  # what the ranks said when they were ended is of no use
         raise KeyboardInterrupt
     if status:
         tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
-        raise Failed(f"bench: the ranks failed (exit status {status}). Their last lines:\n{tail}")
+        kind = Late if status == TIMED_OUT else Failed
+        raise kind(f"bench: the ranks failed (exit status {status}). Their last lines:\n{tail}")
     files = [Path(folder) / f"rank{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
@@ -74,9 +79,25 @@ def launch_all(plan, launches, out):
                 at = f"{size}, launch {number + 1} of {launches}" if launches > 1 else size
                 bars.update(bar, completed=number * sizes + place, at=at)
 
-            with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
-                specification = plan.specification(folder)
-                results.append(
-                    run_module("paceline.bench.worker", specification, plan.ranks, folder, show,
-                               plan.mpiexec, plan.environment))
+            results.append(launch_once(plan, show))
     return results
+
+
+def launch_once(plan, show):
+    """The results by rank. Between nodes a launcher hangs now and then: it may once."""
+    for retry in (True, False):
+        try:
+            return launch_plan(plan, show)
+        except Late:
+            if not plan.cluster or not retry:
+                raise
+
+
+def launch_plan(plan, show):
+    """The same without a second attempt."""
+    where, limit_s = None, LIMIT_S
+    if plan.cluster:  # a folder that all nodes see
+        where, limit_s = plan.cluster.folder, plan.cluster.limit_s(plan)
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-", dir=where) as folder:
+        return run_module("paceline.bench.worker", plan.specification(folder), plan.ranks, folder,
+                          show, plan.mpiexec, plan.environment, limit_s)

@@ -17,6 +17,7 @@ WORD = 8
 VOTES = 63  # in a word with a sign
 SPIN_NS = 150_000  # the last stretch: a core that has just been asleep starts late and cold
 PR_SET_TIMERSLACK = 29
+SETTLE_S, SETTLE_STEP_S = 120, 200e-6
 
 
 class Meeting:
@@ -32,13 +33,24 @@ class Meeting:
             os.close(file)
         # By default the system may let a sleep last 50 us longer than asked for.
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0)
-        line, votes = np.split(whole, [_core.StartLine.bytes_for(ranks)])
+        line, words = np.split(whole, [_core.StartLine.bytes_for(ranks)])
         self.line = _core.StartLine(line, rank, ranks, self.crowded)
-        self.votes = votes.view(np.int64)
+        self.votes, self.settled = np.split(words.view(np.int64), 2)
 
     def barrier(self):
         """Returns once every rank has called it as often as this one. Raises TimeoutError."""
         self.line.barrier()
+
+    def settle(self, nudge):
+        """The same, calling nudge() meanwhile: an MPI may have yet to send what others wait for."""
+        self.settled[self.rank] += 1
+        deadline = time.monotonic() + SETTLE_S
+        while self.settled.min() < self.settled[self.rank]:
+            nudge()
+            time.sleep(SETTLE_STEP_S)
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"bench: rank {self.settled.argmin()} of {self.ranks} has not "
+                                   f"come back from a call for {SETTLE_S} s")
 
     def start(self):
         """Waits for everybody and then for one moment that all ranks agree on; returns it (ns)."""
@@ -73,7 +85,7 @@ def wait_until(moment_ns, spin):
 
 def size_of(ranks):
     """Bytes of the file."""
-    return _core.StartLine.bytes_for(ranks) + ranks * WORD
+    return _core.StartLine.bytes_for(ranks) + 2 * ranks * WORD
 
 
 def make_room(path, ranks):

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 import click
 
 from paceline import _core
+from paceline.bench.links import Cluster
 from paceline.bench.variants import Variant
 
 
@@ -26,12 +27,13 @@ class Plan:
     environment: dict = field(default_factory=dict)  # of the ranks, besides this process's own
     separate: bool = False  # allreduce and reduce with an output of their own
     native: bool = False  # timed in the core; else through Python
+    cluster: Cluster | None = None  # ranks are on its nodes; None: on this machine
     batch: int = 0  # calls between two looks at the clock, natively; 0: by size
 
     def specification(self, folder):
         """The same as JSON for the ranks; `folder` is where they meet and leave their times."""
         spec = asdict(self)
-        return {**spec, "folder": str(folder), "ceiling": self.ranks > 1}
+        return {**spec, "folder": str(folder), "ceiling": self.ranks > 1 and not self.cluster}
 
 
 def algorithms_of(collective, wanted):

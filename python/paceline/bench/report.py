@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.bench import ceiling, modes, statistics
+from paceline.bench import ceiling, crossing, modes, statistics
 
 WIDE = 5  # a median so many times the fastest repetition: others were using the machine
 COLOURS = {"faster": "bold green", "not slower": "green", "slower": "bold red", "undecided": ""}
@@ -24,6 +24,8 @@ class Row:
     ratios: list | None  # per launch our median over the peer's; None without a peer
     batch: int = 1  # calls between two looks at the clock, the median of the launches
     comparable: bool = True  # the launches, with each other
+    choice: str = ""  # between nodes: what was chosen, in words
+    idle: float | None = None  # and the share of the machine that was left
 
     @property
     def summary(self):
@@ -70,12 +72,17 @@ def merge(launches, plan):
                     for launch in found
                 ]
         for variant in plan.variants:
-            if variant.label in times:
+            why = crossing.refusal(variant, launches, found, times, plan)
+            if why:
+                notes.append(f"{crossing.REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: "
+                             f"{why}")
+            elif variant.label in times:
                 ratios = None
                 if plan.peer in times and plan.peer != variant.label:
                     ratios = statistics.ratios(times[variant.label], times[plan.peer])
                 rows.append(Row(variant, nbytes, times[variant.label], limits, ratios,
-                                batch_of(variant.label, found), bool(mode.kept)))
+                                batch_of(variant.label, found), bool(mode.kept),
+                                *crossing.known(variant, found)))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
 
 
@@ -105,6 +112,9 @@ def batch_of(label, found):
 def ceilings_of(found, nbytes, plan):
     """The ceiling of each launch as a time, at the mean of its rates before and after; None where
     it says nothing."""
+    if plan.cluster:
+        limit = plan.cluster.bound_s(plan.collective, plan.ranks, nbytes)
+        return [limit] * len(found) if limit else None
     limits = []
     for launch in found:
         if any(rates is None for rank in launch for rates in rank["rates"]):
@@ -131,7 +141,7 @@ def times_table(rows, plan):
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     out.add_column("size", justify="right", no_wrap=True)
     out.add_column("variant", no_wrap=True)
-    for heading in ("median us", "min", "max", "GB/s", "ceiling"):
+    for heading in ("median us", "min", "max", "GB/s", "bound" if plan.cluster else "ceiling"):
         out.add_column(heading, justify="right", no_wrap=True)
     peer_name = plan.peer.removeprefix("torch ") if plan.peer else ""
     if plan.peer:
@@ -193,7 +203,7 @@ def record(row, plan):
     s, variant = row.summary, row.variant
     chosen = {}
     if variant.library == "paceline" and not variant.shared:
-        chosen = _core.choose(plan.collective, plan.ranks, row.bytes, **variant.wish())
+        chosen = crossing.choice(variant, row.bytes, plan)
     peer = None
     if row.ratios is not None:
         peer = {"name": plan.peer, "time_ratio_median": float(np.median(row.ratios)),
@@ -215,4 +225,5 @@ def record(row, plan):
         "bytes_per_s": row.bytes / s.median,
         "bound_us": float(np.median(row.ceilings)) * 1e6 if row.ceilings else None,
         "fraction_of_bound": row.fraction, "peer": peer,
+        **({"choice": row.choice, "idle_share": row.idle} if plan.cluster else {}),
     }

@@ -5,16 +5,18 @@ Started by paceline.bench.launching as `python -m paceline.bench.worker SPEC`.
 
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
 
 import paceline
 from paceline import _core
-from paceline.bench import ceiling, variants
+from paceline.bench import ceiling, links, variants
 from paceline.bench.cases import Case
 from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
+from paceline.calls import knobs
 
 WARM_UP = 2
 TRIALS = 5  # to find how long a call takes
@@ -32,6 +34,7 @@ LONGEST_S = 0.02  # of a batch
 # ranks take turns.
 IN_STEP = ("allreduce", "reduce_scatter", "allgather", "alltoall", "barrier")
 BUDGET_S = 10  # for a size: what has not been repeated by then is left out
+LINKS_BUDGET_S, LEAST_REPEATS = 30, 3  # between nodes a long call takes seconds
 
 
 def of_size(table, nbytes):
@@ -75,10 +78,13 @@ class Worker:
         native = spec["native"]
         self.libraries = {"paceline": variants.OfPaceline(self.communicator, native)}
         self.libraries |= variants.start_torch(backends, self.folder, self.rank, self.ranks)
+        self.cluster = links.Cluster(**spec["cluster"]) if spec["cluster"] else None
+        self.world = None  # of MPI
         if spec["mpiexec"]:
             from paceline import mpi
 
-            self.libraries["mpi"] = variants.OfMpi(mpi.load()[0].world(), native)
+            self.world = mpi.load()[0].world()
+            self.libraries["mpi"] = variants.OfMpi(self.world, native)
         if spec["pin"]:
             pin(self.rank, self.ranks)
 
@@ -103,6 +109,7 @@ class Worker:
                 case.spoil()
                 self.meeting.barrier()
                 call()
+                self.settle()
             except (variants.Unavailable, paceline.RefusalError, paceline.UsageError,
                     RuntimeError, ValueError) as error:
                 notes[variant.label] = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -126,6 +133,8 @@ class Worker:
         repeats = repeats_for(size, self.spec["repeats"], self.spec["native"],
                               self.meeting.crowded)
         found = {"bytes": size, "notes": notes}
+        if self.cluster:
+            return {**found, "batches": {}, **self.counted(calls, cases, repeats)}
         if not self.spec["native"]:
             return {**found, "batches": {}, "times": self.timed(calls, cases, repeats)}
         wanted = self.spec["batch"]
@@ -147,6 +156,40 @@ class Worker:
                     times[label].append((end - begin) / 1e9)
             turn.append(turn.pop(0)) if turn else None  # nobody always runs after the same one
         return times
+
+    def settle(self):
+        """Waits for all ranks, as between two calls of a program; across nodes MPI goes on."""
+        if self.cluster:
+            self.meeting.settle(self.world.nudge)
+
+    def counted(self, calls, cases, repeats):
+        """In the core, a call at a time, with the counters of this node's interface around each."""
+        times, moved = {label: [] for label in calls}, {label: [0, 0] for label in calls}
+        begin, idle, turn = time.monotonic(), links.idle_clock(), list(calls.items())
+        for repetition in range(WARM_UP + repeats):
+            for label, call in turn:
+                before = links.counters(self.cluster.interface)
+                [[took]] = _core.alternate(self.meeting.line, [call], 0, 1, [1])
+                self.settle()
+                after = links.counters(self.cluster.interface)
+                if repetition >= WARM_UP:
+                    times[label].append(took)
+                    moved[label] = [m + b - a for m, a, b in zip(moved[label], before, after)]
+                self.meeting.barrier()  # nobody begins while another one still counts
+            turn.append(turn.pop(0)) if turn else None
+            late = time.monotonic() - begin > LINKS_BUDGET_S
+            if repetition >= WARM_UP + LEAST_REPEATS - 1 and self.meeting.agreed({"on": not late}):
+                break
+        rested, ticks = (b - a for a, b in zip(idle, links.idle_clock()))
+        return {"times": times, "moved": moved, "idle": rested / max(ticks, 1),
+                "calls": {label: len(some) for label, some in times.items()},
+                "explained": {v.label: self.explained(v, cases[v.label]) for v in self.variants
+                              if v.label in calls and v.library == "paceline"}}
+
+    def explained(self, variant, case):
+        """What was chosen, in words."""
+        call = variants.core_call(self.communicator, case)
+        return self.communicator._core.explain(*call, None, None, knobs(**variant.options()))
 
     def batches_for(self, calls, nbytes):
         """By label how many calls between two looks at the clock: powers of 2, the same on all
@@ -191,7 +234,7 @@ class Worker:
     def run(self):
         """All sizes; rank 0 says how far it is."""
         trip, rates = self.probe()
-        found = {"round_trip_ns": [trip], "cases": []}
+        found = {"round_trip_ns": [trip], "cases": [], "node": socket.gethostname()}
         file = self.folder / f"rank{self.rank}.json"
         for place, nbytes in enumerate(self.spec["sizes"]):
             if self.rank == 0:

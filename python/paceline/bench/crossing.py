@@ -1,0 +1,75 @@
+"""Whether the figures of ranks on several nodes are to be believed, from the files of the ranks."""
+
+import math
+
+import numpy as np
+
+from paceline import _core
+from paceline.bench import links
+
+REFUSED = "refused:"
+
+
+def choice(variant, nbytes, plan):
+    """What one of our variants takes; between nodes as ranks on so many nodes choose."""
+    more = {}
+    if plan.cluster:
+        more["machine"] = f"edr-100g,ranks_per_node={plan.cluster.ppn}"
+    return _core.choose(plan.collective, plan.ranks, nbytes, **variant.wish(), **more)
+
+
+def needed(variant, nbytes, explained, plan, ranks_of):
+    """The Crossing of a variant: of its schedule where it is known, else of any algorithm."""
+    any_one = links.least(plan.collective, nbytes, ranks_of, plan.root)
+    if variant.library != "paceline":
+        return any_one
+    made = choice(variant, nbytes, plan)
+    if made["algorithm"] != explained.split(":")[0].split(",")[0]:
+        return any_one
+    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")
+    world = _core.World(plan.collective, made["algorithm"], plan.ranks, root=plan.root,
+                        **{name: made[name] for name in names})
+    size = _core.types()[plan.dtype]
+    pieces = 1 if plan.collective in ("allreduce", "reduce", "broadcast") else plan.ranks
+    return links.of_schedule(world, nbytes // (size * pieces), size, ranks_of)
+
+
+def places(launch):
+    """(names of nodes, by node its ranks) from the files of a launch's ranks."""
+    ranks_of = {}
+    for rank, found in enumerate(launch):
+        ranks_of.setdefault(found["node"], []).append(rank)
+    return list(ranks_of), list(ranks_of.values())
+
+
+def refusal(variant, launches, found, times, plan):
+    """Why the figures of a variant at a size are refused; empty if they are not.
+
+    launches: the files of all ranks; found: their cases at this size; times: by label."""
+    label, cluster = variant.label, plan.cluster
+    if not cluster or label not in times:
+        return ""
+    for launch, cases, some in zip(launches, found, times[label]):
+        names, ranks_of = places(launch)
+        expected = min(cluster.nodes, math.ceil(plan.ranks / cluster.ppn))
+        if len(names) != expected:
+            return f"the ranks ran on {len(names)} nodes and not on {expected}: {', '.join(names)}"
+        # Ranks of a node have read the same counters; the first one's will do.
+        first = [cases[ranks[0]] for ranks in ranks_of]
+        counted = [np.divide(case["moved"][label], case["calls"][label]) for case in first]
+        nbytes, explained = cases[0]["bytes"], cases[0]["explained"].get(label, "")
+        limit = cluster.bound_s(plan.collective, plan.ranks, nbytes)
+        why = (links.short_of(needed(variant, nbytes, explained, plan, ranks_of), counted, names)
+               or links.too_fast(limit and limit / float(np.median(some)), nbytes))
+        if why:
+            return why
+    return ""
+
+
+def known(variant, found):
+    """(what was chosen, share of the machine that was idle) of a variant at a size."""
+    first = found[0][0]
+    if "idle" not in first:
+        return "", None
+    idle = float(np.median([launch[0]["idle"] for launch in found]))
+    return first["explained"].get(variant.label, ""), idle
