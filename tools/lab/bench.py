@@ -6,14 +6,14 @@ import shlex
 import sys
 from pathlib import Path
 
-from lab import mpis, network
+from lab import idle, mpis, network
 from lab.plan import ROOT, LabError
 from dev.process import VENV, environment
 
 FILE, RECORDS = "bench.json", "records.json"
 
 
-def description(plan, ppn):
+def description(plan, ppn, spin):
     """What paceline bench wants to know about the nodes (paceline/bench/links.py)."""
     return {
         "nodes": plan.nodes, "ppn": ppn, "rate": plan.rate, "interface": network.INTERFACE,
@@ -22,6 +22,7 @@ def description(plan, ppn):
             "nodes": plan.nodes, "ranks_per_node": ppn, "rate": plan.rate_text,
             "mtu": network.MTU, "burst_bytes": network.burst_bytes(plan.rate),
             "queue_bytes": network.QUEUE_BYTES, "congestion_control": network.CONGESTION,
+            "waiting": "as each library waits" if spin else idle.ABOUT,
         },
     }
 
@@ -32,14 +33,14 @@ def main(state, options, rest):
     ppn = options.ppn or plan.ppn
     mpi = mpis.installed(options.mpi)
     about, records = plan.file(FILE), plan.file(RECORDS)
-    state.inside(about).write_text(json.dumps(description(plan, ppn)), encoding="utf-8")
+    state.inside(about).write_text(json.dumps(description(plan, ppn, options.spin)), encoding="utf-8")
     state.inside(records).unlink(missing_ok=True)
     words = [str(VENV / "bin/paceline"), "bench", *rest, "--against", "mpi",
              "--mpi", str(mpi.folder / mpi.library), "--lab", str(about), "--no-pin",
              "--ranks", str(options.ranks or plan.nodes * ppn)]
     if options.json:
         words += ["--json", str(records)]
-    variables = environment(**mpis.environment(options.mpi, plan.folder, ppn))
+    variables = environment(**mpis.environment(options.mpi, plan.folder, ppn, options.spin))
     variables["PATH"] = f"{VENV / 'bin'}{os.pathsep}{variables['PATH']}"
     status = state.run(0, words, variables)
     if options.json:

@@ -32,6 +32,7 @@ def parser_of():
     run.add_argument("-n", "--ranks", type=between(1, MOST_NODES * MOST_PPN),
                      help="[as many as there are places]")
     run.add_argument("--ppn", type=between(1, MOST_PPN), help="ranks of a node [as of the lab]")
+    run.add_argument("--spin", action="store_true", help="ranks poll without rest")
     run.add_argument("--node", type=between(0, MOST_NODES - 1), default=0,
                      help="where the command, or mpiexec, runs [0]")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND...")
@@ -42,6 +43,7 @@ def parser_of():
     bench.add_argument("-n", "--ranks", type=between(2, MOST_NODES * MOST_PPN),
                        help="[as many as there are places]")
     bench.add_argument("--ppn", type=between(1, MOST_PPN), help="ranks of a node [as of the lab]")
+    bench.add_argument("--spin", action="store_true", help="ranks poll without rest")
     bench.add_argument("--json", metavar="FILE", help="write all records to this file")
     commands.add_parser("status", help="what is up")
     commands.add_parser("down", help="end it; nothing is left behind")
@@ -68,7 +70,7 @@ def do_run(state, options, rest):
     if options.mpi:
         ppn = options.ppn or plan.ppn
         words = mpis.words(options.mpi, options.ranks or plan.nodes * ppn, words)
-        environment |= mpis.environment(options.mpi, plan.folder, ppn)
+        environment |= mpis.environment(options.mpi, plan.folder, ppn, options.spin)
     return state.run(options.node, words, environment)
 
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import idle
 from lab.network import INTERFACE
 from lab.plan import ROOT, LabError, hosts_file
 
@@ -85,12 +86,16 @@ def impi(folder, ppn):
     }
 
 
-def environment(name, folder, ppn):
-    """What the launcher of this MPI needs on a node, and its ranks."""
+def environment(name, folder, ppn, spin=False):
+    """What the launcher of this MPI needs on a node, and its ranks.
+
+    spin: they poll as they would with a core for each."""
     root, settings = MPIS[name].folder, {"openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
-    return {**settings[name](Path(folder), ppn), FOLDER: str(folder), "VIRTUAL_ENV": str(root),
-            "PATH": path, "PACELINE_MPI": str(root / MPIS[name].library)}
+    preload = {} if spin else {"LD_PRELOAD": str(Path(folder) / idle.LIBRARY)}
+    return {**settings[name](Path(folder), ppn), **preload, FOLDER: str(folder),
+            "VIRTUAL_ENV": str(root), "PATH": path,
+            "PACELINE_MPI": str(root / MPIS[name].library)}
 
 
 def words(name, ranks, command):

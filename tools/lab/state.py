@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab import namespaces, network, switch
+from lab import idle, namespaces, network, switch
 from lab.asking import ask
 from lab.plan import LabError, Plan, plan_from
 
@@ -106,6 +106,7 @@ class State:
             trouble = told.read()  # until all have closed their end
         if trouble or not begun(process):
             raise LabError(trouble.strip() or f"the lab ended at once; {self.log()}")
+        idle.build(self.inside(plan.folder))
 
     def life(self, plan, read, write):
         """Of the lab's process 1: apart from whoever has started it."""
