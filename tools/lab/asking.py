@@ -13,14 +13,17 @@ import struct
 LENGTH = struct.Struct("!I")
 
 
-def ask(path, request, descriptors=(0, 1, 2)):
-    """Sends a request to the node behind a socket; its answer, a whole number."""
+def ask(path, request, descriptors=(0, 1, 2), limit_s=None):
+    """Sends a request to the node behind a socket; its answer, a whole number.
+
+    Raises TimeoutError after limit_s, and hangs up."""
     text = json.dumps(request).encode()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(os.fspath(path))
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
         connection.sendmsg([LENGTH.pack(len(text))], ancillary)
         connection.sendall(text)
+        connection.settimeout(limit_s)
         answer = b""
         while some := connection.recv(64):
             answer += some

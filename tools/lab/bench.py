@@ -27,31 +27,41 @@ def description(plan, ppn, spin):
     }
 
 
+def words(name, state, about, ranks, rest, records):
+    """What is to be run on a node. about: the description, which is put where it can be read."""
+    plan, mpi = state.plan(), mpis.installed(name)
+    file, written = plan.file(FILE), plan.file(RECORDS)
+    state.inside(file).write_text(json.dumps(about), encoding="utf-8")
+    state.inside(written).unlink(missing_ok=True)
+    return [str(VENV / "bin/paceline"), "bench", *rest, "--against", "mpi", "--no-pin",
+            "--mpi", str(mpi.folder / mpi.library), "--lab", str(file), "--ranks", str(ranks),
+            *(["--json", str(written)] if records else [])]
+
+
+def variables(name, plan, ppn, spin):
+    """The environment of that."""
+    own = environment(**mpis.environment(name, plan.folder, ppn, spin))
+    return {**own, "PATH": f"{VENV / 'bin'}{os.pathsep}{own['PATH']}"}
+
+
 def main(state, options, rest):
     """The status of paceline bench."""
     plan = state.plan()
     ppn = options.ppn or plan.ppn
-    mpi = mpis.installed(options.mpi)
-    about, records = plan.file(FILE), plan.file(RECORDS)
-    state.inside(about).write_text(json.dumps(description(plan, ppn, options.spin)), encoding="utf-8")
-    state.inside(records).unlink(missing_ok=True)
-    words = [str(VENV / "bin/paceline"), "bench", *rest, "--against", "mpi",
-             "--mpi", str(mpi.folder / mpi.library), "--lab", str(about), "--no-pin",
-             "--ranks", str(options.ranks or plan.nodes * ppn)]
+    about = description(plan, ppn, options.spin)
+    command = words(options.mpi, state, about, options.ranks or plan.nodes * ppn, rest,
+                    bool(options.json))
+    status = state.run(0, command, variables(options.mpi, plan, ppn, options.spin))
     if options.json:
-        words += ["--json", str(records)]
-    variables = environment(**mpis.environment(options.mpi, plan.folder, ppn, options.spin))
-    variables["PATH"] = f"{VENV / 'bin'}{os.pathsep}{variables['PATH']}"
-    status = state.run(0, words, variables)
-    if options.json:
-        keep(state.inside(records), Path(options.json), rest)
+        keep(state.inside(plan.file(RECORDS)), Path(options.json))
     return status
 
 
-def keep(records, file, rest):
+def keep(records, file):
     """Copies the records out of the lab, without the paths of this machine."""
     if not records.exists():
         raise LabError("bench: there are no records")
     found = json.loads(records.read_text(encoding="utf-8").replace(f"{ROOT}/", ""))
     found["command"] = shlex.join(["./dev", "lab", "bench", *sys.argv[3:]])
     file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"That is {file}")

@@ -23,6 +23,22 @@ def unshare(flags):
     checked(_libc.unshare(flags), "unshare")
 
 
+def try_out(flags):
+    """Raises OSError where there are no such namespaces."""
+    child = os.fork()
+    if not child:
+        try:
+            unshare(flags | PID)
+            os._exit(0)
+        except OSError as error:
+            os._exit(error.errno)
+        finally:
+            os._exit(255)
+    number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if number:
+        raise OSError(number, os.strerror(number))
+
+
 def mount(source, target, kind=None, flags=0, data=None):
     """mount(2), which does not look at what paths mean elsewhere."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]

@@ -14,19 +14,20 @@ from lab.asking import ask
 from lab.plan import LabError, Plan, plan_from
 
 FOLDER = Path("/run/paceline-lab")
-NAMESPACES = ("net", "uts", "ipc", "pid", "mnt")
 LAB = namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT
 END_S = 10
+TIMED_OUT = 124  # the exit status of coreutils' timeout
 
 
-def missing():
-    """Why there can be no lab here; empty if there can."""
+def forbidden():
+    """Why there can be no lab here, whatever is installed; empty if there can."""
     if os.geteuid() != 0:
         return "the lab makes namespaces and interfaces; it needs root"
-    lacking = [name for name in NAMESPACES if not Path("/proc/self/ns", name).exists()]
-    if lacking:
-        return f"this kernel has no namespace for {', '.join(lacking)}"
-    return network.missing()
+    try:
+        namespaces.try_out(LAB)
+    except OSError as error:
+        return f"the lab needs namespaces, and this system gives none ({error})"
+    return ""
 
 
 def begun(process):
@@ -65,19 +66,21 @@ class State:
         """A path of the lab as this process reaches it."""
         return Path(f"/proc/{self.read()[0]}/root{path}")
 
-    def run(self, node, words, environment):
-        """Runs a command on a node, then ends what it has left on any; its status."""
+    def run(self, node, words, environment, descriptors=(0, 1, 2), limit_s=None, sweep=True):
+        """Runs a command on a node; its status. sweep: then ends what it has left on any node."""
         plan = self.plan()
         request = {"words": words, "folder": os.getcwd(), "environment": environment}
         try:
-            return ask(self.inside(plan.socket(node)), request)
+            return ask(self.inside(plan.socket(node)), request, descriptors, limit_s)
+        except TimeoutError:
+            return TIMED_OUT
         finally:
-            for number in range(plan.nodes):
+            for number in range(plan.nodes if sweep else 0):
                 ask(self.inside(plan.socket(number)), {"end": True})
 
     def up(self, nodes, ppn, rate, rate_text):
         """Starts a lab; its Plan. Raises LabError."""
-        trouble = missing()
+        trouble = forbidden() or network.missing()
         if trouble:
             raise LabError(trouble)
         found = self.read()
@@ -98,7 +101,7 @@ class State:
         """Its process 1, written down before anything else happens; returns when all nodes run."""
         read, write = os.pipe()
         sys.stdout.flush()
-        process = namespaces.spawn(LAB, lambda: self.life(plan, read, write))
+        process = namespaces.spawn(LAB, lambda: self.life(plan, write))
         os.close(write)
         text = {"process": process, "begun": begun(process), "plan": plan.to_json()}
         self.file.write_text(json.dumps(text), encoding="utf-8")
@@ -108,10 +111,11 @@ class State:
             raise LabError(trouble.strip() or f"the lab ended at once; {self.log()}")
         idle.build(self.inside(plan.folder))
 
-    def life(self, plan, read, write):
-        """Of the lab's process 1: apart from whoever has started it."""
-        os.close(read)
+    def life(self, plan, write):
+        """Of the lab's process 1: apart from whoever has started it, and from their files."""
         os.setsid()
+        os.closerange(3, write)
+        os.closerange(write + 1, os.sysconf("SC_OPEN_MAX"))
         os.chdir("/")
         log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)

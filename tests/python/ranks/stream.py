@@ -1,0 +1,36 @@
+"""Bytes over TCP as fast as they go: `serve PORT` says how fast they came, `send NODE PORT` sends.
+
+Prints bits of payload per second, and the congestion control of the connection.
+"""
+
+import socket
+import sys
+import time
+
+BYTES = 4_000_000
+
+
+def serve(port):
+    with socket.create_server(("", int(port))) as server:
+        connection, _ = server.accept()
+        left, begin = BYTES, time.monotonic()
+        while left:
+            left -= len(connection.recv(min(left, 1 << 16)))
+        print(BYTES * 8 / (time.monotonic() - begin))
+
+
+def send(node, port):
+    for _ in range(100):  # until it listens
+        try:
+            connection = socket.create_connection((node, int(port)))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    connection.sendall(bytes(BYTES))
+    connection.close()
+    print(name.rstrip(b"\0").decode())
+
+
+if __name__ == "__main__":
+    {"serve": serve, "send": send}[sys.argv[1]](*sys.argv[2:])

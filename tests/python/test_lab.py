@@ -1,0 +1,226 @@
+"""The emulated cluster of ./dev lab: nodes apart, ranks of MPIs across them, nothing left behind.
+
+Needs root and namespaces; where both exist nothing here is skipped.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RANKS = Path(__file__).with_name("ranks")
+sys.path.insert(0, str(ROOT / "tools"))
+
+from lab import bench, mpis, namespaces, network, state  # noqa: E402
+from lab.plan import LabError  # noqa: E402
+
+NODES, RATE = 3, 200e6
+FORBIDDEN = state.forbidden()
+needs_lab = pytest.mark.skipif(bool(FORBIDDEN), reason=FORBIDDEN)
+
+
+def host():
+    """What of this machine a lab could leave its marks on."""
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True).stdout
+    return {"hosts": Path("/etc/hosts").read_bytes(), "mounts": Path("/proc/mounts").read_text(),
+            "links": links, "name": os.uname().nodename}
+
+
+def networks():
+    """By process its network namespace."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            found[int(path.name)] = os.readlink(path / "ns/net")
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def networks_of(lab):
+    """Those of the lab and of its nodes."""
+    process, found = lab.read()[0], networks()
+    nodes = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return {found[int(number)] for number in (process, *nodes)}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """One for all tests here; afterwards this machine is as it was."""
+    before = host()
+    folder = tmp_path_factory.mktemp("lab") / "lab"
+    with state.lab(folder, NODES) as found:
+        yield found
+        ours = networks_of(found)
+    assert len(ours) == NODES + 1
+    assert not ours & set(networks().values())
+    assert not folder.exists()
+    assert host() == before
+
+
+def run(lab, *words, node=0, environment=None, limit_s=60):
+    """(status, stdout and stderr) of a command on a node."""
+    read, write = os.pipe()
+    said = []
+
+    def hear():
+        with os.fdopen(read, errors="replace") as stream:
+            said.append(stream.read())
+
+    listener = threading.Thread(target=hear)
+    listener.start()
+    try:
+        status = lab.run(node, [str(word) for word in words], environment or dict(os.environ),
+                         descriptors=(0, write, write), limit_s=limit_s, sweep=False)
+    finally:
+        os.close(write)
+        listener.join(5)
+    return status, "".join(said)
+
+
+def printed(lab, *words, **keywords):
+    """What it has printed, if it went well."""
+    status, text = run(lab, *words, **keywords)
+    assert status == 0, text
+    return text
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+@needs_lab
+def test_nodes_share_neither_names_nor_folders_nor_processes(lab):
+    script = "hostname; echo $$; ls /tmp /dev/shm; touch /tmp/mine /dev/shm/mine; ls /sys/class/net"
+    found = [printed(lab, "sh", "-c", script, node=node).split() for node in range(NODES)]
+    assert [words[0] for words in found] == ["node0", "node1", "node2"]
+    assert not any("mine" in words for words in found)
+    assert all(int(words[1]) < 100 for words in found)
+    assert all(words[-2:] == ["eth0", "lo"] for words in found)
+    semaphores = [printed(lab, "readlink", "/proc/self/ns/ipc", node=node) for node in (0, 1)]
+    assert semaphores[0] != semaphores[1]
+
+
+@needs_lab
+def test_names_resolve_and_nobody_outside_is_there(lab):
+    assert printed(lab, "getent", "hosts", "node2").split() == ["10.77.0.3", "node2"]
+    status, _ = run(lab, "getent", "hosts", "example.org")
+    assert status
+
+
+@needs_lab
+def test_links_are_as_fast_as_asked_for(lab):
+    """Never faster; how much slower depends on who else uses the machine."""
+    said = {}
+
+    def serve():
+        said["rate"] = float(printed(lab, sys.executable, RANKS / "stream.py", "serve", 5000))
+
+    server = threading.Thread(target=serve)
+    server.start()
+    sent = printed(lab, sys.executable, RANKS / "stream.py", "send", "node0", 5000, node=1)
+    server.join()
+    assert 0.3 * RATE < said["rate"] < 1.02 * RATE
+    assert sent.strip() == network.CONGESTION
+
+
+@needs_lab
+def test_what_a_command_leaves_is_ended_with_it(lab):
+    status = lab.run(1, ["sh", "-c", "sleep 1000 & exit 3"], dict(os.environ))
+    assert status == 3
+    assert "sleep" not in printed(lab, "ps", "ax", node=1)
+    status, _ = run(lab, "sleep", "1000", limit_s=0.5)
+    assert status == state.TIMED_OUT
+
+
+@needs_lab
+def test_one_lab_at_a_time_and_down_at_any_time(lab, tmp_path):
+    with pytest.raises(LabError, match="a lab of 3 nodes is up"):
+        lab.up(2, 1, RATE, "200mbit")
+    other = state.State(tmp_path / "other")
+    assert other.down() is False
+    with pytest.raises(LabError, match="no lab is up"):
+        other.plan()
+    other.folder.mkdir()
+    text = {"process": os.getpid(), "begun": "0", "plan": lab.plan().to_json()}
+    other.file.write_text(json.dumps(text))  # of a process whose number is somebody else's now
+    assert other.down() is False and not other.folder.exists()
+
+
+@needs_lab
+def test_a_lab_that_cannot_start_leaves_nothing(tmp_path, monkeypatch):
+    before = host()
+    monkeypatch.setattr(network, "MTU", 9)  # no interface has packets so short
+    with pytest.raises(LabError, match="mtu"):
+        state.State(tmp_path / "lab").up(2, 1, RATE, "200mbit")
+    assert not (tmp_path / "lab").exists() and host() == before
+
+
+def test_rates_are_those_of_tc():
+    assert network.rate_of("200mbit") == 200e6 and network.rate_of("1.5Gbit") == 1.5e9
+    for wrong in ("200", "200mbps", "0mbit", "-1mbit"):
+        with pytest.raises(ValueError, match="is no rate"):
+            network.rate_of(wrong)
+
+
+def test_what_launchers_tell_their_own_goes_to_no_other_node():
+    told = {"PMIX_RANK": "1", "PRTE_LAUNCHED": "1", "PMI_FD": "3", "PATH": "p", "FI_PROVIDER": "tcp"}
+    assert mpis.of_the_user(told) == {"PATH": "p", "FI_PROVIDER": "tcp"}
+
+
+# --- ranks ----------------------------------------------------------------------------------------
+
+
+def there():
+    """The MPIs that are installed; ./dev mpi brings the first two."""
+    return ["mpich5", "openmpi5", *(["impi"] if mpis.MPIS["impi"].mpiexec.exists() else [])]
+
+
+@needs_lab
+@pytest.mark.parametrize("name", there())
+def test_ranks_of_an_mpi_cross_the_links(lab, name):
+    environment = {**os.environ, **mpis.environment(name, lab.plan().folder, 1)}
+    words = mpis.words(name, NODES, [sys.executable, str(RANKS / "in_lab.py")])
+    text = printed(lab, *words, environment=environment)
+    ranks = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    assert sorted(rank["rank"] for rank in ranks) == list(range(NODES)), text
+    assert {rank["node"] for rank in ranks} == {"node0", "node1", "node2"}
+    assert all(rank["ours"] and rank["hosts"] and rank["ranks"] == NODES for rank in ranks)
+
+
+def measured(lab, ppn=1, rate=RATE, **variables):
+    """(status, what was said, records) of a short benchmark of three ranks in MPICH 5.
+
+    ppn: what mpiexec is told; rate: what the benchmark is told."""
+    environment = bench.variables("mpich5", lab.plan(), ppn, spin=False) | variables
+    about = {**bench.description(lab.plan(), 1, False), "rate": rate}
+    words = bench.words("mpich5", lab, about, NODES, ["allreduce", "--sizes", "1MiB", "--repeats",
+                        "3", "--algorithm", "ring"], records=True)  # fmt: skip
+    status, text = run(lab, *words, environment=environment)
+    file = lab.inside(lab.plan().file(bench.RECORDS))
+    return status, " ".join(text.split()), json.loads(file.read_text())["records"]
+
+
+@needs_lab
+def test_figures_between_nodes(lab):
+    status, text, records = measured(lab)
+    assert status == 0, text
+    assert [record["variant"] for record in records] == ["ring", "mpi"]
+    assert all(0 < record["fraction_of_bound"] <= 1.02 for record in records)
+    assert records[0]["bound_us"] == pytest.approx(2 * 2 / 3 * (1 << 20) * 8 / RATE * 1e6)
+
+
+@needs_lab
+@pytest.mark.parametrize("mutant, why", [
+    ({"ppn": 3}, "the ranks ran on 1 nodes and not on 3"),
+    ({"ppn": 3, "PYTHONPATH": str(RANKS / "pretending")}, "node0 sent 0 bytes a call"),
+    ({"rate": RATE / 4}, "nothing can be faster than 1"),
+])  # fmt: skip
+def test_figures_that_break_the_links_are_refused(lab, mutant, why):
+    status, text, records = measured(lab, **mutant)
+    assert status == 1 and records == []
+    assert text.count("refused:") == 2 and text.count(why) == 2, text
