@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RANKS = Path(__file__).with_name("ranks")
 sys.path.insert(0, str(ROOT / "tools"))
 
-from lab import bench, mpis, namespaces, network, state  # noqa: E402
+from lab import bench, mpis, network, state  # noqa: E402
 from lab.plan import LabError  # noqa: E402
 
 NODES, RATE = 3, 200e6
@@ -32,7 +32,7 @@ def host():
 
 
 def networks():
-    """By process its network namespace."""
+    """The network namespace of every process."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -138,6 +138,15 @@ def test_what_a_command_leaves_is_ended_with_it(lab):
 
 
 @needs_lab
+def test_a_command_is_as_urgent_as_who_asks(lab):
+    folder = lab.folder
+    script = f"import os, sys; sys.path.insert(0, '{ROOT}/tools'); os.nice(7)\n" \
+        f"from lab.state import State; State('{folder}').run(1, ['nice'], dict(os.environ))"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert int(said.stdout) == min(19, os.nice(0) + 7), said.stderr
+
+
+@needs_lab
 def test_one_lab_at_a_time_and_down_at_any_time(lab, tmp_path):
     with pytest.raises(LabError, match="a lab of 3 nodes is up"):
         lab.up(2, 1, RATE, "200mbit")
@@ -168,8 +177,8 @@ def test_rates_are_those_of_tc():
 
 
 def test_what_launchers_tell_their_own_goes_to_no_other_node():
-    told = {"PMIX_RANK": "1", "PRTE_LAUNCHED": "1", "PMI_FD": "3", "PATH": "p", "FI_PROVIDER": "tcp"}
-    assert mpis.of_the_user(told) == {"PATH": "p", "FI_PROVIDER": "tcp"}
+    told = {"PMIX_RANK": "1", "PRTE_LAUNCHED": "1", "PMI_FD": "3", "PATH": "p", "FI_X": "tcp"}
+    assert mpis.of_the_user(told) == {"PATH": "p", "FI_X": "tcp"}
 
 
 # --- ranks ----------------------------------------------------------------------------------------

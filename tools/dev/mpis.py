@@ -23,6 +23,7 @@ SYSTEM = {
     "mpiexec.openmpi": ("openmpi-bin", "libopenmpi-dev"),
     "mpiexec.mpich": ("mpich", "libmpich-dev"),
     "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
+    "tc": ("iproute2",),  # links between the nodes of ./dev lab
 }
 
 

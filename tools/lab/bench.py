@@ -1,4 +1,4 @@
-"""./dev lab bench: paceline bench on a node, its ranks on all of them, inside an MPI's processes."""
+"""./dev lab bench: paceline bench on a node, its ranks on all, in an MPI's processes."""
 
 import json
 import os

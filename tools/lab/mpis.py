@@ -1,4 +1,4 @@
-"""How the MPIs start ranks on the nodes: by environment alone, so that any mpiexec in there does."""
+"""How the MPIs start ranks on the nodes: by environment alone, so that any mpiexec does."""
 
 import os
 from dataclasses import dataclass

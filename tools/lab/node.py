@@ -71,8 +71,9 @@ class Server:
     def start(self, request, descriptors):
         """The number of a new process, the first of a group of its own."""
         stdin, stdout, stderr = descriptors
+        words = ["nice", "-n", str(request["nice"] - os.nice(0)), *request["words"]]
         child = subprocess.Popen(
-            request["words"], cwd=request["folder"], env=request["environment"],
+            words, cwd=request["folder"], env=request["environment"],
             stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)  # fmt: skip
         child.returncode = 0  # reaped below, with all that this process inherits
         return child.pid

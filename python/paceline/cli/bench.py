@@ -34,8 +34,9 @@ buffers of Communicator.empty()."""
 LINKS = """\
 Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
 variants in turn, in the core with no Python between. Results were compared with exact values \
-first. Bound: what every node must send or receive, at {rate} each way (allreduce of n on P nodes: \
-2 (P-1)/P n). The counters of all interfaces were read around every call, and show what must cross."""
+first. Bound: what every node must send or receive, at {rate} each way (allreduce of n on P \
+nodes: 2 (P-1)/P n). All interfaces' counters were read around every call; they show what must \
+cross. Waiting: {waiting}."""
 
 
 def how(rows, plan):
