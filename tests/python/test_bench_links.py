@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from paceline import _core
-from paceline.bench import crossing, links
+from paceline.bench import crossing, launching, links
 from paceline.bench.plan import Plan
 from paceline.bench.variants import Variant
 
@@ -78,6 +78,25 @@ def test_counters_of_an_interface_that_is_not_there():
     assert all(number >= 0 for number in links.counters("lo"))
     with pytest.raises(LookupError, match="outside the lab"):
         links.counters("eth77")
+
+
+def test_a_launcher_may_hang_once(monkeypatch):
+    ends = [launching.Late("hangs"), "results", launching.Late("hangs"), launching.Late("again")]
+
+    def launch(plan, show):
+        end = ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(launching, "launch_plan", launch)
+    plan = SimpleNamespace(cluster=CLUSTER)
+    assert launching.launch_once(plan, None) == "results"
+    with pytest.raises(launching.Late, match="again"):
+        launching.launch_once(plan, None)
+    ends = [launching.Late("here")]  # on this machine nothing may hang
+    with pytest.raises(launching.Late, match="here"):
+        launching.launch_once(SimpleNamespace(cluster=None), None)
 
 
 # --- a launch's files -----------------------------------------------------------------------------

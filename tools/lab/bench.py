@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lab import idle, mpis, network
 from lab.plan import ROOT, LabError
+from dev import build, prepare
 from dev.process import VENV, environment
 
 FILE, RECORDS = "bench.json", "records.json"
@@ -45,8 +46,10 @@ def variables(name, plan, ppn, spin):
 
 
 def main(state, options, rest):
-    """The status of paceline bench."""
+    """The status of paceline bench, on what is in the tree now."""
     plan = state.plan()
+    prepare.ensure()
+    build.release()
     ppn = options.ppn or plan.ppn
     about = description(plan, ppn, options.spin)
     command = words(options.mpi, state, about, options.ranks or plan.nodes * ppn, rest,
