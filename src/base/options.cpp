@@ -48,7 +48,7 @@ constexpr OptionRow kRows[] = {
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
      "Shared memory for all ranks of a node together; it must fit into shm_dir."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
-     "Of that memory, for the stages of each communicator, made when it needs them."},
+     "For the stages of each communicator on a node, made when needed; equal on all its ranks."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
      "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,

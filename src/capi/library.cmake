@@ -18,6 +18,7 @@ add_library(paceline SHARED ${capi_sources})
 target_link_libraries(paceline PRIVATE paceline_core)
 target_include_directories(paceline INTERFACE include)
 paceline_warnings(paceline)
+paceline_precompile(paceline library)
 set(capi_exports ${PROJECT_SOURCE_DIR}/src/capi/exports.map)
 set_target_properties(paceline PROPERTIES
   VERSION ${capi_abi} SOVERSION ${capi_abi} LINK_DEPENDS ${capi_exports}

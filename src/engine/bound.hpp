@@ -39,6 +39,7 @@ struct BoundStep {
 
 struct Bound {
   std::shared_ptr<const Schedule> schedule;
+  bool straight = false;   // proven to be one, and its rank has a stage (ir/straight.hpp)
   Type type = Type::u8;
   Reduce reduce = nullptr;  // where the collective combines
   int divisor = 1;          // average: what finish() divides by

@@ -4,7 +4,6 @@
 
 #include "engine/polled.hpp"
 #include "engine/straight.hpp"
-#include "ir/straight.hpp"
 
 namespace paceline {
 namespace {
@@ -34,7 +33,7 @@ bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kin
 
 std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
                                           const Channel& channel) {
-  if (channel.stages && bound->schedule->problem.near && is_straight(*bound->schedule))
+  if (bound->straight)
     return std::make_unique<StraightOperation>(std::move(bound), channel);
   return std::make_unique<PolledOperation>(std::move(bound), channel);
 }

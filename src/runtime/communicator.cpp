@@ -165,7 +165,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   auto schedule = std::make_shared<Schedule>(
       pipeline(one, choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
   const bool straight = choice.algorithm->staged || choice.algorithm->shared;
-  if (straight && group->stages) {
+  const bool by_stages = straight && group->stages;
+  if (by_stages) {
     *schedule = in_order(*schedule);
     session->seat(*group);
   }
@@ -178,8 +179,10 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
     peer.rank = static_cast<int>(peers.size());
     peers.push_back(even_layout(peer, call.count));
   }
-  prepared->bound = std::make_shared<Bound>(resolve(schedule, layout, call.type, call.op, peers));
-  if (straight && group->stages && prepared->bound->scratch_bytes > room)
+  Bound bound = resolve(schedule, layout, call.type, call.op, peers);
+  bound.straight = by_stages;
+  prepared->bound = std::make_shared<Bound>(std::move(bound));
+  if (by_stages && prepared->bound->scratch_bytes > room)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(prepared->bound->scratch_bytes)), " of every rank's stage, which has ",
          human_bytes(double(room)), ". Ask for more blocks, for another algorithm, or raise ",

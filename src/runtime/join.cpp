@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "runtime/session.hpp"
+#include "runtime/start_card.hpp"
 #include "runtime/start_mpi.hpp"
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
@@ -33,6 +34,7 @@ void meet_in_memory(Communicator& world, MpiWorld& mpi, int limit_ms) {
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   Call barrier;
+  barrier.algorithm = "dissemination";   // no stages, which the world's own calls are to have
   barrier.timeout_ms = limit_ms;
   Communicator apart = world.subgroup(all, kMeeting);   // whose calls the user does not count
   Request met = apart.start(barrier);
@@ -46,7 +48,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   // Else a thread of ours could call MPI while the program does.
   if (far && library.init() != MpiThreads::multiple) config.progress = Progress::caller;
   config.nodes = nodes.of_rank;
-  if (!config.only_mpi) config.localities = agreed_localities(nodes.notes, nodes.of_rank);
+  if (!config.only_mpi) config.localities = agree_on_start(nodes.notes, nodes.of_rank);
   if (config.only_mpi) {
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
@@ -79,10 +81,9 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
          "; ranks go from 0 to the number of ranks - 1.");
   StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
                        std::chrono::milliseconds(config.start_timeout_ms));
-  const Nodes nodes =
-      find_nodes(meeting, config.shm_dir, config.node, locality_card(config.group_ranks));
+  const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node, start_card(config));
   check_apart(nodes, config);
-  config.localities = agreed_localities(nodes.notes, nodes.of_rank);
+  config.localities = agree_on_start(nodes.notes, nodes.of_rank);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(
         make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config, true);
@@ -109,7 +110,7 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   config.ranks = world->ranks();
   Nodes nodes;
   if (!config.only_mpi)
-    nodes = find_nodes(*world, config.shm_dir, config.node, locality_card(config.group_ranks));
+    nodes = find_nodes(*world, config.shm_dir, config.node, start_card(config));
   check_apart(nodes, config);
   return join_nodes(library, *world, nodes, config);
 }

@@ -4,13 +4,10 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
-#include <optional>
-#include <sstream>
 
-#include "base/error.hpp"
 #include "base/processors.hpp"
+#include "base/str.hpp"
 
 namespace paceline {
 namespace {
@@ -116,33 +113,6 @@ Grouping grouping_of(const std::vector<Locality>& ranks) {
   Grouping by_cache = grouping_by(cache, "last-level cache");
   if (by_cache.of_rank.empty()) by_cache.why = str("no groups: ", by_numa.why, ", ", by_cache.why);
   return by_cache;
-}
-
-std::string locality_card(int groups) {
-  const Locality own = common_to(localities_of(allowed_processors()));
-  return str(groups, " ", own.numa, " ", own.cache);
-}
-
-std::vector<Locality> agreed_localities(const std::vector<std::string>& cards,
-                                        const std::vector<int>& nodes) {
-  std::vector<Locality> out;
-  std::map<int, int> met;   // node -> ranks there so far
-  int wanted = 0;
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    int groups = 0;
-    Locality found;
-    std::istringstream(cards[rank]) >> groups >> found.numa >> found.cache;
-    if (rank == 0) wanted = groups;
-    if (groups != wanted)
-      fail(Fault::usage, "start-up: option groups differs between ranks (rank 0: ", wanted,
-           ", rank ", rank, ": ", groups,
-           "); all ranks must have the same. PACELINE_GROUPS sets it.");
-    const int before = met[nodes[rank]]++;
-    if (wanted == 1) found = {};
-    if (wanted > 1) found.numa = found.cache = before / wanted;
-    out.push_back(found);
-  }
-  return out;
 }
 
 }  // namespace paceline

@@ -2,7 +2,7 @@
 //
 // A rank that may run on processors of one NUMA node only belongs to that node, and likewise to a
 // last-level cache. Who may run anywhere belongs nowhere. What the system says is read once and
-// told to all at start-up, so that all ranks know the same groups.
+// told to all at start-up (start_card.hpp), so that all ranks know the same groups.
 #pragma once
 
 #include <string>
@@ -33,14 +33,5 @@ struct Grouping {
 // By NUMA node, else by cache, where that makes at least two groups of equally many ranks, and of
 // at least two.
 Grouping grouping_of(const std::vector<Locality>& ranks);
-
-// What a rank says at start-up: its `groups` option and its locality.
-std::string locality_card(int groups);
-
-// What all ranks have said; `nodes` is the machine of each. Throws a usage error where the option
-// differs. With the option at 0 the localities are the system's; else so many neighbours in rank
-// order count as sharing all, on every machine; 1: nobody does.
-std::vector<Locality> agreed_localities(const std::vector<std::string>& cards,
-                                        const std::vector<int>& nodes);
 
 }  // namespace paceline

@@ -22,9 +22,17 @@ constexpr double kFindersS = 10;   // that a rank which leaves waits for peers t
 
 }  // namespace
 
-void Session::seat(Group& group) {
+// Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
+// they hear why there is none, and do not wait till they give up.
+void Session::seat(Group& group) try {
   const std::lock_guard lock(mutex_);
   group.stages->open();
+} catch (const Error& error) {
+  const std::lock_guard lock(mutex_);
+  break_group(group, error.fault(),
+              str(name_of(group, transport_->rank()), " has no room to share memory in: ",
+                  error.what()), true);
+  throw Error(group.fault, group.broken);
 }
 
 void Session::seat_together(Group& group, int timeout_ms) {

@@ -153,6 +153,17 @@ TEST_CASE("split orders by key and separates colours") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
+// They send nothing, or nothing but signals, and are no calls through stages for that.
+TEST_CASE("calls with nothing to send, on a communicator that has no stages yet") {
+  const std::string bad = run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder);
+    Communicator first = world.dup(), second = world.dup();
+    first.run({.collective = Collective::barrier, .algorithm = "dissemination"});
+    return run_once<float>(second, {Collective::allreduce, "ring", 3, 0}, rank);
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 TEST_CASE(
     "a call that differs between ranks is an error on all of them, at the latest at the next "
     "call") {

@@ -1,6 +1,9 @@
 """For all Python tests: the command line in this process, and nothing stays in shared memory after
 the last of them."""
 
+import os
+import subprocess
+
 import launched
 import pytest
 
@@ -12,6 +15,23 @@ from paceline.cli import main
 def no_shared_memory_left():
     yield
     assert list(launched.shared_folder().iterdir()) == []
+
+
+@pytest.fixture
+def small_memory(tmp_path):
+    """Makes a file system in memory with room for so much, such as "256k"; gives its folder."""
+    folder = tmp_path / "memory"
+
+    def make(size):
+        folder.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            pytest.skip("only root can make a full /dev/shm")
+        return folder
+
+    yield make
+    if os.path.ismount(folder):
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture

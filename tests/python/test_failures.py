@@ -1,16 +1,15 @@
 """When ranks die, leave, are late or find no room: every other rank hears of it, with a name."""
 
-import os
 import re
-import subprocess
 import tempfile
 
 import launched
 import pytest
 
-def told(what, ranks=3, **env):
+
+def told(what, ranks=3, first=("failing.py",), **env):
     """Runs failing.py; the lines of each rank, as (class, seconds, message)."""
-    run = launched.start("failing.py", ranks, what, env=env, grace_s=10)
+    run = launched.start(first[0], ranks, *first[1:], what, env=env, grace_s=10)
     assert "Traceback" not in run.text(), run.text()
     lines = {}
     for rank in range(ranks):
@@ -98,19 +97,20 @@ def test_rank_that_never_starts():
     assert "Did every rank start" in message
 
 
-@pytest.fixture
-def tiny_folder(tmp_path):
-    """A file system in memory with room for 256 KiB."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("only root can make a full /dev/shm")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+@pytest.mark.parametrize("variable", ["PACELINE_STAGE_BYTES", "PACELINE_SHM_BYTES"])
+def test_memory_that_ranks_would_share_differs(variable):
+    script = launched.RANKS / "failing.py"
+    _, lines = told("differing", 3, ["with_values.py", variable, "8MiB,8MiB,4MiB", script])
+    option = variable.removeprefix("PACELINE_").lower()
+    for rank in range(3):
+        ((kind, seconds, message),) = lines[rank]
+        assert kind == "UsageError" and seconds < 5, message
+        assert f"{option} differs" in message and variable in message, message
+        assert "rank 0: 8 MiB" in message and "rank 2: 4 MiB" in message, message
 
 
-def test_no_room_in_shared_memory(tiny_folder):
+def test_no_room_in_shared_memory(small_memory):
+    tiny_folder = small_memory("256k")
     run, lines = told("no_room", 2, PACELINE_SHM_DIR=str(tiny_folder))
     kinds = {kind for rank in range(2) for kind, _, _ in lines[rank]}
     assert kinds <= {"ResourceError", "RankLost", "TimeoutError"} and "ResourceError" in kinds

@@ -93,7 +93,7 @@ def check(mpi, folder, mutant):
     said, status = run([
         compiler(mpi), "-std=c++20", "-Isrc", f"-DPACELINE_ABI={interface(mpi)}",
         f"-DPACELINE_MUTANT={mutant}", "tests/mpi/header/check.cpp",
-        "src/transport/mpi/symbols.cpp", "-o", program, "-ldl",
+        RELEASE / "libpaceline_core.a", "-o", program, "-ldl",
     ])  # fmt: skip
     if status == 0:
         said, status = run([program], 60)

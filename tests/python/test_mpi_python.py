@@ -118,6 +118,30 @@ def test_shm_alone_refuses_other_nodes():
     assert run.status and "transport=shm forbids" in run.text(), run.text()
 
 
+def test_stages_that_would_differ_are_an_error_at_once():
+    run = launched.start(
+        "with_values.py", 2, "PACELINE_STAGE_BYTES", "8MiB,4MiB", launched.RANKS / "under_mpi.py",
+        "init", mpi=MPIS[0], timeout_s=HARD_LIMIT_S,
+    )  # fmt: skip
+    assert run.status, run.text()
+    assert "stage_bytes differs between ranks (rank 0: 8 MiB" in run.text(), run.text()
+
+
+@pytest.mark.parametrize("host", [MPIS[0], None], ids=str)
+def test_little_shared_memory(host, small_memory):
+    """For the inboxes, and then no more: stages are made besides or, where a sandbox forbids that,
+    ranks send messages; one of them says so."""
+    env = {"PACELINE_SHM_DIR": str(small_memory("2300k")), "PACELINE_SHM_BYTES": "1MiB"}
+    starts = launched.RANKS / "starts.py"
+    for script, words, warnings in ("starts.py", [], 0), ("cramped.py", [starts], 1):
+        run = launched.start(
+            script, 2, *words, "init", mpi=host, env=env, timeout_s=HARD_LIMIT_S)
+        assert run.status == 0, run.text()
+        lines = run.text(stream="stdout").split("\n")
+        assert sorted(lines) == ["rank 0 of 2: 3", "rank 1 of 2: 3"]
+        assert run.text(stream="stderr").count("they send messages") == warnings, run.text()
+
+
 # --- with mpi4py -----------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
+#include "transport/stage.hpp"
 #include "transport/store.hpp"
 
 namespace paceline {
@@ -104,6 +105,33 @@ TEST_CASE("no room in the file system is said at once, with what to do") {
     CHECK(error.fault() == Fault::resource);
     CHECK(std::string(error.what()).find("PACELINE_SHM_BYTES") != std::string::npos);
   }
+}
+
+TEST_CASE("memory in no folder is as private, and found in the same way") {
+  REQUIRE(SharedFile::can_be_anonymous());
+  SharedFile own = SharedFile::create_anonymous(8192);
+  struct stat found{};
+  REQUIRE(fstat(own.descriptor(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  CHECK(found.st_blocks * 512 >= 8192);   // reserved
+  own.data()[8191] = std::byte{42};
+  CHECK(SharedFile::attach(own.address(), 8192).data()[8191] == std::byte{42});
+}
+
+TEST_CASE("stages: whole where all fit, else besides, else in half of what is free, else none") {
+  constexpr std::size_t kAsked = 1u << 20, kHead = Stage::kHead;
+  const auto of_each = [](std::size_t free, bool anonymous = false) {
+    return provide(kAsked, std::vector<Room>(4, {free, anonymous}));
+  };
+  CHECK(of_each(4 * (kAsked + kHead)) == Provision{kAsked, true});
+  CHECK(of_each(4 * (kAsked + kHead) - 1, true) == Provision{kAsked, false});
+  CHECK(of_each(4 * (kAsked + kHead) - 1) == Provision{(512u << 10) - 8192, true});
+  CHECK(of_each(8 * (kHead + (64u << 10))) == Provision{64u << 10, true});
+  CHECK(of_each(8 * (kHead + (64u << 10)) - 1) == Provision{0, true});
+  // The least decides, and one that has no memory besides.
+  CHECK(provide(kAsked, {{1u << 30, true}, {4u << 20, true}, {0, true}}) ==
+        Provision{kAsked, false});
+  CHECK(provide(kAsked, {{1u << 20, true}, {1u << 20, false}}).bytes == 253952);
 }
 
 TEST_CASE("rings share the budget, within limits, equally on all ranks") {

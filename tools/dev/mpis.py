@@ -62,5 +62,6 @@ def install_wheel(name, requirement):
         return
     shutil.rmtree(target, ignore_errors=True)  # what an interrupted installation left
     run([sys.executable, "-m", "venv", target], timeout_s=300)
-    pip = [target / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [target / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+           "--no-compile"]
     run([*pip, requirement], timeout_s=1200, env=environment())

@@ -5,7 +5,7 @@ import sys
 import time
 
 from dev import build, mpis, prepare
-from dev.process import VENV, Failed, environment, run
+from dev.process import VENV, Failed, cores, environment, run
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
 LEAVES_TIME_S = 630  # after so long a sanitizer still ends within a quarter of an hour
@@ -98,8 +98,9 @@ def tidy():
 
 
 def pytest(limit_s, env):
+    """A file of tests per core at a time, but not more than four: each starts many ranks."""
     summary = r"^=+ .*(passed|failed|error|skipped|no tests ran).* in [\d.]+s"
     return run(
-        [VENV / "bin/python", "-m", "pytest"],
+        [VENV / "bin/python", "-m", "pytest", "-n", min(cores(), 4), "--dist", "loadfile"],
         timeout_s=limit_s, env=environment(**env), keep=summary,
     )

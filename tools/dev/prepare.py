@@ -51,7 +51,9 @@ def ensure():
         if not optional and not present():
             raise Failed(f"{name} is missing; on Debian or Ubuntu: apt-get install {package}")
     run([sys.executable, "-m", "venv", VENV], timeout_s=300)
-    pip = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Python compiles a module when it is first imported; most of torch's never are.
+    pip = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+           "--no-compile"]
     if torch_version() != TORCH:
         print(TORCH_NOTICE, flush=True)
         run([*pip, f"torch=={TORCH}"], timeout_s=3600)

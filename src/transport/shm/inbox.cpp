@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
+#include "transport/stage.hpp"
 
 namespace paceline {
 namespace {
@@ -21,7 +22,8 @@ namespace {
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
 constexpr std::size_t kCells = 16;
 
-// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light>", or "failed <why>".
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous>", or "failed
+// <why>".
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
@@ -73,20 +75,49 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       why = error.what();
     }
   }
-  const std::vector<std::string> said = meeting.share(why);
-  for (int i = 0; i < ranks_; ++i)
-    if (const auto& theirs = said[std::size_t((rank_ + i) % ranks_)]; !theirs.empty())
-      fail(Fault::resource, theirs);
+  const std::string no_stage = why.empty() && ranks_ > 1 ? reserve(c) : "";
+  settle(c, meeting.share(str(why, "\n", no_stage)));
   files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
+}
+
+std::string Inboxes::reserve(const ShmConfig& c) try {
+  provision_ = provide(stage_bytes(c.stage_bytes, ranks_), rooms_);
+  if (provision_.bytes == 0) return {};
+  const std::size_t bytes = Stage::kHead + provision_.bytes;
+  reserved_ = provision_.in_folder ? SharedFile::create(c.dir, bytes)
+                                   : SharedFile::create_anonymous(bytes);
+  return {};
+} catch (const Error& error) {
+  return error.what();
+}
+
+// With what every rank has said: "<why it cannot take part>\n<why it has no stage>".
+void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
+  std::string no_stage;
+  for (int i = 0; i < ranks_; ++i) {
+    const int peer = (rank_ + i) % ranks_;
+    const std::string& theirs = said[std::size_t(peer)];
+    const std::size_t end = std::min(theirs.find('\n'), theirs.size());
+    if (end > 0) fail(Fault::resource, theirs.substr(0, end));
+    if (end + 1 < theirs.size()) no_stage = str("rank ", peer, ": ", theirs.substr(end + 1));
+  }
+  if (!no_stage.empty()) {
+    provision_.bytes = 0;
+    reserved_ = {};
+  }
+  const std::string short_of = ranks_ > 1 ? shortage(c, provision_, rooms_, no_stage) : "";
+  if (rank_ == 0 && !short_of.empty()) std::fprintf(stderr, "paceline: %s\n", short_of.c_str());
 }
 
 std::string Inboxes::create(const ShmConfig& c) try {
   SharedFile& own = files_[std::size_t(rank_)];
   own = SharedFile::create(c.dir, file_bytes());
+  const Room room = room_in(c.dir);
   std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
-  return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light());
+  return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
+             " ", room.free, " ", room.anonymous);
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -101,7 +132,10 @@ void Inboxes::attach(int peer, const std::string& card) {
   std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
   int light = 0;
-  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light;
+  Room room;
+  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> room.free >>
+      room.anonymous;
+  rooms_.push_back(room);
   light_ = light_ && light == 1;
   if (peer == rank_) return;
   pid_[std::size_t(peer)] = pid;

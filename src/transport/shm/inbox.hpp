@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/shm/provision.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/shm.hpp"
@@ -65,10 +66,15 @@ class Inboxes {
   // Whether who goes to sleep can make all ranks' stores show (membarrier), so that those who wake
   // it need no fence of their own.
   bool is_light() const { return light_; }
+  // What has been agreed upon stages, and this rank's first one, to be taken once.
+  const Provision& provision() const { return provision_; }
+  SharedFile take_reserved() { return std::move(reserved_); }
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
   void attach(int peer, const std::string& card);
+  std::string reserve(const ShmConfig& config);   // the first stage; why not
+  void settle(const ShmConfig& config, const std::vector<std::string>& said);
   std::size_t file_bytes() const;
 
   int rank_;
@@ -78,6 +84,9 @@ class Inboxes {
   std::vector<int> process_;  // pidfd of each peer, -1 where there is none
   std::vector<std::string> pid_;
   bool light_ = true;
+  std::vector<Room> rooms_;   // of the ranks, in any order
+  Provision provision_;
+  SharedFile reserved_;
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

@@ -54,18 +54,20 @@ int SharedFile::use_huge_pages() {
   return madvise(data_, bytes_, kCollapse) == 0 ? 0 : errno;
 }
 
+// Without it a full file system, or memory, shows as a SIGBUS in the middle of a collective.
+int SharedFile::reserve(std::size_t bytes) {
+  bytes_ = bytes;
+  return posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+}
+
 SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
   SharedFile file;
-  file.bytes_ = bytes;
   file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file.descriptor_ < 0)
     fail(Fault::resource, "shm: no unnamed file can be made in '", folder,
          "': ", std::strerror(errno),
          ". It must be a writable memory file system; set PACELINE_SHM_DIR to one.");
-  // Reserves the pages now: without it a full file system shows as a SIGBUS in the middle of a
-  // collective.
-  if (const int error = posix_fallocate(file.descriptor_, 0, static_cast<off_t>(bytes));
-      error != 0) {
+  if (const int error = file.reserve(bytes); error != 0) {
     struct statvfs room{};
     fstatvfs(file.descriptor_, &room);
     fail(Fault::resource, "shm: '", folder, "' is full: this rank needs ",
@@ -76,6 +78,24 @@ SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
   }
   file.map();
   return file;
+}
+
+SharedFile SharedFile::create_anonymous(std::size_t bytes) {
+  SharedFile file;
+  file.descriptor_ = memfd_create("paceline", MFD_CLOEXEC);
+  if (file.descriptor_ < 0 || fchmod(file.descriptor_, 0600) != 0)
+    fail(Fault::resource, "shm: memfd_create: ", std::strerror(errno), ".");
+  if (const int error = file.reserve(bytes); error != 0)
+    fail(Fault::resource, "shm: no memory for ", human_bytes(double(bytes)), ": ",
+         std::strerror(error), ".");
+  file.map();
+  return file;
+}
+
+bool SharedFile::can_be_anonymous() {
+  SharedFile probe;
+  probe.descriptor_ = memfd_create("paceline", MFD_CLOEXEC);
+  return probe.descriptor_ >= 0;
 }
 
 SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {

@@ -26,6 +26,9 @@ class SharedFile {
 
   // Throws a resource error where the file system has no room; never leaves that to a later access.
   static SharedFile create(const std::string& folder, std::size_t bytes);
+  // The same in no folder (memfd): only the machine's memory bounds it. Some sandboxes forbid it.
+  static SharedFile create_anonymous(std::size_t bytes);
+  static bool can_be_anonymous();
   // The same memory in another process, by what its creator's address() said. Throws a refusal.
   static SharedFile attach(const std::string& address, std::size_t bytes);
 
@@ -41,6 +44,7 @@ class SharedFile {
 
  private:
   void swap(SharedFile& other) noexcept;
+  int reserve(std::size_t bytes);   // its pages, all of them; 0 or an errno
   void map();
 
   int descriptor_ = -1;

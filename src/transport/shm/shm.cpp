@@ -54,7 +54,8 @@ class ShmTransport : public Transport {
     if (names_.empty()) names_ = everybody(ranks_);
     at_.resize(std::size_t(*std::max_element(names_.begin(), names_.end())) + 1, -1);
     for (int p = 0; p < ranks_; ++p) at_[std::size_t(names_[std::size_t(p)])] = p;
-    stages_ = std::make_unique<ShmStages>(boxes_, rank_, at_, ranks_, config);
+    if (boxes_.provision().bytes > 0)
+      stages_ = std::make_unique<ShmStages>(boxes_, rank_, at_, config.dir);
     for (int p = 0; p < ranks_; ++p) {
       peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
@@ -373,7 +374,7 @@ class ShmTransport : public Transport {
   std::vector<Peer> peers_;
   std::vector<int> names_;   // what the ranks are called outside
   std::vector<int> at_;      // the other way round; -1: not here
-  std::unique_ptr<ShmStages> stages_;
+  std::unique_ptr<ShmStages> stages_;   // null: there is no room for any
   Listener* listener_ = nullptr;
 };
 

@@ -6,24 +6,14 @@
 #include "base/error.hpp"
 
 namespace paceline {
-namespace {
 
-constexpr std::size_t kLeast = 64u << 10, kMost = 4u << 20, kPage = 4096;
-
-}  // namespace
-
-std::size_t stage_bytes(std::size_t bytes, int ranks) {
-  const std::size_t each = bytes / static_cast<std::size_t>(std::max(ranks, 1));
-  return std::clamp(each / (2 * kPage) * (2 * kPage), kLeast, kMost);
-}
-
-ShmStages::ShmStages(const Inboxes& boxes, int rank, const std::vector<int>& at,
-                     int ranks, const ShmConfig& config)
+ShmStages::ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder)
     : boxes_(boxes),
       rank_(rank),
       at_(at),
-      folder_(config.dir),
-      bytes_(paceline::stage_bytes(config.stage_bytes, ranks)) {}
+      folder_(std::move(folder)),
+      bytes_(boxes.provision().bytes),
+      reserved_(boxes.take_reserved()) {}
 
 Stage ShmStages::keep(const Name& name, SharedFile file) {
   file.touch();   // the first call is to be as fast as the others
@@ -39,7 +29,8 @@ Stage ShmStages::open(std::uint64_t context) {
   if (entry == table.end())
     fail(Fault::resource, "shm: this rank has ", table.size(),
          " communicators with shared memory, which is the most there can be; free some of them.");
-  SharedFile file = SharedFile::create(folder_, Stage::kHead + bytes_);
+  SharedFile file = reserved_.data() ? std::move(reserved_)
+                                     : make_stage(folder_, Stage::kHead + bytes_);
   file.touch();
   // In the caches, too, before the first call.
   std::memset(file.data(), 0, file.bytes());

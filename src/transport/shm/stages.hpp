@@ -16,9 +16,8 @@ namespace paceline {
 
 class ShmStages : public Stages {
  public:
-  // `at`: rank of the transport -> rank of the inboxes.
-  ShmStages(const Inboxes& boxes, int rank, const std::vector<int>& at, int ranks,
-            const ShmConfig& config);
+  // `at`: rank of the transport -> rank of the inboxes, which have provided for stages.
+  ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder);
 
   std::size_t bytes() const override { return bytes_; }
   Stage open(std::uint64_t context) override;
@@ -35,10 +34,8 @@ class ShmStages : public Stages {
   const std::vector<int>& at_;
   std::string folder_;
   std::size_t bytes_;
+  SharedFile reserved_;   // when the ranks met: of the first communicator that has a stage
   std::map<Name, SharedFile> files_;
 };
-
-// How large the rooms of a stage are where `ranks` share `bytes`: equal on all ranks.
-std::size_t stage_bytes(std::size_t bytes, int ranks);
 
 }  // namespace paceline

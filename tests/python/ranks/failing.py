@@ -103,6 +103,10 @@ def interrupted(comm):
     print("sum", x[0])
 
 
+def differing(comm):
+    """Never called: an option differs between the ranks (see main)."""
+
+
 def absent(comm):
     """Never called: one rank does not even start (see main)."""
 
@@ -111,7 +115,7 @@ def main():
     what = sys.argv[1]
     if what == "absent" and os.environ["PACELINE_RANK"] == "1":
         return
-    if what in ("absent", "no_room"):
+    if what in ("absent", "differing", "no_room"):
         told(paceline.init)
         return
     globals()[what](paceline.init())
