@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/processors.hpp"
 
 namespace paceline {
 namespace {
