@@ -8,7 +8,7 @@ from dev import build, mpis, prepare
 from dev.process import VENV, Failed, cores, environment, run
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
-LEAVES_TIME_S = 630  # after so long a sanitizer still ends within a quarter of an hour
+LEAVES_TIME_S = 720  # after so long a sanitizer still ends within a quarter of an hour
 
 
 class Report:
