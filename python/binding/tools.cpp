@@ -111,6 +111,8 @@ nb::list algorithms(int ranks) {
     row["knobs"] = knobs;
     row["shared"] = a->shared;
     row["staged"] = a->staged;
+    row["attached"] = a->attached;
+    row["straight"] = a->is_straight();
     out.append(row);
   }
   return out;
@@ -141,7 +143,7 @@ void bind_names(nb::module_& m) {
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
-                const std::string& machine, int group) {
+                const std::string& machine, int group, bool attach) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
@@ -154,11 +156,13 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                   {radix, blocks}};
   const Machine model = machine_from(machine);
   problem.near = model.ranks_per_node >= ranks && ranks > 1;
+  problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
     problem.shared = asked.shared;
-    problem.near = problem.near || asked.shared || asked.staged;
+    problem.attached = problem.attached || asked.attached;
+    problem.near = problem.near || asked.is_straight();
   }
   const int wanted = option(group, Option::groups);
   std::vector<Locality> localities(static_cast<std::size_t>(ranks));
@@ -192,8 +196,9 @@ std::string trouble_with_huge_pages(const std::string& folder) try {
 void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
-        "machine"_a = usual_machine().name, "group"_a = 0,
-        "The choice for a message of `bytes`, and why; in this build all ranks share a node.");
+        "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
+        "The choice for a message of `bytes`, and why; in this build all ranks share a node. "
+        "`attach`: the system copies between their memory.");
   m.def("localities", [] {
     nb::list rows;
     for (const Locality& one : localities_of(allowed_processors()))

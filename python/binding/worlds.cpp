@@ -65,7 +65,7 @@ struct Place {
     return simulate(make_world(*algorithm, shape), count, element_bytes, machine_from(machine),
                     arrivals);
   }
-  bool is_straight() const { return algorithm->staged || algorithm->shared; }
+  bool is_straight() const { return algorithm->is_straight(); }
   Traffic traffic(std::size_t count, std::size_t element_bytes) const {
     return traffic_of(make_world(*algorithm, shape), count, element_bytes);
   }

@@ -51,6 +51,8 @@ constexpr OptionRow kRows[] = {
      "For the stages of each communicator on a node, made when needed; equal on all its ranks."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
      "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
+    {"attach", choice, "auto", 0, 0, "auto|off", everybody,
+     "Let the system copy between ranks' memory where that is faster; off on one rank: on none."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
     {"segments", integer, "0", 0, 4096, "", everybody,

@@ -33,6 +33,7 @@
   X(broadcast_k_nomial)                \
   X(broadcast_shared)                  \
   X(broadcast_staged)                  \
+  X(broadcast_attached)                \
   X(broadcast_grouped)                 \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \

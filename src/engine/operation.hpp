@@ -31,6 +31,13 @@ struct PeerBuffers {
   std::byte* output = nullptr;
 };
 
+// A peer whose memory the system did not let this rank read, or write into.
+struct Barred {
+  int position = 0;
+  bool writes = false;
+  int error = 0;   // of the system
+};
+
 struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
@@ -69,6 +76,7 @@ class Operation {
   virtual bool stirs() { return false; }   // could go on, and nobody would have been told
   // A peer that was found in another call.
   const std::optional<Stranger>& stranger() const { return stranger_; }
+  const std::optional<Barred>& barred() const { return barred_; }
   std::string describe() const;
 
   void record(std::vector<Event>* events, double (*now_s)()) {
@@ -99,6 +107,7 @@ class Operation {
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
   std::optional<Stranger> stranger_;
+  std::optional<Barred> barred_;
 
  private:
   std::byte* at_peer(const Place& place) const;

@@ -72,6 +72,27 @@ class StageView {
     return room_.begin == kInLine ? stage.line(call).room : stage.at(room_.begin);
   }
 
+  // Of a call without scratch, which has the room of its line to itself.
+  StageDoor& door(int position, std::uint64_t call) const {
+    return *reinterpret_cast<StageDoor*>(at(position).stage.line(call).room);
+  }
+  // Whether a peer has signalled in this call, and has yet to leave it.
+  bool is_inside(int position, std::uint64_t call) {
+    look(position, call, turn_of(call, kLeft));
+    const std::uint64_t seen = at(position).seen;
+    return seen > turn_of(call, 0) && seen < turn_of(call, kLeft);
+  }
+  bool are_attached() const { return stages_.why_not_attached().empty(); }
+  const std::string& why_not_attached() const { return stages_.why_not_attached(); }
+  int copy(PeerCopy wanted) {   // the peer by its position
+    wanted.peer = ranks_[static_cast<std::size_t>(wanted.peer)];
+    return stages_.copy(wanted);
+  }
+  bool has_ended(int position) const {
+    return stages_.has_ended(ranks_[static_cast<std::size_t>(position)]);
+  }
+  int ranks() const { return static_cast<int>(seats_.size()); }
+
   // Whether to write into the stage past the caches: so for a while after plain stores were slow,
   // as they are where peers' caches are far. Each rank decides for itself; nobody else need know.
   bool is_far() const { return far_ > 0; }

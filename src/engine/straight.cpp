@@ -15,6 +15,7 @@ constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time 
 StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
+      attached_(stages_, bound_->schedule->problem.rank),
       room_bytes_(bound_->scratch_bytes) {
   const Schedule& s = schedule();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
@@ -32,6 +33,8 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
     } else if (step.kind == Kind::wait) {
       item.position = step.peer;
       item.signals = ++heard[static_cast<std::size_t>(step.peer)];
+    } else if (const int peer = crosses_to(step); peer != kOwn) {
+      item.position = peer;
     } else if (follows && !talks(items_.back().kind) &&
                pass_on_together(items_.back().first, i)) {
       ++items_.back().last;
@@ -42,8 +45,15 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   for (const BoundStep& step : bound_->steps) most += step.bytes;
   is_long_ = !s.problem.in_place && most >= kLong;
   for (Item& item : items_)
-    if (!talks(item.kind) && is_plain(item))
+    if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
+}
+
+int StraightOperation::crosses_to(const Step& step) const {
+  if (!schedule().attached || talks(step.kind)) return kOwn;
+  for (const Segment* s = schedule().begin(step); s != schedule().end(step); ++s)
+    if (s->owner != kOwn) return s->owner;
+  return kOwn;
 }
 
 // Whether the next step only goes on with what the first one has produced: same places, same
@@ -69,6 +79,11 @@ void StraightOperation::begin() {
   waits_for_ = -1;
   begun_ = false;
   stranger_.reset();
+  barred_.reset();
+}
+
+void StraightOperation::cancel(Transport&) {
+  if (schedule().attached && entered_) attached_.withdraw();
 }
 
 inline bool StraightOperation::enter() {
@@ -81,29 +96,56 @@ inline bool StraightOperation::enter() {
   waits_for_ = -1;
   stages_.enter(call_, room_bytes_, number_, fingerprint_);
   base_[2] = stages_.room(schedule().problem.rank, call_);
+  if (schedule().attached) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
 }
 
 bool StraightOperation::advance(Transport& transport) {
-  if (done() || stranger_ || (!entered_ && !enter())) return false;
+  if (done() || stranger_ || barred_ || (!entered_ && !enter())) return false;
   const std::size_t before = next_;
   for (; next_ < items_.size(); ++next_) {
     const Item& item = items_[next_];
     if (events_ && !begun_) begun_s_ = now_s_();
     begun_ = true;
-    if (item.kind == Kind::wait) {
-      if (!wait(item)) return next_ > before;
-    } else if (item.kind == Kind::signal) {
-      stages_.signal(call_, item.signals);
-      transport.nudge(*channel_.ranks);
-    } else {
-      work(item);
-    }
+    if (!do_step(item, transport)) return next_ > before;
     if (events_) note(item);
     begun_ = false;
   }
   if (stages_.leave(call_)) transport.nudge(*channel_.ranks);
   complete();
+  return true;
+}
+
+inline bool StraightOperation::do_step(const Item& item, Transport& transport) {
+  if (item.kind == Kind::wait) return wait(item);
+  if (item.kind == Kind::signal) {
+    stages_.signal(call_, item.signals);
+    transport.nudge(*channel_.ranks);
+  } else if (item.position != kOwn) {
+    return cross(item);
+  } else {
+    work(item);
+  }
+  return true;
+}
+
+// Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
+// not come.
+bool StraightOperation::cross(const Item& item) {
+  const BoundStep& step = bound_->steps[item.first];
+  waits_for_ = item.position;
+  for (std::uint32_t i = 0; i < step.stretches; ++i) {
+    const Stretch& stretch = bound_->stretches[step.first + i];
+    const Place* const places = bound_->places.data() + stretch.first_place;   // target, source
+    const bool writes = places[0].owner != kOwn;
+    const Place &there = places[writes ? 0 : 1], &here = places[writes ? 1 : 0];
+    const int error = attached_.copy({item.position, there.space == Space::input, writes,
+                                      there.offset, at(here),
+                                      stretch.elements * size_of(bound_->type)});
+    if (error != 0 && error != Attached::kGone) barred_ = Barred{item.position, writes, error};
+    if (error != 0) return false;
+  }
+  waits_for_ = -1;
   return true;
 }
 
@@ -251,19 +293,20 @@ void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::
 }
 
 bool StraightOperation::stirs() {
-  if (done() || stranger_) return false;
+  if (done() || stranger_ || barred_) return false;
   if (!entered_)
     return stages_.is_next(call_) && !stages_.occupied(call_, room_bytes_, stranger_);
   const Item& item = items_[next_];
-  return stages_.has_come(item.position, call_, item.signals);
+  return item.kind == Kind::wait && stages_.has_come(item.position, call_, item.signals);
 }
 
 std::vector<int> StraightOperation::waits_for() const {
   std::vector<int> ranks;
   if (waits_for_ >= 0) ranks.push_back(rank_of(waits_for_));
-  for (std::size_t i = next_ + 1; entered_ && i < items_.size(); ++i) {   // of the same meeting
+  for (std::size_t i = next_; entered_ && i < items_.size(); ++i) {   // of the same meeting
     const Item& item = items_[i];
     if (item.kind != Kind::wait) break;
+    if (i == next_) continue;
     if (!stages_.has_come(item.position, call_, item.signals))
       ranks.push_back(rank_of(item.position));
   }

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "engine/attached.hpp"
 #include "engine/operation.hpp"
 
 namespace paceline {
@@ -24,7 +25,7 @@ class StraightOperation : public Operation {
 
  private:
   // Signals that follow each other are one, of so many given so far; a wait wants so many of the
-  // peer at a position; work is the steps [first, last).
+  // peer at a position; work is the steps [first, last), or one copy from or to the peer there.
   struct Item {
     Kind kind = Kind::copy;
     std::uint32_t first = 0, last = 0;
@@ -39,12 +40,15 @@ class StraightOperation : public Operation {
   };
 
   void begin() override;
-  void cancel(Transport&) override {}
+  void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
   std::byte* where(const Place& place) const;
 
   bool enter();
   bool wait(const Item& item);
+  bool do_step(const Item& item, Transport& transport);   // false: not yet
+  bool cross(const Item& item);
+  int crosses_to(const Step& step) const;   // the peer whose buffer it has the system copy, or none
   void note(const Item& item);   // in the record of what was done when
   bool is_one(const Item& item) const;
   bool is_plain(const Item& item) const;
@@ -62,6 +66,7 @@ class StraightOperation : public Operation {
   bool streams(const Place& place) const;
 
   StageView& stages_;
+  Attached attached_;            // where the schedule says so
   std::vector<Item> items_;
   std::size_t room_bytes_;
   std::uint32_t signals_ = 0;    // given in all

@@ -11,6 +11,9 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.staged && (!problem.near || problem.uneven))
     return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks "
                   "of one node that share memory", ""};
+  if (algorithm.attached && (!problem.attached || problem.uneven))
+    return Reason{"the system does not copy between the memory of these ranks, as paceline doctor "
+                  "explains; they must be on one node", ""};
   return algorithm.rejects(problem);
 }
 
@@ -21,7 +24,9 @@ Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& 
                                  : str("Use algorithm=", reason->instead, ", or auto."));
   Builder builder(problem, algorithm.cuts(problem, knobs));
   algorithm.build(problem, knobs, builder);
-  return std::move(builder).take(algorithm.name);
+  Schedule schedule = std::move(builder).take(algorithm.name);
+  schedule.attached = algorithm.attached;
+  return schedule;
 }
 
 }  // namespace paceline

@@ -52,6 +52,10 @@ struct Algorithm {
   bool staged = false;   // reads their scratch
   bool shared = false;   // reads and writes their buffers
   bool grouped = false;  // looks at Problem::groups
+  // Has the system copy between its own buffers and theirs; needs no scratch.
+  bool attached = false;
+
+  bool is_straight() const { return staged || shared || attached; }
 };
 
 // Why it cannot serve the problem; nothing where it can.

@@ -32,6 +32,7 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.commutative = builder.problem().commutative;
     part.problem.uneven = builder.problem().uneven;
     part.problem.shared = builder.problem().shared;
+    part.problem.attached = builder.problem().attached;
     part.problem.in_place = phase.input.space == phase.output.space;
     if (const auto reason = why_not(*phase.algorithm, part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,

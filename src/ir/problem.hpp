@@ -28,6 +28,8 @@ struct Problem {
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool near = false;         // every rank reaches all ranks' scratch in memory: they share a node
   bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well
+  // Near, and the system copies between a rank's buffers and its peers', which it does not see.
+  bool attached = false;
 
   // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
   // large. Empty: none are known, or all ranks are alike.

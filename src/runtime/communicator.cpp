@@ -1,9 +1,9 @@
 #include "runtime/communicator.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -117,6 +117,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.root = has_root(call.collective) ? call.root : 0;
   p.uneven = call.uneven;
   p.near = group->stages || p.ranks == 1;
+  p.attached = group->stages ? group->stages->are_attached() : p.near;
   if (p.near) p.groups = grouping.of_rank;
   return p;
 }
@@ -164,7 +165,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   if (choice.in_step) one = in_step(one);
   auto schedule = std::make_shared<Schedule>(
       pipeline(one, choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
-  const bool straight = choice.algorithm->staged || choice.algorithm->shared;
+  const bool straight = choice.algorithm->is_straight();
   const bool by_stages = straight && group->stages;
   if (by_stages) {
     *schedule = in_order(*schedule);
@@ -350,14 +351,19 @@ std::string Communicator::explain(const Call& call) const {
   problem.shared = state_->session->shared()
                        .find(call, problem, layout, state_->group->ranks).has_value();
   problem.in_place = problem.in_place && problem.shared;
-  const Choice c =
-      choose(problem, {bytes_for_choice(call, problem), state_->machine, state_->stage_bytes()},
-             state_->wish_of(call));
+  const Circumstances now{bytes_for_choice(call, problem), state_->machine, state_->stage_bytes()};
+  const Wish wish = state_->wish_of(call);
+  const Choice c = choose(problem, now, wish);
+  std::string missed;   // the choice, were the ranks attached
+  if (!std::exchange(problem.attached, true) && state_->group->stages &&
+      choose(problem, now, wish).algorithm->attached)
+    missed = str("; not attached: ", state_->group->stages->why_not_attached());
   return str(c.algorithm->name,
              c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
-             ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "");
+             ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "",
+             missed);
 }
 
 bool Request::test() { return flight_->session->test(*flight_); }

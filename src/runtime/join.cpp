@@ -15,13 +15,17 @@
 namespace paceline {
 namespace {
 
+ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = {}) {
+  return {config.shm_dir, config.shm_bytes, config.stage_bytes, names, config.attach};
+}
+
 // The ranks of this rank's node, through memory; called by their numbers in the whole meeting.
 std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& neighbours,
                                      const WorldConfig& config) {
   PartMeeting part(meeting, neighbours);
   std::unique_ptr<Transport> near;
   together(meeting, [&] {
-    near = make_shm(part, {config.shm_dir, config.shm_bytes, config.stage_bytes, neighbours});
+    near = make_shm(part, shm_config(config, neighbours));
   });
   return near;
 }
@@ -85,8 +89,7 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   check_apart(nodes, config);
   config.localities = agree_on_start(nodes.notes, nodes.of_rank);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
-    return join_transport(
-        make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes}), config, true);
+    return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   return join_nodes(*job.library, *job.world, nodes, config);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "runtime/clock.hpp"
@@ -155,6 +156,19 @@ void Session::meet(const Flight& flight, const Stranger& stranger) {
   trouble_.push_back(
       {group.context, Fault::mismatch,
        str(collective_of(mine.fingerprint), " #", mine.number, ": ", what, end), true});
+}
+
+// The system let ranks copy each other's memory when they started, and does not now.
+void Session::meet(const Flight& flight, const Barred& barred) {
+  const Group& group = *flight.group;
+  const std::string peer = name_of(group, group.ranks[static_cast<std::size_t>(barred.position)]);
+  trouble_.push_back(
+      {group.context, Fault::resource,
+       str(flight.operation->describe(), ": ", name_of(group, transport_->rank()), " cannot ",
+           barred.writes ? "write into" : "read", " the buffer of ", peer, ": ",
+           std::strerror(barred.error), ". PACELINE_ATTACH=off does without. The communicator ",
+           "cannot be used any more."),
+       true});
 }
 
 }  // namespace paceline

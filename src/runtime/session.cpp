@@ -210,7 +210,8 @@ bool Session::progress() {
   for (std::size_t i = 0; i < flying_.size();) {
     Flight& flight = *flying_[i];
     moved |= flight.operation->advance(*transport_);
-    if (const auto stranger = flight.operation->stranger()) meet(flight, *stranger);
+    if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
+    if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
     if (!flight.operation->done()) {
       ++i;
       continue;

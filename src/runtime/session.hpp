@@ -108,6 +108,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
   void meet(const Flight& flight, const Stranger& stranger);
+  void meet(const Flight& flight, const Barred& barred);
   bool stirs();     // whether something under way could go on
   void clear_stages();
   void wait_for_finders();

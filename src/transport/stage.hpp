@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "transport/transport.hpp"
 
@@ -24,6 +25,14 @@ struct alignas(64) StageLine {
   std::byte room[32];
 };
 static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// What a line's room holds in a call that has the system copy between the ranks' buffers: where
+// the owner's are in its process, whether peers may still touch them, and whose it is writing into.
+struct StageDoor {
+  std::atomic<std::uint64_t> input, output, is_open;
+  std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: nobody's
+};
+static_assert(sizeof(StageDoor) == sizeof(StageLine::room));
 
 // How far, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xffff;
@@ -48,6 +57,16 @@ struct Stage {
   std::byte* at(std::size_t offset) const { return memory + kHead + offset; }
 };
 
+// A copy by the system between memory of this process and of a peer's, where both have their own
+// addresses for it.
+struct PeerCopy {
+  int peer = 0;
+  bool writes = false;   // into the peer's memory, or else reads there
+  std::uint64_t there = 0;
+  std::byte* here = nullptr;
+  std::size_t bytes = 0;
+};
+
 class Stages {
  public:
   virtual ~Stages() = default;
@@ -56,6 +75,12 @@ class Stages {
   // A peer's; nothing before the peer has opened it. Stays valid until close().
   virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
   virtual void close(std::uint64_t context) = 0;   // the own one; every peer has found it
+
+  // Why the system does not copy between the memory of these ranks; empty: it does. Found out when
+  // they met, and equal on all of them.
+  virtual const std::string& why_not_attached() const = 0;
+  virtual int copy(const PeerCopy& wanted) = 0;   // 0, or its errno; ESRCH: the peer has ended
+  virtual bool has_ended(int peer) const = 0;     // its process
 };
 
 }  // namespace paceline

@@ -185,6 +185,28 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
   return {};
 }
 
+// Where the system copies between ranks' buffers: once, and each time at the price of a call and of
+// a walk over pages. From where on that pays was measured: docs/design/0014-shared-buffers.md.
+struct OfSystem {
+  Collective collective;
+  std::string_view algorithm;
+  std::size_t from_bytes;
+  int to_ranks;
+  const char* why;
+};
+constexpr OfSystem kAttached[] = {
+    {broadcast, "attached", 1u << 20, 2, "two of a node, long: copied once, by the system"}};
+
+std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
+  for (const OfSystem& row : kAttached) {
+    if (row.collective != p.collective || bytes < row.from_bytes) continue;
+    const Algorithm& a = find_algorithm(row.collective, row.algorithm);
+    if (p.ranks > 1 && p.ranks <= row.to_ranks && !why_not(a, p))
+      return Choice{&a, {}, 1, 1, false, false, row.why};
+  }
+  return {};
+}
+
 // Ranks of one node show each other their scratch instead of sending it. So much of it passes at a
 // time: blocks that stay in the cache with their copies, and as long as the stages have room.
 struct Staged {
@@ -263,6 +285,9 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
 Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only, bool in_segments) {
   if (auto shared = chosen_shared(p, now.bytes); shared && (!only || only == shared->algorithm))
     return *shared;
+  if (auto attached = chosen_attached(p, now.bytes);
+      attached && !in_segments && (!only || only == attached->algorithm))
+    return *attached;
   if (auto staged = chosen_staged(p, now, only); staged && !in_segments) return *staged;
   std::optional<Choice> choice;
   double least = 0;

@@ -72,6 +72,30 @@ Verdict check_orders(const World& world) {
   return {};
 }
 
+// Peers' buffers that this rank does not see: the system copies from one buffer to another, their
+// lines, which have no other use then, say where they are, and who writes there has shown by a
+// signal that it is in the call.
+Verdict check_attached(const World& world, const Schedule& schedule) {
+  const int rank = schedule.problem.rank;
+  if (!schedule.slots.empty())
+    return {str("straight: rank ", rank, " wants scratch, and is attached")};
+  bool has_signalled = false;
+  for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
+    const Step& step = schedule.steps[i];
+    has_signalled |= step.kind == Kind::signal;
+    int theirs = 0;
+    for (std::uint32_t k = 0; k < step.segments; ++k)
+      theirs += schedule.begin(step)[k].owner != kOwn;
+    if (theirs == 0) continue;
+    if (theirs > 1 || step.kind != Kind::copy)
+      return {str("straight: ", name(world, {rank, i}), " is no copy between rank ", rank,
+                  " and a peer")};
+    if (!has_signalled)
+      return {str("straight: ", name(world, {rank, i}), " comes before any signal of rank ", rank)};
+  }
+  return {};
+}
+
 }  // namespace
 
 Verdict check_straight(const World& world) {
@@ -83,6 +107,8 @@ Verdict check_straight(const World& world) {
       return {str("straight: the slots of rank ", rank, " are not as long as those of rank 0")};
     if (Verdict bad = check_writes(world, schedule); !bad) return bad;
     if (Verdict bad = check_signals(schedule); !bad) return bad;
+    if (!schedule.attached) continue;
+    if (Verdict bad = check_attached(world, schedule); !bad) return bad;
   }
   return check_orders(world);
 }

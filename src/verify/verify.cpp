@@ -115,7 +115,8 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.commutative = !shape.ordered;
   problem.uneven = shape.uneven;
   problem.shared = algorithm.shared;
-  problem.near = algorithm.shared || algorithm.staged;
+  problem.near = algorithm.is_straight();
+  problem.attached = algorithm.attached;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
     problem.groups.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
   return problem;

@@ -224,6 +224,15 @@ TEST_CASE("mutants: a signal less") {
     for (Collective c : {Collective::allreduce, Collective::broadcast})
       shared.push_back({str("shared ", name_of(c), " ", p), shared_world(c, p)});
   reject_all("shared memory without a signal", shared, lost_signals);
+  std::vector<Origin> attached;
+  for (int p = 2; p <= 4; ++p)
+    for (int root : {0, p - 1}) {
+      const Shape shape{.collective = Collective::broadcast, .ranks = p, .root = root};
+      World world = make_world(broadcast_attached, shape);
+      for (Schedule& s : world) s.problem.near = false;   // else its reading finds them first
+      attached.push_back({describe(broadcast_attached, shape), std::move(world)});
+    }
+  reject_all("memory of others without a signal", attached, lost_signals);
 }
 
 // What cannot be seen in one run: a slot read as if it held other, perhaps longer, blocks.

@@ -66,4 +66,16 @@ inline Communicator join(int rank, int ranks, const std::string& folder, int tim
   return join_world(std::make_shared<FileStore>(folder), config);
 }
 
+// Whether the system copies between the memory of these ranks, which it need not.
+inline bool is_attached(const Communicator& world) {
+  Call call;
+  call.collective = Collective::broadcast;
+  call.algorithm = "attached";
+  try {
+    return !world.explain(call).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace paceline::test

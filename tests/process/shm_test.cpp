@@ -97,7 +97,7 @@ TEST_CASE("every algorithm keeps its contract over shm") {
           std::string first;
           int turn = 0;
           test::for_each_case(p, p > 3, [&](const Case& c) {
-            if (!first.empty()) return;
+            if (!first.empty() || (test::is_attached(c) && !test::is_attached(world))) return;
             first = ++turn % 2 ? run_once<float>(world, c, rank) : run_once<double>(world, c, rank);
           });
           return first;

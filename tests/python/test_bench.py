@@ -209,7 +209,7 @@ def test_variants():
     every = labels("allreduce", (["all"], ["0"], 0, 0, 0), None)
     assert every[0] == "paceline" and set(every[1:]) == {
         row["name"] for row in _core.algorithms()
-        if row["collective"] == "allreduce" and not (row["shared"] or row["staged"])}
+        if row["collective"] == "allreduce" and not row["straight"]}
 
 
 def made_up(medians, plan, rates=(1e9, 1e9)):
@@ -356,7 +356,7 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
     assert status == 0, out
     assert content["notes"] == [] or all("fastest call" in note for note in content["notes"])
     known = [row for row in _core.algorithms()
-             if row["collective"] == collective and not (row["shared"] or row["staged"])]
+             if row["collective"] == collective and not row["straight"]]
     assert len(content["records"]) == 1 + len(known)
 
 

@@ -10,7 +10,7 @@ import pytest
 from launched import flat
 
 from paceline import _core, draw, trace
-from paceline.cli import COMMANDS, cli
+from paceline.cli import COMMANDS, attach, cli
 from paceline.cli.common import Sizes
 from paceline.cli.draw import Arrivals
 from paceline.cli.verify import chunks
@@ -314,7 +314,17 @@ def test_doctor_finds_nothing_here(paceline):
     assert status == 0, out
     assert "allreduce on 2 ranks" in flat(out)
     assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
-    assert re.search(r"ok single copies cross-memory attach (allowed|E[A-Z]+), XPMEM", flat(out))
+    assert re.search(r"ok single copies (broadcasts from 1 MiB on|none; E[A-Z]+: )", flat(out))
+    assert "XPMEM is " in flat(out)
+
+
+def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
+    monkeypatch.setattr(attach.ctypes, "addressof", lambda _: 8)  # nobody has anything there
+    assert attach.trouble() == "EFAULT"
+    monkeypatch.setattr(attach.sys, "executable", "/nowhere")
+    assert "No such file" in attach.trouble()
+    monkeypatch.setenv("PACELINE_ATTACH", "off")
+    assert attach.trouble() == "PACELINE_ATTACH=off"
 
 
 def test_doctor_says_what_to_do(paceline, monkeypatch, tmp_path):

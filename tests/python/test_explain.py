@@ -6,6 +6,7 @@ import pytest
 from launched import flat
 
 from paceline import _core
+from paceline.cli import attach
 
 
 def test_explain_marks_the_choice_of_the_library(paceline):
@@ -29,6 +30,18 @@ def test_explain_says_what_groups_change(paceline, monkeypatch):
     assert "no groups: 8 ranks make no two groups of 3" in flat(out)
 
 
+def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
+    monkeypatch.setattr(attach, "trouble", lambda: "")
+    _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")
+    assert "2 ranks: attached - " in flat(out) and "ranks of a node are attached" in flat(out)
+    _, out, _ = paceline("explain", "allreduce", "-n", 2, "--size", "8MiB")
+    assert "attached" not in flat(out)
+    monkeypatch.undo()
+    monkeypatch.setenv("PACELINE_ATTACH", "off")
+    _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")
+    assert "2 ranks: staged" in flat(out) and "not attached: PACELINE_ATTACH=off" in flat(out)
+
+
 def test_explain_takes_knobs(paceline):
     _, out, _ = paceline("explain", "allreduce", "--algorithm", "circulant", "--radix", 3,
                          "--segments", 4, "--window", 2)
@@ -39,8 +52,9 @@ def test_explain_takes_knobs(paceline):
 def test_explain_shows_every_decision(paceline, ranks, machine):
     status, out, _ = paceline("explain", "-n", ranks, "--machine", machine)
     assert status == 0
+    is_attached = not attach.trouble()
     rows, collective = {}, ""   # (collective, first size) -> algorithm
-    for line in out.splitlines()[3:]:
+    for line in out.splitlines()[4:]:
         found = re.match(r"(\w+)?\s+(?:(\d+(?:\.\d+)? (?:B|[KMG]iB))\s+)?(\w+)", line)
         if not line.startswith(" " * 40):
             collective = found[1] or collective
@@ -48,7 +62,7 @@ def test_explain_shows_every_decision(paceline, ranks, machine):
     assert {name for name, _ in rows} == set(_core.collectives())
     for (name, first), algorithm in rows.items():
         def chosen(size, name=name):
-            return _core.choose(name, ranks, size, machine=machine)["algorithm"]
+            return _core.choose(name, ranks, size, machine=machine, attach=is_attached)["algorithm"]
 
         assert chosen(max(1, first)) == algorithm
         assert first == 0 or chosen(first // 2) != algorithm

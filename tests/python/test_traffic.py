@@ -41,7 +41,7 @@ def faults(page):
     literature, ours = tables(page)[:2]
     rows = {row["algorithm"]: row for row in ours}
     due = {f"{row['collective']}/{row['name']}": row["knobs"] for row in _core.algorithms()
-           if (row["staged"] or row["shared"]) and row["name"] != "grouped"}
+           if row["straight"] and row["name"] != "grouped"}
     found += [f"{name}: a row too many or too few" for name in set(due) ^ set(rows)]
     for name in set(due) & set(rows):
         for ranks in range(2, 9):

@@ -223,6 +223,34 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
   CHECK(staged > 100);
 }
 
+TEST_CASE("choose: the system copies long broadcasts between two ranks that it lets, no others") {
+  const auto chosen_for = [](Collective c, int ranks, std::size_t bytes, bool attached = true) {
+    Problem p = problem_of(c, ranks);
+    p.near = true;
+    p.attached = attached;
+    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, ranks)};
+    return std::string(choose(p, now).algorithm->name);
+  };
+  constexpr std::size_t kFrom = 1u << 20;
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom) == "attached");
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom << 8) == "attached");
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom - 1) == "staged");
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom, false) == "staged");
+  CHECK(chosen_for(Collective::broadcast, 3, kFrom) == "staged");
+  for (const Algorithm* a : registry())
+    for (int ranks : {1, 2, 3, 8})
+      if (a->collective != Collective::broadcast || ranks != 2)
+        CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "attached");
+  Problem p = problem_of(Collective::broadcast, 3);
+  p.near = p.attached = true;
+  const Circumstances now{100, usual_machine(), stage_bytes(8u << 20, 3)};
+  CHECK(choose(p, now, {"attached"}).algorithm->attached);   // who asks gets it
+  p.attached = false;
+  CHECK_THROWS_AS(choose(p, now, {"attached"}), Error);
+  p.attached = p.shared = true;   // but what all see is copied without help
+  CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->shared);
+}
+
 TEST_CASE("choose: grouped where there are groups and the message is long, and nowhere else") {
   const auto chosen_for = [](Collective c, std::vector<int> groups, std::size_t bytes) {
     Problem p = problem_of(c, 8);

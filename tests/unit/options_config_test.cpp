@@ -33,6 +33,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.shm_bytes == mine.shm_bytes);
   CHECK(theirs.huge_pages == mine.huge_pages);
   CHECK(theirs.group_ranks == mine.group_ranks);
+  CHECK(theirs.attach == mine.attach);
 }
 
 TEST_CASE("every variable arrives where it belongs") {
@@ -41,6 +42,7 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_WARN_MS", "13"},         {"PACELINE_PROGRESS", "caller"},
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
       {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_GROUPS", "16"},
+      {"PACELINE_ATTACH", "off"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},
       {"PACELINE_SEGMENTS", "14"},        {"PACELINE_WINDOW", "15"}};
   const WorldConfig config = config_from_options();
@@ -52,6 +54,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.shm_bytes == 5u << 20);
   CHECK(config.huge_pages);
   CHECK(config.group_ranks == 16);
+  CHECK(!config.attach);
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::reduce)].empty());

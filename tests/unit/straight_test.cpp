@@ -15,7 +15,7 @@ namespace {
 
 using Author = std::function<void(Builder&, int rank)>;
 
-std::string fault_of(int ranks, const Author& author) {
+std::string fault_of(int ranks, const Author& author, bool attached = false) {
   World world;
   for (int rank = 0; rank < ranks; ++rank) {
     Problem problem{.collective = Collective::broadcast, .ranks = ranks, .rank = rank};
@@ -23,6 +23,7 @@ std::string fault_of(int ranks, const Author& author) {
     Builder b(problem, 2);
     author(b, rank);
     world.push_back(in_order(std::move(b).take("by_hand")));
+    world.back().attached = attached;
   }
   return check_straight(world).fault;
 }
@@ -85,6 +86,42 @@ TEST_CASE("straight: what its reading relies on is checked") {
   CHECK(fault_of(2, [](Builder& b, int rank) {
           if (rank == 0) b.signal(1);
         }) == "straight: rank 1 does not wait for the signals of rank 0 in their order");
+}
+
+TEST_CASE("straight: what is relied on where the system copies is checked") {
+  const auto meet = [](Builder& b, int rank) {
+    b.signal(1 - rank);
+    b.wait(1 - rank);
+  };
+  CHECK(fault_of(2, [&](Builder& b, int rank) {
+          meet(b, rank);
+          b.copy(b.of_peer(1 - rank, b.output(rank)), b.output(rank));
+        }, true).empty());
+  const auto with_scratch = [&](Builder& b, int rank) {
+    meet(b, rank);
+    b.copy(b.output(0), b.scratch(b.output(0)));
+  };
+  CHECK(fault_of(2, with_scratch).empty());
+  CHECK(fault_of(2, with_scratch, true) == "straight: rank 0 wants scratch, and is attached");
+  const auto peer_to_peer = [&](Builder& b, int rank) {
+    meet(b, rank);
+    b.copy(b.of_peer(1 - rank, b.output(0)), b.of_peer(1 - rank, b.output(1)));
+  };
+  CHECK(fault_of(2, peer_to_peer).empty());
+  CHECK(fault_of(2, peer_to_peer, true).find("is no copy between rank 0 and a peer") !=
+        std::string::npos);
+  const auto before_signal = [](Builder& b, int rank) {
+    if (rank == 0) {
+      b.signal(1);
+      return b.wait(1);
+    }
+    b.wait(0);
+    b.copy(b.of_peer(0, b.output(0)), b.output(0));
+    b.signal(0);
+  };
+  CHECK(fault_of(2, before_signal).empty());
+  CHECK(fault_of(2, before_signal, true).find("comes before any signal of rank 1") !=
+        std::string::npos);
 }
 
 TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls are apart") {

@@ -15,9 +15,12 @@ inline std::set<std::size_t> awkward_counts(int p) {
   return {0, 1, n - 1, n, n + 1, 2 * n + 1, 67, 257};
 }
 
-// Whether the call needs ranks that share memory.
-inline bool is_staged(const Case& c) {
-  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).staged;
+// Whether the call needs ranks that share memory, or a system that copies between theirs.
+inline bool is_straight(const Case& c) {
+  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_straight();
+}
+inline bool is_attached(const Case& c) {
+  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).attached;
 }
 
 // Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and
@@ -49,7 +52,7 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const bool symmetric = a->collective != Collective::alltoall || !in_place;
           c.uneven = true;
           const Problem uneven{.collective = a->collective, .ranks = p, .uneven = true};
-          if (!one_unit && symmetric && !a->staged && !a->rejects(uneven)) visit(c);
+          if (!one_unit && symmetric && !a->is_straight() && !a->rejects(uneven)) visit(c);
         }
   }
 }

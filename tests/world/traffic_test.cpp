@@ -47,6 +47,9 @@ const std::map<std::string, Formula> kClaims = {
     {"broadcast/shared", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 2 * (r - 1), 1};
      }},
+    {"broadcast/attached", [](double r, double, bool) -> Claim {
+       return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};
+     }},
     {"reduce/staged", [](double r, double b, bool) -> Claim {
        const double back = std::fmax(0, b - kAhead);
        return {2 * (r - 1), r + 1, 0, 0, 0, r - 1, (b + back) * (r - 1), b};
@@ -122,7 +125,7 @@ std::vector<std::size_t> counts(const std::string& name, const World& world) {
 template <class Each>
 void for_straight(Each&& each) {
   for (const Algorithm* a : registry()) {
-    if ((!a->staged && !a->shared) || a->grouped) continue;   // grouped_test.cpp has those
+    if (!a->is_straight() || a->grouped) continue;   // grouped_test.cpp has those
     const std::string name = str(name_of(a->collective), "/", a->name);
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (const int blocks : a->takes.blocks ? std::vector{1, 2, 5} : std::vector{0})

@@ -108,7 +108,7 @@ def entries():
     for row in _core.algorithms():
         path = ROOT / "src/coll" / row["collective"] / f"{row['name']}.cpp"
         found.setdefault(row["collective"], []).append(
-            read(path, row["knobs"], row["staged"] or row["shared"]))
+            read(path, row["knobs"], row["straight"]))
     return found
 
 

@@ -3,7 +3,6 @@
 import ctypes
 import errno
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from paceline import _core, record
 from paceline.bench import provenance
+from paceline.cli import attach
 from paceline.cli.common import Number, console, human_time
 from paceline.errors import Error
 
@@ -127,29 +127,13 @@ def groups(ranks):
                    "to each, are grouped (mpiexec --bind-to core); others are not")
 
 
-# Reads 8 bytes of its parent, which is no more to it than one rank is to another.
-ATTACH = """
-import ctypes, errno, os, sys
-class Piece(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
-room = ctypes.create_string_buffer(8)
-own, theirs = Piece(ctypes.addressof(room), 8), Piece(int(sys.argv[1]), 8)
-call = ctypes.CDLL(None, use_errno=True).process_vm_readv
-read = call(os.getppid(), ctypes.byref(own), 1, ctypes.byref(theirs), 1, 0)
-print("allowed" if read == 8 else errno.errorcode[ctypes.get_errno()])
-"""
-
-
 def single_copies(ranks):
-    """Whether the system would copy from one rank's memory straight into another's."""
-    place = ctypes.create_string_buffer(8)
-    command = [sys.executable, "-S", "-c", ATTACH, str(ctypes.addressof(place))]
-    try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    xpmem = "there" if os.access("/dev/xpmem", os.R_OK | os.W_OK) else "not there"
-    return Finding("single copies", "ok", f"cross-memory attach {said or 'fails'}, XPMEM {xpmem}; "
-                   "Paceline does without")
+    """Whether ranks would have the system copy from one's memory straight into another's."""
+    trouble = attach.trouble()
+    what = (f"none; {trouble}" if trouble else
+            "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")
+    xpmem = "there, and not used" if os.path.exists("/dev/xpmem") else "not there"
+    return Finding("single copies", "ok", f"{what}; XPMEM is {xpmem}")
 
 
 def process_handles(ranks):

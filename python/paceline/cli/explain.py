@@ -5,6 +5,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from paceline import _core
+from paceline.cli import attach
 from paceline.cli.common import (
     COLLECTIVES, Collective, Number, Size, console, details, how, human_time, knob_options,
     unit_count,
@@ -20,8 +21,10 @@ def model_time(collective, name, ranks, size, machine, choice):
     return simulated(world, size, machine, []).span_s
 
 
-def candidates(collective, ranks, size, machine, choice, group):
-    """One row per algorithm, each as it would be used; the chosen one is marked."""
+def candidates(collective, ranks, size, choice, where):
+    """One row per algorithm, each as it would be used; the chosen one is marked. `where`: the
+    keywords of _core.choose that say on what."""
+    machine = where["machine"]
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
     for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
@@ -31,7 +34,7 @@ def candidates(collective, ranks, size, machine, choice, group):
             continue
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
-            collective, ranks, size, row["name"], machine=machine, group=group)
+            collective, ranks, size, row["name"], **where)
         seconds = model_time(collective, row["name"], ranks, size, machine, use)
         out.add_row(
             f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
@@ -74,11 +77,11 @@ def counted(collective, ranks, size, choice):
     return out
 
 
-def decisions(collective, ranks, machine, group):
+def decisions(collective, ranks, where):
     """(first size, last size, the choices between) for each algorithm that is chosen in turn."""
     found, size = [], 1
     while size <= LARGEST:
-        choice = _core.choose(collective, ranks, size, machine=machine, group=group)
+        choice = _core.choose(collective, ranks, size, **where)
         if found and found[-1][2][-1]["algorithm"] == choice["algorithm"]:
             found[-1][1] = size
             found[-1][2].append(choice)
@@ -97,7 +100,7 @@ def span(choices, knob):
     return f"{several} {knob}"
 
 
-def table_of_all(ranks, machine, group):
+def table_of_all(ranks, where):
     """What is chosen for every collective, from which size on."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("collective", no_wrap=True)
@@ -106,8 +109,7 @@ def table_of_all(ranks, machine, group):
         out.add_column(heading, no_wrap=True)
     out.add_column("why")
     for collective in _core.collectives():
-        for number, (first, _, choices) in enumerate(
-                decisions(collective, ranks, machine, group)):
+        for number, (first, _, choices) in enumerate(decisions(collective, ranks, where)):
             pieces = span(choices, "segments") or span(choices, "blocks")
             radix = choices[0]["radix"]
             out.add_row(
@@ -115,6 +117,13 @@ def table_of_all(ranks, machine, group):
                 choices[0]["algorithm"] + (f", radix {radix}" if radix else ""), pieces,
                 choices[-1]["why"])
     return out
+
+
+def attached(trouble):
+    """What has the system copy between ranks' memory, or why nothing does."""
+    if trouble:
+        return f"not attached: {trouble}"
+    return "ranks of a node are attached: the system copies from one's memory into another's"
 
 
 def groups_of(choice, ranks, group):
@@ -128,18 +137,18 @@ def groups_of(choice, ranks, group):
     return "no groups; --group N shows what is chosen where N ranks share a cache or memory"
 
 
-def explain_one(collective, ranks, size, machine, choice, group, out):
+def explain_one(collective, ranks, size, choice, where, out):
     """The choice for one size, and the table of candidates."""
     out.print(
         f"{collective} of {_core.human_bytes(size)} on {ranks} ranks: "
         f"[bold]{escape(choice['algorithm'])}[/]{details(choice)} - {escape(choice['why'])}\n",
         soft_wrap=True)
-    out.print(candidates(collective, ranks, size, machine, choice, group))
+    out.print(candidates(collective, ranks, size, choice, where))
     traffic = counted(collective, ranks, size, choice)
     if traffic is not None:
         out.print()
         out.print(traffic)
-    out.print(f"\n{groups_of(choice, ranks, group)}", soft_wrap=True)
+    out.print(f"\n{groups_of(choice, ranks, where['group'])}", soft_wrap=True)
 
 
 @click.command("explain", epilog=COLLECTIVES)
@@ -160,24 +169,30 @@ def explain_one(collective, ranks, size, machine, choice, group, out):
 def command(collective, size, ranks, algorithm, segments, window, radix, blocks, group, machine):
     """Say which algorithm a call would take, and why.
 
-    The choice depends on nothing but the collective, the size, the number of ranks and the model of
-    the machine, so that all ranks make the same one. Without COLLECTIVE: all that can be chosen
-    among so many ranks, each from which size on. Rounds, bytes and bytes combined are those of the
-    longest path, uncut; the time is simulated with the schedule that would run. Where the ranks
-    share memory and send nothing, what its steps read and write is counted: n is the message.
+    The choice depends on nothing but the collective, the size, the number of ranks, the model of
+    the machine and whether the system copies between ranks, so that all ranks make the same one.
+    Without COLLECTIVE: all that can be chosen among so many ranks, each from which size on. Rounds,
+    bytes and bytes combined are those of the longest path, uncut; the time is simulated with the
+    schedule that would run. Where the ranks share memory and send nothing, what its steps read and
+    write is counted: n is the message.
 
     \b
     paceline explain --ranks 16 --machine edr-100g
     paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
     """
     out = console()
+    trouble = attach.trouble()
+    where = {"machine": machine, "group": group, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:
             raise click.UsageError("an algorithm or its knobs need the collective before them.")
-        out.print(f"{ranks} ranks on {escape(_core.machine(machine))}\n")
-        out.print(table_of_all(ranks, machine, group))
+        out.print(f"{ranks} ranks on {escape(_core.machine(machine))}", soft_wrap=True)
+        out.print(f"{attached(trouble)}\n", soft_wrap=True)
+        out.print(table_of_all(ranks, where))
         return 0
     choice = _core.choose(
-        collective, ranks, size, algorithm, segments, window, radix, blocks, machine, group)
-    explain_one(collective, ranks, size, machine, choice, group, out)
+        collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
+    explain_one(collective, ranks, size, choice, where, out)
+    if any(row["attached"] for row in _core.algorithms() if row["collective"] == collective):
+        out.print(attached(trouble), soft_wrap=True)
     return 0

@@ -1,6 +1,8 @@
 #include "transport/loop/loop.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 namespace paceline {
@@ -24,6 +26,20 @@ class LoopStages : public Stages {
     return stage;
   }
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
+
+  const std::string& why_not_attached() const override { return net_.options_.why_not_attached; }
+  int copy(const PeerCopy& wanted) override {
+    if (has_ended(wanted.peer)) return ESRCH;
+    if (wanted.there == 0) return EFAULT;
+    auto* there = reinterpret_cast<std::byte*>(wanted.there);
+    if (wanted.writes) std::memcpy(there, wanted.here, wanted.bytes);
+    else std::memcpy(wanted.here, there, wanted.bytes);
+    return 0;
+  }
+  bool has_ended(int peer) const override {
+    const std::lock_guard lock(net_.mutex_);
+    return !net_.alive_[std::size_t(peer)];
+  }
 
  private:
   LoopNet& net_;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
@@ -28,6 +29,7 @@ struct LoopOptions {
   std::uint64_t seed = 1;
   int buffered_percent = 50;  // of the messages
   int delay_most = 3;         // progress() calls of the receiver before a message moves
+  std::string why_not_attached = {};   // see Stages
 };
 
 class LoopNet {

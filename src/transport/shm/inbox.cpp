@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
 constexpr std::size_t kCells = 16;
 
-// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous>", or "failed
-// <why>".
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous> <probe>", or
+// "failed <why>".
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
@@ -64,7 +64,8 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       shape_(ring_shape(c.bytes, ranks_)),
       files_(std::size_t(ranks_)),
       process_(std::size_t(ranks_), -1),
-      pid_(std::size_t(ranks_)) {
+      pid_(std::size_t(ranks_), -1),
+      probe_(rank_, c.names, c.attach) {
   const std::vector<std::string> cards = meeting.share(create(c));
   std::string why;   // this rank's own trouble comes first
   for (int i = 0; i < ranks_ && why.empty(); ++i) {
@@ -76,7 +77,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
     }
   }
   const std::string no_stage = why.empty() && ranks_ > 1 ? reserve(c) : "";
-  settle(c, meeting.share(str(why, "\n", no_stage)));
+  settle(c, meeting.share(str(why, "\n", no_stage, "\n", why_not_attached_)));
   files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
 }
 
@@ -91,16 +92,22 @@ std::string Inboxes::reserve(const ShmConfig& c) try {
   return error.what();
 }
 
-// With what every rank has said: "<why it cannot take part>\n<why it has no stage>".
+// With what every rank has said, a line each: why it cannot take part, why it has no stage, why it
+// is not attached.
 void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
   std::string no_stage;
+  why_not_attached_.clear();
   for (int i = 0; i < ranks_; ++i) {
     const int peer = (rank_ + i) % ranks_;
     const std::string& theirs = said[std::size_t(peer)];
-    const std::size_t end = std::min(theirs.find('\n'), theirs.size());
-    if (end > 0) fail(Fault::resource, theirs.substr(0, end));
-    if (end + 1 < theirs.size()) no_stage = str("rank ", peer, ": ", theirs.substr(end + 1));
+    const std::size_t first = theirs.find('\n'), last = theirs.rfind('\n');
+    require(first < last && last != theirs.npos, "shm: rank ", peer, " has said '", theirs, "'");
+    if (first > 0) fail(Fault::resource, theirs.substr(0, first));
+    if (first + 1 < last)
+      no_stage = str("rank ", peer, ": ", theirs.substr(first + 1, last - first - 1));
   }
+  for (const std::string& theirs : said)   // in rank order, so that all know the same
+    if (why_not_attached_.empty()) why_not_attached_ = theirs.substr(theirs.rfind('\n') + 1);
   if (!no_stage.empty()) {
     provision_.bytes = 0;
     reserved_ = {};
@@ -117,7 +124,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", room.free, " ", room.anonymous);
+             " ", room.free, " ", room.anonymous, " ", probe_.card());
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -129,22 +136,24 @@ void Inboxes::attach(int peer, const std::string& card) {
     fail(Fault::resource, "rank ", peer, " could not start: ", why);
   }
   std::istringstream words(card);
-  std::string state, pid, descriptor, where;
+  std::string state, pid, descriptor, where, probe;
   std::uint64_t nonce[2] = {};
   int light = 0;
   Room room;
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> room.free >>
-      room.anonymous;
+      room.anonymous >> probe;
   rooms_.push_back(room);
   light_ = light_ && light == 1;
+  const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
   if (peer == rank_) return;
-  pid_[std::size_t(peer)] = pid;
   try {
-    process_[std::size_t(peer)] =
-        static_cast<int>(syscall(SYS_pidfd_open, std::atoi(pid.c_str()), 0));
+    process_[std::size_t(peer)] = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
+    const bool is_watched = process_[std::size_t(peer)] >= 0;
     files_[std::size_t(peer)] = SharedFile::attach(pid + " " + descriptor, file_bytes());
     if (header(peer).nonce[0] != nonce[0] || header(peer).nonce[1] != nonce[1])
       fail(Fault::refusal, "the memory found is another's");
+    if (why_not_attached_.empty())
+      why_not_attached_ = probe_.try_peer({peer, number, is_watched}, probe);
   } catch (const Error& error) {
     fail(Fault::refusal, "shm: rank ", peer, " on '", where, "' cannot be reached from rank ",
          rank_, " on '", host(), "' (", error.what(),
@@ -158,7 +167,7 @@ bool Inboxes::is_crowded() const {
   int here = 1;
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
-    const std::vector<int> theirs = allowed_processors(std::atoi(process(rank).c_str()));
+    const std::vector<int> theirs = allowed_processors(process_id(rank));
     here += std::ranges::includes(own, theirs) ? 1 : 0;
   }
   return here > static_cast<int>(own.size());

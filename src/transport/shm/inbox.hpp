@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/shm/attach.hpp"
 #include "transport/shm/provision.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
@@ -60,7 +61,7 @@ class Inboxes {
     return {reinterpret_cast<StageEntry*>(files_[std::size_t(rank)].data() + kStageTable),
             (kInboxHeader - kStageTable) / sizeof(StageEntry)};
   }
-  const std::string& process(int rank) const { return pid_[std::size_t(rank)]; }
+  int process_id(int rank) const { return pid_[std::size_t(rank)]; }
   bool is_crowded() const;   // see Transport
   bool has_died(int rank) const;  // its process has ended
   // Whether who goes to sleep can make all ranks' stores show (membarrier), so that those who wake
@@ -69,6 +70,7 @@ class Inboxes {
   // What has been agreed upon stages, and this rank's first one, to be taken once.
   const Provision& provision() const { return provision_; }
   SharedFile take_reserved() { return std::move(reserved_); }
+  const std::string& why_not_attached() const { return why_not_attached_; }   // see Stages
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
@@ -82,11 +84,13 @@ class Inboxes {
   RingShape shape_;
   std::vector<SharedFile> files_;
   std::vector<int> process_;  // pidfd of each peer, -1 where there is none
-  std::vector<std::string> pid_;
+  std::vector<int> pid_;
   bool light_ = true;
   std::vector<Room> rooms_;   // of the ranks, in any order
   Provision provision_;
   SharedFile reserved_;
+  AttachProbe probe_;
+  std::string why_not_attached_;   // so far as this rank knows; in the end, what all have agreed on
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

@@ -1,9 +1,11 @@
 #include "transport/shm/stages.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "transport/shm/attach.hpp"
 
 namespace paceline {
 
@@ -49,7 +51,7 @@ std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
     const auto descriptor = entry.descriptor.load(std::memory_order_relaxed);
     try {
       const Stage found =
-          keep({owner, context}, SharedFile::attach(str(boxes_.process(owner), " ", descriptor),
+          keep({owner, context}, SharedFile::attach(str(boxes_.process_id(owner), " ", descriptor),
                                                     Stage::kHead + bytes_));
       StageOwner& says = found.owner();
       if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
@@ -67,6 +69,16 @@ void ShmStages::close(std::uint64_t context) {
     if (entry.context.load(std::memory_order_relaxed) == context)
       entry.context.store(0, std::memory_order_release);
   std::erase_if(files_, [&](const auto& file) { return file.first.second == context; });
+}
+
+// The number of a process that has ended may be another's by now.
+int ShmStages::copy(const PeerCopy& wanted) {
+  if (has_ended(wanted.peer)) return ESRCH;
+  return copy_attached(boxes_.process_id(at_[static_cast<std::size_t>(wanted.peer)]), wanted);
+}
+
+bool ShmStages::has_ended(int peer) const {
+  return boxes_.has_died(at_[static_cast<std::size_t>(peer)]);
 }
 
 }  // namespace paceline

@@ -23,6 +23,9 @@ class ShmStages : public Stages {
   Stage open(std::uint64_t context) override;
   std::optional<Stage> find(int peer, std::uint64_t context) override;
   void close(std::uint64_t context) override;
+  const std::string& why_not_attached() const override { return boxes_.why_not_attached(); }
+  int copy(const PeerCopy& wanted) override;
+  bool has_ended(int peer) const override;
 
  private:
   using Name = std::pair<int, std::uint64_t>;   // rank of the inboxes, communicator

@@ -1,0 +1,58 @@
+// Attached broadcast: the root writes a part of the message into each peer, which reads the rest.
+//
+// Source   ours (docs/design/0014-shared-buffers.md); single copies by help of the kernel: T. Ma,
+//          G. Bosilca, A. Bouteiller, J. Dongarra: Kernel-assisted and topology-aware MPI
+//          collective communications on multi-core/many-core platforms. J. Parallel Distrib.
+//          Comput. 73(7):1000-1010, 2013.
+// Needs    ranks of one node, and a system that copies between their memory. Any p >= 1, any root,
+//          any n >= 0.
+// Cost     no message but 4 (p-1) signals, in two meetings of the root with each peer; (p-1)/p n
+//          copied by every rank at the same time
+// Scratch  none
+// When     long messages between two ranks, in buffers that need not be shared.
+// Order    moves data only.
+//
+// p = 3, root 0, parts A B C; < is read by its rank, > was written by the root.
+//                 rank 0        rank 1        rank 2
+//   start         A  B  C
+//   copy          A  B  C       A< B> C<      A< B< C>
+#include "coll/registry.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
+
+void build(const Problem& pb, const Knobs&, Builder& b) {
+  const int p = pb.ranks, r = pb.rank, root = pb.root;
+  if (p == 1) return;
+  if (r == root) {
+    signal_others(b);
+    for (int k = 1; k < p; ++k) {
+      const int peer = (root + k) % p;
+      b.wait(peer);   // it has come
+      b.copy(b.output(peer), b.of_peer(peer, b.output(peer)));
+    }
+    signal_others(b);
+    return wait_for_others(b);   // they have read what they wanted
+  }
+  b.signal(root);
+  b.wait(root);
+  if (r > 0) b.copy(b.of_peer(root, b.output(0, r)), b.output(0, r));
+  if (r < p - 1) b.copy(b.of_peer(root, b.output(r + 1, p - 1 - r)), b.output(r + 1, p - 1 - r));
+  b.signal(root);
+  b.wait(root);   // it has written all
+}
+
+Cost cost(const Problem& pb, const Knobs&) {
+  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = 0};
+}
+
+}  // namespace
+
+const Algorithm broadcast_attached{.collective = Collective::broadcast, .name = "attached",
+                                   .rejects = serves_all, .cuts = cuts, .build = build,
+                                   .cost = cost, .attached = true};
+
+}  // namespace paceline

@@ -1,0 +1,235 @@
+// The system copies between ranks' buffers: what comes out, where it is not let, and what happens
+// when it stops half-way.
+#include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <thread>
+
+#include "process/ranks.hpp"
+#include "runtime/options_config.hpp"
+#include "world/collective_case.hpp"
+
+namespace paceline {
+namespace {
+
+using test::Buffers;
+using test::Case;
+using test::expect_fault;
+using test::is_attached;
+using test::join;
+using test::run_ranks;
+
+constexpr std::size_t kLong = 9u << 20;   // bytes, more than from where on it is chosen
+
+// From now on this process, and who it starts, gets this answer instead of a call's effect.
+bool answer_call(long number, unsigned answer) {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, answer),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+constexpr unsigned kDenied = SECCOMP_RET_ERRNO | EPERM, kKilled = SECCOMP_RET_KILL_PROCESS;
+
+Call broadcast_of(std::vector<std::byte>& data, int root = 0) {
+  Call call;
+  call.collective = Collective::broadcast;
+  call.output = data.data();
+  call.count = data.size();
+  call.root = root;
+  return call;
+}
+
+std::byte filling(std::size_t i, int turn) {
+  return std::byte(i * 7 + i / 4096 + static_cast<std::size_t>(turn) * 31);
+}
+
+std::string broadcast_once(Communicator& world, std::size_t bytes, int root, int turn) {
+  std::vector<std::byte> data(bytes);
+  if (world.rank() == root)
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = filling(i, turn);
+  world.run(broadcast_of(data, root));
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (data[i] != filling(i, turn))
+      return str("rank ", world.rank(), ", root ", root, ", ", bytes, " bytes: byte ", i);
+  return {};
+}
+
+// Whether the machine at hand lets ranks do what these tests are about.
+bool can_attach() {
+  static const bool can =
+      run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
+        return is_attached(join(rank, 2, folder)) ? "" : "no";
+      }).empty();
+  if (!can) MESSAGE("the system copies nothing between processes here");
+  return can;
+}
+
+// Runs `body` among ranks that are attached.
+template <class Body>
+std::string run_attached(int p, Body&& body) {
+  if (!can_attach()) return {};
+  return run_ranks(p, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, p, folder);
+    return body(world);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("attached: every count and root, on 2 to 4 ranks, also of long messages") {
+  for (int p : {2, 3, 4}) {
+    const std::string bad = run_attached(p, [&](Communicator& world) -> std::string {
+      for (const std::size_t count : {0, 1, 2, p - 1, p + 1, 4097, 3 << 20})
+        for (int root = 0; root < p; ++root) {
+          Buffers<float> data({Collective::broadcast, "attached", p, count, root}, world.rank());
+          world.run(data.call());
+          if (std::string wrong = data.check(); !wrong.empty()) return wrong;
+        }
+      return {};
+    });
+    CHECK_MESSAGE(bad.empty(), bad);
+  }
+}
+
+TEST_CASE("attached: chosen by itself, in parts of the world, in plans, with a thread") {
+  if (!can_attach()) return;
+  const std::string bad = run_ranks(3, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder, 20000, Progress::thread);
+    Communicator pair = world.split(rank == 1 ? 1 : 0, -rank);   // ranks 2 and 0
+    if (rank == 1) return {};
+    for (int turn = 0; turn < 6; ++turn) {
+      std::string bad = broadcast_once(pair, kLong + std::size_t(turn), turn % 2, turn);
+      if (bad.empty()) bad = broadcast_once(pair, 100, turn % 2, turn);   // through the same lines
+      if (!bad.empty()) return bad;
+    }
+    std::vector<std::byte> data(kLong);
+    if (const std::string told = pair.explain(broadcast_of(data)); !told.starts_with("attached"))
+      return told;
+    Plan plan = pair.plan(broadcast_of(data));
+    for (int turn = 0; turn < 3; ++turn) {
+      std::fill(data.begin(), data.end(), std::byte(10 * turn + rank));
+      plan.start().wait();
+      if (data[kLong / 4] != std::byte(10 * turn + 2) || data[kLong - 1] != data[kLong / 4])
+        return str("turn ", turn, " of the plan");
+    }
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("attached: where one rank may not, or does not want to, all do without and know why") {
+  struct Row {
+    const char* why;
+    void (*spoil)();
+  };
+  const Row rows[] = {
+      {"rank 1 may not read the memory of rank 0: Operation not permitted",
+       [] { answer_call(SYS_process_vm_readv, kDenied); }},
+      {"rank 1 may not write the memory of rank 0: Operation not permitted",
+       [] { answer_call(SYS_process_vm_writev, kDenied); }},
+      {"the system has no pidfd_open", [] { answer_call(SYS_pidfd_open, kDenied); }},
+      {"PACELINE_ATTACH=off on rank 1", [] { setenv("PACELINE_ATTACH", "off", 1); }},
+  };
+  for (const Row& row : rows) {
+    if (!can_attach()) return;
+    const std::string bad =
+        run_ranks(2, 60, [&](int rank, const std::string& folder) -> std::string {
+          if (rank == 1) row.spoil();
+          WorldConfig config = config_from_options();
+          config.rank = rank;
+          config.ranks = 2;
+          Communicator world = join_world(std::make_shared<FileStore>(folder), config);
+          std::vector<std::byte> data(kLong);
+          const std::string told = world.explain(broadcast_of(data));
+          if (!told.starts_with("staged") || told.find(row.why) == told.npos) return told;
+          return broadcast_once(world, kLong, 1, 1);
+        });
+    CHECK_MESSAGE(bad.empty(), bad);
+  }
+}
+
+TEST_CASE("attached: what the system stops half-way is an error that names the peer") {
+  const auto run = [&](int spoilt, std::vector<std::string> words, auto&& spoil) {
+    return run_attached(2, [&](Communicator& world) -> std::string {
+      std::vector<std::byte> data(kLong);
+      Call call = broadcast_of(data);
+      world.run(call);
+      if (world.rank() == spoilt) spoil(call);
+      const std::string bad = expect_fault(Fault::resource, words, [&] { world.run(call); });
+      return bad.empty() ? expect_fault(Fault::resource, words, [&] { world.run(call); }) : bad;
+    });
+  };
+  const std::string read =
+      run(1, {"rank 1 cannot read the buffer of rank 0", "not permitted", "PACELINE_ATTACH=off"},
+          [](Call&) { answer_call(SYS_process_vm_readv, kDenied); });
+  CHECK_MESSAGE(read.empty(), read);
+  const std::string written =
+      run(0, {"rank 0 cannot write into the buffer of rank 1", "not permitted"},
+          [](Call&) { answer_call(SYS_process_vm_writev, kDenied); });
+  CHECK_MESSAGE(written.empty(), written);
+  // Pages that neither may write.
+  const std::string bad_address =
+      run(1, {"the buffer of rank", "Bad address"}, [](Call& call) {
+        call.output = mmap(nullptr, kLong, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      });
+  CHECK_MESSAGE(bad_address.empty(), bad_address);
+}
+
+TEST_CASE("attached: a peer that dies half-way is named") {
+  for (const long half : {SYS_process_vm_readv, SYS_process_vm_writev}) {
+    const int mortal = half == SYS_process_vm_readv ? 1 : 0;   // the root is who writes
+    const std::string bad = run_attached(2, [&](Communicator& world) -> std::string {
+      std::vector<std::byte> data(kLong);
+      world.run(broadcast_of(data));
+      if (world.rank() == mortal) {
+        answer_call(half, kKilled);
+        world.run(broadcast_of(data));
+        return "it lives";
+      }
+      return expect_fault(Fault::lost, {str("rank ", mortal, " is lost: its process has died")},
+                          [&] { world.run(broadcast_of(data)); });
+    });
+    // The mortal rank ends by the signal that the filter sends.
+    const std::string ended = str("rank ", mortal, " ended by signal ", SIGSYS, "; ");
+    CHECK_MESSAGE((bad == ended || (bad.empty() && !can_attach())), bad);
+  }
+}
+
+// Its caller may free the buffer, and use the memory for something else. Who leaves says nothing to
+// those who are not waiting for it.
+TEST_CASE("attached: nobody writes into the buffer of a rank that has given up") {
+  const std::string bad = run_attached(2, [&](Communicator& world) -> std::string {
+    std::vector<std::byte> data(kLong, std::byte{1});
+    const Call call = broadcast_of(data);
+    world.run(call);
+    if (world.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::fill(data.begin(), data.end(), std::byte{2});
+      return expect_fault(Fault::lost, {"rank 1 is lost: it has left"}, [&] { world.run(call); });
+    }
+    const Request request = world.start(call);   // it has come, and waits for the root
+    world.leave();
+    std::fill(data.begin(), data.end(), std::byte{9});
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    for (const std::byte one : data)
+      if (one != std::byte{9}) return "the root has written into it";
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+}  // namespace paceline
