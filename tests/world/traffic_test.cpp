@@ -45,7 +45,7 @@ const std::map<std::string, Formula> kClaims = {
        return {2, 0, 2 * (r - 1), 0, 0, r - 1, (b + back) * (r - 1), b};
      }},
     {"broadcast/shared", [](double r, double, bool) -> Claim {
-       return {0, 0, 0, 2 * (r - 1), 0, r - 1, 2 * (r - 1), 1};
+       return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};
      }},
     {"broadcast/attached", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};

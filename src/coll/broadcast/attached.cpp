@@ -16,34 +16,15 @@
 //                 rank 0        rank 1        rank 2
 //   start         A  B  C
 //   copy          A  B  C       A< B> C<      A< B< C>
+#include "coll/broadcast/parts.hpp"
 #include "coll/registry.hpp"
-#include "coll/staged.hpp"
 
 namespace paceline {
 namespace {
 
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const int p = pb.ranks, r = pb.rank, root = pb.root;
-  if (p == 1) return;
-  if (r == root) {
-    signal_others(b);
-    for (int k = 1; k < p; ++k) {
-      const int peer = (root + k) % p;
-      b.wait(peer);   // it has come
-      b.copy(b.output(peer), b.of_peer(peer, b.output(peer)));
-    }
-    signal_others(b);
-    return wait_for_others(b);   // they have read what they wanted
-  }
-  b.signal(root);
-  b.wait(root);
-  if (r > 0) b.copy(b.of_peer(root, b.output(0, r)), b.output(0, r));
-  if (r < p - 1) b.copy(b.of_peer(root, b.output(r + 1, p - 1 - r)), b.output(r + 1, p - 1 - r));
-  b.signal(root);
-  b.wait(root);   // it has written all
-}
+void build(const Problem&, const Knobs&, Builder& b) { broadcast_parts(b); }
 
 Cost cost(const Problem& pb, const Knobs&) {
   return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = 0};
