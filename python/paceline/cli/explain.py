@@ -186,8 +186,8 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     if collective is None:
         if algorithm or segments or window or radix or blocks:
             raise click.UsageError("an algorithm or its knobs need the collective before them.")
-        out.print(f"{ranks} ranks on {escape(_core.machine(machine))}", soft_wrap=True)
-        out.print(f"{attached(trouble)}\n", soft_wrap=True)
+        out.print(f"{ranks} ranks on {escape(_core.machine(machine))}")
+        out.print(f"{attached(trouble)}\n")
         out.print(table_of_all(ranks, where))
         return 0
     choice = _core.choose(
