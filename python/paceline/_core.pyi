@@ -305,9 +305,10 @@ def choose(
     blocks: int = 0,
     machine: str = "shm",
     group: int = 0,
+    attach: bool = True,
 ) -> dict:
     """
-    The choice for a message of `bytes`, and why; in this build all ranks share a node.
+    The choice for a message of `bytes`, and why; in this build all ranks share a node. `attach`: the system copies between their memory.
     """
 
 def localities() -> list:
