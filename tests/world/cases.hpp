@@ -36,6 +36,8 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
          few ? std::set<std::size_t>{0, 1, std::size_t(p) + 1, 257} : awkward_counts(p))
       for (int root : roots)
         for (bool in_place : {false, true}) {
+          if (in_place && a->rejects({.collective = a->collective, .ranks = p, .in_place = true}))
+            continue;
           Case c{a->collective, a->name, p, n, root, in_place};
           const Op ops[] = {Op::sum, Op::max, Op::min, Op::sum};
           c.op = ops[turn % 4];

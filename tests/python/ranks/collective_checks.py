@@ -116,7 +116,7 @@ def plain(comm, collective, count, **options):
 def _takes(comm, collective, algorithm):
     """Whether these ranks can: some want a node that they share, or its leave to copy."""
     try:
-        return bool(comm.explain(collective, numpy.zeros(4), algorithm=algorithm))
+        return bool(comm.explain(collective, numpy.zeros(4 * comm.size), algorithm=algorithm))
     except RefusalError:
         return False
 
