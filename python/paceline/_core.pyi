@@ -308,7 +308,8 @@ def choose(
     attach: bool = True,
 ) -> dict:
     """
-    The choice for a message of `bytes`, and why; in this build all ranks share a node. `attach`: the system copies between their memory.
+    The choice for a message of `bytes`, and why; in this build all ranks share a node.
+    `attach`: the system copies between their memory.
     """
 
 def localities() -> list:
