@@ -61,7 +61,6 @@
   X(alltoall_bruck)                    \
   X(alltoall_shared)                   \
   X(alltoall_staged)                   \
-  X(alltoall_attached)                 \
   X(gather_linear)                     \
   X(gather_binomial)                   \
   X(scatter_linear)                    \

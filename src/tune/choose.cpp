@@ -186,7 +186,7 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
 }
 
 // Where the system copies between ranks' buffers: once, and each time at the price of a call and of
-// a walk over pages. From where on that pays was measured: docs/design/0023-attached.md.
+// a walk over pages. From where on that pays was measured: docs/design/0014-shared-buffers.md.
 struct OfSystem {
   Collective collective;
   std::string_view algorithm;
@@ -194,11 +194,8 @@ struct OfSystem {
   int to_ranks;
   const char* why;
 };
-constexpr const char* kOnce = "two of a node, long: copied once, by the system";
 constexpr OfSystem kAttached[] = {
-    {broadcast, "attached", 1u << 20, 2, kOnce},
-    {alltoall, "attached", 1u << 20, 2, kOnce},
-};
+    {broadcast, "attached", 1u << 20, 2, "two of a node, long: copied once, by the system"}};
 
 std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
   for (const OfSystem& row : kAttached) {

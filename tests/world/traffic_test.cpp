@@ -76,9 +76,6 @@ const std::map<std::string, Formula> kClaims = {
     {"alltoall/shared", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * r, 0, r - 1, 2 * r * (r - 1), 2};
      }},
-    {"alltoall/attached", [](double r, double, bool) -> Claim {
-       return {0, 0, 0, 2 * r, 0, r - 1, 2 * r * (r - 1), 2};
-     }},
     {"barrier/staged", [](double r, double, bool) -> Claim {
        return {.signals = r * (r - 1), .syncs = 1};
      }},

@@ -131,7 +131,7 @@ def single_copies(ranks):
     """Whether ranks would have the system copy from one's memory straight into another's."""
     trouble = attach.trouble()
     what = (f"none; {trouble}" if trouble else
-            "broadcasts and alltoalls from 1 MiB on between 2 ranks, by cross-memory attach")
+            "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")
     xpmem = "there, and not used" if os.path.exists("/dev/xpmem") else "not there"
     return Finding("single copies", "ok", f"{what}; XPMEM is {xpmem}")
 

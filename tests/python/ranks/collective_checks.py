@@ -190,6 +190,20 @@ def check_broadcast(comm):
     same(comm.broadcast(fixed), data(0, 5))
 
 
+def check_long_in_place(comm):
+    """Where the choice may be another one than for few bytes; in place on some ranks only, too."""
+    count = (1 << 19) // comm.size
+    whole = numpy.concatenate([data(r, count * comm.size) for r in range(comm.size)])
+    mine = whole.reshape(comm.size, comm.size, count)[:, comm.rank].reshape(-1)
+    for alone in (False, True):
+        x = data(comm.rank, count * comm.size)
+        out = numpy.empty_like(x) if alone and comm.rank == 0 else x
+        same(comm.alltoall(x, out), mine, ("alltoall", alone))
+        x = data(comm.rank, count)
+        out = numpy.empty_like(x) if alone and comm.rank == 0 else x
+        same(comm.allreduce(x, out), combined(comm.size, count, "float64"), ("allreduce", alone))
+
+
 def check_allgather(comm):
     for library in ("numpy", *[name for name in libraries() if name == "torch"]):
         for count in counts_for(comm.size):
