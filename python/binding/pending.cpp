@@ -1,5 +1,8 @@
 #include "pending.hpp"
 
+#include <nanobind/stl/string.h>
+
+#include <exception>
 #include <vector>
 
 #include "base/error.hpp"
@@ -33,6 +36,16 @@ bool has_ended(Orphan& orphan) {
 void look_for_signals() {
   const nb::gil_scoped_acquire locked;
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
+// An error is being made already: whatever goes wrong here must not hide it.
+std::string call_site() {
+  const nb::gil_scoped_acquire locked;
+  try {
+    return nb::cast<std::string>(nb::module_::import_("paceline.call_site").attr("here")());
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 void orphan(Request request, Kept kept) {

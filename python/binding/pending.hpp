@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "arguments.hpp"
@@ -14,6 +15,9 @@ namespace paceline::binding {
 // What a waiting caller does now and then, without the GIL. Ctrl-C throws, and so ends the wait;
 // the collective goes on.
 void look_for_signals();
+
+// Where in the Python program the calling thread is, without the GIL.
+std::string call_site();
 
 // Given up by Python while the core still works on the buffers. They live as long as it does.
 void orphan(Request request, Kept kept);

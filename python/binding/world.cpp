@@ -88,6 +88,7 @@ WorldConfig config_with(std::optional<int> timeout_ms, std::optional<int> start_
   if (timeout_ms) config.timeout_ms = *timeout_ms;
   if (start_timeout_ms) config.start_timeout_ms = *start_timeout_ms;
   config.idle = look_for_signals;
+  config.call_site = call_site;
   return config;
 }
 

@@ -11,11 +11,11 @@ import math
 from html import escape
 
 from .trace import (
-    LABELS, Event, Trace, checked, first, from_core, from_json, kind, kinds, messages, rows,
+    LABELS, Event, Trace, checked, first, from_core, from_json, kind, kinds, messages, read, rows,
     to_json,
 )
 
-__all__ = ["Event", "Trace", "from_core", "from_json", "to_json", "to_svg", "to_terminal"]
+__all__ = ["Event", "Trace", "from_core", "from_json", "read", "to_json", "to_svg", "to_terminal"]
 
 # Hue and saturation by activity, apart also for eyes that do not tell red from green. The lightness
 # is left to the pipeline segment.

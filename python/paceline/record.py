@@ -2,14 +2,14 @@
 missing, who waits for whom. What src/runtime/record.hpp writes is read here.
 """
 
-import json
 from collections import defaultdict
 from pathlib import Path
 
 from paceline.errors import UsageError
+from paceline.files import member, number, read_json, whole, wholes
 
-MOST_BYTES = 64 << 20  # of a file; a record of 64 calls in each of some hundred communicators
-NAMED = 8              # ranks that a sentence lists
+MOST_RANKS = 65536
+NAMED = 8           # ranks that a sentence lists
 
 
 def read(folder):
@@ -17,11 +17,12 @@ def read(folder):
     found = {}
     for path in sorted(Path(folder).glob("rank-*.json")):
         try:
-            if path.stat().st_size > MOST_BYTES:
-                raise ValueError(f"it is longer than {MOST_BYTES} bytes")
-            record = checked(json.loads(path.read_text()))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UsageError(f"doctor: {path} is no flight record ({error}); remove it.") from error
+            record = read_json(path, "flight record", checked)
+        except UsageError as error:
+            raise UsageError(f"doctor: {error} Remove it.") from error
+        if record["rank"] in found:
+            raise UsageError(f"doctor: {path} is of rank {record['rank']}, as a file before it is; "
+                             "remove one of them.")
         found[record["rank"]] = record
     if not found:
         raise UsageError(f"doctor: no flight record (rank-<rank>.json) in '{folder}'; set "
@@ -31,15 +32,27 @@ def read(folder):
 
 def checked(record):
     """The record, if it has what is read below, as it should be."""
-    for name, kind in {"rank": int, "ranks": int, "reason": str, "communicators": list}.items():
-        if not isinstance(record[name], kind):
-            raise ValueError(f"{name} is {record[name]!r}")
-    for one in record["communicators"]:
-        if not (0 <= one["rank"] < len(one["ranks"]) and isinstance(one["context"], str)):
-            raise ValueError("a communicator has no such rank")
-        for call in one["calls"]:
-            call["number"] + 0, call["call"] + "", call["fingerprint"] + ""
+    ranks = whole(record, "ranks", 1, MOST_RANKS)
+    whole(record, "rank", 0, ranks - 1)
+    record["reason"] = plain(member(record, "reason", str))
+    for one in member(record, "communicators", list):
+        size = len(wholes(one, "ranks", 0, ranks - 1))
+        whole(one, "rank", 0, size - 1)
+        member(one, "context", str)
+        one["called_at"] = plain(member(one, "called_at", str, ""))
+        for call in member(one, "calls", list):
+            whole(call, "number", 0, 1 << 32)
+            call["call"] = plain(member(call, "call", str))
+            member(call, "fingerprint", str)
+            if member(call, "under_way", bool, False):
+                call["waited_s"] = number(call, "waited_s")
+                wholes(call, "waits_for", 0, size - 1, [])
     return record
+
+
+def plain(text):
+    """What a terminal may be sent: nothing that it would obey."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def ranks_of(ranks):
@@ -62,7 +75,7 @@ def findings(records):
             by_context[one["context"]][one["rank"]] = one
     communicators = sorted(by_context.values(), key=lambda c: -len(next(iter(c.values()))["ranks"]))
     said = []
-    for part in (divergence, lag, waiting):
+    for part in (divergence, places, lag, waiting):
         for communicator in communicators:
             said += part(communicator)
     missing = set(range(ranks)) - set(records)
@@ -95,6 +108,16 @@ def divergence(communicator):
         why = (" by different algorithms, or on different places in shared memory" if alike else "")
         return [f"{name_of(communicator)}: call #{number} differs{why}: {sides}."]
     return []
+
+
+def places(communicator):
+    """Where in their programs the ranks were when the communicator broke."""
+    by_place = defaultdict(list)
+    for rank, one in communicator.items():
+        if one.get("called_at"):
+            by_place[one["called_at"]].append(rank)
+    said = "; ".join(f"{ranks_of(ranks)} at {place}" for place, ranks in by_place.items())
+    return [f"{name_of(communicator)}: when it broke, {said}."] if said else []
 
 
 def lag(communicator):

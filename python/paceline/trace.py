@@ -3,11 +3,17 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from paceline.files import member, number, read_json, whole
+
 ACTIVITIES = ("send", "recv", "reduce", "copy", "signal", "wait", "compute")
 LABELS = {
     "send": "send", "recv": "receive", "reduce": "reduce", "copy": "copy",
     "signal": "signal", "wait": "wait for signal", "compute": "compute",
 }  # fmt: skip
+
+
+MOST_RANKS = 65536
+MOST = (1 << 63) - 1  # of any whole number
 
 
 @dataclass
@@ -57,9 +63,38 @@ def from_core(core):
 
 
 def from_json(text):
-    """A Trace from what to_json, here or in src/trace/json.hpp, has written."""
-    fields = json.loads(text)
-    return checked(Trace(**{**fields, "events": [Event(**e) for e in fields["events"]]}))
+    """A Trace from what to_json, here or in src/trace/json.hpp, has written. Raises ValueError."""
+    return from_fields(json.loads(text))
+
+
+def read(path):
+    """The same from a file. Raises UsageError for one that holds no trace."""
+    return read_json(path, "trace", from_fields)
+
+
+def from_fields(fields):
+    """The same from what the JSON holds."""
+    ranks = whole(fields, "ranks", 0, MOST_RANKS)
+    times = [[number({name: time}, name) for time in member(fields, name, list, [])]
+             for name in ("arrival_s", "exit_s")]
+    texts = [member(fields, name, str, "") for name in ("title", "provenance", "counted")]
+    events = [_event(e, ranks) for e in member(fields, "events", list)]
+    return checked(Trace(*texts[:2], ranks, *times, events, texts[2]))
+
+
+def _event(fields, ranks):
+    """One event; what its numbers mean together is for checked() to say."""
+    unknown = set(member({"event": fields}, "event", dict)) - set(Event.__dataclass_fields__)
+    if unknown:
+        raise ValueError(f"an event has {min(unknown)!r}, which none has")
+    bounds = {"rank": (0, ranks), "peer": (-1, ranks), "segment": (0, MOST)}
+    values = {"rank": whole(fields, "rank", 0, ranks), "activity": member(fields, "activity", str)}
+    for name in ("peer", "step", "steps", "segment", "bytes", "moved"):
+        default = Event.__dataclass_fields__[name].default
+        values[name] = whole(fields, name, *bounds.get(name, (-1, MOST)), default)
+    for name in ("begin_s", "end_s"):
+        values[name] = number(fields, name, 0.0)
+    return Event(**values, what=member(fields, "what", str, ""))
 
 
 def kind(event):

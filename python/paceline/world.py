@@ -13,7 +13,7 @@ from paceline.errors import UsageError
 _world: Communicator | None = None
 _joined = 0  # worlds that init() has joined: later ones must not meet the keys of earlier ones
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
-_owner = os.getpid()
+_inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
 _spoiled = False  # a world has been left broken: somebody may be missing
 
 # The world of torch.distributed, once there is one: init() then needs no second one.
@@ -59,9 +59,11 @@ def init(
         return _world
     launcher = launchers.mpi_launcher()
     if rank is None and launcher is not None:
+        _refuse_child()
         _world = join_launched(launcher, timeout_ms, start_timeout_ms)
         return _world
     if rank is None or ranks is None:
+        _refuse_child()
         rank, ranks, store = _launched()
     if store is None and ranks != 1:
         raise UsageError(f"init: {ranks} ranks need a store to find each other; pass store=.")
@@ -110,11 +112,9 @@ def join_launched(
 
 def keep(world: Communicator) -> Communicator:
     """Sees to it that a world is left at exit. Returns it."""
-    global _owner
     if not _open:
         atexit.unregister(_leave_all)
         atexit.register(_leave_all)
-    _owner = os.getpid()
     _open.add(world)
     return world
 
@@ -129,15 +129,33 @@ def leave(world: Communicator) -> None:
 
 
 def _leave_all() -> None:
-    # In a fork of this process the worlds belong to the parent.
-    if os.getpid() != _owner:
-        return
     for world in list(_open):
         leave(world)
     # Finalising MPI waits for every rank. After an error one may never come: without it the
     # launcher sees this process fail, and ends the others.
-    if not _spoiled and not hasattr(sys, "last_value"):
+    if not _spoiled and _inherited is None and not hasattr(sys, "last_value"):
         mpi.finalize()
+
+
+def _forget() -> None:
+    """In a child of fork(): the worlds, and the ranks in them, are its parent's."""
+    global _world, torch_world, _inherited, _open
+    if _open:
+        _inherited = (_inherited, list(_open), _world, torch_world)
+    _world = torch_world = None
+    _open = weakref.WeakSet()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _refuse_child() -> None:
+    """The rank that the launcher has named is this process's parent, not this process."""
+    if _inherited is not None:
+        raise UsageError(
+            "init: this process was forked from a rank that has joined a world; call collectives "
+            "in that rank, fork before it joins, or pass rank, ranks and store for another world."
+        )
 
 
 def _launched() -> tuple[int, int, Any]:

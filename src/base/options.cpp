@@ -41,6 +41,8 @@ constexpr OptionRow kRows[] = {
      "Give up waiting for the other ranks at start-up after this long."},
     {"warn_ms", integer, "30000", 0, kDay, "", everybody,
      "Name the missing ranks on stderr after waiting this long, once per call; 0 = never."},
+    {"stopped_ms", integer, "5000", 0, kDay, "", everybody,
+     "Give up a rank of the node that a signal has stopped after this long; 0 = never."},
     {"progress", choice, "thread", 0, 0, "caller|thread", everybody,
      "Who moves the data: a thread of its own, or the caller inside wait() and test()."},
     {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,

@@ -17,11 +17,11 @@ namespace paceline {
 
 // In the order of the rows.
 enum class Option {
-  timeout_ms, start_timeout_ms, warn_ms, progress, shm_dir, shm_bytes, stage_bytes, huge_pages,
-  attach, algorithm, segments, window, transport, mpi, node, groups, record_dir, record_signal,
-  preload, preload_summary, rank, ranks, store
+  timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
+  huge_pages, attach, algorithm, segments, window, transport, mpi, node, groups, record_dir,
+  record_signal, preload, preload_summary, rank, ranks, store
 };
-inline constexpr int kOptions = 23;
+inline constexpr int kOptions = 24;
 
 enum class OptionKind {
   integer,   // a whole number

@@ -6,6 +6,7 @@
 #include "base/options.hpp"
 #include "base/options_launcher.hpp"
 #include "edge.hpp"
+#include "runtime/call_site.hpp"
 #include "runtime/join.hpp"
 #include "runtime/options_config.hpp"
 #include "transport/store.hpp"
@@ -15,12 +16,18 @@ using namespace paceline::capi;
 
 namespace {
 
+WorldConfig config_of_c() {
+  WorldConfig config = config_from_options();
+  config.call_site = native_call_site;
+  return config;
+}
+
 Communicator join_through(const std::shared_ptr<Store>& store, const WorldConfig& config) {
   return join_world(store, config);
 }
 
 Communicator join_alone() {
-  return join_through(std::make_shared<MemoryStore>(), config_from_options());
+  return join_through(std::make_shared<MemoryStore>(), config_of_c());
 }
 
 Communicator join_folder(const std::string& folder, const WorldConfig& config) {
@@ -35,14 +42,14 @@ Communicator join_mpi_of_process(const void* communicator, const char* where) {
          library->is_finalized() ? "finalised" : "not initialised",
          "; join between MPI_Init and MPI_Finalize, or alone: paceline_init_store(NULL, 0, 1, "
          "...).");
-  return join_mpi(*library, communicator, config_from_options());
+  return join_mpi(*library, communicator, config_of_c());
 }
 
 // The launcher's store is there once per process, and a second world must not find the keys of the
 // first in it: worlds are counted, as they are on every other rank.
 Communicator join_launched(const std::string& folder, const char* where) {
   static std::atomic<int> joined{0};
-  WorldConfig config = config_from_options();
+  WorldConfig config = config_of_c();
   config.rank = static_cast<int>(number_of(Option::rank));
   config.ranks = static_cast<int>(number_of(Option::ranks));
   config.name = str("c", ++joined);
@@ -82,7 +89,7 @@ paceline_status paceline_init(paceline_comm** comm) {
 paceline_status paceline_init_store(const char* folder, int rank, int ranks, paceline_comm** comm) {
   constexpr auto where = "paceline_init_store";
   return join(comm, where, [&] {
-    WorldConfig config = config_from_options();
+    WorldConfig config = config_of_c();
     config.rank = rank;
     config.ranks = ranks;
     if (folder && *folder) return join_folder(folder, config);

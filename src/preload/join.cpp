@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "runtime/call_site.hpp"
 #include "runtime/join.hpp"
 #include "runtime/options_config.hpp"
 #include "transport/mpi/abi/header.hpp"
@@ -71,6 +72,7 @@ WorldConfig config_of_drop_in() {
   if (is_default(Option::warn_ms)) config.warn_ms = 0;
   if (is_default(Option::progress)) config.progress = Progress::caller;
   config.meanwhile = progress_mpi;
+  config.call_site = native_call_site;
   (void)text_of(Option::preload);  // throws where it is wrong
   (void)text_of(Option::preload_summary);
   return config;

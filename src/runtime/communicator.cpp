@@ -135,6 +135,7 @@ Wish Communicator::State::wish_of(const Call& call) const {
 }
 
 Ready Communicator::State::prepare(const Call& call) {
+  session->check_owner();
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
   Problem problem = problem_of(call);
   const Layout layout = layout_of(call, problem);
@@ -221,17 +222,19 @@ int Communicator::nodes() const {
 std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
-Request Communicator::start(const Call& call) {
+Request Communicator::start(const Call& call) try {
   Ready ready = state_->prepare(call);
   auto flight = state_->free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
   flight->peers = std::move(ready.peers);
   state_->session->start(flight, call.input, call.output, ready.fingerprint);
   return Request(std::move(flight));
+} catch (const Error& error) {
+  state_->session->raise_late(*state_->group, error);
 }
 
 // What was asked for before is started at once.
-void Communicator::run(const Call& call) {
+void Communicator::run(const Call& call) try {
   State& s = *state_;
   const Asked asked{call, s.session->shared().changes()};
   if (s.session->run_again(s.recent, asked)) return;
@@ -242,6 +245,8 @@ void Communicator::run(const Call& call) {
   s.session->run(flight, call.input, call.output, ready.fingerprint);
   if (flight->operation->is_straight())
     s.session->remember(s.recent, asked, flight, ready.fingerprint);
+} catch (const Error& error) {
+  state_->session->raise_late(*state_->group, error);
 }
 
 Plan Communicator::plan(const Call& call) {
@@ -264,13 +269,15 @@ std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
       state_->session->shared());
 }
 
-Request Plan::start() {
+Request Plan::start() try {
   if (state_->flight->operation->under_way())
     fail(Fault::usage, state_->flight->operation->describe(),
          ": this plan is still under way; wait for it before the next start.");
   state_->communicator->session->start(state_->flight, state_->input, state_->output,
                                        state_->fingerprint);
   return Request(state_->flight);
+} catch (const Error& error) {
+  state_->communicator->session->raise_late(*state_->communicator->group, error);
 }
 
 Communicator Communicator::split(int colour, int key) {
@@ -375,7 +382,7 @@ void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
                             bool together) {
   const int rank = transport->rank(), ranks = transport->ranks();
-  const auto session = std::make_shared<Session>(std::move(transport), config);
+  const auto session = Session::make(std::move(transport), config);
   record_on_signal(config.record_signal, config.record_dir, session);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);

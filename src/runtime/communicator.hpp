@@ -133,6 +133,7 @@ struct WorldConfig {
   int timeout_ms = 1800000;       // of a call
   int warn_ms = 30000;                 // names the missing ranks on stderr after so long; 0: never
   int start_timeout_ms = 300000;  // of start-up
+  int stopped_ms = 5000;          // a stopped rank of the node is waited for; 0: for ever
   Progress progress = Progress::thread;
   // For calls that do not ask for themselves; by collective, empty and 0: chosen. Equal on all
   // ranks.
@@ -166,6 +167,9 @@ struct WorldConfig {
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
   // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;
+  // Called by a thread that raises an error of a broken communicator, without a lock: where in the
+  // program it is, such as "train.py:41 in step"; empty: not known. Null: nobody is told.
+  std::string (*call_site)() = nullptr;
   // Called by a caller that waits, without a lock, before each of its sleeps, which are then short:
   // what else must go on in this process meanwhile. It does not throw.
   void (*meanwhile)() = nullptr;

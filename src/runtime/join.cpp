@@ -16,7 +16,8 @@ namespace paceline {
 namespace {
 
 ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = {}) {
-  return {config.shm_dir, config.shm_bytes, config.stage_bytes, names, config.attach};
+  return {config.shm_dir, config.shm_bytes, config.stage_bytes, names, config.attach,
+          config.stopped_ms};
 }
 
 // The ranks of this rank's node, through memory; called by their numbers in the whole meeting.

@@ -55,10 +55,11 @@ void Session::seat_together(Group& group, int timeout_ms) {
 }
 
 // With the lock held. A stage goes when its communicator is closed, and every peer has found it and
-// has been found.
+// has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
     StageView& stages = *left.second;
+    if (stages.is_idle()) stages.look_around();
     if (!stages.is_idle() || stages.is_needed() || stages.owes_look()) return false;
     transport_->stages()->close(left.first);
     return true;
@@ -113,6 +114,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
 }
 
 bool Session::run_again(RecentCalls& recent, const Asked& asked) {
+  check_owner();
   std::shared_ptr<Flight> flight;
   {
     const std::lock_guard lock(mutex_);

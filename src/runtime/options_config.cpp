@@ -10,6 +10,7 @@ WorldConfig config_from_options() {
   config.timeout_ms = number(Option::timeout_ms);
   config.start_timeout_ms = number(Option::start_timeout_ms);
   config.warn_ms = number(Option::warn_ms);
+  config.stopped_ms = number(Option::stopped_ms);
   config.progress = text_of(Option::progress) == "caller" ? Progress::caller : Progress::thread;
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));

@@ -51,6 +51,7 @@ std::string json_of(const RecordedCall& call) {
 std::string json_of(const RecordedCommunicator& one) {
   return str("{\"context\": \"", hex(one.context), "\", \"ranks\": ", numbers(one.ranks),
              ", \"rank\": ", one.rank, ", \"broken\": ", json::quoted(one.broken),
+             one.called_at.empty() ? "" : str(", \"called_at\": ", json::quoted(one.called_at)),
              ",\n   \"calls\": ",
              list(one.calls, [](const RecordedCall& call) { return json_of(call); }, ",\n    "),
              "}");
@@ -68,6 +69,7 @@ std::string text_of(const RecordedCommunicator& one) {
   std::string out = str("communicator ", hex(one.context), ", rank ", one.rank, " of ",
                         one.ranks.size(), "\n");
   if (!one.broken.empty()) out += str("  broken: ", one.broken, "\n");
+  if (!one.called_at.empty()) out += str("  at ", one.called_at, "\n");
   const std::size_t shown = std::min<std::size_t>(kShown, one.calls.size());
   for (std::size_t i = one.calls.size() - shown; i < one.calls.size(); ++i)
     out += text_of(one.calls[i]);
@@ -142,15 +144,24 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
 }
 
 FlightRecord Session::record(const std::string& reason) const {
+  check_owner();
   const std::lock_guard lock(mutex_);
   return record_of_all(reason);
 }
 
 // With the lock held, before what is under way is stopped. What breaks first says most.
 void Session::keep_record(const std::string& reason) {
-  if (config_.record_dir.empty() || has_kept_record_) return;
-  has_kept_record_ = true;
-  write_record(record_of_all(reason), config_.record_dir);
+  if (config_.record_dir.empty() || kept_record_) return;
+  kept_record_ = record_of_all(reason);
+  write_record(*kept_record_, config_.record_dir);
+}
+
+// With the lock held. The rest stays as it was when the communicator broke.
+void Session::amend_record(const Group& group) {
+  if (!kept_record_) return;
+  for (RecordedCommunicator& one : kept_record_->communicators)
+    if (one.context == group.context) one.called_at = group.words.at(transport_->rank());
+  write_record(*kept_record_, config_.record_dir);
 }
 
 }  // namespace paceline

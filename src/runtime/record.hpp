@@ -23,6 +23,7 @@ struct RecordedCommunicator {
   int rank = 0;                    // own position
   std::string broken;              // empty, or why
   std::vector<RecordedCall> calls; // the last ones, oldest first
+  std::string called_at = {};      // once broken: where this rank's program was, if that is known
 };
 
 struct FlightRecord {

@@ -1,5 +1,7 @@
 #include "runtime/session.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -13,20 +15,24 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
-constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 constexpr double kAlertS = 0.05;
 constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at other nodes
 constexpr int kLookUpUs = 200;
 
-// A break travels to the peers as its fault and the sentence.
-std::string pack(Fault fault, const std::string& why) {
-  return str(static_cast<char>('A' + static_cast<int>(fault)), why);
-}
-
 }  // namespace
 
+// A child of fork() keeps what it has inherited till its end.
+std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
+                                       const WorldConfig& config) {
+  count_forks();
+  return {new Session(std::move(transport), config), [](Session* session) {
+            if (!session->is_inherited()) delete session;
+          }};
+}
+
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
-    : config_(config),
+    : process_(getpid()),
+      config_(config),
       transport_(std::move(transport)),
       crowded_(transport_->is_crowded()),
       gone_(std::size_t(transport_->ranks())) {
@@ -48,6 +54,7 @@ Session::~Session() {
 }
 
 void Session::open(const std::shared_ptr<Group>& group) {
+  check_owner();
   const std::lock_guard lock(mutex_);
   const auto is_it = [&](const auto& left) { return left.first == group->context; };
   if (groups_.contains(group->context) ||
@@ -73,6 +80,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
 }
 
 void Session::close(Group& group) {
+  if (is_inherited()) return;
   const std::lock_guard lock(mutex_);
   if (group.stages) left_stages_.emplace_back(group.context, std::move(group.stages));
   groups_.erase(group.context);
@@ -87,7 +95,7 @@ void Session::launch(Flight& flight, const void* input, void* output,
   if (!flight.operation->is_straight() || group.last % kUnseen == 0 || !transport_->is_quiet())
     while (progress()) {
     }
-  if (!group.broken.empty()) throw Error(group.fault, group.broken);
+  if (!group.broken.empty()) throw Error(group.fault, told(group));
   const std::uint32_t number = ++group.last;
   group.history[number % kHistory] = fingerprint;
   flight.warned = false;
@@ -118,6 +126,7 @@ void Session::enlist(const std::shared_ptr<Flight>& flight) {
 
 void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
+  check_owner();
   const std::unique_lock lock(mutex_);
   launch(*flight, input, output, fingerprint);
   enlist(flight);
@@ -146,6 +155,7 @@ struct Session::Waiting {
 
 void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
+  check_owner();
   bool straight;
   {
     const std::lock_guard lock(mutex_);
@@ -164,34 +174,8 @@ void Session::wait_on(Flight& flight) {
   if (flight.operation->error()) raise(flight);
 }
 
-// Throws what went wrong with it. A flight that has ended leaves the list first: it keeps the
-// session, which would never end.
-void Session::raise(const Flight& flight) {
-  {
-    const std::lock_guard lock(mutex_);
-    progress();
-  }
-  throw Error(*flight.operation->error());
-}
-
-std::string Session::broken(const Group& group) const {
-  const std::lock_guard lock(mutex_);
-  return group.broken;
-}
-
-bool Session::is_called(const Group& group) {
-  const std::lock_guard lock(mutex_);
-  progress();
-  if (!group.broken.empty()) throw Error(group.fault, group.broken);
-  bool found = false;
-  transport_->unexpected([&](int, const Key& key, const Fingerprint&) {
-    found |= key.context == group.context && static_cast<std::int32_t>(key.number - group.last) > 0;
-  });
-  if (group.stages && group.stages->is_called()) found = true;
-  return found;
-}
-
 void Session::leave() {
+  if (is_inherited()) return;
   const std::lock_guard lock(mutex_);
   wait_for_finders();
   for (const auto& [context, group] : groups_)
@@ -224,6 +208,7 @@ bool Session::progress() {
 }
 
 bool Session::test(Flight& flight) {
+  check_owner();
   if (!flight.operation->done()) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock() && !progress()) watch_now_and_then();
@@ -234,6 +219,7 @@ bool Session::test(Flight& flight) {
 }
 
 bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
+  check_owner();
   if (timeout_ms > 0) flight.timeout_ms = timeout_ms;
   Patience patience(crowded_ ? Company::crowded : Company::alone);
   const double begun_s = most_ms > 0 ? now_s() : 0;
@@ -343,49 +329,15 @@ void Session::misfits(int peer, const Key& key, std::size_t came, std::size_t ex
                       true});
 }
 
-void Session::aborted(int, std::uint64_t context, const std::string& why) {
-  if (why.empty()) return;
-  if (!groups_.contains(context)) {
-    if (early_aborts_.size() < kEarlyAborts) early_aborts_[context] = why;
-    return;
-  }
-  const int fault = std::clamp(why[0] - 'A', 0, static_cast<int>(Fault::internal));
-  trouble_.push_back({context, static_cast<Fault>(fault), why.substr(1), false});
-}
-
-void Session::lost(int peer, const std::string& why) {
-  gone_[static_cast<std::size_t>(peer)] = why;
-}
-
-void Session::settle() {
-  while (!trouble_.empty()) {
-    const Trouble t = std::move(trouble_.back());
-    trouble_.pop_back();
-    if (const auto found = groups_.find(t.context); found != groups_.end())
-      break_group(*found->second, t.fault, t.why, t.tell_others);
-  }
-}
-
-void Session::break_group(Group& group, Fault fault, const std::string& why, bool tell_others) {
-  if (!group.broken.empty()) return;
-  group.broken = why;
-  group.fault = fault;
-  if (fault != Fault::usage) keep_record(why);
-  for (const auto& flight : flying_)
-    if (flight->group.get() == &group) flight->operation->stop(*transport_, Error(fault, why));
-  if (!tell_others) return;
-  for (int rank : group.ranks)
-    if (rank != transport_->rank() && gone_[static_cast<std::size_t>(rank)].empty())
-      transport_->abort(rank, group.context, pack(fault, why));
-}
-
 void Session::start_trace() {
+  check_owner();
   const std::lock_guard lock(mutex_);
   events_.clear();
   tracing_ = true;
 }
 
 Trace Session::take_trace() {
+  check_owner();
   const std::lock_guard lock(mutex_);
   tracing_ = false;
   Trace trace;

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/forks.hpp"
 #include "runtime/recent.hpp"
 #include "runtime/record.hpp"
 #include "runtime/shared_memory.hpp"
@@ -31,6 +34,7 @@ struct Group {
   std::vector<Fingerprint> history;  // of the last operations, by number modulo its size
   std::string broken;
   Fault fault = Fault::internal;
+  std::map<int, std::string> words;    // by rank of the world: where it was when it broke
   std::unique_ptr<StageView> stages;   // where all its ranks share memory
 };
 
@@ -49,8 +53,17 @@ struct Flight {
 
 class Session : public Listener, public std::enable_shared_from_this<Session> {
  public:
+  static std::shared_ptr<Session> make(std::unique_ptr<Transport> transport,
+                                       const WorldConfig& config);
   Session(std::unique_ptr<Transport> transport, const WorldConfig& config);
   ~Session() override;
+
+  // Whether this process is a child of the rank's. It must not touch a thing here, nor end it: its
+  // locks may be held by threads that it does not have, and its peers are its parent's.
+  bool is_inherited() const { return forks() != forks_; }
+  void check_owner() const {   // throws a usage error
+    if (is_inherited()) refuse_child();
+  }
 
   // Opens this rank's stage of a group whose ranks share memory.
   void seat(Group& group);   // throws a resource error
@@ -76,6 +89,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void close(Group& group);
   std::string broken(const Group& group) const;
   bool is_called(const Group& group);
+  // A call has ended with this error: throws it, with what there is to say about a broken group.
+  [[noreturn]] void raise_late(Group& group, const Error& error);
 
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
@@ -115,11 +130,18 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
+  [[noreturn]] void refuse_child() const;
+  std::string whose() const;
+  void tell_all(const Group& group, const std::string& what);
+  void tell_where(Group& group);
+  std::string whereabouts(const Group& group) const;
+  std::string told(const Group& group) const;   // why it is broken, to whom asks
   void look_for_lost();
   void look_for_strangers();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   FlightRecord record_of_all(const std::string& reason) const;
   void keep_record(const std::string& reason);   // on disk, if that was asked for
+  void amend_record(const Group& group);         // by where this rank was
   static constexpr double kWatchS = 0.02;   // between two looks of a rank that waits
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
@@ -132,6 +154,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   static std::string name_of(const Group& group, int world_rank);
   static std::string name_with(const Group& group, int peer, const Doing& doing);
 
+  std::uint32_t forks_ = forks();
+  int process_;
   WorldConfig config_;
   std::unique_ptr<Transport> transport_;
   bool crowded_;
@@ -151,7 +175,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool stop_ = false;
   double watched_s_ = 0;   // by watch_now_and_then()
   bool tracing_ = false;
-  bool has_kept_record_ = false;
+  std::optional<FlightRecord> kept_record_;   // once one is on disk
   std::vector<Event> events_;
   std::thread thread_;
 };

@@ -51,10 +51,10 @@ def flags(prefix):
 def compiled(prefix, flags, tmp_path):
     """Compiles a C program in the strictest way, with the library where it is installed."""
 
-    def compile(source, compiler="cc"):
+    def compile(source, *more, compiler="cc"):
         (library,) = prefix.rglob("libpaceline.so")
         program = tmp_path / Path(source).stem
-        run(compiler, "-std=c11", *STRICT, source, *flags, f"-Wl,-rpath,{library.parent}",
+        run(compiler, "-std=c11", *STRICT, *more, source, *flags, f"-Wl,-rpath,{library.parent}",
             "-o", program)
         return program
 
@@ -125,6 +125,35 @@ def test_example_says_what_is_wrong(compiled):
                             env={"PACELINE_ALGORITHM": "allreduce=rung"})
     assert result.status == 1, result.text()  # PACELINE_USAGE
     assert "rung" in result.text(stream="stderr")
+
+
+def test_errors_say_where_the_program_was(compiled, tmp_path):
+    source = tmp_path / "differs.c"
+    source.write_text("""
+#include <paceline/paceline.h>
+#include <stdio.h>
+static double x[4];
+static paceline_status step(paceline_comm* world) {
+  return paceline_rank(world) == 0
+             ? paceline_allreduce(world, x, x, 4, PACELINE_F64, PACELINE_SUM)
+             : paceline_allreduce(world, x, x, 3, PACELINE_F64, PACELINE_SUM);
+}
+int main(void) {
+  paceline_comm* world;
+  if (paceline_init(&world)) return 99;
+  if (step(world) != PACELINE_MISMATCH) return 98;
+  puts(paceline_error());
+  return (int)paceline_finalize(&world);
+}
+""")
+    program = compiled(source, "-g", "-O0")
+    result = launched.start(program, 2)
+    assert result.status == 0, result.text()
+    for rank in range(2):
+        found = re.findall(r"rank (\d) at differs\+(0x[0-9a-f]+)", result.text(rank, "stdout"))
+        assert [one for one, _ in found] == ["0", "1"], result.text()
+        lines = run("addr2line", "-e", program, *[address for _, address in found])
+        assert [number for _, number in re.findall(r"(differs\.c):(\d+)", lines)] == ["7", "8"]
 
 
 def test_ranks_that_die_are_missed(compiled, tmp_path):
@@ -203,7 +232,7 @@ def under_mpi(mpi, ranks, program):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_mpi_example(mpi, compiled, ranks):
     found, compiler = mpi
-    program = compiled(EXAMPLES / "mpi_allreduce.c", compiler)
+    program = compiled(EXAMPLES / "mpi_allreduce.c", compiler=compiler)
     lines = under_mpi(found, ranks, program).splitlines()
     total = sum(range(1, ranks + 1))
     assert sorted(lines) == [
@@ -235,7 +264,7 @@ int main(int argc, char** argv) {
   printf("%d|%s|%s|%s\\n", sum, text[0], text[1], text[2]);
 }
 """)
-    lines = under_mpi(found, 2, compiled(source, compiler)).splitlines()
+    lines = under_mpi(found, 2, compiled(source, compiler=compiler)).splitlines()
     assert len(lines) == 2
     for line in lines:
         size, before, after, again = line.split("|")

@@ -1,15 +1,17 @@
 """When ranks die, leave, are late or find no room: every other rank hears of it, with a name."""
 
+import os
 import re
 import tempfile
+from pathlib import Path
 
 import launched
 import pytest
 
 
-def told(what, ranks=3, first=("failing.py",), **env):
+def told(what, ranks=3, first=("failing.py",), grace_s=10, **env):
     """Runs failing.py; the lines of each rank, as (class, seconds, message)."""
-    run = launched.start(first[0], ranks, *first[1:], what, env=env, grace_s=10)
+    run = launched.start(first[0], ranks, *first[1:], what, env=env, grace_s=grace_s)
     assert "Traceback" not in run.text(), run.text()
     lines = {}
     for rank in range(ranks):
@@ -41,6 +43,43 @@ def test_killed_rank(what, ranks):
             assert kind == "RankLost", message
             assert seconds < 5
             assert f"rank {ranks - 1}" in message, message
+
+
+def is_there(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:1]
+
+
+@pytest.mark.parametrize(
+    "ranks, limit_ms, progress", [(2, 600, "caller"), (3, 600, "thread"), (2, None, "thread")])
+def test_stopped_rank(ranks, limit_ms, progress):
+    env = {"PACELINE_STOPPED_MS": str(limit_ms)} if limit_ms else {}
+    run, lines = told("stopped", ranks, grace_s=0.4, PACELINE_PROGRESS=progress, **env)
+    assert run.status == 3, run.text()
+    for rank in range(ranks - 1):
+        (_, lost, again, broken) = lines[rank]
+        assert lost[0] == again[0] == "RankLost", run.text()
+        assert (limit_ms or 5000) / 1000 <= lost[1] < (limit_ms or 5000) / 1000 + 3 < 10
+        assert f"rank {ranks - 1} is lost" in lost[2] and "stopped by a signal" in lost[2]
+        assert broken[2] and "is lost" in broken[2]
+    processes = [int(lines[rank][0][1]) for rank in range(ranks)]
+    assert [process for process in processes if is_there(process)] == []
+
+
+@pytest.mark.parametrize("limit_ms", ["1500", "0"])
+def test_rank_that_is_continued_in_time(limit_ms):
+    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS=limit_ms, CONTINUED_S="0.9")
+    assert run.status == 0 and [line[0] for rank in lines.values() for line in rank] == (
+        ["nothing"] * 4), run.text()
+
+
+def test_rank_that_is_continued_too_late():
+    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS="500", CONTINUED_S="2")
+    assert [line[0] for rank in lines.values() for line in rank] == ["RankLost"] * 4, run.text()
+    assert "rank 1 is lost" in lines[1][0][2]   # as it was told
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -1,6 +1,8 @@
 """Flight records: what ranks leave when something goes wrong, and what is read out of them."""
 
 import json
+import re
+from pathlib import Path
 
 import launched
 import pytest
@@ -56,6 +58,15 @@ def test_who_is_behind_waited_for_and_missing():
         "rank 2 left no record: gone, or in no call when the others wrote theirs."]
 
 
+def test_where_they_were():
+    same = [call(1)]
+    records = [made(rank, same) for rank in range(3)]
+    for record_, place in zip(records, ("a.py:1 in f", "b.py:2 in g", "a.py:1 in f")):
+        record_["communicators"][0]["called_at"] = place
+    assert said(*records) == ["communicator of 3 ranks: when it broke, ranks 0 and 2 at a.py:1 in "
+                              "f; rank 1 at b.py:2 in g."]
+
+
 def test_many_ranks_are_not_all_listed():
     assert record.ranks_of(range(12)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 others"
 
@@ -66,6 +77,8 @@ def test_many_ranks_are_not_all_listed():
     '{"rank": 0, "ranks": 1, "reason": "", "communicators": [{"rank": 3, "ranks": [0]}]}',
     '{"rank": 0, "ranks": 1, "reason": "", "communicators": [{"rank": 0, "ranks": [0], '
     '"context": "1", "calls": [{"number": "x"}]}]}',
+    '{"rank": 0, "ranks": 1, "reason": "", "communicators": [{"rank": 0, "ranks": [0], '
+    '"context": "1", "called_at": 5, "calls": []}]}',
 ])
 def test_damaged_records(paceline, tmp_path, text):
     (tmp_path / "rank-0.json").write_text(text)
@@ -90,10 +103,16 @@ def test_a_mismatch_leaves_records_that_name_the_call(paceline, tmp_path):
     assert "MismatchError" in run.text(0), run.text()
     status, out, _ = paceline("doctor", "--record", tmp_path)
     assert status == 0
-    assert ("call #4 differs: ranks 0 and 1: allreduce of 10 float64, sum; rank 2: broadcast of 10 "
-            "float64, root 0.") in " ".join(out.split()), out
+    # Rank 1 may hear of it before it makes the call.
+    sides = ": allreduce of 10 float64, sum; rank 2: broadcast of 10 float64, root 0."
+    assert re.search(f"call #4 differs: (ranks 0 and 1|rank 0){sides}", " ".join(out.split())), out
     text = (tmp_path / "rank-2.txt").read_text()
     assert "#4 broadcast of 10 float64, root 0" in text
+    lines = (launched.RANKS / "record_checks.py").read_text().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "broadcast(numpy.ones(10)" in text)
+    assert f"record_checks.py:{line} in differ" in text
+    assert f"rank 2 at {launched.RANKS}/record_checks.py:{line}".replace(
+        f"{Path.cwd()}/", "") in " ".join(out.split()), out
 
 
 def test_a_signal_asks_those_who_wait_and_those_who_compute(paceline, tmp_path):

@@ -25,6 +25,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.timeout_ms == mine.timeout_ms);
   CHECK(theirs.start_timeout_ms == mine.start_timeout_ms);
   CHECK(theirs.warn_ms == mine.warn_ms);
+  CHECK(theirs.stopped_ms == mine.stopped_ms);
   CHECK(theirs.progress == mine.progress);
   CHECK(theirs.algorithms == mine.algorithms);
   CHECK(theirs.segments == mine.segments);
@@ -42,13 +43,14 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_WARN_MS", "13"},         {"PACELINE_PROGRESS", "caller"},
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
       {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_GROUPS", "16"},
-      {"PACELINE_ATTACH", "off"},
+      {"PACELINE_ATTACH", "off"},         {"PACELINE_STOPPED_MS", "16"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},
       {"PACELINE_SEGMENTS", "14"},        {"PACELINE_WINDOW", "15"}};
   const WorldConfig config = config_from_options();
   CHECK(config.timeout_ms == 11);
   CHECK(config.start_timeout_ms == 12);
   CHECK(config.warn_ms == 13);
+  CHECK(config.stopped_ms == 16);
   CHECK(config.progress == Progress::caller);
   CHECK(config.shm_dir == "/some/where");
   CHECK(config.shm_bytes == 5u << 20);

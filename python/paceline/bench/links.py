@@ -6,15 +6,16 @@ call, and must show at least what the algorithm sends: for one of ours what its 
 another library's what any algorithm must. And from LEAST_BYTES on, nobody is faster than the links.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import _core
+from paceline.files import member, number, read_json, whole
 
 LEAST_BYTES = 1 << 20  # below, what a link lets pass at once makes it look faster than it is
 MOST_FRACTION = 1.02
 LIMIT_S = 60  # to start, and for each size besides its calls
+MOST = 65536  # nodes, and ranks on each
 CALLS = 40  # of a variant at a size, at the most
 
 
@@ -46,7 +47,15 @@ class Cluster:
 
 def cluster_from(file):
     """The Cluster that a file describes."""
-    return Cluster(**json.loads(Path(file).read_text(encoding="utf-8")))
+    return read_json(file, "description of a cluster", _checked)
+
+
+def _checked(fields):
+    return Cluster(
+        nodes=whole(fields, "nodes", 1, MOST), ppn=whole(fields, "ppn", 1, MOST),
+        rate=number(fields, "rate"), interface=member(fields, "interface", str),
+        folder=member(fields, "folder", str), about=member(fields, "about", dict),
+    )  # fmt: skip
 
 
 def counters(interface):

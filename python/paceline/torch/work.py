@@ -1,6 +1,7 @@
 """Work: what torch.distributed's calls return. Futures of it fail loudly, also for C++."""
 
 import atexit
+import os
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -137,6 +138,10 @@ class _Completer:
     """Completes futures: one thread per process, started by the first get_future()."""
 
     def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)  # the thread may have held the lock
+
+    def _begin(self) -> None:
         self._works: list[Work] = []
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -148,7 +153,7 @@ class _Completer:
             return
         with self._changed:
             self._works.append(work)
-            if self._thread is None or not self._thread.is_alive():  # also in a forked child
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name="paceline-futures", daemon=True
                 )

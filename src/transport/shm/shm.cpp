@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "transport/shm/peer.hpp"
 #include "transport/shm/stages.hpp"
+#include "transport/shm/stopped.hpp"
 
 namespace paceline {
 
@@ -50,6 +51,7 @@ class ShmTransport : public Transport {
         ranks_(meeting.ranks()),
         boxes_(meeting, config),
         peers_(std::size_t(ranks_)),
+        stopped_(ranks_, config.stopped_ms),
         names_(config.names) {
     if (names_.empty()) names_ = everybody(ranks_);
     at_.resize(std::size_t(*std::max_element(names_.begin(), names_.end())) + 1, -1);
@@ -148,11 +150,15 @@ class ShmTransport : public Transport {
   }
 
   void check_peers() override {
+    const bool is_due = stopped_.is_due(Stopped::Clock::now());
     for (int p = 0; p < ranks_; ++p) {
       Peer& peer = peers_[std::size_t(p)];
       if (p == rank_ || peer.gone) continue;
       const bool left = boxes_.header(p).left.load(std::memory_order_acquire) != 0;
-      if (!left && !boxes_.has_died(p)) continue;
+      if (!left && !boxes_.has_died(p)) {
+        if (is_due && stopped_.outlasts(p, boxes_.process_id(p))) give_up(p);
+        continue;
+      }
       peer.gone = true;
       listener_->lost(
           names_[std::size_t(p)],
@@ -211,6 +217,11 @@ class ShmTransport : public Transport {
 
  private:
   int at(int name) const { return at_[std::size_t(name)]; }
+
+  // It can still be written to: should it go on, it is to learn that nobody waits for it.
+  void give_up(int p) {
+    listener_->lost(names_[std::size_t(p)], stopped_.why(boxes_.process_id(p)));
+  }
 
   void nudge(int p) {
     order_before_looking();
@@ -372,6 +383,7 @@ class ShmTransport : public Transport {
   int ranks_;
   Inboxes boxes_;
   std::vector<Peer> peers_;
+  Stopped stopped_;
   std::vector<int> names_;   // what the ranks are called outside
   std::vector<int> at_;      // the other way round; -1: not here
   std::unique_ptr<ShmStages> stages_;   // null: there is no room for any

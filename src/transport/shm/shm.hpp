@@ -22,6 +22,7 @@ struct ShmConfig {
   // What the ranks of the meeting are called outside, in order; empty: as in the meeting.
   std::vector<int> names = {};
   bool attach = true;   // where the system lets them; one rank that does not want it decides
+  int stopped_ms = 5000;   // how long a rank that a signal has stopped is waited for; 0: for ever
 };
 
 // Among the ranks of a meeting. Returns once every rank has attached to every other; throws on all

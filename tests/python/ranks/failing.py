@@ -47,6 +47,37 @@ def killed_unnoticed(comm):
     told(comm.barrier)
 
 
+def stop_last(comm):
+    """The last rank is stopped; a child of it, which is not, lets it go on after a while."""
+    comm.allreduce(numpy.ones(10))
+    if comm.rank != comm.size - 1:
+        return False
+    after_s, rank = float(os.environ.get("CONTINUED_S", "0")), os.getpid()
+    if after_s and os.fork() == 0:
+        time.sleep(after_s)
+        os.kill(rank, signal.SIGCONT)
+        os._exit(0)
+    os.kill(rank, signal.SIGSTOP)
+    return True
+
+
+def stopped(comm):
+    """The last rank is stopped in the middle of work and stays so; the others wait for it."""
+    print("process", os.getpid())
+    stop_last(comm)
+    told(lambda: comm.allreduce(numpy.ones(100_000)))
+    told(lambda: comm.allreduce(numpy.ones(1)))
+    print("broken", comm.broken)
+    sys.exit(3)
+
+
+def stopped_and_continued(comm):
+    """As above, but somebody continues it; the others have waited for it, or hear why not."""
+    stop_last(comm)
+    told(lambda: comm.allreduce(numpy.ones(100_000)))
+    told(comm.barrier)
+
+
 def left(comm):
     """The last rank ends in peace; the others still want something of it."""
     comm.barrier()

@@ -1,0 +1,38 @@
+"""Where in a program a thread is; asked only when an error is being made: no call pays for it."""
+
+import os
+import sys
+
+_OWN = os.path.dirname(__file__) + os.sep
+
+
+def here() -> str:
+    """'train.py:41 in step' for the innermost line outside of this package and of torch.
+
+    A program that is all torch's (a test suite of it, say) gets the line outside of this package.
+    """
+    torch = sys.modules.get("torch")
+    theirs = os.path.dirname(getattr(torch, "__file__", None) or "")
+    outside = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_OWN):
+            outside.append(frame)
+            if not theirs or not frame.f_code.co_filename.startswith(theirs + os.sep):
+                return _line(frame)
+        frame = frame.f_back
+    return _line(outside[0]) if outside else ""
+
+
+def _line(frame) -> str:
+    code = frame.f_code
+    return f"{_short(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
+
+
+def _short(path: str) -> str:
+    """As seen from where the program runs, where that is shorter."""
+    try:
+        seen = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if seen.startswith("..") or len(seen) > len(path) else seen

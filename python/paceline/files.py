@@ -1,0 +1,81 @@
+"""JSON files that somebody else may have written, or damaged: read with a bound, and checked."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import UsageError
+
+MOST_BYTES = 64 << 20
+SHOWN = 200  # characters of what is wrong
+
+
+def read_json(path: str | Path, what: str, check: Callable[[Any], Any]) -> Any:
+    """`check(value)` of what a file holds. Raises UsageError that names the file if it is not
+    `what`: not there, no plain file, too long, no JSON, or refused by `check` (with a ValueError).
+    """
+    try:
+        return check(json.loads(_text_of(path)))
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        shown = why[:SHOWN] + ("..." if len(why) > SHOWN else "")
+        raise UsageError(f"{path} is no {what} ({shown}).") from error
+
+
+def _text_of(path: str | Path) -> str:
+    # A pipe would keep whoever opens or reads it waiting.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is no plain file")
+        found = file.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise ValueError(f"it is longer than {MOST_BYTES >> 20} MiB")
+    return found.decode("utf-8")
+
+
+def member(fields: Any, name: str, kind: type, fallback: Any = ...) -> Any:
+    """fields[name], which must be of this kind; the fallback where there is none."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"where {name} should be there is {_shown(fields)}")
+    value = fields.get(name, fallback)
+    if value is ...:
+        raise ValueError(f"it has no {name}")
+    is_well = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not is_well or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {_shown(value)}")
+    return value
+
+
+def whole(fields: Any, name: str, least: int, most: int, fallback: Any = ...) -> int:
+    """A whole number within bounds, likewise."""
+    value = member(fields, name, int, fallback)
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {_shown(value)}; it must be {least} to {most}")
+    return value
+
+
+def number(fields: Any, name: str, fallback: Any = ...) -> float:
+    """A finite number, likewise."""
+    value = member(fields, name, float, fallback)
+    if not abs(value) <= 1e300:  # also what is no number
+        raise ValueError(f"{name} is {_shown(value)}")
+    return float(value)
+
+
+def wholes(fields: Any, name: str, least: int, most: int, fallback: Any = ...) -> list:
+    """A list of whole numbers within bounds, likewise."""
+    values = member(fields, name, list, fallback)
+    for value in values:
+        whole({name: value}, name, least, most)
+    return values
+
+
+def _shown(value: Any) -> str:
+    """A value may be anything, also an integer of more digits than Python prints."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return "a number of more than 30 digits"
+    text = repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__
+    return text if len(text) <= 40 else text[:40] + "..."

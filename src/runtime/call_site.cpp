@@ -1,0 +1,54 @@
+#include "runtime/call_site.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <execinfo.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "base/str.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kFrames = 64;
+
+std::string_view name_of_file(const Dl_info& info) {
+  const std::string_view path = info.dli_fname ? info.dli_fname : "";
+  return path.substr(path.rfind('/') + 1);
+}
+
+// A program that is not relocated is known to its own tables by absolute addresses.
+std::uintptr_t offset_in(const Dl_info& info, const void* address) {
+  const auto* header = static_cast<const unsigned char*>(info.dli_fbase);
+  std::uint16_t type = ET_DYN;
+  if (std::memcmp(header, ELFMAG, SELFMAG) == 0) std::memcpy(&type, header + EI_NIDENT, 2);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return type == ET_EXEC ? at : at - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+}
+
+}  // namespace
+
+// The drop-in library is two files, both called after us.
+std::string native_call_site() {
+  Dl_info own{}, info{};
+  if (dladdr(reinterpret_cast<void*>(&native_call_site), &own) == 0) return {};
+  void* frames[kFrames];
+  const int count = backtrace(frames, kFrames);
+  for (int i = 0; i < count; ++i) {
+    const void* call = static_cast<const char*>(frames[i]) - 1;   // and not the next line's
+    if (dladdr(call, &info) == 0 || info.dli_fbase == own.dli_fbase ||
+        name_of_file(info).starts_with("libpaceline"))
+      continue;
+    char place[24];
+    std::snprintf(place, sizeof place, "+0x%zx", std::size_t(offset_in(info, call)));
+    return str(name_of_file(info), place, info.dli_sname ? str(" (", info.dli_sname, ")") : "");
+  }
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+#include "transport/shm/stopped.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "base/str.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{250};
+// Of the time between two looks: whoever looks may have been stopped itself, as all ranks are by a
+// Ctrl-Z to their launcher.
+constexpr std::chrono::milliseconds kMostBetween{1000};
+
+}  // namespace
+
+// The state follows the name of the program, which is in brackets and may hold any.
+bool is_stopped(int process_id) {
+  std::string line;
+  std::getline(std::ifstream(str("/proc/", process_id, "/stat")), line, '\0');
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends != line.npos && name_ends + 2 < line.size() && line[name_ends + 2] == 'T';
+}
+
+bool Stopped::is_due(Clock::time_point now) {
+  if (limit_ms_ == 0 || now - looked_ < kLook) return false;
+  since_ = std::min<Clock::duration>(now - looked_, kMostBetween);
+  looked_ = now;
+  return true;
+}
+
+bool Stopped::outlasts(int rank, int process_id) {
+  Seen& seen = of_[std::size_t(rank)];
+  const bool before = seen.is_stopped;
+  seen.is_stopped = is_stopped(process_id);
+  seen.so_far = before && seen.is_stopped ? seen.so_far + since_ : Clock::duration{};
+  const bool outlasts = seen.so_far >= std::chrono::milliseconds(limit_ms_);
+  return outlasts && !std::exchange(seen.is_told, true);
+}
+
+std::string Stopped::why(int process_id) const {
+  return str("its process ", process_id, " has been stopped by a signal for ", limit_ms_ * 1e-3,
+             " s (PACELINE_STOPPED_MS)");
+}
+
+}  // namespace paceline

@@ -1,0 +1,144 @@
+"""Ranks that fork in the middle of their work, as data loaders do; each rank prints what it saw."""
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+
+import numpy
+
+import paceline
+
+
+def refused(call):
+    """The sentence with which `call` is refused before anything is sent."""
+    try:
+        call()
+    except paceline.UsageError as error:
+        return str(error)
+    return "nothing"
+
+
+def in_child(body, ends):
+    """Runs body in a child; how it ended (0: well). `ends`: as a script does, or at once."""
+    child = os.fork()
+    if child == 0:
+        try:
+            body()
+        except BaseException as error:
+            sys.stderr.write(f"child: {error!r}\n")
+            os._exit(1)
+        if ends == "at once":
+            os._exit(0)
+        sys.exit(0)  # with all that an interpreter does at its end
+    return child
+
+
+def status_of(child, limit_s=20):
+    """How it ended; -1 if it did not."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return -1
+
+
+def work(comm, times=200):
+    """Whether so many sums are right."""
+    return all(comm.allreduce(numpy.full(7, comm.rank + 1.0))[0] == sum(range(comm.size + 1))
+               for _ in range(times))
+
+
+def children(comm):
+    """Children compute, are refused, clean up and end, while their parents go on."""
+    part = comm.split(0, comm.rank)
+    shared = comm.empty(1000)
+    pending = comm.iallreduce(numpy.ones(100_000)) if comm.rank else None
+
+    def body():
+        assert (numpy.ones((50, 50)) @ numpy.ones((50, 50)))[0, 0] == 50
+        said = [refused(call) for call in (
+            lambda: comm.allreduce(numpy.ones(3)), lambda: part.barrier(),
+            lambda: comm.iallreduce(numpy.ones(3)), lambda: comm.plan("barrier"),
+            lambda: comm.split(0, 0), lambda: comm.empty(10), lambda: comm.flight_record(),
+            lambda: pending.wait() if pending else paceline.init(), paceline.init)]
+        assert all("fork" in one for one in said), said
+        assert "is a fork of rank" in comm.broken and "is a fork" in repr(part)
+        shared[:] = shared + 0  # stays where it is
+        paceline.finalize()
+        assert not paceline.is_initialized()
+
+    started = [in_child(body, ends) for ends in ("at once", "as a script") for _ in range(3)]
+    pending = pending or comm.iallreduce(numpy.ones(100_000))
+    right = pending.wait()[0] == comm.size and work(comm) and work(part)
+    print("children", [status_of(child) for child in started], right, work(comm))
+
+
+def threads(comm):
+    """Forks while other threads are inside calls: whatever they hold is held in the child."""
+    done = threading.Event()
+    parts = [comm.split(0, comm.rank) for _ in range(2)]
+
+    def busy(part):
+        while part.allreduce(numpy.array([0.0 if done.is_set() else 1.0]))[0] == part.size:
+            pass
+
+    running = [threading.Thread(target=busy, args=(part,)) for part in parts]
+    for thread in running:
+        thread.start()
+
+    def body():
+        global kept
+        kept = refused(lambda: comm.barrier()), [refused(parts[i].barrier) for i in range(2)]
+        parts.clear()
+
+    found = [status_of(in_child(body, "as a script")) for _ in range(10)]
+    done.set()
+    for thread in running:
+        thread.join()
+    print("threads", sum(map(abs, found)), work(comm))
+
+
+def pool(comm):
+    """What multiprocessing forks: workers that compute, and go before and after a finalize()."""
+    with multiprocessing.get_context("fork").Pool(2) as workers:
+        squares = workers.map(square, range(50))
+        right = work(comm)
+    print("pool", squares == [n * n for n in range(50)], right and work(comm))
+
+
+def square(n):
+    return int(numpy.square(n))
+
+
+def another_world(comm):
+    """A child may join a world of its own."""
+    def body():
+        assert paceline.init(0, 1).allreduce(numpy.ones(2)).tolist() == [1, 1]
+        paceline.finalize()
+
+    print("world", status_of(in_child(body, "as a script")), work(comm))
+
+
+def killed_parent(comm):
+    """A child outlives its rank; the others hear of the rank all the same."""
+    work(comm)
+    if comm.rank == 0:
+        if os.fork() == 0:
+            time.sleep(3)
+            os._exit(0)
+        os.kill(os.getpid(), 9)
+    begin = time.monotonic()
+    try:
+        comm.barrier()
+    except paceline.RankLost:
+        print(f"lost {time.monotonic() - begin < 2}")
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](paceline.init())

@@ -1,0 +1,74 @@
+"""Errors say where in its program each rank was."""
+
+import re
+
+import launched
+import pytest
+
+SCRIPT = launched.RANKS / "sites.py"
+LINES = {
+    match[1]: number
+    for number, line in enumerate(SCRIPT.read_text().splitlines(), 1)
+    if (match := re.search(r"# line: (\w+)", line))
+}
+
+
+def told(what, ranks=2, **env):
+    """By rank: class, seconds and message of the errors, a line each."""
+    run = launched.start("sites.py", ranks, what, env=env)
+    assert "Traceback" not in run.text(), run.text()
+    return [[tuple(line.split(" ", 2)) for line in run.text(rank, "stdout").splitlines()]
+            for rank in range(ranks)]
+
+
+def places(message):
+    """Where the ranks were, as a message says it: rank -> (file, line, function)."""
+    (said,) = re.findall(r" Where they were: (.*)\.$", message)
+    found = {}
+    for one in said.split("; "):
+        ranks, file, line, function = re.fullmatch(r"ranks? ([\d, ]+) at (.*):(\d+) in (.*)",
+                                                   one).groups()  # fmt: skip
+        found |= {int(rank): (file.rpartition("/")[2], int(line), function)
+                  for rank in ranks.split(", ")}
+    return found
+
+
+@pytest.mark.parametrize("progress", ["thread", "caller"])
+@pytest.mark.parametrize("algorithm", ["", "allreduce=ring,broadcast=chain"])
+def test_both_sides_of_a_mismatch(progress, algorithm):
+    said = told("differ", 3, PACELINE_PROGRESS=progress, PACELINE_ALGORITHM=algorithm)
+    for rank, ((kind, _, message), again) in enumerate(said):
+        assert kind == "MismatchError", said
+        found = places(message)
+        assert found[0] == ("sites.py", LINES["first"], "step"), message
+        # The root of a broadcast needs nobody, and may be one call further.
+        assert found[1][1] in (LINES["second"], LINES["after"]) and set(found) == {0, 1, 2}
+        assert places(" ".join(again)) == found
+
+
+def test_a_request_is_where_it_is_waited_for():
+    said = told("counts")
+    for ((_, _, message),) in said:
+        assert places(message) == dict.fromkeys((0, 1), ("sites.py", LINES["wait"], "step"))
+
+
+def test_who_waits_for_a_late_rank():
+    said = told("late", 3)
+    for rank in (0, 2):
+        kind, seconds, message = said[rank][0]
+        assert kind == "TimeoutError" and 0.5 < float(seconds) < 1.6
+        waits = ("sites.py", LINES["waits"], "<lambda>")
+        assert places(message) == {0: waits, 2: waits}, message
+    assert places(said[1][0][2])[0] == waits  # the late one learns it, too
+
+
+def test_lines_of_torch_programs():
+    pytest.importorskip("torch")
+    for ((_, _, message),) in told("of_torch"):
+        assert places(message) == dict.fromkeys((0, 1), ("sites.py", LINES["torch"], "step"))
+
+
+def test_a_killed_rank_is_not_waited_for():
+    run = launched.start("failing.py", 3, "killed", grace_s=10)
+    kind, seconds, message = run.text(0, "stdout").splitlines()[0].split(" ", 2)
+    assert kind == "RankLost" and set(places(message)) == {0, 1} and float(seconds) < 1.5, message
