@@ -6,7 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from paceline.errors import UsageError
-from paceline.files import member, number, read_json, whole, wholes
+from paceline.files import member, read_json, whole, wholes
+from paceline.files import number as finite
 
 MOST_RANKS = 65536
 NAMED = 8           # ranks that a sentence lists
@@ -45,7 +46,7 @@ def checked(record):
             call["call"] = plain(member(call, "call", str))
             member(call, "fingerprint", str)
             if member(call, "under_way", bool, False):
-                call["waited_s"] = number(call, "waited_s")
+                call["waited_s"] = finite(call, "waited_s")
                 wholes(call, "waits_for", 0, size - 1, [])
     return record
 

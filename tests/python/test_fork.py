@@ -1,4 +1,4 @@
-"""Processes that fork while they are ranks: the child can live and end, the parent notices nothing."""
+"""Processes that fork while they are ranks: children live and end, parents notice nothing."""
 
 import launched
 import pytest
@@ -25,6 +25,12 @@ def test_forks_while_threads_are_in_calls():
 def test_workers_of_multiprocessing():
     _, said = lines_of("pool")
     assert said == ["pool True True"] * 2
+
+
+def test_data_loader_of_a_training():
+    pytest.importorskip("torch")
+    _, said = lines_of("loader")
+    assert said == ["loader True"] * 2
 
 
 def test_child_with_a_world_of_its_own():

@@ -125,6 +125,48 @@ def another_world(comm):
     print("world", status_of(in_child(body, "as a script")), work(comm))
 
 
+def loader(comm):
+    """A training whose data comes from forked workers: the losses of one without them."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, TensorDataset
+
+    paceline.finalize()
+    torch.set_num_threads(1)
+    dist.init_process_group("paceline")
+    generator = torch.Generator().manual_seed(comm.rank)
+    data = TensorDataset(torch.randn(96, 8, generator=generator),
+                         torch.randn(96, 1, generator=generator))
+
+    def losses(workers):
+        torch.manual_seed(1)
+        model = DistributedDataParallel(torch.nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        kind = {"multiprocessing_context": "fork", "worker_init_fn": worker} if workers else {}
+        for _ in range(3):
+            for x, y in DataLoader(data, 16, num_workers=workers, **kind):
+                optimizer.zero_grad()
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+                dist.all_reduce(loss.detach())
+                yield loss.item()
+
+    same = list(losses(0)) == list(losses(2))
+    dist.destroy_process_group()
+    print("loader", same)
+
+
+def worker(number):
+    """In a worker of the data loader."""
+    import torch
+    import torch.distributed as dist
+
+    assert "fork" in refused(lambda: dist.all_reduce(torch.ones(3)))
+    assert "fork" in refused(paceline.init)
+
+
 def killed_parent(comm):
     """A child outlives its rank; the others hear of the rank all the same."""
     work(comm)

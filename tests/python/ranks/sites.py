@@ -1,4 +1,4 @@
-"""Ranks that come to differ at lines that are marked; each prints the error, and how long it took."""
+"""Ranks that come to differ at lines that are marked; each prints the error, and after how long."""
 
 import sys
 import time
