@@ -1,4 +1,4 @@
-"""Programs of MPI at each of its levels of threads: beside mpi4py, and under the drop-in library."""
+"""Programs of MPI at each of its levels of threads: beside mpi4py, under the drop-in library."""
 
 import functools
 
