@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 _OWN = os.path.dirname(__file__) + os.sep
 
@@ -16,9 +17,11 @@ def here() -> str:
     outside = []
     frame = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_OWN):
+        file = frame.f_code.co_filename
+        # How a thread begins is nobody's line: one of ours would seem to be there.
+        if not file.startswith(_OWN) and file != threading.__file__:
             outside.append(frame)
-            if not theirs or not frame.f_code.co_filename.startswith(theirs + os.sep):
+            if not theirs or not file.startswith(theirs + os.sep):
                 return _line(frame)
         frame = frame.f_back
     return _line(outside[0]) if outside else ""

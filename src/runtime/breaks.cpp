@@ -147,9 +147,12 @@ void Session::tell_where(Group& group) {
     if (!group.words.try_emplace(me).second) return;
   }
   const std::string here = config_.call_site();   // may wait for Python's lock
-  if (here.empty()) return;
   {
     const std::lock_guard lock(mutex_);
+    if (here.empty()) {   // a thread of our own, say: another one may know
+      group.words.erase(me);
+      return;
+    }
     group.words[me] = one_line(here);
     tell_all(group, kWord + group.words[me]);
   }

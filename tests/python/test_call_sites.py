@@ -1,9 +1,13 @@
 """Errors say where in its program each rank was."""
 
+import functools
 import re
+import threading
 
 import launched
 import pytest
+
+from paceline import call_site
 
 SCRIPT = launched.RANKS / "sites.py"
 LINES = {
@@ -66,6 +70,19 @@ def test_lines_of_torch_programs():
     pytest.importorskip("torch")
     for ((_, _, message),) in told("of_torch"):
         assert places(message) == dict.fromkeys((0, 1), ("sites.py", LINES["torch"], "step"))
+
+
+def test_lines_of_a_thread():
+    """The program's own have one; those that run nothing but our code have none."""
+    found = []
+    ours = compile("found.append(call_site.here())", call_site.__file__, "exec")
+    for target in (lambda: found.append(call_site.here()), functools.partial(exec, ours)):
+        arguments = () if not found else ({"found": found, "call_site": call_site},)
+        thread = threading.Thread(target=target, args=arguments)
+        thread.start()
+        thread.join()
+    assert found[0].startswith("tests/python/test_call_sites.py:") or "/test_call_" in found[0]
+    assert found[0].endswith(" in <lambda>") and found[1:] == [""], found
 
 
 def test_a_killed_rank_is_not_waited_for():

@@ -18,19 +18,26 @@ LONG = pytest.mark.skipif(
     not os.environ.get("PACELINE_LONG"), reason="a minute or two each; PACELINE_LONG=1"
 )
 
-# What gloo passes of them, by ranks (torch 2.13; SUITE_AS=gloo measures it again).
+# What gloo passes of them, by ranks (torch 2.13; SUITE_AS and SUITE_OVER=gloo measure it).
 GLOO_PASSES = {2: 91, 3: 91, 4: 94}
+
+# By the name that we are taken for: what only a backend of that name has in torch's own C++.
+ONLY_THEIRS = {
+    "gloo": {"test_barrier_timeout_full_group", "test_monitored_barrier_gloo",
+             "test_monitored_barrier_gloo_rank_0_timeout", "test_monitored_barrier_gloo_subgroup",
+             "test_sparse_all_reduce_sum"},
+}  # fmt: skip
 
 # Why torch skips the others: what is not a matter of the backend on CPUs.
 REASONS = (
-    "cuda", "gpu", "nccl", "ucc", "world size|world_size", "Only MPI supports|Only GLOO|only gloo",
-    "does not support|not supported|doesn't support", "not compiled", "monitored_barrier",
-    "Test requires|Requires|Need at least", "torchvision", "profil", "sandcastle|slow|skipped|skip",
+    "cuda|gpu|accelerator", "nccl|ucc", "GLOO|Only MPI supports", "world size|world_size",
+    "github.com/pytorch/pytorch/(issues|pull)/", "Test requires|Requires|Need at least",
+    "does not support|not supported|doesn't support", "not compiled|sandcastle|torchvision|flakiness",
 )  # fmt: skip
 
 
 @functools.cache
-def outcome(taken_for, ranks):
+def outcome(taken_for, ranks, over="paceline"):
     """How each test ended ("passed", or why it was skipped), and what went wrong."""
     for module in ("torch", "expecttest", "psutil"):
         pytest.importorskip(module)
@@ -42,6 +49,7 @@ def outcome(taken_for, ranks):
         probe.close()
         env = {
             **os.environ, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "SUITE_AS": taken_for,
+            "SUITE_OVER": over,
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PACELINE_TIMEOUT_MS": "30000",
         }  # fmt: skip
         done = subprocess.run(
@@ -66,6 +74,17 @@ def names(found, how):
     return {name for name, ended in found.items() if ended == how}
 
 
+def cannot_pass(taken_for, ranks):
+    """Their own, and for MPI's name the groups of ranks 1 and 2 in a world that has no rank 2."""
+    groups = {f"test_{call}_group" for call in (
+        "all_gather", "all_to_all", "barrier", "broadcast",
+        "gather", "scatter", "all_to_all_single_equal_split", "all_to_all_single_unequal_split",
+    )} | {f"test_{call}_group_{op}" for call in ("reduce", "all_reduce")
+          for op in ("max", "min", "product", "sum")}  # fmt: skip
+    alone = groups if taken_for == "mpi" and ranks == 2 else set()
+    return ONLY_THEIRS.get(taken_for, set()) | alone
+
+
 def unexplained(found):
     """Those that are skipped for a reason that nobody has thought about."""
     return {name: why for name, why in found.items() if why not in ("passed", "failed")
@@ -76,15 +95,15 @@ def unexplained(found):
 @pytest.mark.parametrize("ranks", GLOO_PASSES)
 def test_suite_of_torch(ranks):
     passed = set()
-    for taken_for in ("mpi", "paceline"):
+    for taken_for in ("mpi", "gloo", "paceline"):
         found, said = outcome(taken_for, ranks)
-        assert names(found, "failed") == set(), said[-3000:]
+        assert names(found, "failed") <= cannot_pass(taken_for, ranks), said[-3000:]
         assert unexplained(found) == {}
         passed |= names(found, "passed")
         reasons = collections.Counter(why for why in found.values() if why != "passed")
         print(f"{ranks} ranks as {taken_for}: {len(names(found, 'passed'))} passed; skipped:")
         print(*(f"  {count}: {why}" for why, count in reasons.most_common()), sep="\n")
-    print(f"{ranks} ranks: {len(passed)} passed under either name")
+    print(f"{ranks} ranks: {len(passed)} passed under one of the names")
     assert len(passed) >= GLOO_PASSES[ranks]
 
 

@@ -1,9 +1,10 @@
 """torch's own suite for process groups (it comes inside the wheel), run over Paceline.
 
 Not collected by itself: test_conformance.py runs it with pytest in a process of its own, with the
-environment that the suite wants. SUITE_AS says what the tests take us for, since many ask for the
-backend's name: "mpi", for which alone they run all_to_all on the CPU and worlds smaller than 8;
-"paceline", a name that they do not know; or "gloo": then they run over that, to compare with.
+environment that the suite wants. SUITE_AS says what the tests take the backend for, since many ask
+for its name: "mpi", for which alone they run all_to_all on the CPU and worlds smaller than 8;
+"gloo", for which alone they run what is done with objects and between two ranks; or "paceline", a
+name that they do not know. SUITE_OVER is "paceline", or "gloo" to compare with.
 Ranks are forked: with torch's own spawning each of the 285 tests would import torch anew, once per
 rank.
 """
@@ -13,16 +14,16 @@ from multiprocessing import get_context
 
 import torch
 
-AS = os.environ["SUITE_AS"]
-if AS != "gloo":
+AS, OVER = os.environ["SUITE_AS"], os.environ["SUITE_OVER"]
+if OVER == "paceline":
     import paceline.torch  # noqa: F401
 
 
 class Name(str):
-    """The name of our backend, which torch's tests take for that of MPI."""
+    """The name of our backend, which torch's tests take for another."""
 
     def __eq__(self, other):
-        return other in ("mpi", "paceline")
+        return other in (AS, "paceline")
 
     def __ne__(self, other):
         return not self == other
@@ -40,7 +41,7 @@ for feature in ("ddp", "subgroup"):
 
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
-if AS == "mpi":
+if OVER == "paceline":
     distributed_test.BACKEND = Name("paceline")
 
 
