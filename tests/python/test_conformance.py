@@ -32,7 +32,8 @@ ONLY_THEIRS = {
 REASONS = (
     "cuda|gpu|accelerator", "nccl|ucc", "GLOO|Only MPI supports", "world size|world_size",
     "github.com/pytorch/pytorch/(issues|pull)/", "Test requires|Requires|Need at least",
-    "does not support|not supported|doesn't support", "not compiled|sandcastle|torchvision|flakiness",
+    "does not support|not supported|doesn't support",
+    "not compiled|sandcastle|torchvision|flakiness",
 )  # fmt: skip
 
 
