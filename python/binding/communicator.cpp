@@ -139,6 +139,9 @@ void bind_communicator(nb::module_& m) {
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("broken", &Communicator::broken)
+      .def_prop_ro("machine", [](const Communicator& self) {
+        return settings_of(self.assumed().machine);
+      })
       .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
            "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("start", begin, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,

@@ -69,6 +69,8 @@ constexpr OptionRow kRows[] = {
      "Ranks with different names count as being on different nodes, even if they share memory."},
     {"groups", integer, "0", 0, 65536, "", everybody,
      "So many ranks of a node share caches and memory; 0 = as found, 1 = none do; equal on all."},
+    {"machine", text, "usual", 1, kLongest, "", everybody,
+     "Between nodes: usual, a model's name, alpha,beta,gamma in s, or probe; equal on all ranks."},
     {"record_dir", text, "", 0, kLongest, "", everybody,
      "The folder for flight records, which paceline doctor --record reads; empty = none."},
     {"record_signal", integer, "0", 0, 64, "", everybody,

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/error.hpp"
 
@@ -14,21 +15,30 @@ constexpr double kMicro = 1e-6, kGbit = 1e9 / 8, kGbyte = 1e9;
 
 double per_byte(double rate) { return rate > 0 ? 1 / rate : 0; }
 
+double rate_of(double s_per_byte, double unit) { return s_per_byte > 0 ? 1 / s_per_byte / unit : 0; }
+
 struct Setting {
   std::string_view key;
   void (*set)(Machine&, double);
+  double (*get)(const Machine&);
 };
 
 constexpr std::array<Setting, 7> kSettings{{
-    {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; }},
-    {"gbit_per_s", [](Machine& m, double v) { m.across.beta_s_per_byte = per_byte(v * kGbit); }},
-    {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; }},
+    {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
+     [](const Machine& m) { return m.across.alpha_s / kMicro; }},
+    {"gbit_per_s", [](Machine& m, double v) { m.across.beta_s_per_byte = per_byte(v * kGbit); },
+     [](const Machine& m) { return rate_of(m.across.beta_s_per_byte, kGbit); }},
+    {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; },
+     [](const Machine& m) { return m.inside.alpha_s / kMicro; }},
     {"inside_gbit_per_s",
-     [](Machine& m, double v) { m.inside.beta_s_per_byte = per_byte(v * kGbit); }},
-    {"reduce_gbyte_per_s",
-     [](Machine& m, double v) { m.gamma_s_per_byte = per_byte(v * kGbyte); }},
-    {"copy_gbyte_per_s", [](Machine& m, double v) { m.copy_s_per_byte = per_byte(v * kGbyte); }},
-    {"ranks_per_node", [](Machine& m, double v) { m.ranks_per_node = static_cast<int>(v); }},
+     [](Machine& m, double v) { m.inside.beta_s_per_byte = per_byte(v * kGbit); },
+     [](const Machine& m) { return rate_of(m.inside.beta_s_per_byte, kGbit); }},
+    {"reduce_gbyte_per_s", [](Machine& m, double v) { m.gamma_s_per_byte = per_byte(v * kGbyte); },
+     [](const Machine& m) { return rate_of(m.gamma_s_per_byte, kGbyte); }},
+    {"copy_gbyte_per_s", [](Machine& m, double v) { m.copy_s_per_byte = per_byte(v * kGbyte); },
+     [](const Machine& m) { return rate_of(m.copy_s_per_byte, kGbyte); }},
+    {"ranks_per_node", [](Machine& m, double v) { m.ranks_per_node = static_cast<int>(v); },
+     [](const Machine& m) { return double(m.ranks_per_node); }},
 }};
 
 void apply(Machine& machine, std::string_view text) {
@@ -48,6 +58,29 @@ void apply(Machine& machine, std::string_view text) {
     known += str(known.empty() ? "" : ", ", setting.key);
   }
   fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".");
+}
+
+// "3e-5,4e-8,1e-10": alpha, beta and gamma in seconds, and seconds per byte; nothing where it is not
+// numbers. Short of three of them it is an error.
+std::optional<Machine> from_numbers(std::string_view text) {
+  double numbers[3] = {};
+  std::size_t count = 0;
+  for (std::size_t from = 0; from <= text.size(); ++count) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data() + from, text.data() + comma, number);
+    if (error != std::errc() || end != text.data() + comma) return {};
+    if (count < 3) numbers[count] = number;
+    if (!std::isfinite(number) || number < 0) count = 3;
+    from = comma + 1;
+  }
+  if (count != 3)
+    fail(Fault::usage, "machine: '", text, "' is not three numbers from 0 on; write alpha (s), ",
+         "beta (s per byte), gamma (s per byte), such as 3e-5,4e-8,1e-10.");
+  Machine machine;
+  machine.across = {numbers[0], numbers[1]};
+  machine.gamma_s_per_byte = numbers[2];
+  return machine;
 }
 
 Machine named(std::string_view name) {
@@ -85,6 +118,7 @@ const std::vector<Machine>& known_machines() {
 }
 
 Machine machine_from(std::string_view text) {
+  if (auto machine = from_numbers(text)) return *machine;
   Machine machine;
   machine.name = text;
   for (std::size_t from = 0; from <= text.size();) {
@@ -105,6 +139,18 @@ std::string describe(const Machine& m) {
     out += str("; inside nodes of ", m.ranks_per_node, " ranks ", text(m.inside));
   if (m.gamma_s_per_byte > 0) out += str(", reduce ", 1 / m.gamma_s_per_byte / kGbyte, " GB/s");
   if (m.copy_s_per_byte > 0) out += str(", copy ", 1 / m.copy_s_per_byte / kGbyte, " GB/s");
+  return out;
+}
+
+std::string settings_of(const Machine& machine) {
+  std::string out;
+  for (const Setting& setting : kSettings) {
+    char number[32];
+    const auto [end, error] = std::to_chars(std::begin(number), std::end(number),
+                                            setting.get(machine));
+    out += str(out.empty() ? "" : ",", setting.key, "=",
+               std::string_view(number, std::size_t(end - number)));
+  }
   return out;
 }
 

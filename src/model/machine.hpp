@@ -40,10 +40,15 @@ const std::vector<Machine>& known_machines();
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
 //   ranks_per_node
+// Or three numbers, in seconds and seconds per byte, for messages across nodes and for sums: alpha,
+// beta, gamma, as in "3e-5,4e-8,1e-10".
 Machine machine_from(std::string_view text);
 
 // "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s": its numbers as a person reads them.
 std::string describe(const Machine& machine);
+
+// The same for machine_from(): "alpha_us=1.5,gbit_per_s=100,...", to the last digit or nearly so.
+std::string settings_of(const Machine& machine);
 
 // The time below which no schedule can do the collective: bandwidth alone, every node sending and
 // receiving at once. `bytes` is the full vector: over all ranks for collectives with a unit per

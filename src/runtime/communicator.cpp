@@ -15,6 +15,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/plans.hpp"
+#include "runtime/probe.hpp"
 #include "runtime/recent.hpp"
 #include "runtime/record_signal.hpp"
 #include "runtime/session.hpp"
@@ -41,14 +42,14 @@ struct Communicator::State {
   std::mutex mutex;  // of the books
   PlanBook book;
   RecentCalls recent;
-  Machine machine;   // that the choice reckons with; equal on all ranks
+  Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
   Grouping grouping;   // likewise
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
         group(std::move(g)),
         recent(group->rank, static_cast<int>(group->ranks.size())),
-        machine(machine_of(*group, session->config().nodes)),
+        assumed(assumed_in(*group, session->config().nodes, session->assumed())),
         grouping(grouping_in(*group, session->config())) {
     session->open(group);
   }
@@ -97,6 +98,7 @@ std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
 }
 
 constexpr std::size_t kUsualElements = 1u << 18;
+constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
 
 Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
                   std::vector<int> ranks, int rank) {
@@ -161,7 +163,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
   const std::size_t room = stage_bytes();
   const Choice choice =
-      choose(alike, {bytes_for_choice(call, problem), machine, room}, wish_of(call));
+      choose(alike, {bytes_for_choice(call, problem), assumed.machine, room}, wish_of(call));
   auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
   auto schedule = std::make_shared<Schedule>(
@@ -358,7 +360,8 @@ std::string Communicator::explain(const Call& call) const {
   problem.shared = state_->session->shared()
                        .find(call, problem, layout, state_->group->ranks).has_value();
   problem.in_place = problem.in_place && problem.shared;
-  const Circumstances now{bytes_for_choice(call, problem), state_->machine, state_->stage_bytes()};
+  const Assumed& assumed = state_->assumed;
+  const Circumstances now{bytes_for_choice(call, problem), assumed.machine, state_->stage_bytes()};
   const Wish wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
   std::string missed;   // the choice, were the ranks attached
@@ -370,8 +373,10 @@ std::string Communicator::explain(const Call& call) const {
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
              ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "",
-             missed);
+             missed, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
 }
+
+const Assumed& Communicator::assumed() const { return state_->assumed; }
 
 bool Request::test() { return flight_->session->test(*flight_); }
 bool Request::wait_for(int milliseconds) {
@@ -386,6 +391,8 @@ Communicator join_transport(std::unique_ptr<Transport> transport, const WorldCon
   record_on_signal(config.record_signal, config.record_dir, session);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);
+  if (config.machine == "probe" && std::set(config.nodes.begin(), config.nodes.end()).size() > 1)
+    session->assume(probed(open(session, kProbing, everybody, rank), config));
   Communicator world = open(session, 1, std::move(everybody), rank);
   if (together) world.seat_together(config.start_timeout_ms);
   return world;

@@ -9,6 +9,7 @@
 
 #include "base/types.hpp"
 #include "ir/algorithm.hpp"
+#include "runtime/assumed.hpp"
 #include "runtime/locality.hpp"
 #include "runtime/record.hpp"
 #include "runtime/request.hpp"
@@ -104,6 +105,8 @@ class Communicator {
 
   // Which algorithm a call would take, and why: "ring, 4 segments: 16 MiB on 4 ranks is long".
   std::string explain(const Call& call) const;
+  // The machine that its choices reckon with, and why this one.
+  const Assumed& assumed() const;
 
   struct State;
   explicit Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -153,6 +156,8 @@ struct WorldConfig {
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
   int group_ranks = 0;
+  // What choices between nodes reckon with: assumed_by() in runtime/assumed.hpp. Equal on all ranks.
+  std::string machine = "usual";
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
   MpiConfig mpi = {};

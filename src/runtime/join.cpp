@@ -57,6 +57,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   if (config.only_mpi) {
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
+    (void)agree_on_start(world.share(start_card(config)), config.nodes);
     return join_transport(world.transport(config.mpi), config);
   }
   const std::vector<int> neighbours = nodes.members(nodes.of_rank[std::size_t(config.rank)]);

@@ -1,6 +1,7 @@
 #include "runtime/options_config.hpp"
 
 #include "base/options.hpp"
+#include "runtime/assumed.hpp"
 
 namespace paceline {
 
@@ -23,6 +24,8 @@ WorldConfig config_from_options() {
   config.segments = number(Option::segments);
   config.window = number(Option::window);
   config.group_ranks = number(Option::groups);
+  config.machine = text_of(Option::machine);
+  (void)assumed_by(config.machine);   // throws where it is wrong
   config.record_dir = text_of(Option::record_dir);
   config.record_signal = number(Option::record_signal);
   config.node = text_of(Option::node);

@@ -33,6 +33,7 @@ std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
     : process_(getpid()),
       config_(config),
+      assumed_(assumed_by(config.machine)),
       transport_(std::move(transport)),
       crowded_(transport_->is_crowded()),
       gone_(std::size_t(transport_->ranks())) {

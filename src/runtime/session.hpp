@@ -100,6 +100,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   int ranks() const { return transport_->ranks(); }
   const WorldConfig& config() const { return config_; }
   SharedBook& shared() { return shared_; }
+  // Of communicators that are made from now on, where they are on several nodes.
+  void assume(Assumed assumed) { assumed_ = std::move(assumed); }
+  const Assumed& assumed() const { return assumed_; }
 
   bool arrives(int peer, const Key& key, const Fingerprint& fingerprint) override;
   void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) override;
@@ -157,6 +160,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::uint32_t forks_ = forks();
   int process_;
   WorldConfig config_;
+  Assumed assumed_;
   std::unique_ptr<Transport> transport_;
   bool crowded_;
   ScratchPool scratch_;

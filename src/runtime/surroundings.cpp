@@ -7,16 +7,16 @@
 
 namespace paceline {
 
-Machine machine_of(const Group& group, const std::vector<int>& nodes) {
+Assumed assumed_in(const Group& group, const std::vector<int>& nodes, const Assumed& between) {
   std::map<int, int> ranks_on;
   for (int rank : group.ranks)
     ++ranks_on[nodes.empty() ? 0 : nodes[static_cast<std::size_t>(rank)]];
-  if (ranks_on.size() <= 1) return usual_machine();
+  if (ranks_on.size() <= 1) return {usual_machine(), "one node"};
   int most = 1;
   for (const auto& [node, ranks] : ranks_on) most = std::max(most, ranks);
-  Machine machine = usual_machine(most);
-  machine.ranks_per_node = most;
-  return machine;
+  Assumed here = between;
+  here.machine.ranks_per_node = most;
+  return here;
 }
 
 bool on_one_node(const Group& group, const std::vector<int>& nodes) {

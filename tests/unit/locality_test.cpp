@@ -109,6 +109,15 @@ TEST_CASE("groups: all ranks agree, by what they said or as if") {
         }) == "");
 }
 
+TEST_CASE("all ranks assume one machine") {
+  const std::string usual = start_card({}), lab = start_card({.machine = "lab-200mbit, alpha_us=9"});
+  CHECK(agree_on_start({lab, lab}, {0, 1}).size() == 2);
+  CHECK(test::expect_fault(Fault::usage,
+                           {"machine differs", "rank 0: usual", "rank 1: lab-200mbit, alpha_us=9",
+                            "PACELINE_MACHINE"},
+                           [&] { agree_on_start({usual, lab}, {0, 1}); }) == "");
+}
+
 TEST_CASE("options that shared memory is laid out by are equal on all ranks of a node") {
   const std::string mib8 = "0 33554432 8388608 0 0", mib4 = "0 33554432 4194304 0 0";
   const Cards cards{mib8, mib4, mib8, mib4};

@@ -24,10 +24,34 @@ TEST_CASE("machine: names, settings, both") {
   CHECK(describe(machine_from("edr-100g")) == "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s");
 }
 
+TEST_CASE("machine: three numbers") {
+  const Machine m = machine_from("3e-5,4e-8,1e-10");
+  CHECK(m.across.alpha_s == 3e-5);
+  CHECK(m.across.beta_s_per_byte == 4e-8);
+  CHECK(m.gamma_s_per_byte == 1e-10);
+  CHECK(m.ranks_per_node == 1);
+}
+
+TEST_CASE("machine: its settings make it again") {
+  for (const char* text : {"ethernet-10g", "lab-200mbit,ranks_per_node=3", "7.3e-5,4.1e-8,1e-10",
+                           "alpha_us=0.1,copy_gbyte_per_s=3"}) {
+    const Machine m = machine_from(text), again = machine_from(settings_of(m));
+    CAPTURE(settings_of(m));
+    CHECK(again.across.alpha_s == doctest::Approx(m.across.alpha_s).epsilon(1e-12));
+    CHECK(again.across.beta_s_per_byte ==
+          doctest::Approx(m.across.beta_s_per_byte).epsilon(1e-12));
+    CHECK(again.inside.beta_s_per_byte ==
+          doctest::Approx(m.inside.beta_s_per_byte).epsilon(1e-12));
+    CHECK(again.gamma_s_per_byte == doctest::Approx(m.gamma_s_per_byte).epsilon(1e-12));
+    CHECK(again.copy_s_per_byte == doctest::Approx(m.copy_s_per_byte).epsilon(1e-12));
+    CHECK(again.ranks_per_node == m.ranks_per_node);
+  }
+}
+
 TEST_CASE("machine: what is not understood is refused") {
   for (const char* bad : {"", "edr", "edr-100g,", "gbit_per_s=", "gbit_per_s=fast", "alpha=1",
                           "alpha_us=-1", "alpha_us=nan", "ranks_per_node=0", "ranks_per_node=1.5",
-                          "alpha_us=1,edr-100g"}) {
+                          "alpha_us=1,edr-100g", "1,2", "1,2,3,4", "1,-2,3", "1,nan,3", "5"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(machine_from(bad), Error);
   }

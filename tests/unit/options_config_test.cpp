@@ -35,6 +35,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.huge_pages == mine.huge_pages);
   CHECK(theirs.group_ranks == mine.group_ranks);
   CHECK(theirs.attach == mine.attach);
+  CHECK(theirs.machine == mine.machine);
 }
 
 TEST_CASE("every variable arrives where it belongs") {
@@ -44,6 +45,7 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
       {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_GROUPS", "16"},
       {"PACELINE_ATTACH", "off"},         {"PACELINE_STOPPED_MS", "16"},
+      {"PACELINE_MACHINE", "lab-200mbit"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},
       {"PACELINE_SEGMENTS", "14"},        {"PACELINE_WINDOW", "15"}};
   const WorldConfig config = config_from_options();
@@ -56,6 +58,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.shm_bytes == 5u << 20);
   CHECK(config.huge_pages);
   CHECK(config.group_ranks == 16);
+  CHECK(config.machine == "lab-200mbit");
   CHECK(!config.attach);
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");
@@ -67,6 +70,12 @@ TEST_CASE("every variable arrives where it belongs") {
 TEST_CASE("a wrong value is named") {
   const Variable wrong("PACELINE_WARN_MS", "soon");
   CHECK_THROWS_WITH_AS(config_from_options(), doctest::Contains("PACELINE_WARN_MS"), Error);
+}
+
+TEST_CASE("a machine that nobody knows is named") {
+  const Variable wrong("PACELINE_MACHINE", "lab-200mbits");
+  CHECK_THROWS_WITH_AS(config_from_options(), doctest::Contains("PACELINE_MACHINE: machine 'lab-"),
+                       Error);
 }
 
 }  // namespace

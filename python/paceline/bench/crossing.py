@@ -10,20 +10,22 @@ from paceline.bench import links
 REFUSED = "refused:"
 
 
-def choice(variant, nbytes, plan):
-    """What one of our variants takes; between nodes as ranks on so many nodes choose."""
-    more = {}
-    if plan.cluster:
-        more["machine"] = f"edr-100g,ranks_per_node={plan.cluster.ppn}"
+def choice(variant, nbytes, plan, machine=""):
+    """What one of our variants takes; between nodes, what ranks choose that assume this machine."""
+    more = {"machine": machine} if plan.cluster and machine else {}
     return _core.choose(plan.collective, plan.ranks, nbytes, **variant.wish(), **more)
 
 
-def needed(variant, nbytes, explained, plan, ranks_of):
-    """The Crossing of a variant: of its schedule where it is known, else of any algorithm."""
+def needed(variant, case, plan, ranks_of):
+    """The Crossing of a variant: of its schedule where it is known, else of any algorithm.
+
+    case: of a rank's file."""
+    nbytes, machine = case["bytes"], case.get("machine", "")
+    explained = case["explained"].get(variant.label, "")
     any_one = links.least(plan.collective, nbytes, ranks_of, plan.root)
     if variant.library != "paceline":
         return any_one
-    made = choice(variant, nbytes, plan)
+    made = choice(variant, nbytes, plan, machine)
     if made["algorithm"] != explained.split(":")[0].split(",")[0]:
         return any_one
     names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")
@@ -57,9 +59,9 @@ def refusal(variant, launches, found, times, plan):
         # Ranks of a node have read the same counters; the first one's will do.
         first = [cases[ranks[0]] for ranks in ranks_of]
         counted = [np.divide(case["moved"][label], case["calls"][label]) for case in first]
-        nbytes, explained = cases[0]["bytes"], cases[0]["explained"].get(label, "")
+        nbytes = cases[0]["bytes"]
         limit = cluster.bound_s(plan.collective, plan.ranks, nbytes)
-        why = (links.short_of(needed(variant, nbytes, explained, plan, ranks_of), counted, names)
+        why = (links.short_of(needed(variant, cases[0], plan, ranks_of), counted, names)
                or links.too_fast(limit and limit / float(np.median(some)), nbytes))
         if why:
             return why
@@ -67,9 +69,10 @@ def refusal(variant, launches, found, times, plan):
 
 
 def known(variant, found):
-    """(what was chosen, share of the machine that was idle) of a variant at a size."""
+    """(what was chosen, the machine that it was chosen for, share of the machine that was idle) of a
+    variant at a size."""
     first = found[0][0]
     if "idle" not in first:
-        return "", None
+        return "", "", None
     idle = float(np.median([launch[0]["idle"] for launch in found]))
-    return first["explained"].get(variant.label, ""), idle
+    return first["explained"].get(variant.label, ""), first.get("machine", ""), idle

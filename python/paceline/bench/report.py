@@ -25,6 +25,7 @@ class Row:
     batch: int = 1  # calls between two looks at the clock, the median of the launches
     comparable: bool = True  # the launches, with each other
     choice: str = ""  # between nodes: what was chosen, in words
+    machine: str = ""  # for which machine
     idle: float | None = None  # and the share of the machine that was left
 
     @property
@@ -203,7 +204,7 @@ def record(row, plan):
     s, variant = row.summary, row.variant
     chosen = {}
     if variant.library == "paceline" and not variant.shared:
-        chosen = crossing.choice(variant, row.bytes, plan)
+        chosen = crossing.choice(variant, row.bytes, plan, row.machine)
     peer = None
     if row.ratios is not None:
         peer = {"name": plan.peer, "time_ratio_median": float(np.median(row.ratios)),
@@ -225,5 +226,6 @@ def record(row, plan):
         "bytes_per_s": row.bytes / s.median,
         "bound_us": float(np.median(row.ceilings)) * 1e6 if row.ceilings else None,
         "fraction_of_bound": row.fraction, "peer": peer,
-        **({"choice": row.choice, "idle_share": row.idle} if plan.cluster else {}),
+        **({"choice": row.choice, "machine": row.machine, "idle_share": row.idle}
+           if plan.cluster else {}),
     }

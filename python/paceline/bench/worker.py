@@ -183,6 +183,7 @@ class Worker:
         rested, ticks = (b - a for a, b in zip(idle, links.idle_clock()))
         return {"times": times, "moved": moved, "idle": rested / max(ticks, 1),
                 "calls": {label: len(some) for label, some in times.items()},
+                "machine": self.communicator._core.machine,
                 "explained": {v.label: self.explained(v, cases[v.label]) for v in self.variants
                               if v.label in calls and v.library == "paceline"}}
 

@@ -1,0 +1,26 @@
+// Assumed: the machine that choices between nodes reckon with, and where its numbers come from.
+//
+// Equal on all ranks: no choice depends on measured time unless the option `machine` asks for it,
+// and then all ranks take the figures that were agreed on (runtime/probe.hpp).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/machine.hpp"
+
+namespace paceline {
+
+struct Assumed {
+  Machine machine;
+  std::string why;
+};
+
+// What the option says by itself; `probe` begins with the usual machine. Throws a usage error that
+// names PACELINE_MACHINE.
+Assumed assumed_by(std::string_view option);
+
+// "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s (usual)"
+std::string describe(const Assumed& assumed);
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// Probe: what a job of several nodes finds out about the network between them when it starts.
+//
+// The first ranks of some nodes pass messages round a ring, all at the same time, since that is the
+// load that counts: short ones for alpha, long ones for beta, in messages of this library, so that
+// what its transport adds is part of it. The worst figures that anybody has found go to all ranks.
+#pragma once
+
+#include <vector>
+
+#include "runtime/communicator.hpp"
+
+namespace paceline {
+
+// What one rank has found; 0: it has not looked.
+struct Figures {
+  double alpha_s = 0;
+  double beta_s_per_byte = 0;
+  double gamma_s_per_byte = 0;
+  bool failed = false;
+};
+
+// The ring in which the ranks of a node look, by the node of every rank: its first rank and those
+// of some other nodes. Every node is in one ring of two or more.
+std::vector<int> probing_ring(const std::vector<int>& nodes, int rank);
+
+// Collective over the ring, whose ranks it tells apart by nothing but their times.
+Figures look_at_links(Communicator& ring);
+
+// Collective: the worst figures of all ranks as a machine, the same on all of them. Where any has
+// failed, or nobody has looked, what was assumed before.
+Assumed agree_on_links(Communicator& all, const Figures& mine);
+
+// All of it. Collective over the ranks of a world on several nodes. What goes wrong while looking
+// is no error: then nothing is known.
+Assumed probed(Communicator all, const WorldConfig& config);
+
+}  // namespace paceline
