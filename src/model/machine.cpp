@@ -11,11 +11,13 @@
 namespace paceline {
 namespace {
 
-constexpr double kMicro = 1e-6, kGbit = 1e9 / 8, kGbyte = 1e9;
+constexpr double kMicro = 1e-6, kGbit = 1e9 / 8, kGbyte = 1e9, kKib = 1024;
 
 double per_byte(double rate) { return rate > 0 ? 1 / rate : 0; }
 
-double rate_of(double s_per_byte, double unit) { return s_per_byte > 0 ? 1 / s_per_byte / unit : 0; }
+double rate_of(double s_per_byte, double unit) {
+  return s_per_byte > 0 ? 1 / s_per_byte / unit : 0;
+}
 
 struct Setting {
   std::string_view key;
@@ -23,11 +25,18 @@ struct Setting {
   double (*get)(const Machine&);
 };
 
-constexpr std::array<Setting, 7> kSettings{{
+constexpr std::array<Setting, 10> kSettings{{
     {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.across.alpha_s / kMicro; }},
+    {"flight_us", [](Machine& m, double v) { m.across.flight_s = v * kMicro; },
+     [](const Machine& m) { return m.across.flight_s / kMicro; }},
     {"gbit_per_s", [](Machine& m, double v) { m.across.beta_s_per_byte = per_byte(v * kGbit); },
      [](const Machine& m) { return rate_of(m.across.beta_s_per_byte, kGbit); }},
+    {"short_kib", [](Machine& m, double v) { m.across.short_bytes = v * kKib; },
+     [](const Machine& m) { return m.across.short_bytes / kKib; }},
+    {"long_gbit_per_s",
+     [](Machine& m, double v) { m.across.long_beta_s_per_byte = per_byte(v * kGbit); },
+     [](const Machine& m) { return rate_of(m.across.long_beta_s_per_byte, kGbit); }},
     {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.inside.alpha_s / kMicro; }},
     {"inside_gbit_per_s",
@@ -78,7 +87,8 @@ std::optional<Machine> from_numbers(std::string_view text) {
     fail(Fault::usage, "machine: '", text, "' is not three numbers from 0 on; write alpha (s), ",
          "beta (s per byte), gamma (s per byte), such as 3e-5,4e-8,1e-10.");
   Machine machine;
-  machine.across = {numbers[0], numbers[1]};
+  machine.across.alpha_s = numbers[0];
+  machine.across.beta_s_per_byte = numbers[1];
   machine.gamma_s_per_byte = numbers[2];
   return machine;
 }
@@ -95,8 +105,12 @@ Machine named(std::string_view name) {
 
 std::string text(const Link& link) {
   const double rate = link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte / kGbit : 0;
-  return str("alpha ", link.alpha_s / kMicro, " us, ",
-             rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"));
+  return str("alpha ", link.alpha_s / kMicro, " us",
+             link.flight_s > 0 ? str(" (", link.flight_s / kMicro, " in flight)") : "", ", ",
+             rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"),
+             link.long_beta_s_per_byte > 0 ? str(" (", rate_of(link.long_beta_s_per_byte, kGbit),
+                                        " in messages of more than ",
+                                        human_bytes(link.short_bytes), ")") : "");
 }
 
 }  // namespace
@@ -128,6 +142,8 @@ Machine machine_from(std::string_view text) {
     else apply(machine, part);
     from = comma + 1;
   }
+  if (machine.across.flight_s > machine.across.alpha_s)
+    fail(Fault::usage, "machine: flight_us is more than alpha_us, of which it is a part.");
   return machine;
 }
 

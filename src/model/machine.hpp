@@ -1,7 +1,10 @@
 // Machine: what a message and a combination cost, for the simulator, the tuner and the bounds.
 //
 // The usual model: a message of n bytes takes alpha + n beta, combining n bytes takes n gamma. One
-// alpha and beta for messages inside a node, one for messages across nodes.
+// alpha and beta for messages inside a node, one for messages across nodes. A message keeps a port
+// at either end for all that time, but for its flight: that much of alpha passes on the way, and
+// the next message may follow. Over some networks long messages, which an MPI first announces, are
+// slower than trains of short ones.
 #pragma once
 
 #include <string>
@@ -15,8 +18,14 @@ namespace paceline {
 struct Link {
   double alpha_s = 0;            // per message
   double beta_s_per_byte = 0;
+  double flight_s = 0;           // at most alpha
+  double short_bytes = 0;        // what is known holds from messages of this length on
+  double long_beta_s_per_byte = 0;   // of longer ones; 0: the same
 
-  double time_s(double bytes) const { return alpha_s + bytes * beta_s_per_byte; }
+  bool is_long(double bytes) const { return long_beta_s_per_byte > 0 && bytes > short_bytes; }
+  double time_s(double bytes) const {
+    return alpha_s + bytes * (is_long(bytes) ? long_beta_s_per_byte : beta_s_per_byte);
+  }
 };
 
 struct Machine {
@@ -36,7 +45,8 @@ const std::vector<Machine>& known_machines();
 
 // A known name, settings, or a name followed by settings: "edr-100g", "edr-100g,ranks_per_node=4",
 // "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
-//   alpha_us, gbit_per_s                  messages across nodes
+//   alpha_us, flight_us, gbit_per_s       messages across nodes
+//   short_kib, long_gbit_per_s            where pieces end; of longer messages
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
 //   ranks_per_node

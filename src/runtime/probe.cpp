@@ -11,14 +11,36 @@ namespace paceline {
 namespace {
 
 // Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
-constexpr std::size_t kRing = 4;
+constexpr std::size_t kRing = 3;
 constexpr std::uint64_t kTag = 0x6c6f6f6b;
-constexpr int kShortCalls = 4, kShortSeries = 8, kLongCalls = 3;
-// Of the longest message: from where on a call takes long enough for the clock and for noise.
-constexpr std::size_t kFirstBytes = 16u << 10, kMostBytes = 1u << 20, kApart = 4;
-constexpr double kLongEnoughS = 4e-3, kBudgetS = 25e-3;
+constexpr int kShortCalls = 4, kSeries = 3, kMostLooks = 4;
+// Of a message that travels with its header; of a block, from where on a call takes long enough for
+// the clock and for noise; of a message that any MPI announces before it sends it.
+constexpr std::size_t kShortBytes = MpiConfig{}.eager_bytes;
+constexpr std::size_t kFirstBytes = 64u << 10, kMostBytes = 1u << 20, kGrows = 4, kApart = 2;
+constexpr std::size_t kLongBytes = 128u << 10;
+constexpr int kWindow = 6;   // as choose() has it
+constexpr double kLongEnoughS = 5e-3, kBudgetS = 20e-3;
+// Of the time of a message that travels with its header: what a port spends on it at least.
+constexpr double kLeastGap = 0.02;
+constexpr double kSlower = 1.2;   // from where on one kind is called slower: noise does less
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
+
+template <class Look>
+double least_of(int looks, Look&& look) {
+  double least = look();
+  for (int i = 1; i < looks; ++i) least = std::min(least, look());
+  return least;
+}
+
+Call prepared(Collective collective, const char* algorithm) {
+  Call call;
+  call.collective = collective;
+  call.algorithm = algorithm;
+  call.segments = call.window = 1;
+  return call;
+}
 
 // Once round the ring with blocks of so many bytes: seconds for each of its messages.
 class Ring {
@@ -26,11 +48,10 @@ class Ring {
   explicit Ring(Communicator& ring)
       : ring_(ring), memory_((std::size_t(ring.size()) + 1) * kMostBytes) {}
 
-  double message_s(std::size_t bytes, int calls) {
-    Call call;
-    call.collective = Collective::allgather;
-    call.algorithm = "ring";
-    call.segments = call.window = 1;
+  double message_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
+    Call call = prepared(Collective::allgather, "ring");
+    call.segments = int(pieces);
+    call.window = std::min(int(pieces), kWindow);
     call.count = bytes;
     call.input = memory_.data();
     call.output = memory_.data() + kMostBytes;
@@ -39,21 +60,20 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // Likewise, the least of some looks; ranks agree on when it is enough.
-  double least_s(std::size_t bytes) {
-    double least = message_s(bytes, 1);
-    const double all_s = agreed(least) * (ring_.size() - 1);
-    for (int i = 1; i < kLongCalls && all_s * i < kBudgetS; ++i)
-      least = std::min(least, message_s(bytes, 1));
+  // Likewise in pieces of so many bytes, the least of some looks; ranks agree on when it is enough.
+  double least_s(std::size_t bytes, std::size_t piece) {
+    double least = message_s(bytes, 1, bytes / piece);
+    const double all_s = round_s(agreed(least));
+    for (int i = 1; i < kMostLooks && all_s * i < kBudgetS; ++i)
+      least = std::min(least, message_s(bytes, 1, bytes / piece));
     return least;
   }
 
+  double round_s(double message_s) const { return message_s * (ring_.size() - 1); }
+
   // The greatest that any rank says.
   double agreed(double mine) {
-    Call call;
-    call.collective = Collective::allreduce;
-    call.algorithm = "recursive_doubling";
-    call.segments = call.window = 1;
+    Call call = prepared(Collective::allreduce, "recursive_doubling");
     call.type = Type::f64;
     call.op = Op::max;
     call.input = call.output = &mine;
@@ -71,13 +91,11 @@ double sum_s_per_byte() {
   std::vector<float> a(kSumElements, 1), b(kSumElements, 2);
   const Reduce sum = reduce_kernel(Type::f32, Op::sum);
   const void* sources[] = {a.data(), b.data()};
-  double least = 0;
-  for (int i = 0; i < kSums; ++i) {
+  const double least = least_of(kSums, [&] {
     const double begun_s = now_s();
     sum(a.data(), sources, 2, kSumElements);
-    const double took_s = now_s() - begun_s;
-    least = i == 0 ? took_s : std::min(least, took_s);
-  }
+    return now_s() - begun_s;
+  });
   return least / double(kSumElements * sizeof(float));
 }
 
@@ -102,39 +120,42 @@ Figures look_at_links(Communicator& ring) {
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
   Figures found;
-  found.alpha_s = look.message_s(1, kShortCalls);
-  for (int i = 1; i < kShortSeries; ++i)
-    found.alpha_s = std::min(found.alpha_s, look.message_s(1, kShortCalls));
+  found.alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
   std::size_t bytes = kFirstBytes;
-  while (bytes < kMostBytes &&
-         look.agreed(look.message_s(bytes, 1)) * (ring.size() - 1) < kLongEnoughS)
-    bytes *= 2;
-  const double slope = look.least_s(bytes) - look.least_s(bytes / kApart);
-  found.beta_s_per_byte = std::max(slope, 0.0) / double(bytes - bytes / kApart);
+  double block_s = look.least_s(bytes, kShortBytes);
+  while (bytes < kMostBytes && look.round_s(look.agreed(block_s)) < kLongEnoughS)
+    block_s = look.least_s(bytes *= kGrows, kShortBytes);
+  const double slope = block_s - look.least_s(bytes / kApart, kShortBytes);
+  found.beta_s_per_byte = std::min(std::max(slope, 0.0) / double(bytes - bytes / kApart),
+                                   block_s / double(bytes));
+  const std::size_t two = std::max(bytes, 2 * kLongBytes);
+  const double long_s = look.least_s(two, two / 2) - found.alpha_s;
+  found.long_beta_s_per_byte = std::max(long_s, 0.0) / double(two);
   found.gamma_s_per_byte = sum_s_per_byte();
   return found;
 }
 
 Assumed agree_on_links(Communicator& all, const Figures& mine) {
   double worst[] = {mine.alpha_s, mine.beta_s_per_byte, mine.gamma_s_per_byte,
-                    mine.failed ? 1.0 : 0.0};
-  Call call;
-  call.collective = Collective::allreduce;
-  call.algorithm = "recursive_doubling";
-  call.segments = call.window = 1;
+                    mine.long_beta_s_per_byte, mine.failed ? 1.0 : 0.0};
+  Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
   call.op = Op::max;
   call.input = call.output = worst;
   call.count = std::size(worst);
   all.run(call);
   Assumed out = all.assumed();
-  if (worst[3] > 0 || worst[0] <= 0 || worst[1] <= 0) {
+  const auto [alpha_s, beta, gamma, long_beta, failed] = worst;
+  if (failed > 0 || alpha_s <= 0 || std::min(beta, long_beta) <= 0) {
     out.why = "usual, since measuring at the start failed";
     return out;
   }
   out.machine.name = "probed";
-  out.machine.across = {worst[0], worst[1]};
-  out.machine.gamma_s_per_byte = worst[2];
+  const double best = std::min(beta, long_beta), bytes = double(kShortBytes);
+  const double gap_s = std::max(bytes * (beta / kSlower - best), kLeastGap * bytes * beta);
+  out.machine.across = {alpha_s, best, std::max(0.0, alpha_s - gap_s), bytes,
+                        long_beta > kSlower * beta ? long_beta : 0};
+  out.machine.gamma_s_per_byte = gamma;
   out.why = str("measured at the start between ", all.nodes(), " nodes");
   return out;
 }

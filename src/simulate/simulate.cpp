@@ -17,7 +17,7 @@ namespace {
 // one moment; otherwise rounding, not the priority, would decide who goes first.
 constexpr double kOneMoment = 1e-12;
 
-enum class What : std::uint8_t { arrival, message, local, signal };
+enum class What : std::uint8_t { arrival, message, landing, local, signal };
 
 struct Occurrence {
   double time_s;
@@ -72,15 +72,13 @@ class Simulation {
     switch (now.what) {
       case What::arrival: break;
       case What::message: {
-        const Item& receiver = work_.items[item.partner];
-        ports_.release(item.rank, receiver.rank);
-        record(item, Activity::send, begin_s_[now.id], item.message_bytes);
-        end(now.id);
-        record(receiver, Activity::recv, begin_s_[now.id], item.message_bytes);
-        if (receiver.kind == Kind::recv_reduce) compute(item.partner);
-        else end(item.partner);
+        ports_.release(item.rank, work_.items[item.partner].rank);
+        const double flight_s = link(item).flight_s;
+        if (flight_s > 0) happens_.push({now_s_ + flight_s, What::landing, now.id});
+        else land(now.id);
         break;
       }
+      case What::landing: land(now.id); break;
       case What::local:
         computing_[std::size_t(item.rank)] = false;
         idle_.push_back(item.rank);
@@ -94,6 +92,16 @@ class Simulation {
         break;
     }
     settle();
+  }
+
+  void land(std::uint32_t id) {
+    const Item& item = work_.items[id];
+    const Item& receiver = work_.items[item.partner];
+    record(item, Activity::send, begin_s_[id], item.message_bytes);
+    end(id);
+    record(receiver, Activity::recv, begin_s_[id], item.message_bytes);
+    if (receiver.kind == Kind::recv_reduce) compute(item.partner);
+    else end(item.partner);
   }
 
   void arrive(int rank) {
@@ -174,8 +182,9 @@ class Simulation {
     for (std::uint32_t id = ports_.next(); id != kNobody; id = ports_.next()) {
       const Item& item = work_.items[id];
       begin_s_[id] = now_s_;
-      const double takes = link(item).time_s(static_cast<double>(item.message_bytes));
-      happens_.push({now_s_ + takes, What::message, id});
+      const Link& over = link(item);
+      const double takes = over.time_s(static_cast<double>(item.message_bytes));
+      happens_.push({now_s_ + takes - over.flight_s, What::message, id});
     }
   }
 

@@ -3,8 +3,9 @@
 // The rules, so that a picture can be checked by hand:
 //   step      may start when its predecessors have ended and its rank has arrived.
 //   message   starts when its send and its receive may start (rendezvous) and both ports are free;
-//             holds the ports for alpha + bytes beta. Every node has one full-duplex port for all
-//             its ranks; inside a node every rank has a sending and a receiving side of its own.
+//             takes alpha + bytes beta, and holds the ports all the while but for its flight. Every
+//             node has one full-duplex port for all its ranks; inside a node every rank has a
+//             sending and a receiving side of its own.
 //   signal    takes alpha, holds no port and does not wait for the wait: a flag, not data.
 //   reduce    holds its rank's one compute unit for gamma per byte and combination: k sources,
 //             k - 1 of them. A copy holds it too, where copies take time; finish takes none. What

@@ -1,7 +1,6 @@
 #include "tune/choose.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -9,37 +8,15 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
+#include "tune/estimate.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
 constexpr int kWindow = 6;         // segments under way: more keep no port busier
-constexpr double kMargin = 0.95;   // what a later row must stay below to displace an earlier one
-constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
 constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
 constexpr std::size_t kSharedBlock = 256u << 10, kMostSharedBlocks = 256;
 constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
-
-// Sums: segments of the reduce_scatter that comes first, or of all, whichever takes less.
-enum class Cut { whole, segments, sums, blocks };
-
-// Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
-// ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp).
-constexpr unsigned lean = 1, strict = 2;
-
-// How an algorithm is meant to be used.
-struct Candidate {
-  Collective collective;
-  std::string_view algorithm;
-  Cut cut = Cut::whole;
-  // Of a pipe, in which a rank hands every piece on: how many messages a piece costs the busiest
-  // port. 0: no pipe; a piece costs it what the whole algorithm costs.
-  int hops = 0;
-  unsigned traits = 0;
-  const char* why = "";
-  Knobs knobs = {};
-};
 
 using enum Collective;
 using enum Cut;
@@ -70,7 +47,7 @@ constexpr Candidate kCandidates[] = {
     {reduce_scatter, "circulant", segments, 0, strict, "least traffic in fewest rounds"},
     {reduce_scatter, "recursive_halving", segments, 0, 0, "least traffic in fewest rounds"},
     {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
-    {allgather, "ring", whole, 0, lean, "long: least traffic, between neighbours"},
+    {allgather, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {allgather, "circulant", whole, 0, 0, "least traffic in fewest rounds"},
     {alltoall, "pairwise", whole, 0, 0, "long: least traffic"},
     {alltoall, "bruck", whole, 0, 0, "short: fewest rounds", {2, 0}},
@@ -89,76 +66,6 @@ const Algorithm& algorithm_of(const Candidate& row) {
   });
   require(found != all.end(), "choose: there is no ", row.algorithm);
   return **found;
-}
-
-struct Estimate {
-  double seconds = 0;
-  int pieces = 1;
-  bool in_step = false;
-  bool whole_tail = false;
-};
-
-// The seconds of the parts of a call, and what of them every further piece takes.
-struct Terms {
-  double start = 0, wire = 0, work = 0;
-  double share = 1;   // of rounds and traffic: less than all in a pipe
-  double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
-};
-
-// The first piece takes the algorithm's cost; every further one what it costs the busiest port or
-// core, whichever is longer, or both after each other inside a node, where the cores move the data.
-//   T(s) = s' alpha rounds + busy + bare / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
-// is least at sqrt(bare / (alpha rounds)): in a pipe the known best number of blocks, in a ring as
-// many as hide its sums. Only `part` of the rounds and the traffic is cut.
-Estimate in_pieces(const Terms& t, double part) {
-  const double sent = part * t.wire, further = part * t.share * t.start;
-  const double least = std::min(sent, t.work), most = std::max(sent, t.work);
-  const double busy = t.share * (most + t.shown * least);
-  const double bare = sent + t.work - busy;
-  if (bare <= 0) return {t.start + t.wire + t.work};
-  const double best = std::sqrt(bare / further);
-  const double pieces = std::exp2(std::round(std::log2(std::clamp(best, 2.0, kMostPieces))));
-  return {t.start + (pieces - 1) * further + busy + bare / pieces + (t.wire - sent),
-          static_cast<int>(pieces)};
-}
-
-Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const Circumstances& now) {
-  const Machine& m = now.machine;
-  const bool one_node = m.ranks_per_node >= p.ranks;
-  const Link& link = one_node ? m.inside : m.across;
-  // A node's port, among its ranks.
-  const double sharing = one_node || (row.traits & lean) ? 1 : m.ranks_per_node;
-  Knobs knobs = row.knobs;
-  if (row.cut == Cut::blocks) knobs.blocks = 1;
-  const Cost cost = a.cost(p, knobs);
-  const double n = static_cast<double>(now.bytes);
-  Terms t;
-  t.start = cost.rounds * link.alpha_s * sharing;
-  t.wire = cost.volume * n * link.beta_s_per_byte * sharing;
-  t.work = cost.reduced * n * m.gamma_s_per_byte;
-  // A pipe that adds would wait for long sums in every round.
-  const bool waits = row.hops > 0 && t.work > t.wire / 2;
-  const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
-  const Estimate in_one{t.start + t.wire + t.work, 1, in_step};
-  if (row.cut == Cut::whole || t.start <= 0) return in_one;
-
-  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
-  // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
-  const bool in_rounds = is_strict && row.hops > 0;
-  t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
-  Estimate cut = in_pieces(t, 1);
-  if (row.cut == Cut::sums) {   // only long sums are worth hiding behind what follows them
-    const double below = row.traits & lean ? kMargin : kTail;
-    Estimate whole = in_pieces(t, 0.5);
-    whole.whole_tail = whole.pieces > 1;
-    if (below * whole.seconds <= cut.seconds) cut = whole;
-  }
-  // In doubt in pieces: two of them often do better than this says.
-  if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
-  cut.seconds = std::min(cut.seconds, in_one.seconds);
-  cut.in_step = in_step;
-  return cut;
 }
 
 Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {

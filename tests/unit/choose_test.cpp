@@ -131,6 +131,42 @@ TEST_CASE("choose: the number of blocks is the best one") {
     }
 }
 
+TEST_CASE("choose: what a link is like decides between nodes") {
+  using enum Collective;
+  // What a probe finds at 200 Mbit/s: most of alpha passes in flight.
+  const std::string slow = "alpha_us=170,flight_us=163,gbit_per_s=0.195,short_kib=8";
+  const std::string announced = slow + ",long_gbit_per_s=0.13";
+  const auto choice = [](Collective collective, int ranks, std::size_t bytes,
+                         const std::string& machine) {
+    return choose(problem_of(collective, ranks), {bytes, machine_from(machine)});
+  };
+  for (int p : {8, 9}) {
+    for (const std::size_t mib : {1u, 4u, 16u, 64u}) {
+      for (const Collective c : {allreduce, reduce_scatter, allgather}) {
+        const Choice one = choice(c, p, mib << 20, slow), cut = choice(c, p, mib << 20, announced);
+        CHECK(one.algorithm->name == std::string("ring"));
+        CHECK(cut.algorithm->name == std::string("ring"));
+        CHECK(one.segments >= 2);
+        CHECK(one.segments <= 8);
+        // Every message is short enough to need no announcement, and none is shorter than that.
+        const std::size_t message = (mib << 20) / std::size_t(p * cut.segments);
+        CHECK(message <= 8u << 10);
+        CHECK(message > 4u << 10);
+      }
+      for (const Collective c : {broadcast, reduce}) {
+        const Choice cut = choice(c, p, mib << 20, announced);
+        CHECK(cut.algorithm->name == std::string("chain"));
+        CHECK((mib << 20) / std::size_t(cut.segments) == 8u << 10);
+        CHECK(choice(c, p, mib << 20, slow).algorithm->name == std::string("chain"));
+      }
+    }
+    CHECK(choice(allreduce, p, 1 << 10, slow).algorithm->name != std::string("ring"));
+  }
+  // Without flight a chain pays alpha for every piece, and rounds in step win.
+  CHECK(choice(broadcast, 8, 1 << 20, "alpha_us=170,gbit_per_s=0.195").algorithm->name ==
+        std::string("circulant"));
+}
+
 TEST_CASE("choose: wishes are met") {
   const Problem p = problem_of(Collective::allreduce, 4);
   const Circumstances now{1 << 20};

@@ -131,6 +131,30 @@ std::string broken_rule(const World& world, const Trace& trace) {
 
 }  // namespace
 
+TEST_CASE("simulate: what is in flight keeps no port") {
+  Machine m = machine_with(0);
+  m.across.flight_s = 4e-6;
+  const double part_s = kElement * 1000 * m.across.beta_s_per_byte;
+  Shape shape{.ranks = 3};
+  shape.segments = shape.window = 4;
+  const World world = world_of("broadcast", "chain", shape);
+  const auto span = [&] { return simulate(world, 4000, kElement, m).span_s(); };
+  const double hop_s = m.across.alpha_s + part_s;
+  CHECK(close(span(), 2 * hop_s + 3 * (hop_s - m.across.flight_s)));
+  m.across.flight_s = 0;
+  CHECK(close(span(), 5 * hop_s));
+}
+
+TEST_CASE("simulate: long messages may be slower than short ones") {
+  Machine m = machine_with(0);
+  m.across.short_bytes = 4000;
+  m.across.long_beta_s_per_byte = 3e-9;
+  const World world = world_of("broadcast", "chain", {.ranks = 2});
+  const auto span = [&](std::size_t count) { return simulate(world, count, kElement, m).span_s(); };
+  CHECK(close(span(1000), m.across.alpha_s + 4000 * 1e-9));
+  CHECK(close(span(1001), m.across.alpha_s + 4004 * 3e-9));
+}
+
 TEST_CASE("simulate: every algorithm takes what its cost says") {
   std::set<std::string> hidden, out_of_step;
   for (const Algorithm* a : registry())

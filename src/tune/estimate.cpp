@@ -1,0 +1,109 @@
+#include "tune/estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline {
+namespace {
+
+constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
+constexpr double kMostOfChain = 512;   // has few steps for each, and a port's time is all they cost
+constexpr double kMostShort = 8192;   // likewise, so that each of its messages is short
+// What rounds in step lose where messages are announced first: measured, docs/design/0025.
+constexpr double kAnnounced = 1.25;
+constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
+
+// The seconds of the parts of a call, and what of them every further piece takes.
+struct Terms {
+  double start = 0, wire = 0, work = 0;
+  double flight = 0;  // of the start, while ports are free; none where rounds wait for each other
+  double share = 1;   // of rounds and traffic: less than all in a pipe
+  double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
+};
+
+// The first piece takes the algorithm's cost; every further one what it costs the busiest port or
+// core, whichever is longer, or both after each other inside a node, where the cores move the data.
+//   T(s) = s' alpha rounds + busy + bare / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
+// is least at sqrt(bare / (alpha rounds)): in a pipe the known best number of blocks, in a ring as
+// many as hide its sums. Only `part` of the rounds and the traffic is cut. What of alpha is flight
+// a further piece does not cost, and but in a pipe, which is filled once, pieces hide it like sums.
+struct InPieces {
+  double start = 0, further = 0, busy = 0, bare = 0;
+  InPieces(const Terms& t, double part) {
+    const double sent = part * t.wire, hidden = t.share < 1 ? 0 : part * t.flight;
+    const double least = std::min(sent, t.work), most = std::max(sent, t.work);
+    further = part * t.share * (t.start - t.flight);
+    busy = t.share * (most + t.shown * least);
+    bare = sent + t.work - busy + hidden;
+    start = t.start - hidden + (t.wire - sent);
+  }
+  Estimate in(double pieces) const {
+    return {start + (pieces - 1) * further + busy + bare / pieces, static_cast<int>(pieces)};
+  }
+  Estimate in_the_best(double most) const {
+    if (bare <= 0) return in(1);
+    const double best = std::sqrt(bare / further);
+    const double within = std::clamp(best, std::min(2.0, most), most);
+    return in(std::exp2(std::round(std::log2(within))));
+  }
+};
+
+}  // namespace
+
+Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
+                  const Circumstances& now) {
+  const Machine& m = now.machine;
+  const bool one_node = m.ranks_per_node >= p.ranks;
+  const Link& link = one_node ? m.inside : m.across;
+  // A node's port, among its ranks.
+  const double sharing = one_node || (row.traits & lean) ? 1 : m.ranks_per_node;
+  Knobs knobs = row.knobs;
+  if (row.cut == Cut::blocks) knobs.blocks = 1;
+  const Cost cost = a.cost(p, knobs);
+  const double n = static_cast<double>(now.bytes);
+  Terms t;
+  t.start = cost.rounds * link.alpha_s * sharing;
+  const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
+  const bool is_long = link.is_long(message);
+  const double rate = is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte;
+  t.wire = cost.volume * n * rate * sharing;
+  t.work = cost.reduced * n * m.gamma_s_per_byte;
+  // A pipe that adds would wait for long sums in every round.
+  const bool waits = row.hops > 0 && t.work > t.wire / 2;
+  const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
+  if (in_step && link.short_bytes > 0 && message > link.short_bytes) {
+    t.start *= kAnnounced;
+    t.wire *= kAnnounced;
+  }
+  if (!in_step) t.flight = cost.rounds * link.flight_s * sharing;
+  const Estimate in_one{t.start + t.wire + t.work, 1, in_step};
+  if (row.cut == Cut::whole || t.start <= 0) return in_one;
+
+  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
+  // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
+  const bool in_rounds = is_strict && row.hops > 0;
+  t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
+  const bool is_chain = row.hops > 0 && row.cut == Cut::segments;
+  double most = is_chain && t.flight > 0 ? kMostOfChain : kMostPieces;
+  if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
+  Estimate cut = InPieces(t, 1).in_the_best(most);
+  if (row.cut == Cut::sums) {   // only long sums are worth hiding behind what follows them
+    const double below = row.traits & lean ? kMargin : kTail;
+    Estimate whole = InPieces(t, 0.5).in_the_best(most);
+    whole.whole_tail = whole.pieces > 1;
+    if (below * whole.seconds <= cut.seconds) cut = whole;
+  }
+  if (is_long) {   // its pieces may be short
+    const double pieces = std::exp2(std::ceil(std::log2(message / link.short_bytes)));
+    t.wire = cost.volume * n * link.beta_s_per_byte * sharing;
+    const Estimate shorter = InPieces(t, 1).in(pieces);
+    if (pieces <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
+  }
+  // In doubt in pieces: two of them often do better than this says.
+  if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
+  cut.seconds = std::min(cut.seconds, in_one.seconds);
+  cut.in_step = in_step;
+  return cut;
+}
+
+}  // namespace paceline
