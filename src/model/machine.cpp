@@ -69,7 +69,7 @@ void apply(Machine& machine, std::string_view text) {
   fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".");
 }
 
-// "3e-5,4e-8,1e-10": alpha, beta and gamma in seconds, and seconds per byte; nothing where it is not
+// "3e-5,4e-8,1e-10": alpha, beta and gamma in seconds, and seconds per byte; nothing where it is no
 // numbers. Short of three of them it is an error.
 std::optional<Machine> from_numbers(std::string_view text) {
   double numbers[3] = {};

@@ -156,7 +156,7 @@ struct WorldConfig {
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
   int group_ranks = 0;
-  // What choices between nodes reckon with: assumed_by() in runtime/assumed.hpp. Equal on all ranks.
+  // What choices between nodes reckon with (runtime/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};

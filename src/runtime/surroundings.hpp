@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-// `nodes`: of every rank of the world; empty: they share one. `between`: for ranks of several nodes.
+// `nodes`: of every rank of the world; empty: they share one. `between`: for ranks of several
+// nodes.
 Assumed assumed_in(const Group& group, const std::vector<int>& nodes, const Assumed& between);
 bool on_one_node(const Group& group, const std::vector<int>& nodes);
 Grouping grouping_in(const Group& group, const WorldConfig& config);

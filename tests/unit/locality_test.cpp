@@ -110,7 +110,8 @@ TEST_CASE("groups: all ranks agree, by what they said or as if") {
 }
 
 TEST_CASE("all ranks assume one machine") {
-  const std::string usual = start_card({}), lab = start_card({.machine = "lab-200mbit, alpha_us=9"});
+  const std::string usual = start_card({});
+  const std::string lab = start_card({.machine = "lab-200mbit, alpha_us=9"});
   CHECK(agree_on_start({lab, lab}, {0, 1}).size() == 2);
   CHECK(test::expect_fault(Fault::usage,
                            {"machine differs", "rank 0: usual", "rank 1: lab-200mbit, alpha_us=9",

@@ -104,7 +104,8 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
     mutant[place] = describe(own);
   });
   CHECK(all_equal(agreed));
-  CHECK(agreed[0] == "probed: alpha 40 us (33.4464 in flight), 0.2 Gbit/s (0.1 in messages of more than "
+  CHECK(agreed[0] == "probed: alpha 40 us (33.4464 in flight), 0.2 Gbit/s "
+                     "(0.1 in messages of more than "
                      "8 KiB), reduce 10 GB/s "
                      "(measured at the start between 4 nodes)");
   CHECK(!all_equal(mutant));

@@ -69,8 +69,8 @@ def refusal(variant, launches, found, times, plan):
 
 
 def known(variant, found):
-    """(what was chosen, the machine that it was chosen for, share of the machine that was idle) of a
-    variant at a size."""
+    """(what was chosen, for which machine, share of this machine that was idle) of a variant at a
+    size."""
     first = found[0][0]
     if "idle" not in first:
         return "", "", None
