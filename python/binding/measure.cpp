@@ -69,22 +69,21 @@ void keep(NativeCall& call, nb::handle owner, nb::handle input, nb::handle patte
 
 NativeCall* of_communicator(nb::handle owner, std::string_view collective, nb::handle input,
                             nb::handle output, std::string_view op, int root, nb::handle knobs,
-                            nb::handle rewritten, nb::handle pattern) {
+                            nb::handle rewritten, nb::handle pattern, bool combines) {
   auto made = std::make_unique<NativeCall>();
   keep(*made, owner, rewritten, pattern);
   auto& communicator = nb::cast<Communicator&>(owner);
   const nb::none none;
-  made->side.call = [&communicator,
-                     call = call_from({collective, input, output, op, root, none, none, knobs},
-                                      {communicator.rank(), communicator.size()}, made->kept)] {
-    communicator.run(call);
-  };
+  Call call = call_from({collective, input, output, op, root, none, none, knobs},
+                        {communicator.rank(), communicator.size()}, made->kept);
+  call.combines = combines;
+  made->side.call = [&communicator, call] { communicator.run(call); };
   return made.release();
 }
 
 NativeCall* of_mpi(nb::handle owner, std::string_view collective, nb::handle input,
                    nb::handle output, std::string_view op, int root, nb::handle rewritten,
-                   nb::handle pattern) {
+                   nb::handle pattern, std::string_view form, std::size_t parts) {
   auto made = std::make_unique<NativeCall>();
   keep(*made, owner, rewritten, pattern);
   auto& world = nb::cast<MpiWorld&>(owner);
@@ -92,7 +91,8 @@ NativeCall* of_mpi(nb::handle owner, std::string_view collective, nb::handle inp
   const Call call = call_from({collective, input, output, op, root, none, none, none},
                               {world.rank(), world.ranks()}, made->kept);
   made->side.call = [&world, call = MpiCall{call.collective, call.type, call.op, call.root,
-                                            call.input, call.output, call.count}] {
+                                            call.input, call.output, call.count,
+                                            mpi_form_from(form), parts}] {
     world.run(call);
   };
   return made.release();
@@ -135,18 +135,21 @@ void bind_measure(nb::module_& m) {
       .def("__call__", [](const NativeCall& self) { self.side.call(); }, Unlocked());
   m.def("native_call", of_communicator, "communicator"_a, "collective"_a, "input"_a.none(),
         "output"_a.none(), "op"_a, "root"_a, "knobs"_a.none(), "rewritten"_a.none(),
-        "pattern"_a.none(),
+        "pattern"_a.none(), "combines"_a = true,
         nb::sig("def native_call(communicator: Communicator, collective: str, input: object | None,"
                 " output: object | None, op: str, root: int, knobs: object | None, "
-                "rewritten: object | None, pattern: object | None) -> NativeCall"),
+                "rewritten: object | None, pattern: object | None, combines: bool = True) "
+                "-> NativeCall"),
         "A call of Communicator.run with these arguments; alternate() writes `rewritten` anew\n"
-        "from `pattern` before it.");
+        "from `pattern` before it. combines=False: transfers alone; the results are wrong.");
   m.def("native_mpi_call", of_mpi, "world"_a, "collective"_a, "input"_a.none(), "output"_a.none(),
-        "op"_a, "root"_a, "rewritten"_a.none(), "pattern"_a.none(),
+        "op"_a, "root"_a, "rewritten"_a.none(), "pattern"_a.none(), "form"_a = "blocking",
+        "parts"_a = 1,
         nb::sig("def native_mpi_call(world: MpiWorld, collective: str, input: object | None, "
                 "output: object | None, op: str, root: int, rewritten: object | None, "
-                "pattern: object | None) -> NativeCall"),
-        "Likewise a call of MpiWorld.run.");
+                "pattern: object | None, form: str = 'blocking', parts: int = 1) -> NativeCall"),
+        "Likewise a call of MpiWorld.run; or, by `form`: concurrent, the message in `parts`\n"
+        "non-blocking collectives and a wait for all; sendrecv_ring, a ring of its Sendrecv.");
   m.def("alternate", alternate, "line"_a, "calls"_a, "warm_up"_a, "repeats"_a,
         "batches"_a,
         nb::sig("def alternate(line: StartLine, calls: list[NativeCall], warm_up: int, "

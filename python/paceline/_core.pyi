@@ -226,10 +226,11 @@ def native_call(
     knobs: object | None,
     rewritten: object | None,
     pattern: object | None,
+    combines: bool = True,
 ) -> NativeCall:
     """
     A call of Communicator.run with these arguments; alternate() writes `rewritten` anew
-    from `pattern` before it.
+    from `pattern` before it. combines=False: transfers alone; the results are wrong.
     """
 
 def native_mpi_call(
@@ -241,8 +242,13 @@ def native_mpi_call(
     root: int,
     rewritten: object | None,
     pattern: object | None,
+    form: str = "blocking",
+    parts: int = 1,
 ) -> NativeCall:
-    """Likewise a call of MpiWorld.run."""
+    """
+    Likewise a call of MpiWorld.run; or, by `form`: concurrent, the message in `parts`
+    non-blocking collectives and a wait for all; sendrecv_ring, a ring of its Sendrecv.
+    """
 
 def alternate(
     line: StartLine, calls: list[NativeCall], warm_up: int, repeats: int, batches: Sequence[int]

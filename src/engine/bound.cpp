@@ -138,4 +138,16 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
   return bound;
 }
 
+void leave_out_combining(Bound& bound, bool straight) {
+  const Problem& problem = bound.schedule->problem;
+  if (!has_op(problem.collective))
+    fail(Fault::refusal, name_of(problem.collective), ": combines nothing that could be left out.");
+  if (straight)
+    fail(Fault::refusal, name_of(problem.collective), "/", bound.schedule->algorithm,
+         ": combines straight from its peers' memory; without that nothing is transferred. Name an "
+         "algorithm that sends, such as ring.");
+  bound.reduce = [](void*, const void* const*, int, std::size_t) {};
+  bound.divisor = 1;
+}
+
 }  // namespace paceline

@@ -53,4 +53,8 @@ struct Bound {
 Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
               const std::vector<Layout>& peers = {});
 
+// What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
+// where a step combines what it reads from its peers' memory: then nothing would be moved either.
+void leave_out_combining(Bound& bound, bool straight);
+
 }  // namespace paceline

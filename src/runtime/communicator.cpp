@@ -185,13 +185,15 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   }
   Bound bound = resolve(schedule, layout, call.type, call.op, peers);
   bound.straight = by_stages;
+  if (!call.combines) leave_out_combining(bound, straight);
   prepared->bound = std::make_shared<Bound>(std::move(bound));
   if (by_stages && prepared->bound->scratch_bytes > room)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(prepared->bound->scratch_bytes)), " of every rank's stage, which has ",
          human_bytes(double(room)), ". Ask for more blocks, for another algorithm, or raise ",
          "PACELINE_STAGE_BYTES.");
-  prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0);
+  prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0) ^
+                     (call.combines ? 0 : 2);
   book.add(prepared);
   return prepared;
 }

@@ -44,6 +44,8 @@ struct Call {
   int window = 0;         // 0: chosen
   Knobs knobs = {};       // of the algorithm, which must then be named; 0: chosen
   int timeout_ms = 0;     // 0: the communicator's
+  // false: nothing is combined, and the results are wrong; for benchmarks, between ranks that send.
+  bool combines = true;
 };
 
 class Plan;

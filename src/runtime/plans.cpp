@@ -9,7 +9,7 @@ bool CallShape::operator==(const CallShape& o) const {
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.root == b.root && in_place == o.in_place && shared == o.shared &&
          a.uneven == b.uneven && a.segments == b.segments && a.window == b.window &&
-         a.knobs == b.knobs && a.algorithm == b.algorithm &&
+         a.knobs == b.knobs && a.algorithm == b.algorithm && a.combines == b.combines &&
          a.counts == b.counts && a.counts_received == b.counts_received;
 }
 

@@ -124,3 +124,16 @@ def test_a_difference_is_found_through_noise():
     draw = np.random.default_rng(4)
     words = [statistics.judge(0.85 * draw.lognormal(0, 0.05, 10)).word for _ in range(100)]
     assert words.count("faster") >= 95
+
+
+def test_the_interval_of_a_median_is_that_of_the_tables():
+    """Ranks of order statistics for 95 %, as printed in tables: 1 and 6 of 6, 2 and 9 of 10."""
+    for n, low, high in ((5, None, None), (6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (20, 6, 15)):
+        found = statistics.median_interval(range(n, 0, -1))
+        assert found == ((low, high) if low else None), n
+
+
+def test_the_interval_of_a_median_holds_it_often_enough():
+    draws = np.random.default_rng(3).exponential(1, (2000, 11))
+    held = [low <= np.log(2) <= high for low, high in map(statistics.median_interval, draws)]
+    assert 0.95 <= np.mean(held) < 1

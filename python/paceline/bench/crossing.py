@@ -13,7 +13,7 @@ REFUSED = "refused:"
 def choice(variant, nbytes, plan, machine=""):
     """What one of our variants takes; between nodes, what ranks choose that assume this machine."""
     more = {"machine": machine} if plan.cluster and machine else {}
-    return _core.choose(plan.collective, plan.ranks, nbytes, **variant.wish(), **more)
+    return _core.choose(plan.collective, plan.ranks, nbytes, **variant.wish(nbytes), **more)
 
 
 def needed(variant, case, plan, ranks_of):

@@ -53,31 +53,49 @@ def algorithms_of(collective, wanted):
     return list(dict.fromkeys(names))
 
 
-def variants_for(collective, knobs, against, shared=False):
-    """Each algorithm with each number of segments, in shared buffers what is chosen for them; then
-    the peer, torch's with ours beside it."""
-    algorithms, segments, window, radix, blocks = knobs
-    try:
-        counts = [int(count) for count in segments]
-    except ValueError:
-        counts = [-1]
-    if not all(0 <= count <= 4096 for count in counts):
+def cuts_of(words, option, least):
+    """[(number of segments, bytes of one)] from words such as 4 and 4MiB; one of the two is 0."""
+    cuts = []
+    for word in words:
+        try:
+            cuts.append((int(word), 0) if word.isdigit() else (0, _core.parse_bytes(word)))
+        except ValueError:
+            cuts.append((-1, 0))
+    if not all(size >= 1 or least <= count <= 4096 and size == 0 for count, size in cuts):
         raise click.UsageError(
-            f"--segments is '{','.join(segments)}'; it must be numbers from 0 to 4096.")
+            f"{option} is '{','.join(words)}'; it must be numbers from {least} to 4096, or sizes "
+            "such as 4MiB.")
+    return cuts
+
+
+def peers_for(against, forms):
+    """The variants of the peer; `forms`: (words of --peer-segments, whether --peer-ring)."""
+    words, ring = forms
+    if against != "mpi":
+        return [Variant("torch:paceline"), Variant(f"torch:{against}")] if against else []
+    return [Variant("mpi"),
+            *(Variant("mpi", segments=count, segment_bytes=size, form="concurrent")
+              for count, size in cuts_of(words, "--peer-segments", 1)),
+            *([Variant("mpi", form="sendrecv_ring")] if ring else [])]
+
+
+def variants_for(collective, knobs, against, shared=False, forms=((), False), transfers=False):
+    """Each algorithm with each number of segments, in shared buffers what is chosen for them; then
+    the peer, torch's with ours beside it. `transfers`: each of ours without arithmetic, too."""
+    algorithms, segments, window, radix, blocks = knobs
+    cuts = cuts_of(segments, "--segments", 0)
     names = algorithms_of(collective, algorithms)
     for name in names:
         _core.choose(collective, 2, 0, name, radix=radix, blocks=blocks)  # raises where it must
     variants = [
-        Variant("paceline", name, count, window, radix, blocks)
-        for name in names for count in counts
+        Variant("paceline", name, count, window, radix, blocks, segment_bytes=size)
+        for name in names for count, size in cuts
     ]
+    if transfers:
+        variants = [one for v in variants for one in (v, v.without_arithmetic())]
     if shared:
         if not any(row["shared"] for row in _core.algorithms() if row["collective"] == collective):
             raise click.UsageError(
                 f"--shared: {collective} has no algorithm for shared buffers; leave it out.")
         variants.append(Variant("paceline", shared=True))
-    if against == "mpi":
-        variants.append(Variant("mpi"))
-    elif against:
-        variants += [Variant("torch:paceline"), Variant(f"torch:{against}")]
-    return variants
+    return variants + peers_for(against, forms)

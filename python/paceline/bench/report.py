@@ -27,6 +27,7 @@ class Row:
     choice: str = ""  # between nodes: what was chosen, in words
     machine: str = ""  # for which machine
     idle: float | None = None  # and the share of the machine that was left
+    transfers: list | None = None  # per launch the share of its time that transfers alone take
 
     @property
     def summary(self):
@@ -40,6 +41,22 @@ class Row:
             return None
         return float(np.median([limit / np.median(times)
                                 for limit, times in zip(self.ceilings, self.launches)]))
+
+    @property
+    def exposed(self):
+        """The share of the time that is arithmetic which no transfer hides; None: not measured."""
+        return 1 - float(np.median(self.transfers)) if self.transfers else None
+
+    @property
+    def interval(self):
+        """(what of, low, high) of the median; None from too few: launches are independent of each
+        other, the calls of one hardly are."""
+        if len(self.launches) >= statistics.LEAST_LAUNCHES:
+            of, values = "launches", [float(np.median(times)) for times in self.launches]
+        else:
+            of, values = "calls", [time for times in self.launches for time in times]
+        found = statistics.median_interval(values)
+        return (of, *found) if found else None
 
     @property
     def verdict(self):
@@ -78,13 +95,26 @@ def merge(launches, plan):
                 notes.append(f"{crossing.REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: "
                              f"{why}")
             elif variant.label in times:
-                ratios = None
-                if plan.peer in times and plan.peer != variant.label:
-                    ratios = statistics.ratios(times[variant.label], times[plan.peer])
-                rows.append(Row(variant, nbytes, times[variant.label], limits, ratios,
+                rows.append(Row(variant, nbytes, times[variant.label], limits,
+                                against(variant, times, plan.peer),
                                 batch_of(variant.label, found), bool(mode.kept),
-                                *crossing.known(variant, found)))
+                                *crossing.known(variant, found), alone(variant, times)))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
+
+
+def against(variant, times, peer):
+    """The ratios to the peer; None where there is nothing to compare."""
+    if peer not in times or peer == variant.label or not variant.combines:
+        return None
+    return statistics.ratios(times[variant.label], times[peer])
+
+
+def alone(variant, times):
+    """The ratios of its transfers alone to all of it; None where they were not measured."""
+    twin = variant.without_arithmetic().label
+    if twin == variant.label or twin not in times:
+        return None
+    return statistics.ratios(times[twin], times[variant.label])
 
 
 def scatter(row):
@@ -190,6 +220,23 @@ def verdict_table(rows, plan):
     return out
 
 
+def exposed_table(rows):
+    """Size, variant, time, that of its transfers alone, share of the time not overlapped."""
+    out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False,
+                title="Without arithmetic", title_justify="left")
+    out.add_column("size", justify="right", no_wrap=True)
+    out.add_column("variant", no_wrap=True)
+    for heading in ("median us", "transfers us", "not overlapped"):
+        out.add_column(heading, justify="right", no_wrap=True)
+    by_label = {(row.variant.label, row.bytes): row for row in rows}
+    for row in rows:
+        if row.transfers:
+            twin = by_label[row.variant.without_arithmetic().label, row.bytes]
+            out.add_row(_core.human_bytes(row.bytes), row.variant.label, us(row.summary.median),
+                        us(twin.summary.median), f"{100 * row.exposed:.1f} %")
+    return out
+
+
 def speed_ups(rows):
     """{variant: geometric mean over the sizes of the peer's time by its own}."""
     by_label = {}
@@ -201,8 +248,8 @@ def speed_ups(rows):
 
 def record(row, plan):
     """One JSON record."""
-    s, variant = row.summary, row.variant
-    chosen = {}
+    s, variant, interval = row.summary, row.variant, row.interval
+    chosen = {"segments": variant.count(row.bytes)} if variant.form == "concurrent" else {}
     if variant.library == "paceline" and not variant.shared:
         chosen = crossing.choice(variant, row.bytes, plan, row.machine)
     peer = None
@@ -217,11 +264,16 @@ def record(row, plan):
            for name in ("algorithm", "segments", "radix", "blocks")},
         "arrival": "together",
         "variant": variant.label, "library": variant.library,
+        "form": variant.form or "blocking", "segment_bytes": variant.segment_bytes or None,
+        "combines": variant.combines, "checked": variant.combines,
         "chosen": variant.library == "paceline" and not variant.algorithm,
         "shared_buffers": variant.shared, "separate_output": plan.separate,
         "dtype": plan.dtype, "op": plan.op,
         "time_us_median": s.median * 1e6, "time_us_min": s.least * 1e6,
         "time_us_max": s.most * 1e6, "repetitions": s.count, "launches": len(row.launches),
+        "interval": {"of": interval[0], "low_us": interval[1] * 1e6, "high_us": interval[2] * 1e6,
+                     "confidence": statistics.CONFIDENCE} if interval else None,
+        "exposed_arithmetic": row.exposed,
         "batch": row.batch, "timed": "natively" if plan.native else "through Python",
         "bytes_per_s": row.bytes / s.median,
         "bound_us": float(np.median(row.ceilings)) * 1e6 if row.ceilings else None,

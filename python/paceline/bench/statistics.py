@@ -4,6 +4,7 @@ These machines are noisy, so a verdict rests on paired data: several launches, i
 sides run in turn, and one ratio of medians per launch. No time is compared across launches.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,20 @@ def interval(values, seed=1):
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(medians, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def median_interval(values):
+    """(low, high) between which the median lies, by ranks alone: no shape of the noise is assumed.
+    None where there are too few values for CONFIDENCE."""
+    n, tail, outside = len(values), 0.0, 0
+    # With `outside` values cut off at each end, `tail` is the chance that the median is among them.
+    while 2 * (tail + math.comb(n, outside) / 2**n) <= 1 - CONFIDENCE:
+        tail += math.comb(n, outside) / 2**n
+        outside += 1
+    if outside == 0:
+        return None
+    ordered = sorted(values)
+    return float(ordered[outside - 1]), float(ordered[n - outside])
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ and nothing else. `paceline` variants are methods of paceline.Communicator on nu
 variants are functions of torch.distributed on tensors over the same memory, so that a backend of
 ours and gloo are called through the very same lines. `mpi` is the host's own collective, on the
 numpy arrays and straight out of the binding. Natively, `paceline` and `mpi` variants are calls of
-the core and of the MPI with no Python between.
+the core and of the MPI with no Python between; an MPI can then also be called in other forms, and
+ours without arithmetic.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline import _core, calls
 
@@ -31,26 +32,53 @@ class Variant:
     radix: int = 0
     blocks: int = 0
     shared: bool = False  # in buffers of Communicator.empty()
+    segment_bytes: int = 0  # instead of a number of segments: how long each is
+    form: str = ""  # of mpi: concurrent, sendrecv_ring; empty: the blocking collective
+    combines: bool = True  # else transfers alone: results are wrong, and not checked
 
     @property
     def label(self):
         """How tables and records call it."""
+        if self.library == "mpi":
+            return "mpi" + self.of_form()
         if self.library != "paceline":
             return self.library.replace(":", " ")
         return (self.algorithm or "paceline") + "".join((
             " shared" if self.shared else "",
-            f" x {self.segments}" if self.segments else "",
+            self.pieces(),
             f", radix {self.radix}" if self.radix else "",
-            f", {self.blocks} blocks" if self.blocks else ""))
+            f", {self.blocks} blocks" if self.blocks else "",
+            "" if self.combines else ", no reduce"))
 
-    def wish(self):
+    def pieces(self):
+        """How the message is cut, as part of the label."""
+        if self.segment_bytes:
+            return f" by {_core.human_bytes(self.segment_bytes)}"
+        return f" x {self.segments}" if self.segments else ""
+
+    def of_form(self):
+        """Likewise how the MPI is called."""
+        if self.form == "concurrent":
+            return " non-blocking" if self.segments == 1 else self.pieces()
+        return " ring of Sendrecv" if self.form == "sendrecv_ring" else ""
+
+    def count(self, nbytes):
+        """Segments of a message; 0: chosen."""
+        return -(-nbytes // self.segment_bytes) if self.segment_bytes else self.segments
+
+    def wish(self, nbytes):
         """What it asks the choice for; empty and 0: nothing."""
-        return {name: getattr(self, name)
-                for name in ("algorithm", "segments", "window", "radix", "blocks")}
+        found = {name: getattr(self, name)
+                 for name in ("algorithm", "segments", "window", "radix", "blocks")}
+        return {**found, "segments": self.count(nbytes)}
 
-    def options(self):
+    def options(self, nbytes):
         """The keywords of the call."""
-        return {name: value for name, value in self.wish().items() if value}
+        return {name: value for name, value in self.wish(nbytes).items() if value}
+
+    def without_arithmetic(self):
+        """The same with transfers alone."""
+        return replace(self, combines=False)
 
 
 def tensor(array, dtype):
@@ -90,10 +118,12 @@ class OfPaceline:
 
     def bind(self, variant, case):
         """The call as a function without arguments."""
-        comm, options = self.communicator, variant.options()
+        comm, options = self.communicator, variant.options(case.bytes)
         if self.native:
             return _core.native_call(comm._core, *core_call(comm, case), calls.knobs(**options),
-                                     case.input, case.pattern)
+                                     case.input, case.pattern, variant.combines)
+        if not variant.combines:
+            raise Unavailable("the arithmetic can be left out of native calls alone")
         arrays = case.input, case.output
         if case.dtype == "bfloat16":
             arrays = tuple(tensor(array, case.dtype) for array in arrays)
@@ -164,7 +194,11 @@ class OfMpi:
             raise Unavailable("MPI has no 16-bit floats")
         call = core_call(self.world, case)
         if self.native:
-            return _core.native_mpi_call(self.world, *call, case.input, case.pattern)
+            return _core.native_mpi_call(
+                self.world, *call, case.input, case.pattern, variant.form or "blocking",
+                variant.count(case.bytes) or 1)
+        if variant.form:
+            raise Unavailable("only its blocking collective can be called through Python")
         run = self.world.run
         return lambda: run(*call)
 

@@ -114,7 +114,7 @@ class Worker:
                     RuntimeError, ValueError) as error:
                 notes[variant.label] = f"{type(error).__name__}: {error}".splitlines()[0]
                 continue
-            fault = case.fault()
+            fault = case.fault() if variant.combines else ""
             if fault:
                 notes[variant.label] = f"wrong result: {fault}"
             else:
@@ -190,7 +190,8 @@ class Worker:
     def explained(self, variant, case):
         """What was chosen, in words."""
         call = variants.core_call(self.communicator, case)
-        return self.communicator._core.explain(*call, None, None, knobs(**variant.options()))
+        wished = knobs(**variant.options(case.bytes))
+        return self.communicator._core.explain(*call, None, None, wished)
 
     def batches_for(self, calls, nbytes):
         """By label how many calls between two looks at the clock: powers of 2, the same on all

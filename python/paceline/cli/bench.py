@@ -27,9 +27,10 @@ paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: t
 mpi: the MPI's own collective, on the same memory."""
 NATIVE = """\
 No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
-them, mpi is the MPI's own function. A batch is one call; of short messages it is several, on \
-inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. Shared: in \
-buffers of Communicator.empty()."""
+them, mpi is the MPI's own function; mpi non-blocking its non-blocking one and a wait, mpi x N and \
+by SIZE several of these at once and a wait for all. A batch is one call; of short messages it is \
+several, on inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. \
+Shared: in buffers of Communicator.empty()."""
 
 LINKS = """\
 Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
@@ -67,9 +68,19 @@ def check(collective, dtype, op, against, verdict, launches):
             f"{statistics.LEAST_LAUNCHES}.")
 
 
-def check_native(collective, through, against, batch, separate, mpi_settings):
+def check_forms(collective, against, native, forms, no_reduce):
+    """Errors of the options about other forms of a call."""
+    if any(forms) and (against != "mpi" or not native):
+        raise click.UsageError("--peer-segments and --peer-ring go with --against mpi, natively.")
+    if no_reduce and not native:
+        raise click.UsageError("--no-reduce leaves the arithmetic out of native calls alone.")
+    if no_reduce and not _core.has_op(collective):
+        raise click.UsageError(f"--no-reduce: {collective} has no arithmetic to leave out.")
+
+
+def check_native(collective, through, against, batch, separate, mpi_settings, no_reduce):
     """Whether calls are timed in the core; errors of options that go with it."""
-    native = through == "native" or (through is None and against == "mpi")
+    native = through == "native" or (through is None and (against == "mpi" or no_reduce))
     if native and against == "gloo":
         raise click.UsageError("--through native: torch has Python between; use --through python.")
     if batch and not native:
@@ -106,6 +117,11 @@ def measured(plan, launches, verdict, out):
 def show(out, rows, notes, plan, verdict):
     """The tables, what is missing from them, and how they came about."""
     out.print(report.times_table(rows, plan))
+    if any(row.transfers for row in rows):
+        out.print()
+        out.print(report.exposed_table(rows))
+        out.print("\nno reduce: transfers alone; its results are wrong by design, and were not "
+                  "checked.", soft_wrap=True)
     if verdict:
         out.print()
         out.print(report.verdict_table(rows, plan))
@@ -136,7 +152,8 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--segments", type=Names(), default="0",
-              help="Pipeline segments, each with each algorithm: 1,4,16; 0 = chosen.")
+              help="Pipeline segments, each with each algorithm: 1,4,16; sizes for segments of a "
+              "fixed length: 4MiB; 0 = chosen.")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="Segments at a time; 0 = chosen.")
 @knob_options
@@ -147,6 +164,11 @@ def show(out, rows, notes, plan, verdict):
               help="Settings of that MPI by a name, which an unknown one lists.")
 @click.option("--mpi-set", multiple=True, metavar="NAME=VALUE",
               help="A variable in the environment of that MPI's processes; repeat it for more.")
+@click.option("--peer-segments", type=Names(), default="",
+              help="That MPI in so many non-blocking collectives at once and a wait for all, too: "
+              "1,4,8, or 4MiB for parts of a fixed length.")
+@click.option("--peer-ring", is_flag=True,
+              help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
 @click.option("--through", type=click.Choice(["native", "python"]),
               help="Who makes the calls: the core, with no Python between, or the Python package. "
               "[default: native with --against mpi, else python]")
@@ -157,6 +179,8 @@ def show(out, rows, notes, plan, verdict):
               help="Measure ours in buffers of Communicator.empty(), too.")
 @click.option("--separate", is_flag=True,
               help="Give allreduce and reduce an output of their own; else they work in place.")
+@click.option("--no-reduce", is_flag=True,
+              help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
@@ -172,8 +196,8 @@ def show(out, rows, notes, plan, verdict):
 @click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
 def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
-            against, mpi_setting, mpi_set, through, batch, shared, separate, launches, repeats,
-            lab, verdict, pin, json, **options):
+            against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
+            separate, no_reduce, launches, repeats, lab, verdict, pin, json, **options):
     """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
@@ -190,7 +214,9 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
 
     check(collective, dtype, op, against, verdict, launches)
     changed = (mpi_setting != "default", *mpi_set)
-    native = check_native(collective, through, against, batch, separate, any(changed))
+    native = check_native(collective, through, against, batch, separate, any(changed), no_reduce)
+    forms = ([word for word in peer_segments if word], peer_ring)
+    check_forms(collective, against, native, forms, no_reduce)
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
     set_options(options)
@@ -200,7 +226,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
         separate=separate,
         variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against,
-                              shared),
+                              shared, forms, no_reduce),
         peer=f"torch {against}" if against == "gloo" else against or "")
     about = None
     if against == "mpi":

@@ -42,7 +42,18 @@
            (const void*, int, Datatype, void*, const int*, const int*, Datatype, Comm)) \
   FUNCTION(int, Alltoall, (const void*, int, Datatype, void*, int, Datatype, Comm))     \
   FUNCTION(int, Gather, (const void*, int, Datatype, void*, int, Datatype, int, Comm))  \
-  FUNCTION(int, Scatter, (const void*, int, Datatype, void*, int, Datatype, int, Comm))
+  FUNCTION(int, Scatter, (const void*, int, Datatype, void*, int, Datatype, int, Comm)) \
+  FUNCTION(int, Iallreduce,                                                             \
+           (const void*, void*, int, Datatype, Op, Comm, Request*))                     \
+  FUNCTION(int, Ireduce,                                                                \
+           (const void*, void*, int, Datatype, Op, int, Comm, Request*))                \
+  FUNCTION(int, Ibcast, (void*, int, Datatype, int, Comm, Request*))                    \
+  FUNCTION(int, Iallgatherv, (const void*, int, Datatype, void*, const int*,            \
+           const int*, Datatype, Comm, Request*))                                       \
+  FUNCTION(int, Waitall, (int, Request*, Status*))                                      \
+  FUNCTION(int, Sendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype,  \
+           int, int, Comm, Status*))                                                    \
+  FUNCTION(int, Reduce_local, (const void*, void*, int, Datatype, Op))
 
 namespace paceline::mpi {
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/mpi/abi/forms_of.hpp"
 #include "transport/mpi/abi/port_of.hpp"
 #include "transport/mpi/library.hpp"
 #include "transport/mpi/transport.hpp"
@@ -75,6 +76,10 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
            " elements; an MPI counts to 2147483647.");
     const auto type = call.collective == Collective::barrier ? mpi_.handle.byte : type_of(call);
     const std::size_t unit = call.count * size_of(call.type);
+    if (call.form != MpiForm::blocking) {
+      const auto op = has_op(call.collective) ? op_of(call) : mpi_.handle.sum;
+      return FormsOf<A>(mpi_, {communicator_, rank_, ranks_}).run(call, type, op);
+    }
     switch (call.collective) {
       case Collective::allreduce:
       case Collective::reduce:
