@@ -16,6 +16,7 @@ COMMANDS = {
     "draw": ("draw", "Show in time and space what a collective does."),
     "explain": ("explain", "Say which algorithm a call would take, and why."),
     "bench": ("bench", "Measure collectives, also against gloo and MPI."),
+    "report": ("report", "Draw what was published about pipelining, again."),
 }
 
 

@@ -1,0 +1,78 @@
+"""`paceline report`: what was published about pipelining and rings, again, as pages."""
+
+import click
+from rich.markup import escape
+
+from paceline.cli.common import Number, Size, console
+
+MEASURED = click.option("--measured", multiple=True, metavar="FILE",
+                        type=click.Path(exists=True, dir_okay=False),
+                        help="Records of `./dev lab bench --json` or `paceline bench --json`; "
+                        "repeat it for more.")
+LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
+
+
+def html(default):
+    """--html: where the page goes."""
+    return click.option("--html", type=click.Path(dir_okay=False), default=default,
+                        show_default=True, help="Write the page here, and a CSV beside it.")
+
+
+def make(module, files, page, **limits):
+    """Writes the page and the table of a report."""
+    from paceline.report import measured
+    from paceline.report import page as pages
+
+    pages.check_extra()
+    figures = module.make([measured.read(file) for file in files], **limits)
+    for name in pages.write(module.TITLE, module.ABOUT, figures, page):
+        console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
+    return 0
+
+
+@click.group("report")
+def command():
+    """Draw what was published about pipelining, again.
+
+    Simulated, and measured where there are files. A page with pictures, and a CSV with all points;
+    every line says whether it was measured or simulated. Needs what `pip install
+    'paceline[report]'` brings.
+
+    \b
+    paceline report pipelining
+    paceline report ring --measured ring-mpich5.json
+    """
+
+
+@command.command("pipelining")
+@MEASURED
+@LAB
+@html("pipelining.html")
+@click.option("--largest", default="1GiB", show_default=True, type=Size(),
+              help="Simulate messages up to this size.")
+@click.option("--most-ranks", default=1024, show_default=True, type=Number(8, 1024),
+              help="Simulate up to so many ranks.")
+def pipelining(measured, lab, html, largest, most_ranks):
+    """Segments by size and number, algorithms, networks; with and without arithmetic."""
+    from paceline.report import pipelining as report
+
+    if largest < 1 << 20:
+        raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    return make(report, measured, html, largest=largest, most_ranks=most_ranks)
+
+
+@command.command("ring")
+@MEASURED
+@LAB
+@html("ring.html")
+def ring(measured, lab, html):
+    """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
+    from paceline.report import ring as report
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    return make(report, measured, html)

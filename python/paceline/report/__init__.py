@@ -1,0 +1,1 @@
+"""Reports: what was published about pipelining and rings, again, simulated and measured."""

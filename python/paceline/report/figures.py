@@ -1,0 +1,130 @@
+"""Figures as pictures: SVG by matplotlib. Lines differ by marker and dash as well as by colour."""
+
+import io
+import itertools
+import math
+
+from paceline import _core
+
+# Okabe and Ito's colours, which eyes that do not tell red from green keep apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
+HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
+BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
+PANEL_INCHES = (6.2, 4.0)
+SETTINGS = {
+    "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9, "axes.titlesize": 9,
+    "svg.fonttype": "none", "svg.hashsalt": "paceline",
+    "axes.spines.top": False, "axes.spines.right": False,
+}
+
+
+def styles():
+    """A style for each line of a panel, all different. Markers are hollow, the first ones large: of
+    lines that lie on each other all are seen."""
+    for number in itertools.count():
+        yield {"color": COLOURS[number % len(COLOURS)],
+               "marker": MARKERS[(number + number // len(COLOURS)) % len(MARKERS)],
+               "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.3,
+               "markersize": max(9 - number, 3), "markerfacecolor": "none", "zorder": 3}
+
+
+def ticks_of(values):
+    """Not more than eleven of them, both ends included where that is possible."""
+    step = math.ceil(len(values) / 11)
+    return values[::step]
+
+
+def limits(point):
+    """(below, above) of the error bar, in MB/s; NaN: none."""
+    if point.low_s is None:
+        return math.nan, math.nan
+    rates = (point.bytes / point.high_s / 1e6, point.bytes / point.low_s / 1e6)
+    return max(point.mb_per_s - rates[0], 0.0), max(rates[1] - point.mb_per_s, 0.0)
+
+
+def draw_lines(axes, panel):
+    """Rates over sizes or ranks, with the bound."""
+    across = sorted({panel.across(point) for line in panel.lines for point in line.points})
+    size = next(point.bytes for line in panel.lines for point in line.points)
+    for line, style in zip(panel.lines, styles()):
+        points = sorted(line.points, key=panel.across)
+        at, rates = [panel.across(p) for p in points], [p.mb_per_s for p in points]
+        axes.plot(at, rates, label=line.legend, **style)
+        if any(p.low_s is not None for p in points):
+            axes.errorbar(at, rates, yerr=list(zip(*map(limits, points))), fmt="none", capsize=2,
+                          ecolor=style["color"], elinewidth=0.9)
+    if panel.bounds:
+        known = sorted(panel.bounds)
+        rates = [(size if panel.over == "ranks" else at) / panel.bounds[at] / 1e6 for at in known]
+        if len(known) == 1:
+            axes.axhline(rates[0], label="bound", **BOUND)
+        else:
+            axes.plot(known, rates, label="bound", **BOUND)
+    axes.set_xscale("log", base=2)
+    words = str if panel.over == "ranks" else _core.human_bytes
+    axes.set_xticks(ticks_of(across), [words(at) for at in ticks_of(across)], rotation=35,
+                    ha="right")
+    axes.minorticks_off()
+    axes.set_xlabel("ranks" if panel.over == "ranks" else "message")
+    axes.set_ylabel("message / time (MB/s)")
+    axes.set_ylim(bottom=0)
+
+
+def draw_bars(axes, panel):
+    """One time for each line, the shortest on top; whiskers are intervals."""
+    from paceline.cli.common import human_time
+
+    lines = sorted(panel.lines, key=lambda line: -line.points[0].seconds)
+    hatches = itertools.cycle(HATCHES)
+    for place, line in enumerate(lines):
+        point = line.points[0]
+        ends = None
+        if point.low_s:
+            ends = [[point.seconds - point.low_s], [point.high_s - point.seconds]]
+        axes.barh(place, point.seconds, xerr=ends, height=0.6, capsize=4, hatch=next(hatches),
+                  color=COLOURS[place % len(COLOURS)], alpha=0.75, edgecolor="#222222")
+    axes.set_yticks(range(len(lines)), [
+        f"{line.label}\n{human_time(line.points[0].seconds)}, {line.kind}" for line in lines])
+    for bound in panel.bounds.values():
+        axes.axvline(bound, label="bound", **{**BOUND, "zorder": 4})
+    axes.set_xlabel("time (s)")
+    axes.set_xlim(0, 1.08 * line_end(lines))
+
+
+def line_end(lines):
+    """The longest time, with its whisker."""
+    return max(line.points[0].high_s or line.points[0].seconds for line in lines)
+
+
+def picture_of(figure):
+    """Its panels two by two, as a picture of matplotlib."""
+    from matplotlib.figure import Figure
+
+    columns = min(2, len(figure.panels))
+    count = math.ceil(len(figure.panels) / columns)
+    picture = Figure(figsize=(PANEL_INCHES[0] * columns, PANEL_INCHES[1] * count),
+                     layout="constrained")
+    grid = picture.subplots(count, columns, squeeze=False)
+    for axes, panel in itertools.zip_longest(grid.flat, figure.panels):
+        if panel is None:
+            axes.axis("off")
+            continue
+        axes.set_title(panel.title, loc="left")
+        axes.grid(axis="x" if figure.drawn == "bars" else "y", color="#dddddd", linewidth=0.7)
+        axes.set_axisbelow(True)
+        (draw_bars if figure.drawn == "bars" else draw_lines)(axes, panel)
+        axes.legend(fontsize=7.5, loc="upper center", ncols=2, frameon=False, handlelength=4,
+                    bbox_to_anchor=(0.5, -0.16 if figure.drawn == "bars" else -0.28))
+    return picture
+
+
+def to_svg(figure):
+    """The same as an SVG element, without a date: the same figure gives the same text."""
+    from matplotlib import rc_context
+
+    text = io.StringIO()
+    with rc_context(SETTINGS):
+        picture_of(figure).savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()[text.getvalue().index("<svg"):]

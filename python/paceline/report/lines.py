@@ -1,0 +1,103 @@
+"""What a report shows: figures of panels of lines, each of which knows where its numbers come from.
+
+A line is measured or simulated because of its origin, and nothing else says so: legend, table and
+page ask the line.
+"""
+
+from dataclasses import dataclass
+
+from paceline import _core
+
+
+@dataclass(frozen=True)
+class Model:
+    """The origin of simulated numbers: a model of a machine, in the words of --machine."""
+
+    name: str
+    machine: str
+    kind = "simulated"
+
+    @property
+    def words(self):
+        """The model's numbers."""
+        return _core.machine(self.machine)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The origin of measured numbers: a file of `paceline bench --json`."""
+
+    file: str
+    network: str  # "200mbit, 8 nodes", or "one machine"
+    peer: str  # the MPI in whose processes it ran
+    date: str
+    machine: str
+    command: str
+    kind = "measured"
+
+    @property
+    def words(self):
+        """Where to look it up."""
+        return f"{self.file}, {self.date}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A time, and between which limits its median lies, where that is known."""
+
+    ranks: int
+    bytes: int
+    seconds: float
+    low_s: float | None = None
+    high_s: float | None = None
+
+    @property
+    def mb_per_s(self):
+        """Millions of bytes of the message per second, as the publication has it."""
+        return self.bytes / self.seconds / 1e6
+
+
+@dataclass(frozen=True)
+class Line:
+    """Times of one way to do a collective."""
+
+    label: str
+    origin: object  # Model or Records
+    points: tuple
+
+    @property
+    def kind(self):
+        """measured or simulated."""
+        return self.origin.kind
+
+    @property
+    def legend(self):
+        """With its kind, as the picture shows it."""
+        return f"{self.label} ({self.kind})"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines with common axes. `bounds`: what nothing can beat in seconds, by what lies across."""
+
+    title: str
+    collective: str
+    lines: tuple
+    bounds: dict
+    over: str = "bytes"  # or ranks: what lies across
+
+    def across(self, point):
+        """Where a point lies."""
+        return getattr(point, self.over)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels that answer one question."""
+
+    name: str  # "figure 3": as the publication counts
+    title: str
+    about: str  # what to see in it, and what the model leaves out
+    panels: tuple
+    missing: str = ""  # why something is not there
+    drawn: str = "lines"  # or bars

@@ -1,0 +1,117 @@
+"""Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import UsageError
+from paceline.report.lines import Line, Panel, Point, Records
+
+NEEDED = ("machine", "date", "command", "records")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One file."""
+
+    origin: Records
+    kind: str  # of the MPI: Open MPI, MPICH, Intel MPI; empty: none
+    records: tuple
+
+    def of(self, collective):
+        """Its records of a collective."""
+        return [row for row in self.records if row["collective"] == collective]
+
+
+def read(file):
+    """The Measured of a file. Raises UsageError."""
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"report: {file} cannot be read: {error}.") from None
+    lacking = [key for key in NEEDED if not isinstance(found, dict) or key not in found]
+    if lacking:
+        raise UsageError(f"report: {file} has no {', '.join(lacking)}; it takes a file that "
+                         "paceline bench --json or ./dev lab bench --json wrote.")
+    mpi = found.get("mpi") or {}
+    machine = found["machine"]
+    about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
+    origin = Records(Path(file).name, network_of(mpi.get("cluster")), mpi.get("version", ""),
+                     found["date"][:10], about, found["command"])
+    return Measured(origin, mpi.get("kind", ""), tuple(found["records"]))
+
+
+def network_of(cluster):
+    """Where its ranks were, in words."""
+    if not cluster:
+        return "one machine"
+    per_node = cluster["ranks_per_node"]
+    many = f", {per_node} ranks each" if per_node > 1 else ""
+    return f"lab of {cluster['nodes']} nodes{many}, {cluster['rate']} each way"
+
+
+def point(row):
+    """The time of a record, and its limits."""
+    limits = row.get("interval") or {}
+    low, high = (limits[end] / 1e6 if limits else None for end in ("low_us", "high_us"))
+    return Point(row["ranks"], row["bytes"], row["time_us_median"] / 1e6, low, high)
+
+
+def short(version):
+    """The name of an MPI, without the rest of its sentence."""
+    return version.split(",")[0].replace("(R)", "").split(" Library")[0].strip()
+
+
+def panels(files, collective, wanted):
+    """A Panel for each file and number of ranks that has records of a collective which `wanted`
+    takes; it gets the Measured and the record."""
+    made = []
+    for file in files:
+        rows = [row for row in file.of(collective) if row["bytes"] and wanted(file, row)]
+        for ranks in sorted({row["ranks"] for row in rows}):
+            lines, bounds = {}, {}
+            for row in rows:
+                if row["ranks"] != ranks:
+                    continue
+                lines.setdefault(row["variant"], []).append(point(row))
+                if row["bound_us"]:
+                    bounds[row["bytes"]] = row["bound_us"] / 1e6
+            where = ", ".join(filter(None, (file.origin.network, short(file.origin.peer))))
+            made.append(Panel(f"{collective}, {ranks} ranks, {where}", collective,
+                              tuple(Line(label, file.origin, tuple(points))
+                                    for label, points in lines.items()), bounds))
+    return made
+
+
+def is_ours(row):
+    """One of this library's variants."""
+    return row["library"] == "paceline"
+
+
+def by_size(file, row):
+    """Cut into segments of a fixed length, and what these are compared with."""
+    return bool(row.get("segment_bytes")) or whole(file, row)
+
+
+def by_number(file, row):
+    """Cut into a fixed number of segments, or chosen; and what that is compared with."""
+    return not row.get("segment_bytes") and row.get("combines", True)
+
+
+def whole(file, row):
+    """Not cut: blocking and non-blocking."""
+    if not row.get("combines", True) or row.get("segment_bytes"):
+        return False
+    return row["segments"] in (None, 0, 1)
+
+
+def with_and_without(file, row):
+    """What was measured with and without arithmetic."""
+    twins = {(r["variant"].removesuffix(", no reduce"), r["bytes"]) for r in file.records
+             if not r.get("combines", True)}
+    return (row["variant"].removesuffix(", no reduce"), row["bytes"]) in twins
+
+
+def of_mpi(*kinds):
+    """The MPI's own, in files of these MPIs."""
+    return lambda file, row: row["library"] == "mpi" and file.kind in kinds

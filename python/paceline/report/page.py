@@ -1,0 +1,78 @@
+"""A report as one HTML file with its pictures in it, and the CSV beside it."""
+
+import platform
+from pathlib import Path
+
+from paceline.errors import UsageError
+from paceline.report import figures, tables
+
+EXTRA = ("jinja2", "matplotlib")
+
+
+def check_extra():
+    """Raises UsageError where what draws is not installed."""
+    try:
+        for name in EXTRA:
+            __import__(name)
+    except ImportError as error:
+        raise UsageError(f"report: {error.name} is not installed; pictures and pages need it. "
+                         "pip install 'paceline[report]'") from None
+
+
+def made_here():
+    """Date, machine, versions and command of this page."""
+    from paceline.bench.provenance import provenance, version_of
+
+    found = provenance()
+    versions = {"paceline": found["versions"]["paceline"], "python": platform.python_version(),
+                **{name: version_of(name) for name in EXTRA}}
+    machine = found["machine"]
+    return {"date": found["date"], "command": found["command"],
+            "machine": f"{machine['processor']}, {machine['cores_allowed']} of {machine['cores']} "
+                       f"cores, {machine['system']}",
+            "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
+
+
+def origins(parts):
+    """(models, records) of all lines, each once."""
+    found = dict.fromkeys(line.origin for figure in parts for panel in figure.panels
+                          for line in panel.lines)
+    return ([origin for origin in found if origin.kind == "simulated"],
+            [origin for origin in found if origin.kind == "measured"])
+
+
+def render(title, about, parts, csv_name):
+    """The HTML text; `parts`: Figures."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("paceline.report", "."), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    models, records = origins(parts)
+    return environment.get_template("page.html").render(
+        title=title, about=about, csv=csv_name, models=models, records=records,
+        provenance=made_here(), figures=[
+            (figure, figures.to_svg(figure) if figure.panels else "", table_of(figure))
+            for figure in parts])
+
+
+def table_of(figure):
+    """Of each line its best rate, and the fraction of the bound that it is."""
+    found = []
+    for panel in figure.panels:
+        for line in panel.lines:
+            best = max(line.points, key=lambda point: point.mb_per_s)
+            bound = panel.bounds.get(panel.across(best))
+            found.append({"panel": panel.title, "line": line.label, "kind": line.kind,
+                          "ranks": best.ranks, "bytes": best.bytes, "rate": best.mb_per_s,
+                          "fraction": bound / best.seconds if bound else None})
+    return found
+
+
+def write(title, about, parts, file):
+    """The page, and the table beside it; returns both names."""
+    page = Path(file)
+    table = page.with_suffix(".csv")
+    tables.write(parts, table)
+    page.write_text(render(title, about, parts, table.name), encoding="utf-8")
+    return page, table

@@ -1,0 +1,36 @@
+"""The numbers of a report as CSV: one line per point, each says measured or simulated."""
+
+import csv
+
+COLUMNS = ("figure", "panel", "collective", "ranks", "line", "kind", "bytes", "seconds", "low_s",
+           "high_s", "mb_per_s", "bound_s", "fraction_of_bound", "origin")
+
+
+def rows(figures):
+    """Dicts with COLUMNS."""
+    for figure in figures:
+        for panel in figure.panels:
+            for line in panel.lines:
+                for point in line.points:
+                    bound = panel.bounds.get(panel.across(point))
+                    yield dict(zip(COLUMNS, (
+                        figure.name, panel.title, panel.collective, point.ranks, line.label,
+                        line.kind, point.bytes, point.seconds, point.low_s, point.high_s,
+                        point.mb_per_s, bound, bound / point.seconds if bound else None,
+                        line.origin.words)))
+
+
+def write(figures, file):
+    """The file."""
+    with open(file, "w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, COLUMNS)
+        writer.writeheader()
+        for row in rows(figures):
+            writer.writerow({name: short(value) for name, value in row.items()})
+
+
+def short(value):
+    """Six digits that mean something; nothing for what is not known."""
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else value

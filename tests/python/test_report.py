@@ -1,0 +1,138 @@
+"""`paceline report`: pages and tables from small files, and what their lines say of themselves."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+from paceline import cli
+from paceline.errors import UsageError
+from paceline.report import lines, measured, page, pipelining, ring
+
+MEASURED_S = 0.123456  # of no simulated line
+BOUND_S = 0.1
+
+
+def record(variant, nbytes=1 << 20, **more):
+    """As `paceline bench` writes it."""
+    return {
+        "collective": "allreduce", "bytes": nbytes, "ranks": 8, "variant": variant,
+        "library": "mpi" if variant.startswith("mpi") else "paceline", "segments": 1,
+        "segment_bytes": None, "combines": True, "time_us_median": MEASURED_S * 1e6,
+        "bound_us": BOUND_S * 1e6,
+        "interval": {"of": "launches", "low_us": 1.2e5, "high_us": 1.3e5, "confidence": 0.95},
+        **more}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Records of a lab, the smallest that all figures of allreduce have something of."""
+    rows = [record("ring x 1"), record("ring x 4", segments=4), record("mpi", segments=None),
+            record("ring x 1, no reduce", combines=False), record("mpi x 4", segments=4),
+            record("mpi by 1 MiB", segment_bytes=1 << 20)]
+    about = {"processor": "a processor", "cores_allowed": 2, "cores": 2, "system": "a system"}
+    made = {"machine": about, "date": "2026-11-22T05:00:00", "command": "./dev lab bench allreduce",
+            "mpi": {"version": "MPICH Version: 5", "kind": "MPICH", "cluster":
+                    {"nodes": 8, "ranks_per_node": 1, "rate": "200mbit"}}, "records": rows}
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps(made))
+    return path
+
+
+def run(*words):
+    """The command line: its page and its table."""
+    assert cli.main(["report", *map(str, words)]) == 0
+    html = words[words.index("--html") + 1]
+    with html.with_suffix(".csv").open(newline="") as rows:
+        return html.read_text(), list(csv.DictReader(rows))
+
+
+def mislabelled(rows):
+    """Rows whose kind is not that of where their time comes from."""
+    return [row for row in rows
+            if (row["kind"] == "measured") != (float(row["seconds"]) == MEASURED_S)]
+
+
+def small(tmp_path, file=None):
+    more = ["--measured", file] if file else []
+    return run("pipelining", "--largest", "2MiB", "--most-ranks", "8",
+               "--html", tmp_path / "page.html", *more)
+
+
+def test_pipelining(tmp_path, file):
+    html, rows = small(tmp_path, file)
+    assert mislabelled(rows) == []
+    assert {row["kind"] for row in rows} == {"measured", "simulated"}
+    names = [f"figure {n}" for n in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14)] + ["growth"]
+    assert all(f"<h2>{name.capitalize()}" in html for name in names)
+    assert {row["figure"] for row in rows} == set(names) - {"figure 12"}  # no file of Open MPI
+    assert all(0 < float(row["bound_s"]) <= float(row["seconds"]) * 1.000001 for row in rows)
+    ours = next(row for row in rows if row["kind"] == "measured" and row["line"] == "ring x 1")
+    assert float(ours["mb_per_s"]) == pytest.approx((1 << 20) / MEASURED_S / 1e6, rel=1e-5)
+    assert float(ours["fraction_of_bound"]) == pytest.approx(BOUND_S / MEASURED_S, rel=1e-5)
+    assert ours["origin"] == "records.json, 2026-11-22" and "200mbit" in ours["panel"]
+    for words in ("ring x 4 (measured)", "ring x 4 (simulated)", "./dev lab bench allreduce",
+                  "a processor", "MPICH Version: 5", "matplotlib "):
+        assert words in html, words
+
+
+def test_a_measured_line_labelled_simulated_is_found(tmp_path, file, monkeypatch):
+    monkeypatch.setattr(lines.Line, "kind", property(lambda line: "simulated"))
+    assert mislabelled(small(tmp_path, file)[1])
+
+
+def test_a_negative_result_stays(tmp_path):
+    """A linear allgather gains nothing from segments, and a chain of broadcast does."""
+    _, rows = small(tmp_path)
+    best = {(row["figure"], row["line"]): float(row["mb_per_s"]) for row in rows
+            if row["ranks"] == "8" and row["bytes"] == str(2 << 20)}
+    assert best["figure 5", "linear x 8"] <= best["figure 5", "linear"]
+    assert best["figure 6", "chain x 8"] > 2 * best["figure 6", "chain"]
+
+
+def test_without_files_nothing_is_invented(tmp_path):
+    html, rows = small(tmp_path)
+    assert {row["kind"] for row in rows} == {"simulated"} and mislabelled(rows) == []
+    assert "(measured)" not in html and html.count("Nothing was measured for this figure") == 9
+
+
+def test_ring(tmp_path, file):
+    html, rows = run("ring", "--measured", file, "--html", tmp_path / "ring.html")
+    assert mislabelled(rows) == []
+    plain = next(row for row in rows if row["line"] == "plain ring over Sendrecv")
+    chosen = next(row for row in rows if row["line"].startswith("paceline, chosen"))
+    assert float(plain["bound_s"]) <= float(chosen["seconds"]) < float(plain["seconds"])
+    assert (plain["bytes"], plain["ranks"], plain["kind"]) == ("256000000", "8", "simulated")
+    own = next(row for row in rows if row["line"] == "the MPI's own allreduce")
+    assert (own["low_s"], own["high_s"], own["kind"]) == ("0.12", "0.13", "measured")
+    assert not any("no reduce" in row["line"] for row in rows)
+    assert "Nothing was measured" not in html
+
+
+@pytest.mark.parametrize("report", [pipelining, ring])
+def test_the_lab_is_told_what_it_understands(report, capsys):
+    """Every command is one of ./dev lab, with options that the benchmark has."""
+    assert cli.main(["report", report.__name__.rsplit(".", 1)[1], "--lab"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == list(report.commands())
+    assert said[0].startswith("./dev lab up") and said[-1] == "./dev lab down"
+    from paceline.cli.bench import command
+
+    known = {name for option in command.params for name in option.opts} | {"--mpi", "--json"}
+    for line in said[1:-1]:
+        assert line.startswith("./dev lab bench ")
+        assert {word for word in line.split() if word.startswith("--")} <= known, line
+
+
+def test_files_of_others_are_refused(tmp_path):
+    for text, why in (("[]", "has no machine"), ("{", "cannot be read")):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(UsageError, match=why):
+            measured.read(tmp_path / "x.json")
+
+
+def test_what_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"matplotlib is not installed.*paceline\[report\]"):
+        page.check_extra()
