@@ -74,17 +74,6 @@ struct Plan::State {
 
 namespace {
 
-std::uint64_t hash_of(const Choice& choice) {
-  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 |
-                                static_cast<std::uint64_t>(choice.window));
-  h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.knobs.radix) << 32 |
-                       static_cast<std::uint64_t>(choice.knobs.blocks)));
-  h = Random::mix(h ^ ((choice.in_step ? 1u : 0u) | (choice.whole_tail ? 2u : 0u)));
-  for (const char* c = choice.algorithm->name; *c; ++c)
-    h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
-  return h;
-}
-
 // What decides the choice must be equal on all ranks: where only the root knows the counts, nothing
 // does.
 std::size_t bytes_for_choice(const Call& call, const Problem& problem) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "coll/registry.hpp"
 #include "tune/estimate.hpp"
 
@@ -294,6 +295,17 @@ Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish
   for (const Knob& knob : kKnobs)
     if (wish.knobs.*knob.value > 0) choice.knobs.*knob.value = wish.knobs.*knob.value;
   return choice;
+}
+
+std::uint64_t hash_of(const Choice& choice) {
+  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 |
+                                static_cast<std::uint64_t>(choice.window));
+  h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.knobs.radix) << 32 |
+                       static_cast<std::uint64_t>(choice.knobs.blocks)));
+  h = Random::mix(h ^ ((choice.in_step ? 1u : 0u) | (choice.whole_tail ? 2u : 0u)));
+  for (const char* c = choice.algorithm->name; *c; ++c)
+    h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
+  return h;
 }
 
 }  // namespace paceline

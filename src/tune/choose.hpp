@@ -6,6 +6,7 @@
 // candidates in choose.cpp is the whole decision; `paceline explain` prints what comes of it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ir/algorithm.hpp"
@@ -34,6 +35,9 @@ struct Choice {
   bool whole_tail = false;   // whether only the first half is cut: ir/pipeline.hpp
   std::string why;
 };
+
+// A number that differs where choices do, to compare them between ranks.
+std::uint64_t hash_of(const Choice& choice);
 
 // What the caller asks for; empty and 0: chosen.
 struct Wish {

@@ -9,7 +9,7 @@ namespace {
 constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
 constexpr double kMostOfChain = 512;   // has few steps for each, and a port's time is all they cost
 constexpr double kMostShort = 8192;   // likewise, so that each of its messages is short
-// What rounds in step lose where messages are announced first: measured, docs/design/0025.
+// What rounds in step lose where messages are announced first: measured, docs/design/0027.
 constexpr double kAnnounced = 1.25;
 constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
 
