@@ -25,15 +25,21 @@ def differ(comm):
         print(f"{type(error).__name__} {error}")
 
 
+def wait_for_files(paths):
+    """For at most 20 s."""
+    paths = list(paths)
+    limit = time.monotonic() + 20
+    while time.monotonic() < limit and not all(map(os.path.exists, paths)):
+        sum(range(1000))
+
+
 def hang(comm):
     """Rank 1 computes for long; somebody outside asks all ranks what they do."""
     comm.allreduce(numpy.ones(10))
     folder = os.environ["PACELINE_RECORD_DIR"]
     if comm.rank == 1:
-        limit = time.monotonic() + 20
-        wanted = [f"{folder}/rank-{rank}.{kind}" for rank in (0, 1) for kind in ("json", "txt")]
-        while time.monotonic() < limit and not all(map(os.path.exists, wanted)):
-            sum(range(1000))
+        wait_for_files(f"{folder}/rank-{rank}.{kind}"
+                       for rank in (0, 1) for kind in ("json", "txt"))
         comm.allreduce(numpy.ones(3))
         return
     # A child, since this rank is about to wait inside the call.
@@ -47,14 +53,15 @@ def hang(comm):
 
 
 def asked(comm):
-    """A program asks for its own record."""
+    """A program asks for its own record; rank 1 comes to the call when rank 0 has its record."""
+    folder = os.environ["PACELINE_RECORD_DIR"]
     comm.barrier()
     request = comm.iallreduce(numpy.ones(5)) if comm.rank == 0 else None
-    found = comm.flight_record(os.environ["PACELINE_RECORD_DIR"])
+    found = comm.flight_record(folder)
     calls = next(c for c in found["communicators"] if len(c["ranks"]) == comm.size)["calls"]
     print([call["call"] for call in calls], any("under_way" in call for call in calls))
     if request is None:
-        time.sleep(0.5)  # the other rank says what it is in
+        wait_for_files([f"{folder}/rank-0.json"])
         request = comm.iallreduce(numpy.ones(5))
     request.wait()
     try:
