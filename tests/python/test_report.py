@@ -54,14 +54,19 @@ def mislabelled(rows):
             if (row["kind"] == "measured") != (float(row["seconds"]) == MEASURED_S)]
 
 
-def small(tmp_path, file=None):
-    more = ["--measured", file] if file else []
+def small(tmp_path, *more):
     return run("pipelining", "--largest", "2MiB", "--most-ranks", "8",
                "--html", tmp_path / "page.html", *more)
 
 
+@pytest.fixture(scope="module")
+def without_files(tmp_path_factory):
+    """A page, and a table, of simulated lines alone."""
+    return small(tmp_path_factory.mktemp("report"))
+
+
 def test_pipelining(tmp_path, file):
-    html, rows = small(tmp_path, file)
+    html, rows = small(tmp_path, "--measured", file)
     assert mislabelled(rows) == []
     assert {row["kind"] for row in rows} == {"measured", "simulated"}
     names = [f"figure {n}" for n in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14)] + ["growth"]
@@ -79,20 +84,20 @@ def test_pipelining(tmp_path, file):
 
 def test_a_measured_line_labelled_simulated_is_found(tmp_path, file, monkeypatch):
     monkeypatch.setattr(lines.Line, "kind", property(lambda line: "simulated"))
-    assert mislabelled(small(tmp_path, file)[1])
+    assert mislabelled(run("ring", "--measured", file, "--html", tmp_path / "ring.html")[1])
 
 
-def test_a_negative_result_stays(tmp_path):
+def test_a_negative_result_stays(without_files):
     """A linear allgather gains nothing from segments, and a chain of broadcast does."""
-    _, rows = small(tmp_path)
+    _, rows = without_files
     best = {(row["figure"], row["line"]): float(row["mb_per_s"]) for row in rows
             if row["ranks"] == "8" and row["bytes"] == str(2 << 20)}
     assert best["figure 5", "linear x 8"] <= best["figure 5", "linear"]
     assert best["figure 6", "chain x 8"] > 2 * best["figure 6", "chain"]
 
 
-def test_without_files_nothing_is_invented(tmp_path):
-    html, rows = small(tmp_path)
+def test_without_files_nothing_is_invented(without_files):
+    html, rows = without_files
     assert {row["kind"] for row in rows} == {"simulated"} and mislabelled(rows) == []
     assert "(measured)" not in html and html.count("Nothing was measured for this figure") == 9
 
