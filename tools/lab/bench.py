@@ -23,7 +23,7 @@ def description(plan, ppn, spin):
             "nodes": plan.nodes, "ranks_per_node": ppn, "rate": plan.rate_text,
             "mtu": network.MTU, "burst_bytes": network.burst_bytes(plan.rate),
             "queue_bytes": network.QUEUE_BYTES, "congestion_control": network.CONGESTION,
-            "waiting": "as each library waits" if spin else idle.ABOUT,
+            "waiting": "as each library waits" if spin else idle.about(ppn),
         },
     }
 

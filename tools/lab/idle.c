@@ -2,13 +2,15 @@
  *
  * All nodes share the cores of one machine. A rank that polls without pause, as MPIs do where each
  * has a core of its own, takes the core from the one that it waits for. After kPatience looks in
- * vain at sockets a thread sleeps for kNap before every further one; so does who only offers the
- * core to others, without a look in between.
+ * vain at sockets every further look of a thread waits for them: for kNap at most, since what it
+ * waits for may lie elsewhere, or as long as IDLE_NAP_NS says. Who only offers the core to others,
+ * without a look in between, sleeps for kNap.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,18 +20,26 @@ enum { kPatience = 4, kNap = 50000 /* ns */ };
 
 static __thread int vain, looks;
 
-static void rest(void) {
-  const struct timespec nap = {0, kNap};
-  if (++vain > kPatience) nanosleep(&nap, 0);
+static struct timespec nap(void) {
+  static long ns;
+  if (!ns) {
+    const char* said = getenv("IDLE_NAP_NS");
+    ns = said ? atol(said) : 0;
+    if (ns <= 0) ns = kNap;
+  }
+  return (struct timespec){0, ns};
 }
 
-static int looked(int found, int waits) {
+/* Whether the next look is to wait. */
+static int is_vain(int found, int timeout) {
   ++looks;
-  if (found != 0)
-    vain = 0;
-  else if (!waits)
-    rest();
-  return found;
+  if (found != 0) vain = 0;
+  return found == 0 && timeout == 0 && ++vain > kPatience;
+}
+
+static int ended(int found) {
+  if (found > 0) vain = 0;
+  return found < 0 ? 0 : found;   /* interrupted: nobody waits long enough to be told */
 }
 
 /* The function of that name that would have been called. */
@@ -37,23 +47,29 @@ static int looked(int found, int waits) {
   static __typeof__(&name) next;                                              \
   if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
-int epoll_wait(int set, struct epoll_event* events, int most, int timeout) {
-  NEXT(epoll_wait);
-  return looked(next(set, events, most, timeout), timeout != 0);
-}
-
 int epoll_pwait(int set, struct epoll_event* events, int most, int timeout, const sigset_t* mask) {
   NEXT(epoll_pwait);
-  return looked(next(set, events, most, timeout, mask), timeout != 0);
+  const int found = next(set, events, most, timeout, mask);
+  if (!is_vain(found, timeout)) return found;
+  const struct timespec most_ns = nap();
+  return ended((int)syscall(SYS_epoll_pwait2, set, events, most, &most_ns, mask, _NSIG / 8));
+}
+
+int epoll_wait(int set, struct epoll_event* events, int most, int timeout) {
+  return epoll_pwait(set, events, most, timeout, 0);
 }
 
 int poll(struct pollfd* sockets, nfds_t count, int timeout) {
   NEXT(poll);
-  return looked(next(sockets, count, timeout), timeout != 0);
+  const int found = next(sockets, count, timeout);
+  if (!is_vain(found, timeout)) return found;
+  const struct timespec most_ns = nap();
+  return ended(ppoll(sockets, count, &most_ns, 0));
 }
 
 int sched_yield(void) {
-  if (!looks) rest();
+  const struct timespec rest = {0, kNap};
+  if (!looks && ++vain > kPatience) nanosleep(&rest, 0);
   looks = 0;
   return (int)syscall(SYS_sched_yield);
 }

@@ -8,7 +8,21 @@ from lab.plan import LabError
 
 SOURCE = Path(__file__).with_name("idle.c")
 LIBRARY = "idle.so"
-ABOUT = "a thread that looks in vain 4 times sleeps for 50 us, before every further look"
+ALONE_US, TOGETHER_US = 300, 50  # ranks of one node do not come by the sockets that wake
+
+
+def nap_us(ppn):
+    return ALONE_US if ppn == 1 else TOGETHER_US
+
+
+def about(ppn):
+    return ("a thread that looks in vain at sockets 4 times waits for them in every further look, "
+            f"for at most {nap_us(ppn)} us")
+
+
+def environment(folder, ppn):
+    """Of ranks that rest."""
+    return {"LD_PRELOAD": str(Path(folder) / LIBRARY), "IDLE_NAP_NS": str(1000 * nap_us(ppn))}
 
 
 def build(folder):

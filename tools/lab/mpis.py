@@ -92,8 +92,8 @@ def environment(name, folder, ppn, spin=False):
     spin: they poll as they would with a core for each."""
     root, settings = MPIS[name].folder, {"openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
-    preload = {} if spin else {"LD_PRELOAD": str(Path(folder) / idle.LIBRARY)}
-    return {**settings[name](Path(folder), ppn), **preload, FOLDER: str(folder),
+    resting = {} if spin else idle.environment(folder, ppn)
+    return {**settings[name](Path(folder), ppn), **resting, FOLDER: str(folder),
             "VIRTUAL_ENV": str(root), "PATH": path,
             "PACELINE_MPI": str(root / MPIS[name].library)}
 
