@@ -113,6 +113,7 @@ nb::list algorithms(int ranks) {
     row["staged"] = a->staged;
     row["attached"] = a->attached;
     row["straight"] = a->is_straight();
+    row["canonical"] = a->canonical;
     out.append(row);
   }
   return out;
@@ -154,6 +155,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
                   option(segments, Option::segments), option(window, Option::window),
                   {radix, blocks}};
+  problem.canonical = has_op(problem.collective) && text_of(Option::numbers) == "canonical";
   const Machine model = machine_from(machine);
   problem.near = model.ranks_per_node >= ranks && ranks > 1;
   problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
@@ -181,6 +183,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   out["in_step"] = choice.in_step;
   out["whole_tail"] = choice.whole_tail;
   out["group"] = problem.groups.empty() ? 0 : wanted;
+  out["canonical"] = problem.canonical;
   out["why"] = choice.why;
   return out;
 }

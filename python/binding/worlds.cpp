@@ -203,7 +203,7 @@ void bind_worlds(nb::module_& m) {
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
               int root, bool in_place, bool fused, int segments, int window, bool ordered,
               bool uneven, int radix, int blocks, bool in_step, bool whole_tail, int group,
-              bool scattered) {
+              bool scattered, bool canonical) {
              Shape shape;
              shape.ranks = ranks;
              shape.root = root;
@@ -218,12 +218,13 @@ void bind_worlds(nb::module_& m) {
              shape.whole_tail = whole_tail;
              shape.group = group;
              shape.scattered = scattered;
+             shape.canonical = canonical;
              new (self) Place(collective, algorithm, shape);
            },
            "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
            "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false,
            "uneven"_a = false, "radix"_a = 0, "blocks"_a = 0, "in_step"_a = false,
-           "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false)
+           "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false, "canonical"_a = false)
       .def_prop_ro("collective",
                    [](const Place& p) { return std::string(name_of(p.shape.collective)); })
       .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })

@@ -61,6 +61,8 @@ constexpr OptionRow kRows[] = {
      "Cut every message into so many segments; 0 = chosen by size."},
     {"window", integer, "0", 0, 1024, "", everybody,
      "How many segments may be under way at the same time; 0 = chosen by size."},
+    {"numbers", choice, "stable", 0, 0, "stable|canonical", everybody,
+     "Canonical: a sum's bits depend on the ranks and their values alone. Equal on all ranks."},
     {"transport", choice, "auto", 0, 0, "auto|shm|mpi", everybody,
      "How messages travel: auto = inside a node through shared memory, else by MPI; or one alone."},
     {"mpi", text, "", 0, kLongest, "", everybody,

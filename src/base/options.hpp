@@ -18,10 +18,10 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
-  huge_pages, attach, algorithm, segments, window, transport, mpi, node, groups, machine,
+  huge_pages, attach, algorithm, segments, window, numbers, transport, mpi, node, groups, machine,
   record_dir, record_signal, preload, preload_summary, rank, ranks, store
 };
-inline constexpr int kOptions = 25;
+inline constexpr int kOptions = 26;
 
 enum class OptionKind {
   integer,   // a whole number

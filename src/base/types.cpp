@@ -75,6 +75,11 @@ Op op_from(std::string_view name) {
 
 bool is_floating(Type type) { return row_of(type).floating; }
 
+bool is_exact(Op op, Type type) {
+  const bool rounds = op == Op::sum || op == Op::product || op == Op::average;
+  return !rounds || !is_floating(type);
+}
+
 bool is_defined(Op op, Type type) {
   (void)name_of(op);   // throws if the number is no operation
   const bool bitwise = op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;

@@ -49,6 +49,9 @@ Op op_from(std::string_view name);      // likewise
 
 bool is_floating(Type type);
 
+// Whether any order of operands gives the same bits.
+bool is_exact(Op op, Type type);
+
 // Whether `op` means something for `type`: bitwise operations want integers or bool, average wants
 // a floating type, everything else takes every type (on bool: sum and max are "or", product and min
 // "and").

@@ -1,5 +1,5 @@
-// Many operands combined, though one step combines only so many: in equal groups, from left to
-// right, and their sums again.
+// Many operands combined, but only so many by one step: in equal groups, from left to right, and
+// their sums again. Where the order is canonical, all by one step.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace paceline {
 
-inline constexpr std::size_t kMostSources = 16;   // of one step (src/engine/operation.cpp)
+inline constexpr std::size_t kMostSources = 16;   // of one step
 
 // Two sources or more; beyond kMostSources with working memory for the sum of every group.
 inline void reduce_in_groups(Builder& b, std::vector<Segment> sources, const Segment& target) {
-  while (sources.size() > kMostSources) {
+  while (sources.size() > kMostSources && !b.problem().canonical) {
     const std::size_t count = sources.size(), groups = (count + kMostSources - 1) / kMostSources;
     std::vector<Segment> sums;
     for (std::size_t g = 0; g < groups; ++g) {

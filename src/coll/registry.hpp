@@ -20,6 +20,7 @@
   X(allreduce_recursive_multiplying)   \
   X(allreduce_dual_root)               \
   X(allreduce_gather)                  \
+  X(allreduce_bruck)                   \
   X(allreduce_double_binary_tree)      \
   X(allreduce_shared)                  \
   X(allreduce_symmetric)               \
@@ -40,6 +41,9 @@
   X(reduce_chain)                      \
   X(reduce_scatter_gather)             \
   X(reduce_circulant)                  \
+  X(reduce_direct)                     \
+  X(reduce_gather)                     \
+  X(reduce_bruck)                      \
   X(reduce_staged)                     \
   X(reduce_sliced)                     \
   X(reduce_grouped)                    \
@@ -47,6 +51,7 @@
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
   X(reduce_scatter_direct)             \
+  X(reduce_scatter_bruck)              \
   X(reduce_scatter_shared)             \
   X(reduce_scatter_staged)             \
   X(reduce_scatter_grouped)            \

@@ -38,7 +38,7 @@ constexpr int kAhead = 4;
 inline void sum(Builder& b, const std::vector<Segment>& sources, const Segment& target) {
   std::vector<Segment> some;
   for (const Segment& source : sources) {
-    if (static_cast<int>(some.size()) == kSourcesAtOnce) {
+    if (is_full(b, some)) {
       b.reduce(some, target);
       some = {target};
     }

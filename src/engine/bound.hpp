@@ -13,8 +13,6 @@
 
 namespace paceline {
 
-inline constexpr std::uint32_t kMostSources = 16;   // of one reduce
-
 // Somewhere in one of the caller's buffers, a peer's, or the scratch of the operation.
 struct Place {
   Space space = Space::output;

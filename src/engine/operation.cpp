@@ -1,5 +1,6 @@
 #include "engine/operation.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/polled.hpp"
@@ -28,6 +29,13 @@ Activity activity_of(Kind kind) {
 }
 
 }  // namespace
+
+Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
+    : bound_(std::move(bound)), channel_(channel) {
+  std::uint32_t most = 0;
+  for (const BoundStep& step : bound_->steps) most = std::max(most, step.places);
+  sources_.resize(most);
+}
 
 bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kind != Kind::finish; }
 
@@ -83,10 +91,9 @@ void Operation::combine(const BoundStep& step) {
     } else if (step.places == 2) {
       std::memcpy(at(places[0]), at(places[1]), stretch.elements * element);
     } else {
-      const void* sources[kMostSources];
-      require(step.places <= kMostSources + 1, "a reduce with ", step.places - 1, " sources");
-      for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]);
-      bound_->reduce(at(places[0]), sources, static_cast<int>(step.places) - 1, stretch.elements);
+      for (std::uint32_t k = 1; k < step.places; ++k) sources_[k - 1] = at(places[k]);
+      bound_->reduce(at(places[0]), sources_.data(), static_cast<int>(step.places) - 1,
+                     stretch.elements);
     }
   }
 }

@@ -47,8 +47,7 @@ struct Buffers {
 
 class Operation {
  public:
-  Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
-      : bound_(std::move(bound)), channel_(channel) {}
+  Operation(std::shared_ptr<const Bound> bound, const Channel& channel);
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -108,6 +107,7 @@ class Operation {
   double (*now_s_)() = nullptr;
   std::optional<Stranger> stranger_;
   std::optional<Barred> barred_;
+  mutable std::vector<const void*> sources_;   // of the step that is done just now
 
  private:
   std::byte* at_peer(const Place& place) const;

@@ -125,11 +125,10 @@ void PolledOperation::consume(const BoundStep& step, std::size_t offset, const s
     }
     const std::size_t now = std::min(bytes, length - offset);
     const Place* places = bound_->places.data() + stretch.first_place;
-    const void* sources[kMostSources];
     for (std::uint32_t k = 1; k < step.places; ++k)
-      sources[k - 1] =
+      sources_[k - 1] =
           static_cast<std::int32_t>(k) - 1 == step.incoming ? data : at(places[k]) + offset;
-    bound_->reduce(at(places[0]) + offset, sources, static_cast<int>(step.places) - 1,
+    bound_->reduce(at(places[0]) + offset, sources_.data(), static_cast<int>(step.places) - 1,
                    now / element);
     data += now;
     bytes -= now;

@@ -183,8 +183,7 @@ bool StraightOperation::is_one(const Item& item) const {
 
 bool StraightOperation::is_plain(const Item& item) const {
   const BoundStep& first = bound_->steps[item.first];
-  return first.stretches == 1 && first.places >= 2 && first.places <= kMostSources + 1 &&
-         is_one(item) && !is_shown(first) &&
+  return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
          !streams(bound_->places[bound_->stretches[first.first].first_place]);
 }
 
@@ -198,7 +197,7 @@ inline std::byte* StraightOperation::where(const Place& place) const {
 inline void StraightOperation::combine_only(const Item& item) const {
   const Place* places = bound_->places.data() + item.only->first_place;
   const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
-  const void* from[kMostSources];
+  const void** const from = sources_.data();
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
   if (sources == 1) std::memcpy(where(places[0]), from[0], bound_->steps[item.first].bytes);
   else bound_->reduce(where(places[0]), from, sources, item.only->elements);
@@ -271,7 +270,7 @@ std::byte* StraightOperation::make(const BoundStep& step, const Strip& strip,
                                    std::byte* aside) const {
   const Place* places = places_of(step, strip);
   std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
-  const void* sources[kMostSources];
+  const void** const sources = sources_.data();
   for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]) + strip.offset;
   if (step.places == 2)
     std::memcpy(made, sources[0], strip.bytes);

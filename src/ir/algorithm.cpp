@@ -14,6 +14,10 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.attached && (!problem.attached || problem.uneven))
     return Reason{"the system does not copy between the memory of these ranks, as paceline doctor "
                   "explains; they must be on one node", ""};
+  if (problem.canonical && has_op(problem.collective) && !algorithm.canonical)
+    return Reason{"numbers is canonical: all ranks' values are to be added at once and in rank "
+                  "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",
+                  "direct"};
   return algorithm.rejects(problem);
 }
 

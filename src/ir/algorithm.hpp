@@ -54,6 +54,8 @@ struct Algorithm {
   bool grouped = false;  // looks at Problem::groups
   // Has the system copy between its own buffers and theirs; needs no scratch.
   bool attached = false;
+  // Adds all ranks' values by one step, in rank order, where Problem::canonical asks for that.
+  bool canonical = false;
 
   bool is_straight() const { return staged || shared || attached; }
 };

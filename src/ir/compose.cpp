@@ -30,6 +30,7 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.rank = static_cast<int>(me - phase.members.begin());
     part.problem.root = phase.root;
     part.problem.commutative = builder.problem().commutative;
+    part.problem.canonical = builder.problem().canonical && has_op(part.problem.collective);
     part.problem.uneven = builder.problem().uneven;
     part.problem.shared = builder.problem().shared;
     part.problem.attached = builder.problem().attached;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/str.hpp"
+
 namespace paceline {
 namespace {
 
@@ -16,6 +18,13 @@ Part part_of(const Schedule& s, int block) {
   const int per_segment = s.units * s.cuts;
   const int inside = block % per_segment;
   return {inside / s.cuts, block / per_segment * s.cuts + inside % s.cuts};
+}
+
+// One step over all ranks' values, from left to right: the only canonical sum.
+std::string canonical_sum(int ranks) {
+  std::string sum;
+  for (int r = 0; r < ranks; ++r) sum += str(r ? " " : "", r);
+  return ranks > 1 ? str("(", sum, ")") : sum;
 }
 
 // Names a part of the unit that rank `a` has for rank `b`; b is 0 where there are no such pairs.
@@ -88,7 +97,7 @@ std::optional<Value> before(const Schedule& s, Space space, int block) {
       if (unit != p.rank) return {};
       return Value{id_of(s, unit, 0, part), me};
     case Collective::alltoall: return Value{id_of(s, p.rank, unit, part), me};
-    default: return Value{id_of(s, unit, 0, part), me};
+    default: return Value{id_of(s, unit, 0, part), me, false, p.canonical ? str(p.rank) : ""};
   }
 }
 
@@ -97,15 +106,16 @@ std::optional<Value> after(const Schedule& s, Space space, int block) {
   const auto [unit, part] = part_of(s, block);
   const RankSet all = RankSet::all(p.ranks);
   if (space != home(p, Space::output)) return {};
+  const std::string how = p.canonical ? canonical_sum(p.ranks) : "";
   switch (p.collective) {
     case Collective::barrier: return {};
-    case Collective::allreduce: return Value{id_of(s, unit, 0, part), all, true};
+    case Collective::allreduce: return Value{id_of(s, unit, 0, part), all, true, how};
     case Collective::reduce:
       if (p.rank != p.root) return {};
-      return Value{id_of(s, unit, 0, part), all, true};
+      return Value{id_of(s, unit, 0, part), all, true, how};
     case Collective::reduce_scatter:
       if (unit != p.rank) return {};
-      return Value{id_of(s, unit, 0, part), all, true};
+      return Value{id_of(s, unit, 0, part), all, true, how};
     case Collective::broadcast:
       return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
     case Collective::scatter:

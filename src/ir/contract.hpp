@@ -34,11 +34,13 @@ class RankSet {
 };
 
 // What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is
-// set once the sum has been declared complete.
+// set once the sum has been declared complete. Where the problem is canonical `how` says in which
+// order and by which steps: "2" is rank 2's own, "((0 1) 2)" was added by two steps.
 struct Value {
   std::int64_t id = 0;
   RankSet from;
   bool finished = false;
+  std::string how = {};
   bool operator==(const Value&) const = default;
 };
 

@@ -25,6 +25,8 @@ struct Problem {
   int root = 0;              // broadcast, reduce, gather, scatter
   bool in_place = false;     // see aliases() in ir/contract.hpp
   bool commutative = true;   // may operands change places?
+  // Every sum is to be that of all ranks' values, in rank order, by one step: after() says so.
+  bool canonical = false;
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool near = false;         // every rank reaches all ranks' scratch in memory: they share a node
   bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well

@@ -15,7 +15,8 @@ struct Size {
   int ranks, nodes;
 };
 
-// Nothing measured so far speaks for the host (docs/design/0018-drop-in.md).
+// Nothing measured so far speaks for the host (docs/design/0018-drop-in.md). What would must leave
+// the sums of numbers=canonical to us: the host's order is not known.
 inline bool is_hosts_faster(const Size&) { return false; }
 
 }  // namespace paceline::preload

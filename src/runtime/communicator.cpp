@@ -106,6 +106,8 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.ranks = static_cast<int>(group->ranks.size());
   p.rank = group->rank;
   p.root = has_root(call.collective) ? call.root : 0;
+  p.canonical = session->config().canonical && has_op(p.collective) &&
+                !is_exact(call.op, call.type);
   p.uneven = call.uneven;
   p.near = group->stages || p.ranks == 1;
   p.attached = group->stages ? group->stages->are_attached() : p.near;
@@ -364,6 +366,7 @@ std::string Communicator::explain(const Call& call) const {
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
              ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "",
+             problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              missed, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
 }
 

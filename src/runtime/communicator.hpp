@@ -155,6 +155,8 @@ struct WorldConfig {
   bool only_mpi = false;   // between neighbours too
   // The node of every rank, as found at start-up and equal on all ranks; empty: they share one.
   std::vector<int> nodes = {};
+  // Sums of floating types by rank order, whatever the algorithm. Equal on all ranks.
+  bool canonical = false;
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
   int group_ranks = 0;

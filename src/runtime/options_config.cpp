@@ -23,6 +23,7 @@ WorldConfig config_from_options() {
         word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
   config.segments = number(Option::segments);
   config.window = number(Option::window);
+  config.canonical = text_of(Option::numbers) == "canonical";
   config.group_ranks = number(Option::groups);
   config.machine = text_of(Option::machine);
   (void)assumed_by(config.machine);   // throws where it is wrong

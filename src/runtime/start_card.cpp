@@ -13,13 +13,15 @@ struct Card {
   int groups = 0;
   std::size_t shm_bytes = 0, stage_bytes = 0;
   Locality found;
+  std::string numbers;
   std::string machine;   // last: it may have spaces in it
 };
 
 Card read(const std::string& text) {
   Card card;
   std::istringstream in(text);
-  in >> card.groups >> card.shm_bytes >> card.stage_bytes >> card.found.numa >> card.found.cache;
+  in >> card.groups >> card.shm_bytes >> card.stage_bytes >> card.found.numa >> card.found.cache >>
+      card.numbers;
   std::getline(in >> std::ws, card.machine);
   return card;
 }
@@ -56,7 +58,7 @@ void check_node(const Card& one, std::size_t rank, const Card& other, std::size_
 std::string start_card(const WorldConfig& config) {
   const Locality own = common_to(localities_of(allowed_processors()));
   return str(config.group_ranks, " ", config.shm_bytes, " ", config.stage_bytes, " ", own.numa,
-             " ", own.cache, " ", config.machine);
+             " ", own.cache, " ", config.canonical ? "canonical" : "stable", " ", config.machine);
 }
 
 std::vector<Locality> agree_on_start(const std::vector<std::string>& cards,
@@ -69,6 +71,8 @@ std::vector<Locality> agree_on_start(const std::vector<std::string>& cards,
     const int wanted = said[0].groups;
     check_equal("groups", "PACELINE_GROUPS", "", {0, str(wanted)},
                 {rank, str(said[rank].groups)});
+    check_equal("numbers", "PACELINE_NUMBERS", "", {0, said[0].numbers},
+                {rank, said[rank].numbers});
     check_equal("machine", "PACELINE_MACHINE", "", {0, said[0].machine},
                 {rank, said[rank].machine});
     std::vector<std::size_t>& here = met[nodes[rank]];

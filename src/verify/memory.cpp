@@ -13,7 +13,9 @@ std::string text(const std::optional<Value>& value, int ranks) {
   std::string from;
   for (int r = 0; r < ranks; ++r)
     if (value->from.has(r)) from += str(from.empty() ? "" : " ", r);
-  return str("piece ", value->id, " of ranks {", from, "}", value->finished ? ", finished" : "");
+  return str("piece ", value->id, " of ranks {", from, "}",
+             value->how.empty() ? "" : str(", added as ", value->how),
+             value->finished ? ", finished" : "");
 }
 
 // Adds one operand to a sum; the text says why it cannot be.
@@ -30,6 +32,7 @@ std::string combine(std::optional<Value>& sum, const std::optional<Value>& opera
   if (!commutative && sum->from.highest() + 1 != operand->from.lowest())
     return "adds out of rank order";
   sum->from |= operand->from;
+  if (!sum->how.empty()) sum->how += ' ' + operand->how;
   return {};
 }
 
@@ -116,6 +119,8 @@ std::string Memory::apply(const Schedule& schedule, const Step& step, const Cont
             !bad.empty())
           return bad;
     }
+    for (auto& value : sum)
+      if (step.segments > 2 && value && !value->how.empty()) value->how = '(' + value->how + ')';
     write(rank, s[0], sum);
   }
   return {};
@@ -154,7 +159,7 @@ std::string Memory::fingerprint() const {
 std::string key(const Memory::Content& content) {
   std::string out = str(content.size(), ":");
   for (const auto& value : content) {
-    if (value) out += str(value->id, value->finished ? '!' : ':') + value->from.key();
+    if (value) out += str(value->id, value->finished ? '!' : ':') + value->from.key() + value->how;
     out += ';';
   }
   return out;

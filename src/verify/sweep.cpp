@@ -106,6 +106,10 @@ std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
       shapes.push_back(shape);
       shapes.back().whole_tail = true;
     }
+    if (algorithm.canonical) {
+      shapes.push_back(shape);
+      shapes.back().canonical = true;
+    }
     if (shape.ranks > kKnobRanks || shape.segments > 1) continue;
     for (const Knobs& knobs : knob_corners(algorithm)) {
       shapes.push_back(shape);

@@ -19,7 +19,8 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 // The worlds of the collective, with groups of every size for an algorithm that knows them.
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
 
-// Those, and the whole ones of at most kKnobRanks ranks with every corner of the knobs as well.
+// Those, canonical as well where the algorithm can be; and the whole ones of at most kKnobRanks
+// ranks with every corner of the knobs.
 inline constexpr int kKnobRanks = 17;
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks);
 

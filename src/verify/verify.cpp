@@ -96,7 +96,8 @@ std::string describe(const Algorithm& algorithm, const Shape& shape) {
       shape.in_step ? " --in-step" : "",
       shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
       shape.whole_tail ? " --whole-tail" : "",
-      shape.ordered ? " --ordered" : "", shape.uneven ? " --uneven" : "",
+      shape.ordered ? " --ordered" : "", shape.canonical ? " --canonical" : "",
+      shape.uneven ? " --uneven" : "",
       shape.group ? str(" --group ", shape.group) : "", shape.scattered ? " --scattered" : "",
       shape.knobs.radix ? str(" --radix ", shape.knobs.radix) : "",
       shape.knobs.blocks ? str(" --blocks ", shape.knobs.blocks) : "");
@@ -113,6 +114,7 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
                          algorithm.collective == Collective::scatter;
   problem.in_place = shape.in_place && (!only_root || rank == shape.root);
   problem.commutative = !shape.ordered;
+  problem.canonical = shape.canonical;
   problem.uneven = shape.uneven;
   problem.shared = algorithm.shared;
   problem.near = algorithm.is_straight();

@@ -53,6 +53,7 @@ struct Shape {
   int window = 1;
   bool whole_tail = false;   // segments end where the algorithm's tail begins
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
+  bool canonical = false;   // sums in rank order, each by one step (Problem::canonical)
   bool uneven = false;    // units differ in length
   int group = 0;           // ranks of each group (Problem::groups); 0: there are none
   bool scattered = false;  // groups take turns in rank order; else their ranks are neighbours

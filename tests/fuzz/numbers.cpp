@@ -6,9 +6,9 @@
 namespace paceline::fuzz {
 namespace {
 
-using test::decode;
-using test::encode;
-using test::format_of;
+using numbers::decode;
+using numbers::encode;
+using numbers::format_of;
 
 double power(int exponent) { return std::ldexp(1.0, exponent); }
 bool is_sum(Op op) { return op == Op::sum || op == Op::average; }
@@ -136,9 +136,9 @@ std::string flaw_of_product(const Reduction& r, const std::vector<double>& sourc
 
 // What the rule says where the bits do not depend on the order.
 std::uint64_t exact_bits(const Reduction& r, const std::vector<std::uint64_t>& sources) {
-  std::uint64_t bits = test::reference(r.type, r.op, sources);
+  std::uint64_t bits = numbers::reference(r.type, r.op, sources);
   if (r.op == Op::average && sources.size() > 1)
-    bits = encode(r.type, test::rounded_to_arithmetic(
+    bits = encode(r.type, numbers::rounded_to_arithmetic(
                               r.type, decode(r.type, bits) / static_cast<double>(sources.size())));
   return low_bits(r.type, bits);   // integers are computed in 64 bits
 }

@@ -1,8 +1,8 @@
 // A scalar reference for the kernels, and data that can tell right from wrong.
 //
-// Only kernels_test.cpp and fuzz/numbers.cpp include it. Floats are taken apart and put together as
-// the standard describes the formats, integers are combined modulo 2^64: no line is shared with
-// src/kernels.
+// Only kernels_test.cpp, fuzz/numbers.cpp and world/sums.hpp include it. Floats are taken apart and
+// put together as the standard describes the formats, integers are combined modulo 2^64: no line is
+// shared with src/kernels.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 #include "base/types.hpp"
 
-namespace paceline::test {
+namespace paceline::numbers {
 
 using Bytes = std::vector<unsigned char>;
 using Random = std::mt19937_64;
@@ -215,4 +215,4 @@ inline Data drawn(Type type, Shape shape) {
   return data;
 }
 
-}  // namespace paceline::test
+}  // namespace paceline::numbers

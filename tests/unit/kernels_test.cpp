@@ -17,7 +17,7 @@
 #include "kernels_reference.hpp"
 
 using namespace paceline;
-using namespace paceline::test;
+using namespace paceline::numbers;
 
 namespace {
 

@@ -119,6 +119,15 @@ TEST_CASE("all ranks assume one machine") {
                            [&] { agree_on_start({usual, lab}, {0, 1}); }) == "");
 }
 
+TEST_CASE("all ranks add in the same order") {
+  const std::string stable = start_card({}), canonical = start_card({.canonical = true});
+  CHECK(agree_on_start({canonical, canonical}, {0, 1}).size() == 2);
+  CHECK(test::expect_fault(Fault::usage,
+                           {"numbers differs", "rank 0: stable", "rank 1: canonical",
+                            "PACELINE_NUMBERS"},
+                           [&] { agree_on_start({stable, canonical}, {0, 1}); }) == "");
+}
+
 TEST_CASE("options that shared memory is laid out by are equal on all ranks of a node") {
   const std::string mib8 = "0 33554432 8388608 0 0", mib4 = "0 33554432 4194304 0 0";
   const Cards cards{mib8, mib4, mib8, mib4};

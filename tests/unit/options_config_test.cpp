@@ -36,6 +36,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.group_ranks == mine.group_ranks);
   CHECK(theirs.attach == mine.attach);
   CHECK(theirs.machine == mine.machine);
+  CHECK(theirs.canonical == mine.canonical);
 }
 
 TEST_CASE("every variable arrives where it belongs") {
@@ -45,7 +46,7 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
       {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_GROUPS", "16"},
       {"PACELINE_ATTACH", "off"},         {"PACELINE_STOPPED_MS", "16"},
-      {"PACELINE_MACHINE", "lab-200mbit"},
+      {"PACELINE_MACHINE", "lab-200mbit"}, {"PACELINE_NUMBERS", "canonical"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},
       {"PACELINE_SEGMENTS", "14"},        {"PACELINE_WINDOW", "15"}};
   const WorldConfig config = config_from_options();
@@ -59,6 +60,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.huge_pages);
   CHECK(config.group_ranks == 16);
   CHECK(config.machine == "lab-200mbit");
+  CHECK(config.canonical);
   CHECK(!config.attach);
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");

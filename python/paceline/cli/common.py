@@ -119,7 +119,8 @@ def unit_count(collective, ranks, size):
 
 def how(choice):
     """The part of a choice that says how a World is made, as its keywords."""
-    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail", "group")
+    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail", "group",
+             "canonical")
     return {name: choice[name] for name in names}
 
 

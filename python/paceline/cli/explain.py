@@ -30,7 +30,7 @@ def candidates(collective, ranks, size, choice, where):
     for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
         out.add_column(heading, justify="right")
     for row in _core.algorithms(ranks):
-        if row["collective"] != collective:
+        if row["collective"] != collective or (choice["canonical"] and not row["canonical"]):
             continue
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
@@ -119,6 +119,14 @@ def table_of_all(ranks, where):
     return out
 
 
+def numbers():
+    """What the option `numbers` leaves of the choice; empty where it leaves all."""
+    if _core.option("numbers") != "canonical":
+        return ""
+    return ("numbers=canonical: sums, products and averages of floating types take only algorithms "
+            "that add all ranks' values at once, in rank order; shown is what these take")
+
+
 def attached(trouble):
     """What has the system copy between ranks' memory, or why nothing does."""
     if trouble:
@@ -149,6 +157,8 @@ def explain_one(collective, ranks, size, choice, where, out):
         out.print()
         out.print(traffic)
     out.print(f"\n{groups_of(choice, ranks, where['group'])}", soft_wrap=True)
+    if choice["canonical"]:
+        out.print(numbers(), soft_wrap=True)
 
 
 @click.command("explain", epilog=COLLECTIVES)
@@ -187,7 +197,8 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         if algorithm or segments or window or radix or blocks:
             raise click.UsageError("an algorithm or its knobs need the collective before them.")
         out.print(f"{ranks} ranks on {escape(_core.machine(machine))}")
-        out.print(f"{attached(trouble)}\n")
+        out.print(attached(trouble))
+        out.print(f"{numbers()}\n" if numbers() else "", soft_wrap=True)
         out.print(table_of_all(ranks, where))
         return 0
     choice = _core.choose(

@@ -107,6 +107,8 @@ def prove_one(world, seed, show, out):
 @click.option("--whole-tail", is_flag=True,
               help="The algorithm's tail takes all segments together.")
 @click.option("--ordered", is_flag=True, help="The operation is not commutative.")
+@click.option("--canonical", is_flag=True,
+              help="All ranks' values are added at once, in rank order.")
 @click.option("--uneven", is_flag=True, help="Units differ in length.")
 @click.option("--group", default=0, type=Number(0, 4096),
               help="Ranks of each group, for algorithms that know groups; 0 = there are none.")
@@ -116,8 +118,8 @@ def prove_one(world, seed, show, out):
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
-            segments, window, whole_tail, ordered, uneven, group, scattered, radix, blocks, seed,
-            show):
+            segments, window, whole_tail, ordered, canonical, uneven, group, scattered, radix,
+            blocks, seed, show):
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
@@ -137,7 +139,8 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
         raise click.UsageError("--algorithm needs the collective before it.")
     if ranks is None:
         named = {"--root": root, "--in-place": in_place, "--fused": fused, "--ordered": ordered,
-                 "--uneven": uneven, "--in-step": in_step, "--segments": segments > 1,
+                 "--canonical": canonical, "--uneven": uneven, "--in-step": in_step,
+                 "--segments": segments > 1,
                  "--window": window > 1, "--whole-tail": whole_tail,
                  "--group": group > 0, "--scattered": scattered, "--radix": radix > 0,
                  "--blocks": blocks > 0, "--seed": seed is not None,
@@ -148,5 +151,6 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     if not algorithm:
         raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
-                        ordered, uneven, radix, blocks, in_step, whole_tail, group, scattered)
+                        ordered, uneven, radix, blocks, in_step, whole_tail, group, scattered,
+                        canonical)
     return prove_one(world, seed, show, out)

@@ -220,8 +220,7 @@ class Collectives:
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
     alltoall_base = all_to_all_single
 
-    def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Work:
-        raise RefusalError("all_reduce: sparse tensors are not supported; pass x.to_dense().")
+    allreduce_sparse = allreduce  # which refuses them, and says what to do
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier; when it times out, the error names the missing ranks."""

@@ -30,8 +30,18 @@ def op_of(reduce_op: Any) -> str:
     )
 
 
+def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
+    """RefusalError unless all elements lie in memory: ranks' sparse ones would differ in length."""
+    if tensor.layout is not torch.strided:
+        raise RefusalError(
+            f"{what} of a {tensor.layout} tensor is not supported; tensors must be dense. Pass "
+            "tensor.to_dense()."
+        )
+
+
 def moved(tensor: torch.Tensor) -> torch.Tensor:
     """`tensor` with elements that can be moved: itself, or a view of its bytes or real numbers."""
+    refuse_sparse(tensor, "a message")
     if tensor.dtype in KNOWN:
         return tensor
     if tensor.is_complex():
@@ -44,6 +54,7 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
 
 def reduced(tensor: torch.Tensor, op: str) -> torch.Tensor:
     """`tensor` with elements that `op` can combine; RefusalError if there is no such view."""
+    refuse_sparse(tensor, op)
     if tensor.dtype in KNOWN:
         return tensor
     if tensor.is_complex() and op in _COMPLEX_OPS:

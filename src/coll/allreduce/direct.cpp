@@ -43,6 +43,12 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_direct{Collective::allreduce, "direct", serves_all, cuts, build, cost};
+const Algorithm allreduce_direct{.collective = Collective::allreduce,
+                                 .name = "direct",
+                                 .rejects = serves_all,
+                                 .cuts = cuts,
+                                 .build = build,
+                                 .cost = cost,
+                                 .canonical = true};
 
 }  // namespace paceline

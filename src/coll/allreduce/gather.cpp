@@ -56,7 +56,13 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_gather{
-    Collective::allreduce, "gather", serves_all, cuts, build, cost, kTakesRadix};
+const Algorithm allreduce_gather{.collective = Collective::allreduce,
+                                 .name = "gather",
+                                 .rejects = serves_all,
+                                 .cuts = cuts,
+                                 .build = build,
+                                 .cost = cost,
+                                 .takes = kTakesRadix,
+                                 .canonical = true};
 
 }  // namespace paceline

@@ -47,7 +47,14 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_shared{
-    Collective::allreduce, "shared", serves_all, cuts, build, cost, {.blocks = true}, false, true};
+const Algorithm allreduce_shared{.collective = Collective::allreduce,
+                                 .name = "shared",
+                                 .rejects = serves_all,
+                                 .cuts = cuts,
+                                 .build = build,
+                                 .cost = cost,
+                                 .takes = kTakesBlocks,
+                                 .shared = true,
+                                 .canonical = true};
 
 }  // namespace paceline

@@ -92,7 +92,14 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_sliced{
-    Collective::allreduce, "sliced", serves_all, cuts, build, cost, {.blocks = true}, true};
+const Algorithm allreduce_sliced{.collective = Collective::allreduce,
+                                 .name = "sliced",
+                                 .rejects = serves_all,
+                                 .cuts = cuts,
+                                 .build = build,
+                                 .cost = cost,
+                                 .takes = kTakesBlocks,
+                                 .staged = true,
+                                 .canonical = true};
 
 }  // namespace paceline

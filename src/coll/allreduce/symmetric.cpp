@@ -40,7 +40,13 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_symmetric{
-    Collective::allreduce, "symmetric", serves_all, cuts, build, cost, {}, true};
+const Algorithm allreduce_symmetric{.collective = Collective::allreduce,
+                                    .name = "symmetric",
+                                    .rejects = serves_all,
+                                    .cuts = cuts,
+                                    .build = build,
+                                    .cost = cost,
+                                    .staged = true,
+                                    .canonical = true};
 
 }  // namespace paceline

@@ -28,7 +28,7 @@ namespace {
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (pb.ranks > kSourcesAtOnce)
+  if (pb.ranks > kSourcesAtOnce && !pb.canonical)
     return Reason{str("a rank sums at most ", kSourcesAtOnce, " slices at once"), "binomial"};
   return {};
 }
@@ -70,7 +70,14 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_sliced{
-    Collective::reduce, "sliced", rejects, cuts, build, cost, {.blocks = true}, true};
+const Algorithm reduce_sliced{.collective = Collective::reduce,
+                              .name = "sliced",
+                              .rejects = rejects,
+                              .cuts = cuts,
+                              .build = build,
+                              .cost = cost,
+                              .takes = kTakesBlocks,
+                              .staged = true,
+                              .canonical = true};
 
 }  // namespace paceline

@@ -21,7 +21,7 @@ namespace {
 int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (pb.ranks > kSourcesAtOnce)
+  if (pb.ranks > kSourcesAtOnce && !pb.canonical)
     return Reason{str("the root sums at most ", kSourcesAtOnce, " vectors at once"), "sliced"};
   return {};
 }
@@ -52,7 +52,14 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_staged{
-    Collective::reduce, "staged", rejects, cuts, build, cost, {.blocks = true}, true};
+const Algorithm reduce_staged{.collective = Collective::reduce,
+                              .name = "staged",
+                              .rejects = rejects,
+                              .cuts = cuts,
+                              .build = build,
+                              .cost = cost,
+                              .takes = kTakesBlocks,
+                              .staged = true,
+                              .canonical = true};
 
 }  // namespace paceline

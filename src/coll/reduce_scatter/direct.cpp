@@ -48,7 +48,12 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_direct{
-    Collective::reduce_scatter, "direct", serves_all, cuts, build, cost};
+const Algorithm reduce_scatter_direct{.collective = Collective::reduce_scatter,
+                                      .name = "direct",
+                                      .rejects = serves_all,
+                                      .cuts = cuts,
+                                      .build = build,
+                                      .cost = cost,
+                                      .canonical = true};
 
 }  // namespace paceline

@@ -39,7 +39,13 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_shared{
-    Collective::reduce_scatter, "shared", serves_all, cuts, build, cost, {}, false, true};
+const Algorithm reduce_scatter_shared{.collective = Collective::reduce_scatter,
+                                      .name = "shared",
+                                      .rejects = serves_all,
+                                      .cuts = cuts,
+                                      .build = build,
+                                      .cost = cost,
+                                      .shared = true,
+                                      .canonical = true};
 
 }  // namespace paceline

@@ -24,7 +24,7 @@ namespace {
 int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (pb.ranks > kSourcesAtOnce)
+  if (pb.ranks > kSourcesAtOnce && !pb.canonical)
     return Reason{str("a rank sums at most ", kSourcesAtOnce, " units at once"), "circulant"};
   return {};
 }
@@ -54,7 +54,14 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_staged{
-    Collective::reduce_scatter, "staged", rejects, cuts, build, cost, {.blocks = true}, true};
+const Algorithm reduce_scatter_staged{.collective = Collective::reduce_scatter,
+                                      .name = "staged",
+                                      .rejects = rejects,
+                                      .cuts = cuts,
+                                      .build = build,
+                                      .cost = cost,
+                                      .takes = kTakesBlocks,
+                                      .staged = true,
+                                      .canonical = true};
 
 }  // namespace paceline

@@ -95,6 +95,13 @@ def check_refusals(comm):
     raises(paceline.RefusalError, "PREMUL_SUM", lambda: dist.all_reduce(x, op=scaled))
     small = torch.ones(3).to(torch.float8_e5m2)
     raises(paceline.RefusalError, "float8_e5m2", lambda: dist.all_reduce(small))
+    for sparse in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr()):
+        for call in (
+            lambda s=sparse: dist.all_reduce(s), lambda s=sparse: dist.all_reduce_coalesced([s]),
+            lambda s=sparse: dist.reduce(s, 0), lambda s=sparse: dist.broadcast(s, 0),
+            lambda s=sparse: dist.all_gather([torch.eye(3)] * comm.size, s),
+        ):
+            raises(paceline.RefusalError, "to_dense()", call)
     raises(paceline.RefusalError, "x.cpu()", lambda: dist.all_reduce(torch.ones(3, device="meta")))
     raises(paceline.RefusalError, "average", lambda: dist.all_reduce(torch.ones(3).int(),
                                                                      op=dist.ReduceOp.AVG))
