@@ -437,6 +437,7 @@ class World:
         whole_tail: bool = False,
         group: int = 0,
         scattered: bool = False,
+        canonical: bool = False,
     ) -> None: ...
     @property
     def collective(self) -> str: ...

@@ -16,7 +16,7 @@ namespace {
 
 auto key(const Shape& s) {
   return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window,
-                    s.whole_tail, s.ordered, s.uneven, s.group, s.scattered,
+                    s.whole_tail, s.ordered, s.canonical, s.uneven, s.group, s.scattered,
                     s.knobs.radix, s.knobs.blocks);
 }
 

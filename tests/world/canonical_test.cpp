@@ -214,8 +214,8 @@ TEST_CASE("canonical: what is chosen keeps the order, and exact operations have 
       for (std::size_t bytes : {8u, 1u << 12, 1u << 20, 64u << 20})
         for (const char* machine : {"shm", "edr-100g", "ethernet-10g,ranks_per_node=4"})
           for (const bool near : {false, true}) {
-            Problem problem{.collective = c, .ranks = p, .root = c == Collective::reduce ? p - 1 : 0,
-                            .canonical = true};
+            const int root = c == Collective::reduce ? p - 1 : 0;
+            Problem problem{.collective = c, .ranks = p, .root = root, .canonical = true};
             problem.near = near;
             const Circumstances now{bytes, machine_from(machine), 1u << 20};
             CHECK(choose(problem, now).algorithm->canonical);
@@ -251,8 +251,8 @@ TEST_CASE("stable: the same bits on all ranks, and again however messages are de
   Random random(13);
   int told_apart = 0;
   for (int p : {3, 4, 6}) {
-    Ranks quick(p, false, {.seed = 1, .delay_most = 0}), slow(p, false, {.seed = 9, .delay_most = 40});
-    std::string last;
+    Ranks quick(p, false, {.seed = 1, .delay_most = 0});
+    Ranks slow(p, false, {.seed = 9, .delay_most = 40});
     for_each_sum(false, p, [&](const Case& c, Type type) {
       const Sums once = run(quick.all, c, type, random), again = run(slow.all, c, type, random);
       CHECK_MESSAGE(results(once) == results(again), c.name(), " of ", name_of(type));

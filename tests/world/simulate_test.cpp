@@ -64,14 +64,17 @@ const std::set<std::string> kHidesGamma{
 // Where rounds are not in step: combinations end at different times on different ranks, or a block
 // can travel on before its round has come, and its message then takes the ports that others still
 // need for an earlier one. At most so much above the formula, never below the time of the messages
-// alone; without gamma the formula is exact again, but for those with blocks. Of the direct ones
-// only beyond 16 ranks, where sums are formed in groups; of the rings, one adds while the other
-// sends.
+// alone; without gamma the formula is exact again, but for those with blocks. Of those that add
+// all at once only beyond 16 ranks, where sums are formed in groups; of the rings, one adds while
+// the other sends.
 const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
     {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
     {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15},
-    {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}};
+    {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1},
+    {"allreduce/bruck", 1},       {"reduce/bruck", 1},
+    {"reduce_scatter/bruck", 1},  {"reduce/direct", 1},
+    {"reduce/gather", 1}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},

@@ -1,5 +1,6 @@
-// Sums whose order shows: numbers that round, cancel, overflow and are hardly any, and the bits that
-// come out when one adds them in rank order, by a reference that shares no line with the library.
+// Sums whose order shows: numbers that round, cancel, overflow and are hardly any, and the bits
+// that come out when one adds them in rank order, by a reference that shares no line with the
+// library.
 #pragma once
 
 #include <map>
@@ -113,8 +114,8 @@ class SumBuffers {
       std::memcpy(&got, output_ + i * size_of(type_), size_of(type_));
       if (got != want)
         return str(case_.name(), " of ", name_of(type_), ": rank ", rank_, " element ", i, " is ",
-                   numbers::decode(type_, got), " (bits ", got, "), in rank order ", numbers::decode(type_, want),
-                   " (bits ", want, ")");
+                   numbers::decode(type_, got), " (bits ", got, "), in rank order ",
+                   numbers::decode(type_, want), " (bits ", want, ")");
     }
     if (!case_.in_place && !std::equal(before_.begin(), before_.end(), input_))
       return str(case_.name(), ": rank ", rank_, " finds its input changed");

@@ -11,7 +11,7 @@ import torch
 
 from paceline import calls
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError, UsageError
+from paceline.errors import UsageError
 from paceline.torch.tensors import (
     Finish,
     both,
