@@ -16,7 +16,7 @@ MPIS = mpis.found()
 def said(run, ranks):
     """Each rank's digest, sorted; fails where the run did."""
     assert run.status == 0, run.text()
-    digests = re.findall(r"digest (\w+)", run.text())
+    digests = re.findall(r"digest (\w{64})", run.text())
     assert len(digests) == ranks, run.text()
     return sorted(digests)
 
@@ -33,7 +33,7 @@ def far(mpi, nodes, way="paceline", **env):
     )
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 5])
+@pytest.mark.parametrize("ranks", [1, 4])
 def test_ranks_of_a_node(ranks):
     digests = said(near(ranks), ranks)
     assert said(near(ranks, PACELINE_PROGRESS="caller", PACELINE_GROUPS="2"), ranks) == digests
@@ -46,13 +46,10 @@ def test_messages_in_segments(name):
 
 
 @pytest.mark.parametrize("mpi", MPIS[:2], ids=str)
-@pytest.mark.parametrize("nodes", ["0,1,2", "0,1,1"])
-def test_ranks_of_several_nodes(mpi, nodes):
-    digests = said(far(mpi, nodes), 3)
-    assert digests == said(near(3), 3)
-    if nodes == "0,1,2":
-        cut = {"PACELINE_ALGORITHM": "allreduce=direct,reduce=bruck", "PACELINE_SEGMENTS": "5"}
-        assert digests == said(far(mpi, nodes, **cut), 3)
+def test_ranks_of_several_nodes(mpi):
+    digests = said(far(mpi, "0,1,1"), 3)
+    cut = {"PACELINE_ALGORITHM": "allreduce=direct,reduce=bruck", "PACELINE_SEGMENTS": "5"}
+    assert digests == said(far(mpi, "0,1,2", **cut), 3) == said(near(3), 3)
 
 
 def test_torch():
