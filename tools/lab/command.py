@@ -1,10 +1,10 @@
-"""./dev lab up | run | bench | status | down: the command line of the emulated cluster."""
+"""./dev lab up | run | bench | train | status | down: the command line of the emulated cluster."""
 
 import argparse
 import os
 import sys
 
-from lab import bench, mpis, network
+from lab import bench, mpis, network, train
 from lab.plan import MOST_NODES, MOST_PPN
 from lab.state import FOLDER, LabError, State
 
@@ -22,7 +22,8 @@ def parser_of():
     """Of the whole command line."""
     parser = argparse.ArgumentParser(prog="./dev lab", description=__doc__)
     parser.add_argument("--at", default=FOLDER, metavar="FOLDER", help="another lab than the one")
-    commands = parser.add_subparsers(dest="name", required=True, metavar="up|run|bench|status|down")
+    commands = parser.add_subparsers(dest="name", required=True,
+                                     metavar="up|run|bench|train|status|down")
     up = commands.add_parser("up", help="start NODES nodes")
     up.add_argument("nodes", type=between(1, MOST_NODES), metavar="NODES")
     up.add_argument("--rate", default="200mbit", help="of each link, each way [200mbit]")
@@ -45,6 +46,11 @@ def parser_of():
     bench.add_argument("--ppn", type=between(1, MOST_PPN), help="ranks of a node [as of the lab]")
     bench.add_argument("--spin", action="store_true", help="ranks poll without rest")
     bench.add_argument("--json", metavar="FILE", help="write all records to this file")
+    train = commands.add_parser(
+        "train", help="steps of training between the nodes, against gloo and an MPI",
+        epilog="Other words are those of bench/lab/training.py, such as replay --models resnet50.")
+    train.add_argument("--mpi", choices=mpis.MPIS, default="mpich5", help="[mpich5]")
+    train.add_argument("--spin", action="store_true", help="ranks poll without rest")
     commands.add_parser("status", help="what is up")
     commands.add_parser("down", help="end it; nothing is left behind")
     return parser
@@ -83,14 +89,15 @@ def do_down(state, options, rest):
     print("the lab is down" if state.down() else "no lab was up")
 
 
-COMMANDS = {"up": do_up, "run": do_run, "bench": bench.main, "status": do_status, "down": do_down}
+COMMANDS = {"up": do_up, "run": do_run, "bench": bench.main, "train": train.main,
+            "status": do_status, "down": do_down}
 
 
 def main(arguments):
     """The status of the command."""
     parser = parser_of()
     options, rest = parser.parse_known_args(arguments)
-    if rest and options.name != "bench":
+    if rest and options.name not in ("bench", "train"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     try:
         return COMMANDS[options.name](State(options.at), options, rest) or 0
