@@ -11,10 +11,15 @@ WARM_UP = 1
 
 def one_pass(net, images, labels):
     """(seconds of forward, seconds of backward, {name: seconds from backward's begin})."""
-    ready, hooks = {}, []
-    for name, parameter in net.named_parameters():
-        hooks.append(parameter.register_post_accumulate_grad_hook(
-            lambda _, name=name: ready.setdefault(name, time.perf_counter())))
+    ready = {}
+
+    def hook_of(name):
+        def note(_):
+            ready[name] = time.perf_counter()
+        return note
+
+    hooks = [parameter.register_post_accumulate_grad_hook(hook_of(name))
+             for name, parameter in net.named_parameters()]
     net.zero_grad(set_to_none=True)
     begin = time.perf_counter()
     loss = functional.cross_entropy(net(images), labels)

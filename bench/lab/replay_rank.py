@@ -129,7 +129,7 @@ class Rank:
         """All models, into this rank's file."""
         result = {"node": socket.gethostname(), "models": {}}
         for name, words in self.spec["steps"].items():
-            buckets = tuple(steps.Bucket(*bucket) for bucket in words["buckets"])
+            buckets = tuple(steps.Bucket(**bucket) for bucket in words["buckets"])
             result["models"][name] = self.measure(steps.Step(buckets, words["compute_s"]))
         file = self.folder / f"rank{self.rank}.json"
         file.write_text(json.dumps(result), encoding="utf-8")
