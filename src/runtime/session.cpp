@@ -260,9 +260,12 @@ void Session::background() {
     if (now_s() - worked_s < kAlertS) {
       work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
     } else {
-      asleep_ = true;
-      work_.wait(lock, unattended);
-      asleep_ = false;
+      // Woken where somebody else has begun to wait it sleeps on, and must be woken again.
+      work_.wait(lock, [&] {
+        const bool wanted = unattended();
+        asleep_ = !wanted;
+        return wanted;
+      });
     }
     if (!unattended()) continue;
     attend(lock);

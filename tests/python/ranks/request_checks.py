@@ -3,11 +3,13 @@
 import gc
 import sys
 import threading
+import time
 
 import numpy
 from support import DLPackOnly, checks_in, data, raises, run_checks, same
 
 import paceline
+from paceline import _core
 
 
 def check_outstanding(comm):
@@ -53,6 +55,28 @@ def check_every_kind(comm):
         same(results["reduce"], total)
     if me == 0:
         same(results["gatherv"], numpy.concatenate([data(r, r) for r in range(p)]))
+
+
+def check_goes_on_by_itself(comm):
+    """Also where the thread was woken before for what somebody then waited for."""
+    if _core.option("progress") == "caller":
+        return
+    count = 1 << 20
+    total = sum(data(r, count) for r in range(comm.size))
+    for _ in range(5):
+        comm.barrier()
+        time.sleep(0.1)  # longer than the thread looks up by itself
+        some = [comm.iallreduce(data(comm.rank, count)) for _ in range(3)]
+        for request in some:
+            request.wait()
+        time.sleep(0.1)
+        x = data(comm.rank, count)
+        request = comm.iallreduce(x)
+        deadline = time.monotonic() + 5
+        while not numpy.array_equal(x, total) and time.monotonic() < deadline:
+            time.sleep(0.02)  # and asks for nothing
+        same(x, total)
+        request.wait()
 
 
 def check_given_up(comm):
