@@ -87,14 +87,33 @@ def steps_of(models, ratio, compute_s, bound_s):
     return found
 
 
-def whole(path, head, plan, launches, append):
-    """The content of the file so far and what is new; refuses to add to another plan's."""
+def begun(path, head, plan, append):
+    """The content of the file so far, or of a new one; refuses to add to another plan's."""
     if append and path and path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["plan"] != plan:
             raise UsageError(f"training: {path.name} is of another plan; leave out --append.")
-        head, launches = before, before["launches"] + launches
-    return {**head, "plan": plan, "launches": launches}
+        return before
+    return {**head, "plan": plan, "summary": {}, "launches": []}
+
+
+def run(content, launches, launch, judge, path):
+    """So many launches, each in the file as soon as it has ended; then the table. Fails where
+    figures were refused."""
+    for _ in range(launches):
+        date = datetime.now().astimezone().isoformat(timespec="seconds")
+        content["launches"].append({"date": date, **launch()})
+        content["summary"] = judge(content)
+        if path:
+            write(path, content)
+    out = Console(width=None if sys.stdout.isatty() else 140)
+    out.print(judging.table(content["summary"]))
+    notes = list(dict.fromkeys(note for one in content["launches"] for note in one["notes"]))
+    for note in notes:
+        out.print(note, style="yellow", soft_wrap=True, markup=False, highlight=False)
+    if path:
+        out.print(f"Wrote {path}", soft_wrap=True, highlight=False)
+    sys.exit(1 if notes else 0)
 
 
 def write(path, content):
@@ -185,15 +204,19 @@ def replay(models, ratio, compute_s, images, launches, rounds, ranks, lab, with_
     job = Job(ranks, lab, with_mpi)
     bound_s = bound_of(job)
     made = steps_of(models, ratio, compute_s, bound_s)
+    least = {name: step.least_s(bound_s) for name, step in made.items()}
     plan = {"ranks": job.ranks, "ratio": None if compute_s else ratio, "images": images,
-            "rounds": rounds, "steps": {name: asdict(step) for name, step in made.items()}}
-    head, some = head_of(job, typed()), []
-    least_s = rounds * LIBRARIES * sum(step.least_s(bound_s) for step in made.values())
-    for _ in range(launches):
-        spec = {"steps": plan["steps"], "rounds": rounds}
+            "rounds": rounds, "least_s": least,
+            "steps": {name: asdict(step) for name, step in made.items()}}
+    least_s = rounds * LIBRARIES * sum(least.values())
+    spec = {"steps": plan["steps"], "rounds": rounds}
+
+    def launch():
         ranks_found = job.launch("replay_rank", spec, least_s)
-        some.append({"date": now(), **judging.replayed(ranks_found, made, bound_s, job.cluster)})
-    finish(whole(path, head, plan, some, append), judging.of_replay, path)
+        return judging.replayed(ranks_found, made, bound_s, job.cluster)
+
+    content = begun(path, head_of(job, typed()), plan, append)
+    run(content, launches, launch, judging.of_replay, path)
 
 
 @main.command()
@@ -206,29 +229,9 @@ def ddp(model, images, warm_up, launches, rounds, ranks, lab, with_mpi, path, ap
     job = Job(ranks, lab, with_mpi)
     plan = {"ranks": job.ranks, "model": model, "images": images, "rounds": rounds,
             "warm_up": warm_up, "seed": SEED}
-    head, some = head_of(job, typed()), []
-    for _ in range(launches):
-        some.append({"date": now(), **judging.trained(job.launch("ddp_rank", plan))})
-    finish(whole(path, head, plan, some, append), judging.of_ddp, path)
-
-
-def now():
-    """The date of a launch."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def finish(content, judge, path):
-    """Tables, notes and the file; fails where figures were refused."""
-    out = Console(width=None if sys.stdout.isatty() else 140)
-    content["summary"] = judge(content)
-    out.print(judging.table(content["summary"]))
-    notes = list(dict.fromkeys(note for one in content["launches"] for note in one["notes"]))
-    for note in notes:
-        out.print(note, style="yellow", soft_wrap=True, markup=False, highlight=False)
-    if path:
-        write(path, content)
-        out.print(f"Wrote {path}", soft_wrap=True, highlight=False)
-    sys.exit(1 if notes else 0)
+    content = begun(path, head_of(job, typed()), plan, append)
+    run(content, launches, lambda: judging.trained(job.launch("ddp_rank", plan)), judging.of_ddp,
+        path)
 
 
 if __name__ == "__main__":

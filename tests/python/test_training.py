@@ -109,9 +109,9 @@ def test_a_step_is_summed_by_all():
 ])  # fmt: skip
 def test_mutants_are_refused(mutant, why):
     found = replayed("replay_mutants", MUTANT=mutant)
-    assert len(found["notes"]) == 1 and why in found["notes"][0]
     assert found["notes"][0].startswith("refused: paceline, small: bucket")
-    assert set(found["times"]["small"]) == {"gloo"}
+    assert all(why in note for note in found["notes"])
+    assert "paceline" not in found["times"]["small"]
 
 
 def test_training_ends_with_the_same_weights():
@@ -141,7 +141,7 @@ def test_an_mpi_takes_its_turn(mpi, tmp_path):
     assert list(rows) == ["paceline", "gloo", "mpi", "mpi non-blocking"]
     assert all(row["step_s"] >= 0.04 and row["launches"] == 2 for row in rows.values())
     with pytest.raises(UsageError, match="another plan"):
-        training.whole(tmp_path / "out.json", {}, {"ranks": 3}, [], append=True)
+        training.begun(tmp_path / "out.json", {}, {"ranks": 3}, append=True)
 
 
 # --- figures --------------------------------------------------------------------------------------
