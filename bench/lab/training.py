@@ -21,7 +21,6 @@ from paceline.bench.launching import Late, run_module
 from paceline.bench.links import cluster_from
 from paceline.bench.provenance import provenance
 from paceline.cli.common import Names
-from paceline.errors import UsageError
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -89,10 +88,11 @@ def steps_of(models, ratio, compute_s, bound_s):
 
 def begun(path, head, plan, append):
     """The content of the file so far, or of a new one; refuses to add to another plan's."""
+    plan = json.loads(json.dumps(plan))  # as it is in a file
     if append and path and path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
         if before["plan"] != plan:
-            raise UsageError(f"training: {path.name} is of another plan; leave out --append.")
+            raise click.UsageError(f"{path.name} is of another plan; leave out --append.")
         return before
     return {**head, "plan": plan, "summary": {}, "launches": []}
 
