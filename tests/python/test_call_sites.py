@@ -40,8 +40,18 @@ def places(message):
 @pytest.mark.parametrize("progress", ["thread", "caller"])
 @pytest.mark.parametrize("algorithm", ["", "allreduce=ring,broadcast=chain"])
 def test_both_sides_of_a_mismatch(progress, algorithm):
-    said = told("differ", 3, PACELINE_PROGRESS=progress, PACELINE_ALGORITHM=algorithm)
-    for rank, ((kind, _, message), again) in enumerate(said):
+    expect_both_sides(told("differ", 3, PACELINE_PROGRESS=progress, PACELINE_ALGORITHM=algorithm))
+
+
+@pytest.mark.parametrize("mutant", ["nowhere", "outermost", "inside", "neighbour"])
+def test_wrong_lines_are_noticed(mutant):
+    said = told("differ", 3, MUTANT=mutant)
+    with pytest.raises((AssertionError, ValueError)):
+        expect_both_sides(said)
+
+
+def expect_both_sides(said):
+    for (kind, _, message), again in said:
         assert kind == "MismatchError", said
         found = places(message)
         assert found[0] == ("sites.py", LINES["first"], "step"), message

@@ -114,7 +114,10 @@ def reader(request, tmp_path):
 
 
 def test_values_of_the_wrong_kind(reader):
-    path, good, read = reader
+    expect_wrong_kinds_refused(*reader)
+
+
+def expect_wrong_kinds_refused(path, good, read):
     refused = 0
     for way in places(good):
         for new in (*WORSE, ...):
@@ -184,3 +187,55 @@ def test_two_files_of_one_rank(tmp_path):
         (tmp_path / name).write_text(json.dumps(RECORD))
     with pytest.raises(UsageError, match="rank-2.json is of rank 1"):
         record.read(tmp_path)
+
+
+# Readers that each lack one thing which a good one has; the checks above must notice.
+
+
+def trusts(path):
+    return json.loads(path.read_text())["ranks"]
+
+
+def forgets_its_file(path):
+    try:
+        return trusts(path)
+    except (ValueError, TypeError, LookupError):
+        raise UsageError("this file is no record") from None
+
+
+def swallows(path):
+    try:
+        return trusts(path)
+    except Exception:
+        return 0
+
+
+def repeats(path):
+    return path.read_text()
+
+
+def tells_all(path):
+    raise UsageError(f"{path} is no record: {path.read_text() * 100}")
+
+
+def dawdles(path):
+    time.sleep(LIMIT_S)
+    return record.read(path.parent)
+
+
+@pytest.mark.parametrize("text, mutant, trouble", [
+    ("{", trusts, json.JSONDecodeError), ("{}", trusts, KeyError),
+    ("{", forgets_its_file, AssertionError), ("{", swallows, AssertionError),
+    ("\x1b[2J", repeats, AssertionError), ("{" * 100, tells_all, AssertionError),
+    (json.dumps(RECORD), dawdles, AssertionError),
+])  # fmt: skip
+def test_careless_readers_are_noticed(tmp_path, text, mutant, trouble):
+    path = tmp_path / "rank-1.json"
+    path.write_text(text)
+    with pytest.raises(trouble):
+        expect(path, mutant, may_pass=mutant in (repeats, dawdles))
+
+
+def test_a_reader_that_lets_everything_pass_is_noticed(tmp_path):
+    with pytest.raises(AssertionError):
+        expect_wrong_kinds_refused(tmp_path / "rank-1.json", RECORD, lambda path: 0)

@@ -1,6 +1,7 @@
 """Programs of MPI at each of its levels of threads: beside mpi4py, under the drop-in library."""
 
 import functools
+import re
 
 import launched
 import mpis
@@ -14,19 +15,33 @@ each_level = pytest.mark.parametrize("level", LEVELS)
 each = pytest.mark.parametrize("host", HOSTS, ids=str)
 
 
+def beside_mpi4py(host, level, *mutant, transport="mpi"):
+    """Runs levels.py on two ranks; fails unless each found all as it should be."""
+    run = launched.start("levels.py", 2, level, *mutant, mpi=host, timeout_s=60,
+                         env={"PACELINE_TRANSPORT": transport})
+    assert run.status == 0 and run.text().count(f"{level}: True []") == 2, run.text()
+
+
 @each
 @each_level
 def test_beside_mpi4py(host, level):
     """Over MPI alone: there it is we who call it."""
-    run = launched.start("levels.py", 2, level, mpi=host, timeout_s=60,
-                         env={"PACELINE_TRANSPORT": "mpi"})
-    assert run.status == 0 and run.text().count(f"{level}: True []") == 2, run.text()
+    beside_mpi4py(host, level)
 
 
 @each_level
 def test_beside_mpi4py_in_shared_memory(level):
-    run = launched.start("levels.py", 2, level, mpi=HOSTS[0], timeout_s=60)
-    assert run.status == 0 and run.text().count(f"{level}: True []") == 2, run.text()
+    beside_mpi4py(HOSTS[0], level, transport="auto")
+
+
+@pytest.mark.parametrize("level, mutant, trouble", [
+    ("serialized", "wrong", "serialized: True [(29, "),     # a sum
+    ("funneled", "thread", "funneled: True ['"),            # a thread of ours that may call MPI
+    ("single", "lower", "single: False []"),                # less than was asked for
+])  # fmt: skip
+def test_what_goes_wrong_is_noticed(level, mutant, trouble):
+    with pytest.raises(AssertionError, match=re.escape(trouble)):
+        beside_mpi4py(HOSTS[0], level, mutant)
 
 
 @functools.cache

@@ -1,5 +1,9 @@
-"""A program of mpi4py that asks MPI for a level of threads (the argument) and uses us within it."""
+"""A program of mpi4py that asks MPI for a level of threads (the argument) and uses us within it.
 
+A second argument makes it go wrong in one way, which the test must notice.
+"""
+
+import os
 import sys
 import threading
 
@@ -14,12 +18,14 @@ import paceline  # noqa: E402
 LEVELS = {"single": MPI.THREAD_SINGLE, "funneled": MPI.THREAD_FUNNELED,
           "serialized": MPI.THREAD_SERIALIZED, "multiple": MPI.THREAD_MULTIPLE}  # fmt: skip
 THREADS, TURNS = 3, 30
+MUTANT = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def calls(ours, theirs, mine):
     """Right sums of ours and of MPI's, side by side."""
     expected = mine * ours.size
-    request = ours.iallreduce(numpy.full(100, float(mine)))
+    spoilt = MUTANT == "wrong" and mine == TURNS - 1 and ours.rank == 1
+    request = ours.iallreduce(numpy.full(100, float(mine) + spoilt))
     found = [ours.allreduce(numpy.full(5, float(mine)))[0], request.wait()[0],
              theirs.allreduce(mine)]  # fmt: skip
     if found != [expected] * 3:
@@ -35,10 +41,27 @@ def in_threads(body):
         thread.join()
 
 
+def tasks():
+    """The threads of this process, those that are not Python's included."""
+    return set(os.listdir("/proc/self/task"))
+
+
 wrong = []
 wanted = LEVELS[sys.argv[1]]
+if MUTANT == "lower":
+    wanted = max(LEVELS.values()) + 1  # more than MPI has granted
 theirs = [MPI.COMM_WORLD.Dup() for _ in range(THREADS)]
+# At its first call of this kind mpi4py duplicates the communicator, with Python's lock held: threads
+# that come to it in another order on another rank would wait for each other for ever.
+for comm in theirs:
+    comm.allreduce(0)
+before = tasks()
 ours = [paceline.Communicator(comm) for comm in theirs]
+if MUTANT == "thread":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+# Over MPI alone a thread of ours would call it: only where any thread may.
+if os.environ.get("PACELINE_TRANSPORT") == "mpi" and wanted < MPI.THREAD_MULTIPLE:
+    wrong += tasks() - before
 if wanted == MPI.THREAD_SERIALIZED:
     passed, turn = threading.Condition(), 0
 

@@ -1,11 +1,13 @@
 """Ranks that come to differ at lines that are marked; each prints the error, and after how long."""
 
+import os
 import sys
 import time
 
 import numpy
 
 import paceline
+from paceline import call_site
 
 
 def told(call):
@@ -63,5 +65,23 @@ def of_torch(comm):
     told(step)
 
 
+def ancestor(generations):
+    """The line of the frame so far out; of the outermost one where there are fewer."""
+    frame = sys._getframe(2)
+    while frame.f_back and generations > 0:
+        frame, generations = frame.f_back, generations - 1
+    return call_site._line(frame)
+
+
+# Answers that are wrong, each of which the test must notice: MUTANT names one.
+MUTANTS = {
+    "nowhere": lambda: "",
+    "outermost": lambda: ancestor(1000),
+    "inside": lambda: f"{paceline.communicator.__file__}:1 in allreduce",
+    "neighbour": lambda: right().replace(" in step", " in told"),
+}
+right = call_site.here
+
 if __name__ == "__main__":
+    call_site.here = MUTANTS.get(os.environ.get("MUTANT"), right)
     globals()[sys.argv[1]](paceline.init())
