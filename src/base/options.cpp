@@ -42,7 +42,7 @@ constexpr OptionRow kRows[] = {
     {"warn_ms", integer, "30000", 0, kDay, "", everybody,
      "Name the missing ranks on stderr after waiting this long, once per call; 0 = never."},
     {"stopped_ms", integer, "5000", 0, kDay, "", everybody,
-     "Give up a rank of the node that a signal has stopped after this long; 0 = never."},
+     "Give up a rank of the node that is stopped or frozen for so long; 0 = never."},
     {"progress", choice, "thread", 0, 0, "caller|thread", everybody,
      "Who moves the data: a thread of its own, or the caller inside wait() and test()."},
     {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,

@@ -3,6 +3,8 @@ the last of them."""
 
 import os
 import subprocess
+import time
+from pathlib import Path
 
 import launched
 import pytest
@@ -32,6 +34,37 @@ def small_memory(tmp_path):
     yield make
     if os.path.ismount(folder):
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def control_group():
+    """Makes a control group where there are those of a kind ("cgroup2", or a controller of version
+    1), with so much memory; gives its folder."""
+    made = []
+
+    def make(kind, memory=None):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, folder, type_, options = line.split()[:4]
+            offers = type_ == "cgroup" and kind in options.split(",")
+            if type_ == "cgroup2":
+                controllers = (Path(folder) / "cgroup.controllers").read_text().split()
+                offers = kind == "cgroup2" or kind in controllers
+            if offers and os.access(folder, os.W_OK):
+                made.append(Path(folder) / f"paceline-test-{os.getpid()}")
+                made[-1].mkdir()
+                if memory:
+                    limits = ("memory.max", "memory.limit_in_bytes")
+                    next(made[-1] / name for name in limits
+                         if (made[-1] / name).exists()).write_text(memory)
+                return made[-1]
+        pytest.skip(f"no control group of kind {kind} can be made here")
+
+    yield make
+    for group in made:
+        deadline = time.monotonic() + 10
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        group.rmdir()
 
 
 @pytest.fixture

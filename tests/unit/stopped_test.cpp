@@ -13,6 +13,8 @@
 namespace paceline {
 namespace {
 
+bool is_stopped(int process) { return halt_of(process, Freezers("")) == Halt::signal; }
+
 // A child that stops itself, traced by this process or not, under any name.
 struct Child {
   explicit Child(bool traced) : id(fork()) {
@@ -75,7 +77,7 @@ TEST_CASE("a rank is given up once") {
   for (int i = 0; i < 10; ++i, now += std::chrono::seconds(1))
     if (stopped.is_due(now) && stopped.outlasts(0, child.id)) ++times;
   CHECK(times == 1);
-  CHECK(stopped.why(7) == "its process 7 has been stopped by a signal for 0.1 s "
+  CHECK(stopped.why(0, 7) == "its process 7 has been stopped by a signal for 0.1 s "
                           "(PACELINE_STOPPED_MS)");
 }
 

@@ -220,7 +220,7 @@ class ShmTransport : public Transport {
 
   // It can still be written to: should it go on, it is to learn that nobody waits for it.
   void give_up(int p) {
-    listener_->lost(names_[std::size_t(p)], stopped_.why(boxes_.process_id(p)));
+    listener_->lost(names_[std::size_t(p)], stopped_.why(p, boxes_.process_id(p)));
   }
 
   void nudge(int p) {

@@ -17,11 +17,15 @@ constexpr std::chrono::milliseconds kMostBetween{1000};
 }  // namespace
 
 // The state follows the name of the program, which is in brackets and may hold any.
-bool is_stopped(int process_id) {
+Halt halt_of(int process_id, const Freezers& freezers) {
   std::string line;
   std::getline(std::ifstream(str("/proc/", process_id, "/stat")), line, '\0');
   const std::size_t name_ends = line.rfind(')');
-  return name_ends != line.npos && name_ends + 2 < line.size() && line[name_ends + 2] == 'T';
+  if (name_ends == line.npos || name_ends + 2 >= line.size()) return Halt::none;
+  const char state = line[name_ends + 2];
+  if (state == 'T') return Halt::signal;
+  const bool seems_to_wait = state == 'S' || state == 'D';   // as one that is frozen does
+  return seems_to_wait && freezers.hold(process_id) ? Halt::freezer : Halt::none;
 }
 
 bool Stopped::is_due(Clock::time_point now) {
@@ -33,16 +37,18 @@ bool Stopped::is_due(Clock::time_point now) {
 
 bool Stopped::outlasts(int rank, int process_id) {
   Seen& seen = of_[std::size_t(rank)];
-  const bool before = seen.is_stopped;
-  seen.is_stopped = is_stopped(process_id);
-  seen.so_far = before && seen.is_stopped ? seen.so_far + since_ : Clock::duration{};
+  const Halt before = std::exchange(seen.halt, halt_of(process_id, freezers_));
+  const bool goes_on = before != Halt::none && seen.halt != Halt::none;
+  seen.so_far = goes_on ? seen.so_far + since_ : Clock::duration{};
   const bool outlasts = seen.so_far >= std::chrono::milliseconds(limit_ms_);
   return outlasts && !std::exchange(seen.is_told, true);
 }
 
-std::string Stopped::why(int process_id) const {
-  return str("its process ", process_id, " has been stopped by a signal for ", limit_ms_ * 1e-3,
-             " s (PACELINE_STOPPED_MS)");
+std::string Stopped::why(int rank, int process_id) const {
+  const bool frozen = of_[std::size_t(rank)].halt == Halt::freezer;
+  return str("its process ", process_id, " has been ",
+             frozen ? "frozen with its control group" : "stopped by a signal", " for ",
+             limit_ms_ * 1e-3, " s (PACELINE_STOPPED_MS)");
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 // Stopped: for how long each of a node's other ranks has been seen stopped by a signal (SIGSTOP,
-// Ctrl-Z).
+// Ctrl-Z), or with its control group frozen.
 //
 // A rank that works is late, however long it takes; one that is stopped does nothing until somebody
 // continues it. One that a debugger holds counts as working: the system tells the two apart, and
@@ -11,7 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "transport/shm/frozen.hpp"
+
 namespace paceline {
+
+// What keeps a process from running until somebody lets it go on.
+enum class Halt { none, signal, freezer };
 
 class Stopped {
  public:
@@ -25,11 +30,11 @@ class Stopped {
   // Looks. Whether this rank has now been seen stopped, without a break, for longer than the limit;
   // once for each rank.
   bool outlasts(int rank, int process_id);
-  std::string why(int process_id) const;   // as a part of a sentence
+  std::string why(int rank, int process_id) const;   // as a part of a sentence
 
  private:
   struct Seen {
-    bool is_stopped = false;
+    Halt halt = Halt::none;
     bool is_told = false;
     Clock::duration so_far{};
   };
@@ -38,10 +43,11 @@ class Stopped {
   Clock::time_point looked_{};
   Clock::duration since_{};   // between the last two looks, as far as it counts
   std::vector<Seen> of_;
+  Freezers freezers_;
 };
 
-// Whether the process is stopped and no debugger holds it. The process id must not have been given
-// to another process.
-bool is_stopped(int process_id);
+// What stops the process, unless a debugger holds it. The process id must not have been given to
+// another process.
+Halt halt_of(int process_id, const Freezers& freezers);
 
 }  // namespace paceline
