@@ -63,6 +63,22 @@ void Session::raise_late(Group& group, const Error& error) {
   throw Error(group.fault, told(group));
 }
 
+// With the lock held. Nobody is to wait for a rank that cannot take part.
+void Session::starve(Group& group) {
+  break_group(group, Fault::resource,
+              str(name_of(group, transport_->rank()), " has been refused memory for a call; the "
+                  "communicator cannot be used any more."),
+              true);
+}
+
+void Session::raise_starved(Group& group) {
+  {
+    const std::lock_guard lock(mutex_);
+    starve(group);
+  }
+  raise_late(group, Error(group.fault, group.broken));
+}
+
 std::string Session::broken(const Group& group) const {
   if (is_inherited()) return whose();
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 #include "runtime/communicator.hpp"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -226,6 +227,8 @@ Request Communicator::start(const Call& call) try {
   return Request(std::move(flight));
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
+} catch (const std::bad_alloc&) {
+  state_->session->raise_starved(*state_->group);
 }
 
 // What was asked for before is started at once.
@@ -242,6 +245,8 @@ void Communicator::run(const Call& call) try {
     s.session->remember(s.recent, asked, flight, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
+} catch (const std::bad_alloc&) {
+  state_->session->raise_starved(*state_->group);
 }
 
 Plan Communicator::plan(const Call& call) {
@@ -273,6 +278,8 @@ Request Plan::start() try {
   return Request(state_->flight);
 } catch (const Error& error) {
   state_->communicator->session->raise_late(*state_->communicator->group, error);
+} catch (const std::bad_alloc&) {
+  state_->communicator->session->raise_starved(*state_->communicator->group);
 }
 
 Communicator Communicator::split(int colour, int key) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
@@ -103,8 +104,13 @@ void Session::launch(Flight& flight, const void* input, void* output,
   Operation& operation = *flight.operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   if (const std::size_t bytes = operation.scratch_bytes()) flight.scratch = scratch_.take(bytes);
-  operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number,
-                  fingerprint);
+  try {
+    operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number,
+                    fingerprint);
+  } catch (const std::bad_alloc&) {   // nobody will look after it
+    operation.stop(*transport_, Error(Fault::resource, "no memory"));
+    throw;
+  }
 }
 
 // With the lock held: the operation is over.
@@ -208,7 +214,14 @@ bool Session::progress() {
   return moved;
 }
 
-bool Session::test(Flight& flight) {
+// What a rank that waits for this one may wait for in turn.
+int Session::awaits() const {
+  for (const auto& flight : flying_)
+    for (int peer : flight->operation->waits_for()) return peer;
+  return -1;
+}
+
+bool Session::test(Flight& flight) try {
   check_owner();
   if (!flight.operation->done()) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -217,9 +230,11 @@ bool Session::test(Flight& flight) {
   if (!flight.operation->done()) return false;
   if (flight.operation->error()) raise(flight);
   return true;
+} catch (const std::bad_alloc&) {
+  raise_starved(*flight.group);
 }
 
-bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
+bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
   check_owner();
   if (timeout_ms > 0) flight.timeout_ms = timeout_ms;
   Patience patience(crowded_ ? Company::crowded : Company::alone);
@@ -248,6 +263,8 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) {
   }
   if (flight.operation->error()) raise(flight);
   return true;
+} catch (const std::bad_alloc&) {
+  raise_starved(*flight.group);
 }
 
 // Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
@@ -268,7 +285,12 @@ void Session::background() {
       });
     }
     if (!unattended()) continue;
-    attend(lock);
+    try {
+      attend(lock);
+    } catch (const std::bad_alloc&) {
+      if (!lock.owns_lock()) lock.lock();
+      for (const auto& flight : flying_) starve(*flight->group);
+    }
     worked_s = now_s();
   }
 }

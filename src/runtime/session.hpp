@@ -91,6 +91,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool is_called(const Group& group);
   // A call has ended with this error: throws it, with what there is to say about a broken group.
   [[noreturn]] void raise_late(Group& group, const Error& error);
+  // A call could not be made, or go on, for want of memory: breaks its group, and throws that.
+  [[noreturn]] void raise_starved(Group& group);
 
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
@@ -108,6 +110,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) override;
   void aborted(int peer, std::uint64_t context, const std::string& why) override;
   void lost(int peer, const std::string& why) override;
+  int awaits() const override;
 
  private:
   struct Waiting;
@@ -132,6 +135,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait_for_finders();
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
+  void starve(Group& group);
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
   [[noreturn]] void refuse_child() const;
   std::string whose() const;

@@ -78,9 +78,11 @@ std::string Session::name_of(const Group& group, int world_rank) {
 }
 
 std::string Session::name_with(const Group& group, int peer, const Doing& doing) {
-  std::string where = "has not called anything yet";
+  std::string where = doing.silent ? "does not answer, and has not been heard of yet"
+                                   : "has not called anything yet";
   if (doing.number > 0)
-    where = str(!doing.current ? "was last heard of in "
+    where = str(doing.silent     ? "does not answer, and was last heard of in "
+                : !doing.current ? "was last heard of in "
                 : doing.inside ? "is inside "
                                : "has last left ",
                 collective_of(doing.fingerprint), " #", doing.number,
@@ -97,7 +99,7 @@ std::string Session::missing(const Flight& flight) const {
 }
 
 // Who is waited for may itself wait for another: those that say they are no further than any of the
-// former, the last ones first, and those that are elsewhere. With several calls under way a rank
+// former, the last ones first, those that are elsewhere, and those that do not answer. With several calls under way a rank
 // that is waited for may say that it has left a later one; then nobody before that is beyond doubt.
 std::string Session::behind(const Flight& flight) const {
   const Group& group = *flight.group;
@@ -120,7 +122,8 @@ std::string Session::behind(const Flight& flight) const {
     if (peer == transport_->rank() || std::count(awaited.begin(), awaited.end(), peer)) continue;
     const Doing doing = transport_->last_heard(peer);
     const std::int64_t at = place(doing);
-    if (doing.current && (at <= first || at == kElsewhere)) found.emplace_back(at, peer);
+    if (doing.silent || (doing.current && (at <= first || at == kElsewhere)))
+      found.emplace_back(at, peer);
   }
   std::sort(found.begin(), found.end());
   std::string out;

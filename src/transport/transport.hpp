@@ -67,6 +67,8 @@ struct Listener {
   virtual void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) = 0;
   virtual void aborted(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual void lost(int peer, const std::string& why) = 0;
+  // A rank that this one waits for; -1: none. Told to those who ask what it is about.
+  virtual int awaits() const { return -1; }
 };
 
 // What a rank is about, for the others to read when it is missed.
@@ -76,6 +78,7 @@ struct Doing {
   std::uint32_t number = 0;
   bool inside = false;  // or has it left that call
   bool current = true;  // or is this only what its last message was about
+  bool silent = false;  // it has been asked since, and does not answer
 };
 
 class Transport {

@@ -100,6 +100,23 @@ std::string late(const Ranks& ranks) {
   return bad.empty() ? late_by(ranks, true) : bad;
 }
 
+// In a ring everybody waits for a neighbour, which waits for its own. Who asks is told whom to ask
+// next: the last rank, which waits longest for rank 0, gives up first and still names it.
+std::string late_behind(const Ranks& ranks) {
+  if (ranks.ranks < 3) return {};
+  const bool is_late = ranks.rank == 0, is_last = ranks.rank == ranks.ranks - 1;
+  Communicator world = ranks.join(over_mpi(ranks, is_last ? 1500 : 20000));
+  std::vector<float> data(1000);
+  Call call = allreduce_of(data);
+  call.algorithm = "ring";
+  world.run(call);
+  if (is_late) sleep(3);
+  return expect_fault(Fault::timeout,
+                      {str("rank ", ranks.ranks - 1, " has waited 1.5 s; rank "),
+                       "no further: rank 0 does not answer, and was last heard of in allreduce #1"},
+                      [&] { world.run(call); });
+}
+
 // Long messages to a rank that does not come are given up: their buffers are the caller's again,
 // and what is still under way disturbs nobody.
 std::string given_up(const Ranks& ranks) {

@@ -82,6 +82,41 @@ def test_rank_that_is_continued_too_late():
     assert "rank 1 is lost" in lines[1][0][2]   # as it was told
 
 
+@pytest.mark.parametrize("kind", ["cgroup2", "freezer"])
+def test_frozen_rank(kind, control_group):
+    """In time and too late, as those that a signal has stopped."""
+    env = {"GROUP": str(control_group(kind)), "CONTINUED_S": "2"}
+    run, lines = told("frozen", 3, PACELINE_STOPPED_MS="600", **env)
+    assert run.status == 0, run.text()
+    for rank in range(3):
+        assert [line[0] for line in lines[rank]] == ["RankLost"] * 2, run.text()
+        _, seconds, message = lines[rank][0]
+        assert "rank 2 is lost" in message and "frozen with its control group" in message
+        assert rank == 2 or 0.6 <= seconds < 0.6 + 1.4, message   # well before it goes on
+    run, lines = told("frozen", 2, PACELINE_STOPPED_MS="2500", **env)
+    assert [line[0] for rank in lines.values() for line in rank] == ["nothing"] * 4, run.text()
+
+
+def test_rank_that_runs_out_of_memory(control_group):
+    """Really: more than its control group may have, so that the system kills it."""
+    run, lines = told("out_of_memory", 3, GROUP=str(control_group("memory", "100M")))
+    assert run.status == 128 + 9 and lines[2] == [], run.text()
+    for rank in range(2):
+        assert [line[0] for line in lines[rank]] == ["RankLost"] * 2, run.text()
+        assert lines[rank][0][1] < 10 and "rank 2 is lost" in lines[rank][0][2], run.text()
+
+
+@pytest.mark.parametrize("progress", ["thread", "caller"])
+def test_rank_that_is_refused_memory(progress):
+    """It says so, and the others hear it: nobody waits for a rank that cannot take part."""
+    run, lines = told("no_memory", 3, PACELINE_PROGRESS=progress)
+    assert run.status == 0, run.text()
+    for rank in range(3):
+        first, again, broken = lines[rank]
+        assert first[0] == again[0] == "ResourceError" and first[1] < 5, run.text()
+        assert "rank 2" in first[2] and "memory" in first[2] and broken[2], run.text()
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_rank_that_left(ranks):
     run, lines = told("left", ranks)

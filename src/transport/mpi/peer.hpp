@@ -12,6 +12,8 @@ namespace paceline::mpi {
 // Small messages a peer may have unread before it is sent streams: bounds what it keeps aside.
 inline constexpr std::uint64_t kUnreadMost = 1u << 20;
 inline constexpr double kAskAgainS = 1;  // what it is doing
+inline constexpr double kFollowS = 3 * kAskAgainS;  // and who is waited for by one that was asked
+inline constexpr double kAnswerS = 0.25;  // who waits answers within some milliseconds
 
 struct Early {
   Key key;
@@ -29,10 +31,19 @@ struct Peer {
   std::uint64_t told_read = 0;
   Doing heard{0, {}, 0, false, false};
   double asked_s = -kAskAgainS;
+  double unanswered_s = 0;   // since when a question is open; 0: none is
+  double follow_s = -kFollowS;   // when one that was asked last said that it waits for this one
   double left_s = 0;
   std::string gone;  // why nothing comes any more; empty: it is there
   bool told_gone = false;
   bool closed = false;  // it does not even hear that we leave
+
+  Doing is_at(double now_s) const {
+    Doing doing = heard;
+    doing.silent = unanswered_s > 0 && now_s - unanswered_s > kAnswerS;
+    doing.current = doing.current && !doing.silent;
+    return doing;
+  }
 };
 
 }  // namespace paceline::mpi

@@ -55,7 +55,7 @@ class MpiTransport : public Transport {
   void rest(int timeout_us, const std::function<bool()>& stirs) override;
   void wake() override {}  // naps are short
   void announce(const Doing& doing) override { doing_ = doing; }
-  Doing last_heard(int p) const override { return peers_[std::size_t(p)].heard; }
+  Doing last_heard(int p) const override { return peers_[std::size_t(p)].is_at(port_->now_s()); }
 
  private:
   void post(int to, Header header) {
@@ -186,6 +186,7 @@ void MpiTransport::try_tags() {
 bool MpiTransport::take(Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(letter.from)];
   peer.known_read = letter.header.read;
+  peer.unanswered_s = 0;
   if (letter.header.kind == Kind::eager || letter.header.kind == Kind::stream) {
     arrive(letter);
     return true;
@@ -219,11 +220,13 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
       answer.count = doing_.fingerprint.count;
       answer.number = doing_.number;
       answer.signal = doing_.inside;
+      answer.seq = listener_->awaits();
       post(letter.from, answer);
       return false;
     }
     case Kind::answer:
       peer.heard = {h.context, fingerprint_of(h), h.number, h.signal != 0, true};
+      if (h.seq >= 0 && h.seq < ranks()) peers_[std::size_t(h.seq)].follow_s = port_->now_s();
       return false;
     case Kind::leave:
       if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";
@@ -302,13 +305,15 @@ void MpiTransport::check_peers() {
     Peer& peer = peers_[std::size_t(p)];
     if (p == rank() || peer.told_gone) continue;
     const double now_s = port_->now_s();
-    const bool awaited = peer.matcher.waits() || streams_.comes_from(p) || streams_.goes_to(p);
+    const bool awaited = peer.matcher.waits() || streams_.comes_from(p) || streams_.goes_to(p) ||
+                         now_s - peer.follow_s < kFollowS;
     if (!peer.gone.empty()) {
       if (streams_.comes_from(p) && now_s - peer.left_s < kStragglersS) continue;
       peer.told_gone = true;
       listener_->lost(p, peer.gone);
     } else if (awaited && now_s - peer.asked_s >= kAskAgainS) {
       peer.asked_s = now_s;
+      if (peer.unanswered_s == 0) peer.unanswered_s = now_s;
       tell(p, Kind::query);
     }
   }

@@ -36,7 +36,7 @@ struct Header {
   std::uint64_t total = 0;  // bytes of the whole message
   std::uint64_t read = 0;   // bytes of eager messages that the sender of this has read so far
   std::uint32_t number = 0;
-  std::int32_t seq = 0;
+  std::int32_t seq = 0;      // answer: whom its sender waits for, -1: nobody
   std::uint32_t tag = 0;     // of the chunks
   std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
   std::uint16_t lane = 0;

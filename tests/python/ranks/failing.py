@@ -1,9 +1,11 @@
 """Worlds in which something goes wrong; the first argument says what. Survivors print one line."""
 
 import os
+import resource
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy
 
@@ -76,6 +78,51 @@ def stopped_and_continued(comm):
     stop_last(comm)
     told(lambda: comm.allreduce(numpy.ones(100_000)))
     told(comm.barrier)
+
+
+def freeze(how):
+    """Freezes its own control group, GROUP, or lets it go on."""
+    group = Path(os.environ["GROUP"])
+    unified = (group / "cgroup.freeze").exists()
+    file = group / ("cgroup.freeze" if unified else "freezer.state")
+    file.write_text(("1" if how else "0") if unified else "FROZEN" if how else "THAWED")
+
+
+def frozen(comm):
+    """The last rank is frozen for a while, as if its container were; the others wait for it."""
+    comm.allreduce(numpy.ones(10))
+    if comm.rank == comm.size - 1:
+        if os.fork() == 0:   # outside of the group
+            time.sleep(float(os.environ["CONTINUED_S"]))
+            freeze(False)
+            os._exit(0)
+        (Path(os.environ["GROUP"]) / "cgroup.procs").write_text(str(os.getpid()))
+        freeze(True)
+    told(lambda: comm.allreduce(numpy.ones(100_000)))
+    told(comm.barrier)
+
+
+def out_of_memory(comm):
+    """The last rank takes more memory than its control group has: the system kills it."""
+    comm.allreduce(numpy.ones(10))
+    if comm.rank == comm.size - 1:
+        (Path(os.environ["GROUP"]) / "cgroup.procs").write_text(str(os.getpid()))
+        taken = [numpy.ones(1_000_000) for _ in range(1000)]
+        print("not killed", len(taken))
+    told(lambda: comm.allreduce(numpy.ones(100_000)))
+    told(lambda: comm.allreduce(numpy.ones(1)))
+
+
+def no_memory(comm):
+    """The last rank may not have the memory that a call needs besides its buffers."""
+    x = numpy.ones(8_000_000)
+    comm.allreduce(numpy.ones(10), algorithm="ring")
+    if comm.rank == comm.size - 1:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20),) * 2)
+    told(lambda: comm.allreduce(x, algorithm="ring"))
+    told(comm.barrier)
+    print("broken", comm.broken)
 
 
 def left(comm):
