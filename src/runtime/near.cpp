@@ -58,6 +58,7 @@ void Session::seat_together(Group& group, int timeout_ms) {
 // has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
+    if (!left.second) return false;
     StageView& stages = *left.second;
     if (stages.is_idle()) stages.look_around();
     if (!stages.is_idle() || stages.is_needed() || stages.owes_look()) return false;
@@ -70,7 +71,8 @@ void Session::clear_stages() {
 // Not every rank has had to look at every other: those that leave together do so here.
 void Session::wait_for_finders() {
   const auto look_around = [&] {
-    for (const auto& left : left_stages_) left.second->look_around();
+    for (const auto& left : left_stages_)
+      if (left.second) left.second->look_around();
     for (const auto& entry : groups_)
       if (entry.second->stages) entry.second->stages->look_around();
   };

@@ -84,7 +84,19 @@ void Session::open(const std::shared_ptr<Group>& group) {
 void Session::close(Group& group) {
   if (is_inherited()) return;
   const std::lock_guard lock(mutex_);
-  if (group.stages) left_stages_.emplace_back(group.context, std::move(group.stages));
+  if (group.stages) {
+    left_stages_.emplace_back(group.context, std::move(group.stages));
+    // Who looks for the stage of a broken one finds none, and hears why. Its name stays taken.
+    if (!group.broken.empty()) {
+      std::erase_if(flying_, [&](const auto& flight) {   // they have been stopped
+        if (flight->group.get() != &group) return false;
+        land(*flight);
+        return true;
+      });
+      transport_->stages()->close(group.context);
+      left_stages_.back().second.reset();
+    }
+  }
   groups_.erase(group.context);
   clear_stages();
 }

@@ -173,7 +173,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::condition_variable work_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
-  // Of closed groups, by context.
+  // Of closed groups, by context; null: of those that were broken.
   std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;

@@ -1,5 +1,6 @@
 """When ranks die, leave, are late or find no room: every other rank hears of it, with a name."""
 
+import ast
 import os
 import re
 import tempfile
@@ -115,6 +116,15 @@ def test_rank_that_is_refused_memory(progress):
         first, again, broken = lines[rank]
         assert first[0] == again[0] == "ResourceError" and first[1] < 5, run.text()
         assert "rank 2" in first[2] and "memory" in first[2] and broken[2], run.text()
+
+
+def test_broken_communicators_that_are_closed_keep_nothing():
+    run, lines = told("broken_and_closed", 2)
+    assert run.status == 0, run.text()
+    for rank in range(2):
+        assert [line[0] for line in lines[rank]] == ["TimeoutError"] * 6 + ["kept"], run.text()
+        kept = ast.literal_eval(lines[rank][-1][2])
+        assert len(set(kept[1:])) == 1, kept
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

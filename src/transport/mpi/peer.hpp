@@ -44,6 +44,15 @@ struct Peer {
     doing.current = doing.current && !doing.silent;
     return doing;
   }
+  // Another rank waits for this one, and has heard that of it: better than nothing.
+  void is_awaited(const Awaited& said, double now_s) {
+    follow_s = now_s;
+    if (heard.number == 0)
+      heard = {said.context, {said.what, said.count}, std::uint32_t(said.number), true, false};
+  }
+  Awaited as_awaited(int rank) const {
+    return {rank, heard.context, heard.fingerprint.what, heard.fingerprint.count, heard.number};
+  }
 };
 
 }  // namespace paceline::mpi

@@ -213,20 +213,20 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
                          std::string(reinterpret_cast<char*>(letter.payload()), letter.bytes));
       return true;
     case Kind::query: {
-      Header answer;
-      answer.kind = Kind::answer;
-      answer.context = doing_.context;
-      answer.what = doing_.fingerprint.what;
-      answer.count = doing_.fingerprint.count;
-      answer.number = doing_.number;
-      answer.signal = doing_.inside;
-      answer.seq = listener_->awaits();
-      post(letter.from, answer);
+      Header answer = answer_of(doing_);
+      answer.read = told(peer);
+      const int awaited = listener_->awaits();
+      Awaited said;
+      if (awaited >= 0) said = peers_[std::size_t(awaited)].as_awaited(awaited);
+      mail_.send(letter.from, answer, sizeof(said),
+                 [&](std::byte* target) { std::memcpy(target, &said, sizeof(said)); });
       return false;
     }
     case Kind::answer:
       peer.heard = {h.context, fingerprint_of(h), h.number, h.signal != 0, true};
-      if (h.seq >= 0 && h.seq < ranks()) peers_[std::size_t(h.seq)].follow_s = port_->now_s();
+      if (const Awaited said = awaited_of(letter.payload(), letter.bytes);
+          said.rank >= 0 && said.rank < ranks())
+        peers_[std::size_t(said.rank)].is_awaited(said, port_->now_s());
       return false;
     case Kind::leave:
       if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";

@@ -36,7 +36,7 @@ struct Header {
   std::uint64_t total = 0;  // bytes of the whole message
   std::uint64_t read = 0;   // bytes of eager messages that the sender of this has read so far
   std::uint32_t number = 0;
-  std::int32_t seq = 0;      // answer: whom its sender waits for, -1: nobody
+  std::int32_t seq = 0;
   std::uint32_t tag = 0;     // of the chunks
   std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
   std::uint16_t lane = 0;
@@ -45,6 +45,29 @@ struct Header {
   std::uint16_t spare = 0;
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
+
+// What follows an answer: whom its sender waits for, and what it last heard of that one.
+struct Awaited {
+  std::int64_t rank = -1;   // nobody
+  std::uint64_t context = 0, what = 0, count = 0, number = 0;
+};
+
+inline Awaited awaited_of(const std::byte* payload, std::size_t bytes) {
+  Awaited said;
+  if (bytes >= sizeof(said)) std::memcpy(&said, payload, sizeof(said));
+  return said;
+}
+
+inline Header answer_of(const Doing& doing) {
+  Header h;
+  h.kind = Kind::answer;
+  h.context = doing.context;
+  h.what = doing.fingerprint.what;
+  h.count = doing.fingerprint.count;
+  h.number = doing.number;
+  h.signal = doing.inside;
+  return h;
+}
 
 inline Header header_of(Kind kind, const Transfer& t) {
   Header h;

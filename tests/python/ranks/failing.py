@@ -125,6 +125,21 @@ def no_memory(comm):
     print("broken", comm.broken)
 
 
+def broken_and_closed(comm):
+    """Communicators that break in the middle of a call leave nothing; prints what is kept."""
+    kept = []
+    for _ in range(6):
+        part = comm.dup()
+        if comm.rank == 1:
+            time.sleep(0.3)
+        told(lambda: part.allreduce(numpy.ones(50), timeout_ms=100))  # noqa: B023
+        del part
+        comm.barrier()
+        maps = Path("/proc/self/maps").read_text().count("(deleted)")
+        kept.append((maps, len(os.listdir("/proc/self/fd"))))
+    print("kept", 0, kept)
+
+
 def left(comm):
     """The last rank ends in peace; the others still want something of it."""
     comm.barrier()
