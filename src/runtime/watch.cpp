@@ -100,8 +100,8 @@ std::string Session::missing(const Flight& flight) const {
 
 // Who is waited for may itself wait for another: those that say they are no further than any of the
 // former, the last ones first, those that are elsewhere, and those that do not answer. With several
-// calls under way a rank that is waited for may say that it has left a later one; then nobody before
-// that is beyond doubt.
+// calls under way a rank that is waited for may say that it has left a later one; then nobody
+// before that is beyond doubt.
 std::string Session::behind(const Flight& flight) const {
   const Group& group = *flight.group;
   const auto place = [&](const Doing& d) {   // in the order of calls, as far as that is known

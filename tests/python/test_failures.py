@@ -158,6 +158,14 @@ def test_late_rank_is_named(progress):
     assert kind == "TimeoutError", message
 
 
+def test_who_waits_long_says_so_once():
+    run, _ = told("late", 3, PACELINE_WARN_MS="200")
+    said = run.text(stream="stderr")
+    for rank in (0, 2):
+        line = rf"^paceline: allreduce #2 .*: rank {rank} has waited 0 s; .*rank 1 has .*barrier #1"
+        assert len(re.findall(line, said, re.MULTILINE)) == 1, said
+
+
 def test_late_request():
     _, lines = told("late_request", 2)
     (first, again), ((kind, _, _),) = lines[0], lines[1]

@@ -51,8 +51,8 @@ wanted = LEVELS[sys.argv[1]]
 if MUTANT == "lower":
     wanted = max(LEVELS.values()) + 1  # more than MPI has granted
 theirs = [MPI.COMM_WORLD.Dup() for _ in range(THREADS)]
-# At its first call of this kind mpi4py duplicates the communicator, with Python's lock held: threads
-# that come to it in another order on another rank would wait for each other for ever.
+# At its first call of this kind mpi4py duplicates the communicator, with Python's lock held:
+# threads that come to it in another order on another rank would wait for each other for ever.
 for comm in theirs:
     comm.allreduce(0)
 before = tasks()

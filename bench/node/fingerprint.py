@@ -1,0 +1,102 @@
+"""What the fingerprint costs a call of ranks that share memory: python bench/node/fingerprint.py
+
+The part of the library in which ranks show each other their calls is compiled as it is, and without
+fingerprint, digest and comparison; both run with all ranks in one thread, so that nothing waits.
+Printed: nanoseconds and instructions per call and rank that the fingerprint adds. Instructions are
+counted by valgrind, where there is one.
+"""
+
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCHES, CALLS, COUNTED = 20, 1_000_000, 20_000
+LIMIT_S = 120
+
+# What goes: (file, from, to, in place of it).
+WITHOUT = [
+    ("stage_view.cpp", "  Mark& mark = marks_", "  said_ = false;", "(void)fingerprint;\n"
+                                                                      "  (void)number;\n"),
+    ("stage_view.cpp", "  const Mark& mark = marks_[call % 4];\n  StageLine", "}\n\nvoid StageView",
+     "(void)call;\n"),
+    ("stage_view.hpp", "    if (shown_in(at(position).stage.line(call)) == marks_",
+     "  }\n  // In the call", "    return (void)position, (void)call, std::nullopt;\n"),
+]  # fmt: skip
+
+
+def cut(text, first, last, instead):
+    """The text without what lies between two of its parts, each of which it must have once."""
+    begin = text.index(first)
+    end = text.index(last, begin)
+    assert text.count(first) == 1, first
+    return text[:begin] + instead + text[end:]
+
+
+def compiled(folder, keeps):
+    """The program, with or without fingerprints."""
+    engine = folder / f"{keeps}/engine"
+    engine.mkdir(parents=True)
+    for name in ("stage_view.hpp", "stage_view.cpp"):
+        text = (ROOT / "src/engine" / name).read_text()
+        for file, *what in WITHOUT:
+            if file == name and not keeps:
+                text = cut(text, *what)
+        (engine / name).write_text(text)
+    program = folder / f"fingerprint-{keeps}"
+    subprocess.run(
+        ["c++", "-std=c++20", "-O3", "-DNDEBUG", f"-DKEEPS_FINGERPRINT={int(keeps)}",
+         f"-I{engine.parent}", f"-I{ROOT / 'src'}", Path(__file__).with_suffix(".cpp"),
+         engine / "stage_view.cpp", "-o", program], check=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    return program
+
+
+def said(*command):
+    run = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                         check=True, timeout=LIMIT_S)  # fmt: skip
+    return run.stdout + run.stderr
+
+
+def counted(program, ranks):
+    """Instructions per call and rank: the start of the program falls out."""
+    both = [int(re.search(r"Collected : (\d+)", said(
+        "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, calls, ranks,
+    ))[1]) for calls in (COUNTED, 2 * COUNTED)]  # fmt: skip
+    return (both[1] - both[0]) / COUNTED / ranks
+
+
+def interval(values):
+    """The bounds of the median, 95 %, by bootstrap."""
+    dice = random.Random(1)
+    medians = sorted(statistics.median(dice.choices(values, k=len(values))) for _ in range(2000))
+    return medians[50], medians[-51]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        programs = {keeps: compiled(Path(name), keeps) for keeps in (True, False)}
+        for ranks in map(int, sys.argv[1:] or ("2", "8")):
+            added, whole = [], []
+            for _ in range(LAUNCHES):
+                times = {keeps: float(said(program, CALLS // ranks, ranks).split()[0])
+                         for keeps, program in programs.items()}  # fmt: skip
+                added.append(times[True] - times[False])
+                whole.append(times[True])
+            low, high = interval(added)
+            print(f"{ranks} ranks: {statistics.median(added):.2f} ns a call ({low:.2f} to "
+                  f"{high:.2f}; {LAUNCHES} pairs), of {statistics.median(whole):.1f} ns in which "
+                  "ranks show and look", flush=True)  # fmt: skip
+            try:
+                with_it, without = (counted(programs[keeps], ranks) for keeps in (True, False))
+                print(f"  {with_it - without:.1f} instructions of {with_it:.1f}", flush=True)
+            except FileNotFoundError:
+                print("  instructions: there is no valgrind")
+
+
+if __name__ == "__main__":
+    main()
