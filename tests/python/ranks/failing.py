@@ -119,7 +119,7 @@ def no_memory(comm):
     comm.allreduce(numpy.ones(10), algorithm="ring")
     if comm.rank == comm.size - 1:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20),) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20),) * 2)
     told(lambda: comm.allreduce(x, algorithm="ring"))
     told(comm.barrier)
     print("broken", comm.broken)
@@ -127,13 +127,14 @@ def no_memory(comm):
 
 def broken_and_closed(comm):
     """Communicators that break in the middle of a call leave nothing; prints what is kept."""
-    kept = []
-    for _ in range(6):
-        part = comm.dup()
+    def breaks(part):
         if comm.rank == 1:
             time.sleep(0.3)
-        told(lambda: part.allreduce(numpy.ones(50), timeout_ms=100))  # noqa: B023
-        del part
+        told(lambda: part.allreduce(numpy.ones(50), timeout_ms=100))
+
+    kept = []
+    for _ in range(6):
+        breaks(comm.dup())
         comm.barrier()
         maps = Path("/proc/self/maps").read_text().count("(deleted)")
         kept.append((maps, len(os.listdir("/proc/self/fd"))))
