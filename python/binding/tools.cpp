@@ -171,6 +171,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
   if (problem.near) problem.groups = grouping_of(localities).of_rank;
+  else if (model.ranks_per_node > 1 && ranks % model.ranks_per_node == 0)
+    for (int rank = 0; rank < ranks; ++rank) problem.groups.push_back(model.node_of(rank));
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
   const Choice choice =
       choose(problem, {bytes, model, problem.near ? stage_bytes(together, ranks) : 0}, wish);

@@ -43,7 +43,7 @@ struct Place {
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
     check_knobs(*algorithm, shape.knobs);
-    if (!algorithm->grouped) shape.group = 0;
+    if (algorithm->is_straight() && !algorithm->grouped) shape.group = 0;
     if (shape.group < 0 || (shape.group > 0 && shape.ranks % shape.group != 0))
       fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
            " ranks; there must be equally many ranks in each.");

@@ -26,6 +26,8 @@
   X(allreduce_symmetric)               \
   X(allreduce_sliced)                  \
   X(allreduce_grouped)                 \
+  X(allreduce_leaders)                 \
+  X(allreduce_lanes)                   \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
@@ -36,6 +38,8 @@
   X(broadcast_staged)                  \
   X(broadcast_attached)                \
   X(broadcast_grouped)                 \
+  X(broadcast_leaders)                 \
+  X(broadcast_lanes)                   \
   X(reduce_binomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \
@@ -47,6 +51,8 @@
   X(reduce_staged)                     \
   X(reduce_sliced)                     \
   X(reduce_grouped)                    \
+  X(reduce_leaders)                    \
+  X(reduce_lanes)                      \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
@@ -55,6 +61,8 @@
   X(reduce_scatter_shared)             \
   X(reduce_scatter_staged)             \
   X(reduce_scatter_grouped)            \
+  X(reduce_scatter_leaders)            \
+  X(reduce_scatter_lanes)              \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
@@ -62,6 +70,8 @@
   X(allgather_shared)                  \
   X(allgather_staged)                  \
   X(allgather_grouped)                 \
+  X(allgather_leaders)                 \
+  X(allgather_lanes)                   \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \
   X(alltoall_shared)                   \

@@ -1,8 +1,20 @@
 #include "ir/algorithm.hpp"
 
 #include "base/error.hpp"
+#include "ir/bind.hpp"
 
 namespace paceline {
+namespace {
+
+Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
+  Builder builder(problem, algorithm.cuts(problem, knobs));
+  algorithm.build(problem, knobs, builder);
+  Schedule schedule = std::move(builder).take(algorithm.name);
+  schedule.attached = algorithm.attached;
+  return schedule;
+}
+
+}  // namespace
 
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
   if (algorithm.shared && (!problem.shared || problem.uneven))
@@ -26,11 +38,9 @@ Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& 
     fail(Fault::refusal, name_of(problem.collective), "/", algorithm.name, ": ", reason->why, ". ",
          reason->instead.empty() ? "No other algorithm here can."
                                  : str("Use algorithm=", reason->instead, ", or auto."));
-  Builder builder(problem, algorithm.cuts(problem, knobs));
-  algorithm.build(problem, knobs, builder);
-  Schedule schedule = std::move(builder).take(algorithm.name);
-  schedule.attached = algorithm.attached;
-  return schedule;
+  if (!is_bound(algorithm, problem)) return recorded(algorithm, problem, knobs);
+  const Order order(problem);
+  return bind(recorded(algorithm, at_position(problem, order), knobs), problem, order);
 }
 
 }  // namespace paceline

@@ -33,8 +33,8 @@ struct Problem {
   // Near, and the system copies between a rank's buffers and its peers', which it does not see.
   bool attached = false;
 
-  // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
-  // large. Empty: none are known, or all ranks are alike.
+  // Of ranks of one node: the group of each that share a cache or memory; of ranks of several: the
+  // node of each. From 0 on, all equally large. Empty: none are known, or all ranks are alike.
   std::vector<int> groups = {};
 
   bool operator==(const Problem&) const = default;

@@ -45,13 +45,15 @@ struct Communicator::State {
   RecentCalls recent;
   Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
   Grouping grouping;   // likewise
+  bool spans_nodes;
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
         group(std::move(g)),
         recent(group->rank, static_cast<int>(group->ranks.size())),
         assumed(assumed_in(*group, session->config().nodes, session->assumed())),
-        grouping(grouping_in(*group, session->config())) {
+        grouping(grouping_in(*group, session->config())),
+        spans_nodes(!on_one_node(*group, session->config().nodes)) {
     session->open(group);
   }
   ~State() { session->close(*group); }
@@ -112,7 +114,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.uneven = call.uneven;
   p.near = group->stages || p.ranks == 1;
   p.attached = group->stages ? group->stages->are_attached() : p.near;
-  if (p.near) p.groups = grouping.of_rank;
+  if (p.near || spans_nodes) p.groups = grouping.of_rank;
   return p;
 }
 
@@ -372,7 +374,8 @@ std::string Communicator::explain(const Call& call) const {
              c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
-             ": ", c.why, c.algorithm->staged ? str("; ", state_->grouping.why) : "",
+             ": ", c.why,
+             c.algorithm->staged || c.algorithm->grouped ? str("; ", state_->grouping.why) : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              missed, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/str.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {
@@ -25,9 +26,32 @@ bool on_one_node(const Group& group, const std::vector<int>& nodes) {
   });
 }
 
+// Nodes as groups: equally many ranks on each, and at least two.
+Grouping by_node(const Group& group, const std::vector<int>& nodes) {
+  Grouping found;
+  std::vector<int> seen, ranks_on;
+  for (int rank : group.ranks) {
+    const int node = nodes[std::size_t(rank)];
+    const auto at = static_cast<std::size_t>(std::find(seen.begin(), seen.end(), node) -
+                                             seen.begin());
+    if (at == seen.size()) {
+      seen.push_back(node);
+      ranks_on.push_back(0);
+    }
+    ++ranks_on[at];
+    found.of_rank.push_back(static_cast<int>(at));
+  }
+  const int each = ranks_on.front();
+  if (std::any_of(ranks_on.begin(), ranks_on.end(), [&](int ranks) { return ranks != each; }))
+    return {{}, "no groups: not equally many ranks on each node"};
+  if (each == 1) return {{}, "no groups: one rank on each node"};
+  found.why = str(seen.size(), " nodes of ", each, " ranks");
+  return found;
+}
+
 Grouping grouping_in(const Group& group, const WorldConfig& config) {
   if (config.group_ranks == 1) return {{}, "no groups: PACELINE_GROUPS=1 forbids them"};
-  if (!on_one_node(group, config.nodes)) return {{}, "no groups: the ranks are on several nodes"};
+  if (!on_one_node(group, config.nodes)) return by_node(group, config.nodes);
   if (config.localities.empty()) return {{}, "no groups: nothing is known of caches"};
   std::vector<Locality> localities;
   for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);

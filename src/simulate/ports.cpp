@@ -6,13 +6,13 @@
 namespace paceline {
 
 // The nodes' sending ports, their receiving ports, the ranks' sending and receiving sides.
-Ports::Ports(const Machine& machine, int ranks)
-    : machine_(&machine), nodes_(static_cast<std::size_t>(machine.node_of(ranks - 1)) + 1),
-      ranks_(static_cast<std::size_t>(ranks)), busy_(2 * (nodes_ + ranks_)),
-      queues_(2 * (nodes_ + ranks_)) {}
+Ports::Ports(const std::vector<int>& node_of)
+    : node_of_(node_of),
+      nodes_(static_cast<std::size_t>(*std::max_element(node_of.begin(), node_of.end())) + 1),
+      ranks_(node_of.size()), busy_(2 * (nodes_ + ranks_)), queues_(2 * (nodes_ + ranks_)) {}
 
 std::pair<std::size_t, std::size_t> Ports::ports_of(int from, int to) const {
-  const int sender = machine_->node_of(from), receiver = machine_->node_of(to);
+  const int sender = node_of_[std::size_t(from)], receiver = node_of_[std::size_t(to)];
   if (sender != receiver)
     return {static_cast<std::size_t>(sender), nodes_ + static_cast<std::size_t>(receiver)};
   return {2 * nodes_ + static_cast<std::size_t>(from),

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "model/machine.hpp"
 #include "simulate/work.hpp"
 
 namespace paceline {
 
 class Ports {
  public:
-  Ports(const Machine& machine, int ranks);
+  explicit Ports(const std::vector<int>& node_of);   // of each rank, from 0 on
 
   // A message, by its send, that both ranks are ready for.
   void offer(const Urgency& message, int from, int to);
@@ -46,7 +45,7 @@ class Ports {
   void push(const Cursor& cursor);
   void look_behind(const Cursor& cursor);
 
-  const Machine* machine_;
+  std::vector<int> node_of_;
   std::size_t nodes_, ranks_;
   std::vector<bool> busy_;
   std::vector<Queue> queues_;          // by port: what waits for it

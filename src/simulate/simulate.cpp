@@ -28,14 +28,24 @@ struct Occurrence {
   }
 };
 
+// By the machine, or as the schedules know it.
+std::vector<int> nodes_of(const std::vector<Schedule>& world, const Machine& machine) {
+  const Problem& any = world.front().problem;
+  if (!any.groups.empty() && !any.near) return any.groups;
+  std::vector<int> nodes;
+  for (int rank = 0; rank < static_cast<int>(world.size()); ++rank)
+    nodes.push_back(machine.node_of(rank));
+  return nodes;
+}
+
 template <class T>
 using Soonest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
 class Simulation {
  public:
   Simulation(const std::vector<Schedule>& world, const Machine& machine, Work work)
-      : world_(world), machine_(machine), work_(std::move(work)),
-        ports_(machine, static_cast<int>(world.size())), missing_(work_.items.size()),
+      : world_(world), machine_(machine), node_of_(nodes_of(world, machine)),
+        work_(std::move(work)), ports_(node_of_), missing_(work_.items.size()),
         begin_s_(work_.items.size()), ready_(work_.items.size()), told_(work_.items.size()),
         waiting_(world.size()), computing_(world.size()) {
     for (std::size_t rank = 0; rank < world.size(); ++rank)
@@ -144,7 +154,8 @@ class Simulation {
   }
 
   const Link& link(const Item& item) const {
-    return machine_.link(item.rank, work_.items[item.partner].rank);
+    const auto node = [&](const Item& one) { return node_of_[std::size_t(one.rank)]; };
+    return node(item) == node(work_.items[item.partner]) ? machine_.inside : machine_.across;
   }
 
   void offer(std::uint32_t id) {
@@ -226,6 +237,7 @@ class Simulation {
 
   const std::vector<Schedule>& world_;
   const Machine& machine_;
+  std::vector<int> node_of_;                    // by rank
   Work work_;
   Ports ports_;
   std::vector<std::uint32_t> missing_;          // by item: predecessors; kNobody once it has ended

@@ -22,6 +22,9 @@ constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 using enum Collective;
 using enum Cut;
 
+constexpr const char* kLeaders = "short, several ranks on each node: few messages across";
+constexpr const char* kLanes = "long, several ranks on each node: least traffic across";
+
 // The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
 // least estimate; the first ones are the simplest and need the least memory.
 constexpr Candidate kCandidates[] = {
@@ -36,10 +39,14 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {allreduce, "dual_root", blocks, 3, lean, "medium: a pipe of trees"},
     {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
+    {allreduce, "leaders", whole, 0, on_nodes, kLeaders},
+    {allreduce, "lanes", segments, 0, on_nodes, kLanes},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
     {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},
     {broadcast, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
     {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
+    {broadcast, "leaders", whole, 0, on_nodes, kLeaders},
+    {broadcast, "lanes", segments, 1, on_nodes, kLanes},
     {reduce, "binomial", whole, 0, lean, "short: fewest rounds"},
     {reduce, "scatter_gather", sums, 0, strict, "medium: every rank sums its share"},
     {reduce, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
@@ -48,13 +55,19 @@ constexpr Candidate kCandidates[] = {
     {reduce, "gather", whole, 0, 0, "short, operands in order: fewest rounds"},
     {reduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {reduce, "direct", sums, 0, 0, "long, operands in order: least traffic"},
+    {reduce, "leaders", whole, 0, on_nodes, kLeaders},
+    {reduce, "lanes", segments, 1, on_nodes, kLanes},
     {reduce_scatter, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {reduce_scatter, "circulant", segments, 0, strict, "least traffic in fewest rounds"},
     {reduce_scatter, "recursive_halving", segments, 0, 0, "least traffic in fewest rounds"},
     {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
     {reduce_scatter, "bruck", segments, 0, 0, "operands in order: few rounds"},
+    {reduce_scatter, "leaders", whole, 0, on_nodes, kLeaders},
+    {reduce_scatter, "lanes", segments, 0, on_nodes, kLanes},
     {allgather, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {allgather, "circulant", whole, 0, 0, "least traffic in fewest rounds"},
+    {allgather, "leaders", whole, 0, on_nodes, kLeaders},
+    {allgather, "lanes", segments, 0, on_nodes, kLanes},
     {alltoall, "pairwise", whole, 0, 0, "long: least traffic"},
     {alltoall, "bruck", whole, 0, 0, "short: fewest rounds", {2, 0}},
     {alltoall, "bruck", whole, 0, 0, "short: few rounds, less traffic", {4, 0}},
@@ -208,6 +221,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
     if (row.collective != p.collective) continue;
     const Algorithm& a = algorithm_of(row);
     if (why_not(a, p) || (only && &a != only)) continue;
+    if (!only && (row.traits & on_nodes) && (p.near || p.groups.empty())) continue;
     const Estimate e = estimate(row, a, p, now);
     if (choice && e.seconds >= kMargin * least) continue;
     least = e.seconds;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/bind.hpp"
+
 namespace paceline {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
   double start = 0, wire = 0, work = 0;
+  double near_start = 0, near = 0;   // inside nodes, where the cores move the data
   double flight = 0;  // of the start, while ports are free; none where rounds wait for each other
   double share = 1;   // of rounds and traffic: less than all in a pipe
   double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
@@ -31,11 +34,11 @@ struct InPieces {
   double start = 0, further = 0, busy = 0, bare = 0;
   InPieces(const Terms& t, double part) {
     const double sent = part * t.wire, hidden = t.share < 1 ? 0 : part * t.flight;
-    const double least = std::min(sent, t.work), most = std::max(sent, t.work);
-    further = part * t.share * (t.start - t.flight);
-    busy = t.share * (most + t.shown * least);
-    bare = sent + t.work - busy + hidden;
-    start = t.start - hidden + (t.wire - sent);
+    const double ports = t.share * sent, cores = t.share * t.work + t.near;
+    further = std::max(part * t.share * (t.start - t.flight), t.near_start);
+    busy = std::max(ports, cores) + t.shown * std::min(ports, cores);
+    bare = sent + t.work + t.near - busy + hidden;
+    start = t.start + t.near_start - hidden + (t.wire - sent);
   }
   Estimate in(double pieces) const {
     return {start + (pieces - 1) * further + busy + bare / pieces, static_cast<int>(pieces)};
@@ -48,6 +51,11 @@ struct InPieces {
   }
 };
 
+// Whether neighbours are neighbours on a node: as ranks are numbered, or as they are bound.
+bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
+  return a.grouped || is_bound(a, p) || std::is_sorted(p.groups.begin(), p.groups.end());
+}
+
 }  // namespace
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
@@ -56,7 +64,9 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
   // A node's port, among its ranks.
-  const double sharing = one_node || (row.traits & lean) ? 1 : m.ranks_per_node;
+  const bool on_port = row.traits & on_nodes;
+  const bool is_lean = on_port || ((row.traits & lean) && keeps_nodes_together(a, p));
+  const double sharing = one_node || is_lean ? 1 : m.ranks_per_node;
   Knobs knobs = row.knobs;
   if (row.cut == Cut::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
@@ -68,6 +78,8 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const double rate = is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte;
   t.wire = cost.volume * n * rate * sharing;
   t.work = cost.reduced * n * m.gamma_s_per_byte;
+  t.near_start = cost.near_rounds * m.inside.alpha_s;
+  t.near = cost.near_volume * n * m.inside.beta_s_per_byte;
   // A pipe that adds would wait for long sums in every round.
   const bool waits = row.hops > 0 && t.work > t.wire / 2;
   const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
@@ -76,10 +88,12 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
     t.wire *= kAnnounced;
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * sharing;
-  const Estimate in_one{t.start + t.wire + t.work, 1, in_step};
+  const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == Cut::whole || t.start <= 0) return in_one;
 
-  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
+  // Every lane has a pipe of its own.
+  const double hops = row.hops * (on_port ? m.ranks_per_node : 1);
+  if (hops > 0) t.share = std::min(1.0, hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/bind.hpp"
+
 namespace paceline {
 namespace {
 
@@ -62,6 +64,14 @@ std::vector<Shape> in_groups(const Shape& shape) {
   return shapes;
 }
 
+// Whether groups make a difference. Where nothing is received, nothing is fused; what is bound is
+// renamed and no more.
+bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
+  if (algorithm.grouped) return !algorithm.staged || !shape.fused;
+  return shape.segments == 1 && !shape.fused &&
+         is_bound(algorithm, problem_of(algorithm, shape, 0));
+}
+
 }  // namespace
 
 std::vector<Shape> sweep(Collective collective, int max_ranks) {
@@ -86,14 +96,11 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
   return corners;
 }
 
-// Of an algorithm that looks at groups, with groups as well.
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks) {
-  std::vector<Shape> all = sweep(algorithm.collective, max_ranks);
-  if (!algorithm.grouped) return all;
   std::vector<Shape> shapes;
-  for (const Shape& shape : all)
+  for (const Shape& shape : sweep(algorithm.collective, max_ranks))
     for (const Shape& one : in_groups(shape))
-      if (one.group == 0 || !one.fused) shapes.push_back(one);   // nothing is received: none fuse
+      if (one.group == 0 || knows_groups(algorithm, one)) shapes.push_back(one);
   return shapes;
 }
 

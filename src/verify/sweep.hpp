@@ -16,7 +16,8 @@ std::vector<Shape> sweep(Collective collective, int max_ranks);
 // Values of the algorithm's knobs that show all that it does with them; none where it has no knobs.
 std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 
-// The worlds of the collective, with groups of every size for an algorithm that knows them.
+// The worlds of the collective, with groups of every size for an algorithm that knows them, and
+// with ranks that take turns in them for one that is bound to their order (ir/bind.hpp).
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
 
 // Those, canonical as well where the algorithm can be; and the whole ones of at most kKnobRanks

@@ -15,6 +15,7 @@
 //   round 0       A         C       A    B                 B    C
 //   round 1       A    B    C       A    B    C       A    B    C
 #include "coll/registry.hpp"
+#include "ir/bind.hpp"
 
 namespace paceline {
 namespace {
@@ -22,13 +23,14 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {
-  const int p = pb.ranks, r = pb.rank;
-  const int left = (r + p - 1) % p, right = (r + 1) % p;
-  const auto unit = [&](int i) { return b.output((i + p) % p); };
-  b.copy(b.input(r), b.output(r));
+  const Order order(pb);   // node by node
+  const int p = pb.ranks, at = order.position_of(pb.rank);
+  const int left = order.rank_at(at - 1), right = order.rank_at((at + 1) % p);
+  const auto unit = [&](int i) { return b.output(order.rank_at(i)); };
+  b.copy(b.input(pb.rank), b.output(pb.rank));
   for (int k = 0; k < p - 1; ++k) {
-    b.send(right, {unit(r - k)});
-    b.recv(left, {unit(r - k - 1)});
+    b.send(right, {unit(at - k)});
+    b.recv(left, {unit(at - k - 1)});
   }
 }
 
@@ -39,6 +41,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_ring{Collective::allgather, "ring", serves_all, cuts, build, cost};
+const Algorithm allgather_ring{.collective = Collective::allgather, .name = "ring",
+                               .rejects = serves_all, .cuts = cuts, .build = build, .cost = cost,
+                               .grouped = true};
 
 }  // namespace paceline

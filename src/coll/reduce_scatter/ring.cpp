@@ -7,7 +7,8 @@
 // Cost     (p-1) alpha + (p-1)/p n (beta + gamma) (exact when the units are equal)
 // Scratch  at most 4 units of the longest size: two arrive and two travel on, in turn.
 // When     long messages. Rounds grow with p.
-// Order    block i is summed in ring order from rank i + 1 to rank i: same bits in every run.
+// Order    block i is summed in ring order, node by node, from the rank after i on to rank i: same
+//          bits in every run for the same nodes.
 //
 // p = 3, blocks A B C; a digit is a contribution, * is final. Partial sums are in scratch.
 //                 rank 0            rank 1            rank 2
@@ -15,6 +16,7 @@
 //   round 0            B02               C01          A12
 //   round 1       A*                     B*                C*
 #include "coll/registry.hpp"
+#include "ir/bind.hpp"
 
 namespace paceline {
 namespace {
@@ -28,26 +30,28 @@ std::optional<Reason> rejects(const Problem& pb) {
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {
-  const int p = pb.ranks, r = pb.rank;
-  const int left = (r + p - 1) % p, right = (r + 1) % p;
-  const auto unit = [&](int i) { return b.input((i + 2 * p) % p); };
+  const Order order(pb);   // node by node
+  const int p = pb.ranks, at = order.position_of(pb.rank);
+  const int left = order.rank_at(at - 1), right = order.rank_at((at + 1) % p);
+  const auto unit = [&](int i) { return b.input(order.rank_at(i)); };
   if (p == 1) {
     b.copy(b.input(0), b.output(0));
     return b.finish(b.output(0));
   }
-  const Segment came[2] = {b.scratch(unit(r)), b.scratch(unit(r))};
-  const Segment partial[2] = {b.scratch(unit(r)), b.scratch(unit(r))};
+  const Segment own = unit(at);
+  const Segment came[2] = {b.scratch(own), b.scratch(own)};
+  const Segment partial[2] = {b.scratch(own), b.scratch(own)};
 
-  Segment travels = unit(r - 1);
+  Segment travels = unit(at - 1);
   for (int k = 0; k < p - 1; ++k) {
-    const Segment mine = unit(r - k - 2), arrived = b.as(came[k % 2], mine);
-    const Segment sum = k == p - 2 ? b.output(r) : b.as(partial[k % 2], mine);
+    const Segment mine = unit(at - k - 2), arrived = b.as(came[k % 2], mine);
+    const Segment sum = k == p - 2 ? b.output(pb.rank) : b.as(partial[k % 2], mine);
     b.send(right, {travels});
     b.recv(left, {arrived});
     b.reduce({arrived, mine}, sum);
     travels = sum;
   }
-  b.finish(b.output(r));
+  b.finish(b.output(pb.rank));
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
@@ -57,6 +61,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_ring{Collective::reduce_scatter, "ring", rejects, cuts, build, cost};
+const Algorithm reduce_scatter_ring{.collective = Collective::reduce_scatter, .name = "ring",
+                                    .rejects = rejects, .cuts = cuts, .build = build,
+                                    .cost = cost, .grouped = true};
 
 }  // namespace paceline

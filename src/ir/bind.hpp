@@ -1,0 +1,41 @@
+// bind: a schedule that was built for positions, for the ranks that stand there.
+//
+// Where ranks are numbered in turn over the nodes, neighbours in rank order are on different nodes,
+// and a chain or a ring of them crosses between nodes at every hop. Built for positions and bound
+// to ranks node by node, it crosses once for each node.
+#pragma once
+
+#include <vector>
+
+#include "ir/algorithm.hpp"
+
+namespace paceline {
+
+// Which rank stands where: the ranks group by group (Problem::groups), or, without groups, as they
+// are numbered.
+class Order {
+ public:
+  explicit Order(const Problem& problem);
+
+  int rank_at(int position) const {   // from -p on, and around
+    const int ranks = static_cast<int>(rank_at_.size());
+    return rank_at_[static_cast<std::size_t>((position + ranks) % ranks)];
+  }
+  int position_of(int rank) const { return position_of_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<int> rank_at_, position_of_;
+};
+
+// Whether positions serve as well as ranks: the message is one unit, so that no block belongs to a
+// rank, and operands need not stay in rank order. An algorithm that looks at groups, or at its
+// peers' memory, knows its ranks itself.
+bool is_bound(const Algorithm& algorithm, const Problem& problem);
+
+// What the rank has to solve at its position.
+Problem at_position(const Problem& problem, const Order& order);
+
+// The schedule of a position for its rank, whose problem this is.
+Schedule bind(Schedule schedule, const Problem& problem, const Order& order);
+
+}  // namespace paceline
