@@ -18,7 +18,7 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
   double start = 0, wire = 0, work = 0;
-  double near_start = 0, near = 0;   // inside nodes, where the cores move the data
+  double near_start = 0, near = 0;   // messages inside nodes, beside those across
   double flight = 0;  // of the start, while ports are free; none where rounds wait for each other
   double share = 1;   // of rounds and traffic: less than all in a pipe
   double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
@@ -34,9 +34,9 @@ struct InPieces {
   double start = 0, further = 0, busy = 0, bare = 0;
   InPieces(const Terms& t, double part) {
     const double sent = part * t.wire, hidden = t.share < 1 ? 0 : part * t.flight;
-    const double ports = t.share * sent, cores = t.share * t.work + t.near;
+    const double ports = t.share * sent, sums = t.share * t.work;
     further = std::max(part * t.share * (t.start - t.flight), t.near_start);
-    busy = std::max(ports, cores) + t.shown * std::min(ports, cores);
+    busy = std::max({ports, sums, t.near}) + t.shown * std::min(ports, sums);
     bare = sent + t.work + t.near - busy + hidden;
     start = t.start + t.near_start - hidden + (t.wire - sent);
   }
@@ -75,8 +75,11 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   t.start = cost.rounds * link.alpha_s * sharing;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
   const bool is_long = link.is_long(message);
-  const double rate = is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte;
-  t.wire = cost.volume * n * rate * sharing;
+  const double rate = sharing * (is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte);
+  // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
+  const double slowest = is_lean && !on_port && m.ranks_per_node > 1
+                             ? std::max(rate, m.inside.beta_s_per_byte) : rate;
+  t.wire = cost.volume * n * slowest;
   t.work = cost.reduced * n * m.gamma_s_per_byte;
   t.near_start = cost.near_rounds * m.inside.alpha_s;
   t.near = cost.near_volume * n * m.inside.beta_s_per_byte;
