@@ -158,6 +158,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   const std::size_t room = stage_bytes();
   const Choice choice =
       choose(alike, {bytes_for_choice(call, problem), assumed.machine, room}, wish_of(call));
+  if (spans_nodes) check_nodes(*choice.algorithm, grouping);
   auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
   auto schedule = std::make_shared<Schedule>(
@@ -375,7 +376,7 @@ std::string Communicator::explain(const Call& call) const {
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
              c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
              ": ", c.why,
-             c.algorithm->staged || c.algorithm->grouped ? str("; ", state_->grouping.why) : "",
+             c.algorithm->staged || nodes() > 1 ? str("; ", state_->grouping.why) : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              missed, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
 }

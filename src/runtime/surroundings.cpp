@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/str.hpp"
+#include "base/error.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {
@@ -56,6 +56,13 @@ Grouping grouping_in(const Group& group, const WorldConfig& config) {
   std::vector<Locality> localities;
   for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);
   return grouping_of(localities);
+}
+
+void check_nodes(const Algorithm& algorithm, const Grouping& nodes) {
+  if (nodes.of_rank.empty() && wants_nodes(algorithm))
+    fail(Fault::refusal, name_of(algorithm.collective), "/", algorithm.name,
+         ": wants several ranks on each of several nodes, and there are ", nodes.why,
+         ". Use another algorithm, or auto.");
 }
 
 }  // namespace paceline

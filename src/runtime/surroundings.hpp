@@ -16,4 +16,8 @@ Assumed assumed_in(const Group& group, const std::vector<int>& nodes, const Assu
 bool on_one_node(const Group& group, const std::vector<int>& nodes);
 Grouping grouping_in(const Group& group, const WorldConfig& config);
 
+// Throws a refusal for an algorithm that wants groups of ranks of several nodes, where there are
+// none: it would take all ranks for those of one.
+void check_nodes(const Algorithm& algorithm, const Grouping& nodes);
+
 }  // namespace paceline

@@ -283,6 +283,12 @@ const Machine& usual_machine(int ranks_per_node) {
   return ranks_per_node == 0 ? inside : across;
 }
 
+bool wants_nodes(const Algorithm& algorithm) {
+  return std::any_of(std::begin(kCandidates), std::end(kCandidates), [&](const Candidate& row) {
+    return (row.traits & on_nodes) && &algorithm_of(row) == &algorithm;
+  });
+}
+
 Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish) {
   const auto where = name_of(problem.collective);
   if (wish.segments < 0 || wish.segments > kMostAsked || wish.window < 0 ||

@@ -1,4 +1,4 @@
-// Algorithms that take ranks in groups: what crosses between groups, the meetings that they need,
+// Algorithms that take ranks of a node in groups: what crosses between groups, the meetings that they need,
 // and real data through them. That they are proven is in verify_test.cpp.
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ bool near(double a, double b) { return std::abs(a - b) < 1e-9; }
 std::vector<const Algorithm*> grouped_ones() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return a->grouped; });
+               [](const Algorithm* a) { return a->grouped && a->staged; });
   return out;
 }
 

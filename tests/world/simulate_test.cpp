@@ -48,7 +48,9 @@ std::size_t count_for(const Problem& problem) {
 double formula_s(const Algorithm& algorithm, const Problem& problem, const Machine& m) {
   const Cost cost = algorithm.cost(problem, {});
   const double n = double(kElement * count_for(problem)) * units_of(problem);
-  return cost.rounds * m.across.alpha_s + cost.volume * n * m.across.beta_s_per_byte +
+  const double rounds = cost.rounds + cost.near_rounds;   // all ranks are equally near
+  return rounds * m.across.alpha_s +
+         (cost.volume + cost.near_volume) * n * m.across.beta_s_per_byte +
          cost.reduced * n * m.gamma_s_per_byte;
 }
 

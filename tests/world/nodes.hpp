@@ -1,0 +1,63 @@
+// Worlds of ranks on several nodes, side by side or in turn, and what choose() makes of a message
+// there.
+#pragma once
+
+#include "ir/fuse.hpp"
+#include "ir/in_step.hpp"
+#include "ir/pipeline.hpp"
+#include "simulate/simulate.hpp"
+#include "tune/choose.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline::test {
+
+// So many nodes with so many ranks each.
+struct Nodes {
+  int count, ranks;
+  int all() const { return count * ranks; }
+};
+
+inline Shape shape_on(const Algorithm& a, const Nodes& nodes, bool in_turn = false) {
+  return {.collective = a.collective, .ranks = nodes.all(), .group = nodes.ranks,
+          .scattered = in_turn};
+}
+
+// All of a registry that is written for several ranks on each of several nodes.
+inline std::vector<const Algorithm*> written_for_nodes() {
+  std::vector<const Algorithm*> out;
+  std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
+               [](const Algorithm* a) { return wants_nodes(*a); });
+  return out;
+}
+
+struct Message {
+  Collective collective;
+  std::size_t bytes;
+};
+
+// Chosen as a communicator of these ranks would, simulated as it would be done.
+struct Chosen {
+  Choice choice;
+  double span_s;
+
+  Chosen(const Message& message, const Nodes& nodes, bool in_turn, Machine machine,
+         const Wish& wish = {}) {
+    machine.ranks_per_node = nodes.ranks;
+    const Shape shape{.collective = message.collective, .ranks = nodes.all(),
+                      .group = nodes.ranks, .scattered = in_turn};
+    Problem p = problem_of(find_algorithm(message.collective, wish.algorithm.empty()
+                                                                  ? "leaders" : wish.algorithm),
+                           shape, 0);
+    const auto units = static_cast<std::size_t>(units_of(p));
+    choice = choose(p, {message.bytes, machine}, wish);
+    World world;
+    for (; p.rank < p.ranks; ++p.rank) {
+      const Schedule one = fuse(build(*choice.algorithm, p, choice.knobs));
+      world.push_back(pipeline(choice.in_step ? in_step(one) : one, choice.segments,
+                               choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
+    }
+    span_s = simulate(world, message.bytes / units, 1, machine).span_s();
+  }
+};
+
+}  // namespace paceline::test

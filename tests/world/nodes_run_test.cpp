@@ -1,0 +1,146 @@
+// Real data through ranks of several nodes, over the loop transport: what is chosen there, what may
+// be asked for, and what comes out.
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "runtime/session.hpp"
+#include "transport/loop/loop.hpp"
+#include "world/collective_case.hpp"
+#include "world/nodes.hpp"
+
+using namespace paceline;
+using namespace paceline::test;
+
+namespace {
+
+struct LoopNodes {
+  LoopNet net;
+  std::vector<Communicator> ranks;
+
+  explicit LoopNodes(const std::vector<int>& nodes, int group_ranks = 0)
+      : net(static_cast<int>(nodes.size()), {.seed = 3}) {
+    WorldConfig config;
+    config.progress = Progress::caller;
+    config.nodes = nodes;
+    config.group_ranks = group_ranks;
+    for (std::size_t r = 0; r < nodes.size(); ++r)
+      ranks.push_back(join_transport(net.endpoint(static_cast<int>(r)), config));
+  }
+
+  // Starts the case on all ranks and steps them in a seeded order; what is wrong with the result.
+  template <class T>
+  std::string run(const Case& c, Random& random) {
+    std::vector<std::unique_ptr<test::Buffers<T>>> data;
+    std::vector<Request> requests;
+    for (int r = 0; r < c.ranks; ++r) {
+      data.push_back(std::make_unique<test::Buffers<T>>(c, r));
+      requests.push_back(ranks[std::size_t(r)].start(data.back()->call()));
+    }
+    for (int open = c.ranks; open > 0;) {
+      Request& one = requests[random.below(std::size_t(c.ranks))];
+      if (!one.valid() || !one.test()) continue;
+      one = Request();
+      --open;
+    }
+    for (const auto& one : data)
+      if (std::string bad = one->check(); !bad.empty()) return bad;
+    return {};
+  }
+
+  std::string explain(const Case& c) {
+    test::Buffers<float> data(c, 0);
+    return ranks[0].explain(data.call());
+  }
+};
+
+bool says(const std::string& text, const char* words) { return text.find(words) != text.npos; }
+
+std::string error_of(LoopNodes& world, const Case& c) {
+  Random random(1);
+  try {
+    return world.run<float>(c, random);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks are") {
+  long cases = 0;
+  for (const std::vector<int>& nodes :
+       {std::vector{0, 0, 1, 1}, {0, 1, 0, 1}, {7, 3, 3, 7}, {0, 1, 2, 0, 1, 2}, {0, 0, 0, 1, 1, 1},
+        {2, 1, 1, 2, 0, 0}, {0, 1, 2, 3, 0, 1, 2, 3}}) {
+    LoopNodes world(nodes);
+    Random random(nodes.size());
+    const int p = static_cast<int>(nodes.size());
+    for (const Algorithm* a : registry()) {
+      const bool goes_by_node = a->grouped || units_of({.collective = a->collective, .ranks = 2}) == 1;
+      if (a->is_straight() || !goes_by_node) continue;
+      for (std::size_t count : {0, 1, p - 1, 257})
+        for (int root : has_root(a->collective) ? std::vector{0, 1, p - 1} : std::vector{0})
+          for (int turn = 0; turn < 4; ++turn, ++cases) {
+            Case c{a->collective, a->name, p, count, root, turn % 2 == 1};
+            c.op = turn < 2 ? Op::sum : Op::average;
+            if (turn == 2) c.segments = 3, c.window = 2;
+            const bool one_unit = units_of({.collective = a->collective, .ranks = 2}) == 1;
+            c.uneven = turn == 3 && !one_unit;
+            const std::string bad = world.run<double>(c, random);
+            CHECK_MESSAGE(bad.empty(), bad);
+          }
+    }
+  }
+  MESSAGE(cases, " cases");
+}
+
+TEST_CASE("nodes: leaders and lanes by themselves, on nodes alone, and it is said why") {
+  constexpr std::size_t kShort = 16, kLong = 1 << 18;
+  LoopNodes even({0, 1, 0, 1, 0, 1}), uneven({0, 1, 0, 1, 1, 1}), single({0, 1, 2, 3, 4, 5});
+  LoopNodes forbidden({0, 1, 0, 1, 0, 1}, 1);
+  Random random(5);
+  for (Collective c : {Collective::allreduce, Collective::broadcast, Collective::reduce,
+                       Collective::reduce_scatter, Collective::allgather})
+    for (std::size_t count : {kShort, kLong}) {
+      const Case here{c, "", 6, count};
+      CAPTURE(here.name());
+      CHECK(says(even.explain(here), "2 nodes of 3 ranks"));
+      if (count == kShort) CHECK(says(even.explain(here), "leaders"));
+      CHECK(says(uneven.explain(here), "not equally many ranks on each node"));
+      CHECK(says(single.explain(here), "one rank on each node"));
+      CHECK(says(forbidden.explain(here), "PACELINE_GROUPS=1 forbids them"));
+      for (LoopNodes* world : {&uneven, &single, &forbidden}) {
+        const std::string why = world->explain(here);
+        CHECK(!says(why, "leaders:"));
+        CHECK(!says(why, "lanes"));
+      }
+      for (LoopNodes* world : {&even, &uneven, &single, &forbidden}) {
+        const std::string bad = world->run<double>(here, random);
+        CHECK_MESSAGE(bad.empty(), bad);
+      }
+    }
+  CHECK(says(even.explain({Collective::allreduce, "", 6, kLong}), "lanes"));
+}
+
+TEST_CASE("nodes: who asks for lanes where there are none is refused, and told why") {
+  LoopNodes uneven({0, 1, 0, 1, 1, 1}), even({0, 1, 0, 1, 0, 1});
+  for (const Algorithm* a : written_for_nodes()) {
+    const Case c{a->collective, a->name, 6, 100};
+    const std::string error = error_of(uneven, c);
+    CHECK_MESSAGE(says(error, "several ranks on each of several nodes"), error);
+    CHECK_MESSAGE(says(error, "not equally many ranks on each node"), error);
+    CHECK(error_of(even, c) == "");
+  }
+}
+
+TEST_CASE("nodes: part of a world may be even where all of it is not") {
+  LoopNodes world({0, 1, 0, 1, 1});
+  const Case c{Collective::allreduce, "", 4, 16};
+  test::Buffers<float> data(c, 0);
+  const std::vector<int> first{0, 1, 2, 3};
+  Communicator part = world.ranks[0].subgroup(first, 7);
+  CHECK(says(part.explain(data.call()), "2 nodes of 2 ranks"));
+  CHECK(says(world.explain({Collective::allreduce, "", 5, 16}), "not equally many"));
+}
