@@ -89,12 +89,21 @@ void bind_options(nb::module_& m) {
   m.def("human_bytes", &human_bytes, "bytes"_a);
 }
 
-nb::list algorithms(int ranks) {
+// Equally many ranks on each node, side by side; none where they make no two nodes.
+std::vector<int> nodes_of(int ranks, int ranks_per_node) {
+  std::vector<int> nodes;
+  if (ranks_per_node < 2 || ranks_per_node >= ranks || ranks % ranks_per_node != 0) return nodes;
+  for (int rank = 0; rank < ranks; ++rank) nodes.push_back(rank / ranks_per_node);
+  return nodes;
+}
+
+nb::list algorithms(int ranks, int ranks_per_node) {
   nb::list out;
   for (const Algorithm* a : registry()) {
     Problem problem;
     problem.collective = a->collective;
     problem.ranks = ranks;
+    if (!a->is_straight()) problem.groups = nodes_of(ranks, ranks_per_node);
     nb::dict row;
     row["collective"] = text(name_of(a->collective));
     row["name"] = a->name;
@@ -102,6 +111,8 @@ nb::list algorithms(int ranks) {
     row["rounds"] = cost.rounds;
     row["volume"] = cost.volume;
     row["reduced"] = cost.reduced;
+    row["near_rounds"] = cost.near_rounds;
+    row["near_volume"] = cost.near_volume;
     problem.commutative = false;
     const auto reason = a->rejects(problem);
     row["keeps_order"] = !reason;
@@ -114,6 +125,7 @@ nb::list algorithms(int ranks) {
     row["attached"] = a->attached;
     row["straight"] = a->is_straight();
     row["canonical"] = a->canonical;
+    row["on_nodes"] = wants_nodes(*a);
     out.append(row);
   }
   return out;
@@ -137,8 +149,9 @@ void bind_names(nb::module_& m) {
     for (const Target target : targets()) names.append(text(name_of(target)));
     return names;
   }, "Instruction sets that this processor runs, the best and used one last.");
-  m.def("algorithms", &algorithms, "ranks"_a = 4,
-        "Every algorithm with its cost; volume and reduced are multiples of the message.");
+  m.def("algorithms", &algorithms, "ranks"_a = 4, "ranks_per_node"_a = 1,
+        "Every algorithm with its cost; volume and reduced are multiples of the message, near_...\n"
+        "are of messages inside nodes. on_nodes: written for several ranks on each of several.");
 }
 
 // What a call of this size takes, and why; a wish that cannot be met is an error.
@@ -171,8 +184,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
   if (problem.near) problem.groups = grouping_of(localities).of_rank;
-  else if (model.ranks_per_node > 1 && ranks % model.ranks_per_node == 0)
-    for (int rank = 0; rank < ranks; ++rank) problem.groups.push_back(model.node_of(rank));
+  else if (wanted != 1) problem.groups = nodes_of(ranks, model.ranks_per_node);
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
   const Choice choice =
       choose(problem, {bytes, model, problem.near ? stage_bytes(together, ranks) : 0}, wish);
@@ -184,7 +196,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   out["blocks"] = choice.knobs.blocks;
   out["in_step"] = choice.in_step;
   out["whole_tail"] = choice.whole_tail;
-  out["group"] = problem.groups.empty() ? 0 : wanted;
+  out["group"] = problem.groups.empty() ? 0 : problem.near ? wanted : model.ranks_per_node;
+  out["on_nodes"] = !problem.near && !problem.groups.empty();
   out["canonical"] = problem.canonical;
   out["why"] = choice.why;
   return out;

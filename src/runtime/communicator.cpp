@@ -367,6 +367,7 @@ std::string Communicator::explain(const Call& call) const {
   const Circumstances now{bytes_for_choice(call, problem), assumed.machine, state_->stage_bytes()};
   const Wish wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
+  if (state_->spans_nodes) check_nodes(*c.algorithm, state_->grouping);
   std::string missed;   // the choice, were the ranks attached
   if (!std::exchange(problem.attached, true) && state_->group->stages &&
       choose(problem, now, wish).algorithm->attached)

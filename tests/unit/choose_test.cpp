@@ -312,3 +312,42 @@ TEST_CASE("choose: grouped where there are groups and the message is long, and n
   CHECK(choose(ordered, now).algorithm->name == std::string("sliced"));
   CHECK_THROWS_AS(choose(ordered, now, {"grouped"}), Error);
 }
+
+TEST_CASE("choose: leaders and lanes where ranks share nodes, alike however they are numbered") {
+  using enum Collective;
+  const auto chosen_for = [](Collective c, std::size_t bytes, std::vector<int> groups,
+                             bool commutative = true, const Wish& wish = {}) {
+    Problem p = problem_of(c, 8);
+    p.commutative = commutative;
+    p.groups = std::move(groups);
+    return choose(p, {bytes, machine_from("lab-200mbit,ranks_per_node=2")}, wish);
+  };
+  const std::vector<int> none, beside{0, 0, 1, 1, 2, 2, 3, 3}, in_turn{0, 1, 2, 3, 0, 1, 2, 3};
+  for (Collective c : {allreduce, broadcast, reduce, reduce_scatter, allgather}) {
+    CAPTURE(name_of(c));
+    CHECK(chosen_for(c, 64, in_turn).algorithm->name == std::string("leaders"));
+    for (std::size_t bytes = 8; bytes <= 256u << 20; bytes *= 2) {
+      const Choice choice = chosen_for(c, bytes, beside);
+      CHECK(print(choice) == print(chosen_for(c, bytes, in_turn)));
+      CHECK(!wants_nodes(*chosen_for(c, bytes, none).algorithm));
+      if (bytes >= 1u << 20 && !has_root(c))
+        CHECK((wants_nodes(*choice.algorithm) && choice.why.find("each node") != choice.why.npos));
+    }
+  }
+  for (Collective c : {allreduce, reduce_scatter})
+    CHECK(chosen_for(c, 64 << 20, in_turn).algorithm->name == std::string("lanes"));
+  // Operands that stay in rank order may go to leaders of neighbours, and not round a ring.
+  CHECK(chosen_for(allreduce, 64, beside, false).algorithm->name == std::string("leaders"));
+  for (std::size_t bytes : {64u, 64u << 20})
+    CHECK(!wants_nodes(*chosen_for(allreduce, bytes, in_turn, false).algorithm));
+  CHECK(chosen_for(allreduce, 64, in_turn, true, {"lanes"}).algorithm->name ==
+        std::string("lanes"));
+  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"lanes"}), Error);
+  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"leaders"}), Error);
+  // Ranks of one node reach each other's memory.
+  Problem near = problem_of(allreduce, 8);
+  near.near = true;
+  near.groups = {0, 0, 0, 0, 1, 1, 1, 1};
+  for (std::size_t bytes : {64u, 64u << 20})
+    CHECK(!wants_nodes(*choose(near, {bytes, usual_machine()}).algorithm));
+}

@@ -60,8 +60,9 @@ double formula_s(const Algorithm& algorithm, const Problem& problem, const Machi
 // their combination, since the next receive then waits for it. The formula is an upper bound here,
 // and without gamma it is exact again.
 const std::set<std::string> kHidesGamma{
-    "allreduce/recursive_doubling", "allreduce/binomial", "reduce/binomial",
-    "reduce/scatter_gather", "reduce_scatter/circulant", "reduce_scatter/recursive_halving"};
+    "allreduce/recursive_doubling", "allreduce/binomial", "allreduce/leaders", "reduce/binomial",
+    "reduce/scatter_gather", "reduce/leaders", "reduce_scatter/circulant",
+    "reduce_scatter/recursive_halving", "reduce_scatter/leaders"};
 
 // Where rounds are not in step: combinations end at different times on different ranks, or a block
 // can travel on before its round has come, and its message then takes the ports that others still
@@ -76,11 +77,11 @@ const std::map<std::string, double> kOutOfStep{
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1},
     {"allreduce/bruck", 1},       {"reduce/bruck", 1},
     {"reduce_scatter/bruck", 1},  {"reduce/direct", 1},
-    {"reduce/gather", 1}};
+    {"reduce/gather", 1},         {"broadcast/lanes", 1.17}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
-    {"allreduce/double_binary_tree", 0.45}};
+    {"allreduce/double_binary_tree", 0.45}, {"broadcast/lanes", 1e-9}};
 
 std::string full_name(const Algorithm& algorithm) {
   return std::string(name_of(algorithm.collective)) + "/" + algorithm.name;

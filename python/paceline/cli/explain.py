@@ -29,16 +29,19 @@ def candidates(collective, ranks, size, choice, where):
     out.add_column("algorithm", no_wrap=True)
     for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
         out.add_column(heading, justify="right")
-    for row in _core.algorithms(ranks):
+    for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1):
         if row["collective"] != collective or (choice["canonical"] and not row["canonical"]):
             continue
+        if row["on_nodes"] and not choice["on_nodes"]:
+            continue
+        rounds, volume = (row[key] + row[f"near_{key}"] for key in ("rounds", "volume"))
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
         seconds = model_time(collective, row["name"], ranks, size, machine, use)
         out.add_row(
             f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
-            f"{row['rounds']:g}", _core.human_bytes(row["volume"] * size),
+            f"{rounds:g}", _core.human_bytes(volume * size),
             _core.human_bytes(row["reduced"] * size), human_time(seconds),
             style="bold" if chosen else "")
     return out
@@ -136,6 +139,8 @@ def attached(trouble):
 
 def groups_of(choice, ranks, group):
     """What the choice takes to be near each other."""
+    if choice["on_nodes"]:
+        return f"on {ranks // choice['group']} nodes of {choice['group']} ranks"
     if choice["group"]:
         return f"in {ranks // choice['group']} groups of {choice['group']} ranks"
     asked = group or _core.option("groups")

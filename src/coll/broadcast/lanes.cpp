@@ -5,8 +5,9 @@
 //          arXiv 1910.13373
 // Needs    k nodes with g ranks each. Any root, any n >= 0; blocks may be empty.
 // Cost     across (k-2+g) (alpha + n/g beta) at the port of a node, and inside it 2 (g-1) alpha +
-//          2 (g-1)/g n beta (exact when g divides n); in B pieces the chains are a pipe, and
-//          across it takes about (k-2+g B) (alpha + n/(g B) beta)
+//          2 (g-1)/g n beta (exact when g divides n, in step; inside, up to 7/6 of it where
+//          messages overtake each other); in B pieces the chains are a pipe, and across it takes
+//          about (k-2+g B) (alpha + n/(g B) beta)
 // Scratch  none
 // When     long messages in pieces, several ranks on each of several nodes, in any order.
 // Order    moves data only.

@@ -133,7 +133,8 @@ def check_algorithms(comm):
         pieces = ((None, None), (1, 1), (4, 2), (7, 3))
         if row["staged"]:  # it takes blocks instead: see check_knobs
             pieces = pieces[: 2 if _share_a_node(comm) else 0]
-        if row["attached"] and not _takes(comm, row["collective"], row["name"]):
+        on_terms = row["attached"] or row["on_nodes"]
+        if on_terms and not _takes(comm, row["collective"], row["name"]):
             continue
         for segments, window in pieces:
             for count in (0, 1, 5, 1009):

@@ -1,0 +1,103 @@
+"""Checks of ranks that are on several nodes, equally many on each or not (NODES says how)."""
+
+import os
+
+import numpy
+from support import checks_in, data, raises, run_checks, same
+
+from paceline import RefusalError
+
+NODES = os.environ["NODES"].split(",")
+EVEN = len({NODES.count(node) for node in NODES}) == 1 < NODES.count(NODES[0])
+COLLECTIVES = ("allreduce", "broadcast", "reduce", "reduce_scatter", "allgather")
+FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_scatter": "ring",
+        "allgather": "ring"}
+WRITTEN_FOR_NODES = ("leaders", "lanes") if EVEN else ()
+COUNTS = (0, 1, 5, 1009, 30_011)
+
+
+def call(comm, collective, x, root, in_place, **options):
+    """What this rank gets, or None; `x` is one piece for each rank where pieces differ."""
+    p, me = comm.size, comm.rank
+    count = x.size // p
+    if collective == "broadcast":
+        return comm.broadcast(x, root, **options)
+    if collective in ("allreduce", "reduce"):
+        rooted = {"root": root} if collective == "reduce" else {}
+        out = None if in_place else numpy.full_like(x, -1)
+        return getattr(comm, collective)(x, out, **rooted, **options)
+    if collective == "reduce_scatter":
+        out = x[me * count :][:count] if in_place else numpy.full(count, -1.0)
+        return comm.reduce_scatter(x, out, **options)
+    out = numpy.full(x.size, -1.0)
+    own = out[me * count :][:count] if in_place else numpy.empty(count)
+    own[:] = x[me * count :][:count]
+    return comm.allgather(own, out, **options)
+
+
+def expected(comm, collective, count, root):
+    """The same by numpy, of the data of all ranks."""
+    p, me = comm.size, comm.rank
+    rows = [data(r, count * p) for r in range(p)]
+    if collective == "broadcast":
+        return rows[root]
+    if collective == "allgather":
+        return numpy.concatenate([row[r * count :][:count] for r, row in enumerate(rows)])
+    return sum(rows)[me * count :][:count] if collective == "reduce_scatter" else sum(rows)
+
+
+def check_collectives(comm):
+    """Chosen and asked for, whole and in segments, every root, in place and not."""
+    for collective in COLLECTIVES:
+        roots = range(comm.size) if collective in ("broadcast", "reduce") else (0,)
+        for algorithm in ("auto", FLAT[collective], *WRITTEN_FOR_NODES):
+            for count in COUNTS:
+                for root in roots:
+                    for in_place, segments in ((False, None), (True, 3)):
+                        options = dict(algorithm=algorithm, segments=segments)
+                        got = call(comm, collective, data(comm.rank, count * comm.size), root,
+                                   in_place, **options)
+                        if got is not None:
+                            same(got, expected(comm, collective, count, root),
+                                 (collective, count, root, in_place, options))
+
+
+def check_what_is_said(comm):
+    """Which form, on which nodes, or why on none."""
+    per_node = NODES.count(NODES[0])
+    nodes = f"{len(set(NODES))} nodes of {per_node} ranks"
+    for collective in COLLECTIVES:
+        short = comm.explain(collective, numpy.zeros(comm.size))
+        assert (nodes in short) == EVEN, short
+        assert short.startswith("leaders") == EVEN, short
+        if not EVEN:
+            assert "no groups: " in short, short
+    long = comm.explain("allreduce", numpy.zeros(1 << 23))
+    assert ("lanes" in long or "ring" in long) if EVEN else "lanes" not in long, long
+
+
+def check_refusal(comm):
+    """Where there are no nodes to speak of, who asks for their algorithms is told."""
+    for collective in COLLECTIVES:
+        for algorithm in () if EVEN else ("leaders", "lanes"):
+            raises(RefusalError, f"{collective}/{algorithm}: wants several ranks|no groups: ",
+                   lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
+                                algorithm=algorithm))
+
+
+def check_part_of_the_world(comm):
+    """A communicator of some ranks has nodes of its own."""
+    part = comm.split(0 if comm.rank < 2 else 1, -comm.rank)
+    where = [NODES[rank] for rank in range(comm.size) if (rank < 2) == (comm.rank < 2)]
+    x = numpy.full(3, 1.0 + comm.rank)
+    same(part.allreduce(x), numpy.full(3, float(
+        sum(1 + rank for rank in range(comm.size) if (rank < 2) == (comm.rank < 2)))))
+    said = part.explain("allreduce", x)
+    if len(set(where)) == len(where) > 1:
+        assert "one rank on each node" in said, said
+
+
+if __name__ == "__main__":
+    import node_checks
+
+    run_checks(checks_in(node_checks))

@@ -1,0 +1,22 @@
+"""Ranks that count as being on several nodes: leaders, lanes, and rings and chains node by node."""
+
+import launched
+import mpis
+import pytest
+
+STARTS = [m for m in mpis.found() if m.family == "mpich"]
+
+
+@pytest.mark.parametrize("nodes", [
+    "0,0,1,1", "0,1,0,1", "1,0,0,1", "0,1,2,0,1,2", "0,1,0", "0,1",
+])  # fmt: skip
+def test_nodes(nodes):
+    """Equally many ranks on each node, side by side and in turn, and not equally many."""
+    settings = (*STARTS[-1].environment().items(), ("NODES", nodes))
+    assert launched.failures("node_checks", nodes.count(",") + 1, *settings, nodes=nodes) == {}
+
+
+def test_checks_that_are_told_of_other_nodes_fail():
+    settings = (*STARTS[-1].environment().items(), ("NODES", "0,1,0,1"))
+    found = launched.failures("node_checks", 4, *settings, nodes="0,0,0,1")
+    assert set(found) == {"collectives", "what_is_said"}, found
