@@ -28,8 +28,9 @@
 namespace paceline {
 
 // `world`: one schedule per rank. Those that know groups and are not near each other are on the
-// nodes that these groups are; else consecutive ranks share a node, as the machine says. `count`: elements per unit (the whole vector, or a rank's piece).
-// `arrivals`: seconds by rank; empty: all at 0.
+// nodes that these groups are; else consecutive ranks share a node, as the machine says. `count`:
+// elements per unit (the whole vector, or a rank's piece). `arrivals`: seconds by rank; empty: all
+// at 0.
 //
 // One event per step in the order of completion; a recv_reduce gives two, the receive and the
 // combination; a finish is a reduce of no bytes. Events of messages begin when the data starts to

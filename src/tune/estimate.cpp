@@ -56,6 +56,20 @@ bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
   return a.grouped || is_bound(a, p) || std::is_sorted(p.groups.begin(), p.groups.end());
 }
 
+// What the ranks of a node have at its port.
+struct Share {
+  double senders = 1;   // at a time
+  double pipes = 1;     // of a row that is one: every lane has its own
+  double least = 0;     // s per byte, however fast the port is
+  Share(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
+    if (m.ranks_per_node >= p.ranks) return;
+    if (row.traits & on_nodes) pipes = m.ranks_per_node;
+    else if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
+    // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
+    else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
+  }
+};
+
 }  // namespace
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
@@ -63,23 +77,17 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
-  // A node's port, among its ranks.
-  const bool on_port = row.traits & on_nodes;
-  const bool is_lean = on_port || ((row.traits & lean) && keeps_nodes_together(a, p));
-  const double sharing = one_node || is_lean ? 1 : m.ranks_per_node;
+  const Share port(row, a, p, m);
   Knobs knobs = row.knobs;
   if (row.cut == Cut::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
   const double n = static_cast<double>(now.bytes);
   Terms t;
-  t.start = cost.rounds * link.alpha_s * sharing;
+  t.start = cost.rounds * link.alpha_s * port.senders;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
   const bool is_long = link.is_long(message);
-  const double rate = sharing * (is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte);
-  // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
-  const double slowest = is_lean && !on_port && m.ranks_per_node > 1
-                             ? std::max(rate, m.inside.beta_s_per_byte) : rate;
-  t.wire = cost.volume * n * slowest;
+  const double rate = is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte;
+  t.wire = cost.volume * n * std::max(port.senders * rate, port.least);
   t.work = cost.reduced * n * m.gamma_s_per_byte;
   t.near_start = cost.near_rounds * m.inside.alpha_s;
   t.near = cost.near_volume * n * m.inside.beta_s_per_byte;
@@ -90,13 +98,11 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
     t.start *= kAnnounced;
     t.wire *= kAnnounced;
   }
-  if (!in_step) t.flight = cost.rounds * link.flight_s * sharing;
+  if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == Cut::whole || t.start <= 0) return in_one;
 
-  // Every lane has a pipe of its own.
-  const double hops = row.hops * (on_port ? m.ranks_per_node : 1);
-  if (hops > 0) t.share = std::min(1.0, hops / cost.rounds);
+  if (row.hops > 0) t.share = std::min(1.0, row.hops * port.pipes / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
@@ -112,7 +118,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   }
   if (is_long) {   // its pieces may be short
     const double pieces = std::exp2(std::ceil(std::log2(message / link.short_bytes)));
-    t.wire = cost.volume * n * link.beta_s_per_byte * sharing;
+    t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
     const Estimate shorter = InPieces(t, 1).in(pieces);
     if (pieces <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }

@@ -19,4 +19,4 @@ def test_nodes(nodes):
 def test_checks_that_are_told_of_other_nodes_fail():
     settings = (*STARTS[-1].environment().items(), ("NODES", "0,1,0,1"))
     found = launched.failures("node_checks", 4, *settings, nodes="0,0,0,1")
-    assert set(found) == {"collectives", "what_is_said"}, found
+    assert {"collectives", "what_is_said"} <= set(found), found

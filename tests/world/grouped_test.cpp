@@ -1,5 +1,5 @@
-// Algorithms that take ranks of a node in groups: what crosses between groups, the meetings that they need,
-// and real data through them. That they are proven is in verify_test.cpp.
+// Algorithms that take ranks of a node in groups: what crosses between groups, the meetings that
+// they need, and real data through them. That they are proven is in verify_test.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -78,15 +78,14 @@ TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks 
     Random random(nodes.size());
     const int p = static_cast<int>(nodes.size());
     for (const Algorithm* a : registry()) {
-      const bool goes_by_node = a->grouped || units_of({.collective = a->collective, .ranks = 2}) == 1;
-      if (a->is_straight() || !goes_by_node) continue;
+      const bool one_unit = units_of({.collective = a->collective, .ranks = 2}) == 1;
+      if (a->is_straight() || !(a->grouped || one_unit)) continue;
       for (std::size_t count : {0, 1, p - 1, 257})
         for (int root : has_root(a->collective) ? std::vector{0, 1, p - 1} : std::vector{0})
           for (int turn = 0; turn < 4; ++turn, ++cases) {
             Case c{a->collective, a->name, p, count, root, turn % 2 == 1};
             c.op = turn < 2 ? Op::sum : Op::average;
             if (turn == 2) c.segments = 3, c.window = 2;
-            const bool one_unit = units_of({.collective = a->collective, .ranks = 2}) == 1;
             c.uneven = turn == 3 && !one_unit;
             const std::string bad = world.run<double>(c, random);
             CHECK_MESSAGE(bad.empty(), bad);

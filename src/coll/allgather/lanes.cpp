@@ -1,5 +1,4 @@
-// Allgather in lanes: every rank gathers from its twins on the other nodes, and the ranks of a node
-// gather from each other what those have brought.
+// Allgather in lanes: ranks gather from their twins on other nodes, and then nodes gather that.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373
@@ -10,7 +9,7 @@
 // When     long messages, several ranks on each of several nodes, in any order.
 // Order    moves data only.
 //
-// Nodes 0 1 and 2 3, units A B C D.
+// p = 4, nodes 01 and 23, units A B C D.
 //                 rank 0            rank 1            rank 2            rank 3
 //   start         A                      B                      C                      D
 //   across        A         C            B         D  A         C            B         D

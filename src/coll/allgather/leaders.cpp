@@ -1,5 +1,4 @@
-// Allgather by leaders: every node gathers at its leader, leaders double what they have, and every
-// node is told.
+// Allgather by leaders: nodes gather at their leaders, which double what they have, and are told.
 //
 // Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
 //          collective communication operations for clustered wide area systems. PPoPP 1999,
@@ -15,7 +14,7 @@
 // When     short messages, several ranks on each of several nodes.
 // Order    moves data only.
 //
-// Nodes 0 1 and 2 3, units A B C D.
+// p = 4, nodes 01 and 23, units A B C D.
 //                 rank 0            rank 1            rank 2            rank 3
 //   start         A                      B                      C                      D
 //   gather        A    B                 B                      C    D                 D

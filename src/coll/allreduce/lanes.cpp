@@ -1,5 +1,4 @@
-// Allreduce in lanes: the ranks of a node scatter their sums, every rank's part is summed with its
-// twins on the other nodes, and the node gathers.
+// Allreduce in lanes: nodes scatter their sums, every part is summed across nodes, nodes gather.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373
@@ -11,7 +10,7 @@
 // Order    round the ring of the node, then round that of the nodes: same bits on every rank and in
 //          every run for the same nodes.
 //
-// Nodes 0 1 and 2 3, lanes A and B; a digit is a contribution, * is final.
+// p = 4, nodes 01 and 23, lanes A and B; a digit is a contribution, * is final.
 //                 rank 0       rank 1       rank 2       rank 3
 //   start         A0   B0      A1   B1      A2   B2      A3   B3
 //   scatter       A01               B01     A23               B23

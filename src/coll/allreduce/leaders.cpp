@@ -12,7 +12,7 @@
 // Order    rank order inside a node, then the nodes in the order of their first ranks: same bits on
 //          every rank and in every run for the same nodes.
 //
-// Nodes 0 1 and 2 3; a digit is a contribution, * is final.
+// p = 4, nodes 01 and 23; a digit is a contribution, * is final.
 //                 rank 0    rank 1    rank 2    rank 3
 //   start         0         1         2         3
 //   sum           01        1         23        3

@@ -1,5 +1,4 @@
-// Broadcast in lanes: the root's node scatters the message, every part goes from node to node along
-// a chain of its own, and every node gathers.
+// Broadcast in lanes: the root's node scatters, parts go from node to node, and nodes gather.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373
@@ -12,7 +11,7 @@
 // When     long messages in pieces, several ranks on each of several nodes, in any order.
 // Order    moves data only.
 //
-// Nodes 0 1 and 2 3, root 0, lanes A and B.
+// p = 4, nodes 01 and 23, root 0, lanes A and B.
 //                 rank 0       rank 1       rank 2       rank 3
 //   start         A    B
 //   scatter       A    B            B

@@ -9,7 +9,7 @@
 // When     short messages, several ranks on each of several nodes.
 // Order    moves data only.
 //
-// Nodes 0 1 and 2 3, root 1, whose twin on the other node is rank 3.
+// p = 4, nodes 01 and 23, root 1, whose twin is rank 3.
 //                 rank 0    rank 1    rank 2    rank 3
 //   start                   A
 //   across                  A                   A

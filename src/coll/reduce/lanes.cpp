@@ -1,5 +1,4 @@
-// Reduce in lanes: the ranks of a node scatter their sums, every part goes from node to node along
-// a chain of its own, adding up, and the root's node gathers.
+// Reduce in lanes: nodes scatter their sums, which add up from node to node; the root gathers.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373
@@ -12,7 +11,7 @@
 // Order    round the ring of the node, then down the chain of the nodes: same bits in every run for
 //          the same nodes.
 //
-// Nodes 0 1 and 2 3, root 0, lanes A and B; a digit is a contribution, * is final.
+// p = 4, nodes 01 and 23, root 0, lanes A and B; a digit is a contribution, * is final.
 //                 rank 0       rank 1       rank 2       rank 3
 //   start         A0   B0      A1   B1      A2   B2      A3   B3
 //   scatter       A01               B01     A23               B23

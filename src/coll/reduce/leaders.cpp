@@ -12,7 +12,7 @@
 // Order    from the root's place in the node on, then node by node from the root's: same bits in
 //          every run for the same nodes.
 //
-// Nodes 0 1 and 2 3, root 1, whose twin on the other node is rank 3; a digit is a contribution.
+// p = 4, nodes 01 and 23, root 1, whose twin is rank 3; a digit is a contribution, * is final.
 //                 rank 0    rank 1    rank 2    rank 3
 //   start         0         1         2         3
 //   sum           0         01        2         23

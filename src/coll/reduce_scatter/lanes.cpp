@@ -1,5 +1,4 @@
-// Reduce-scatter in lanes: the ranks of a node scatter their sums, each of all units that belong to
-// its lane, and every lane scatters them among the nodes.
+// Reduce-scatter in lanes: nodes scatter their sums, of units in turn, and then lanes do so.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373
@@ -11,7 +10,7 @@
 // Order    round the ring of the node, then round that of the nodes: same bits in every run for the
 //          same nodes.
 //
-// Nodes 0 1 and 2 3, units A B C D; a digit is a contribution, * is final.
+// p = 4, nodes 01 and 23, units A B C D; a digit is a contribution, * is final.
 //                 rank 0            rank 1            rank 2            rank 3
 //   start         A0   B0   C0   D0 A1   B1   C1   D1 A2   B2   C2   D2 A3   B3   C3   D3
 //   scatter       A01       C01          B01      D01 A23       C23          B23      D23

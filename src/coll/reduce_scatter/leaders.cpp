@@ -1,5 +1,4 @@
-// Reduce-scatter by leaders: every node sums at its leader, leaders add up, and every rank is sent
-// what belongs to it.
+// Reduce-scatter by leaders: nodes sum at their leaders, and leaders add up and hand out.
 //
 // Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
 //          collective communication operations for clustered wide area systems. PPoPP 1999,
@@ -15,7 +14,7 @@
 // Order    rank order inside a node, then the nodes in the order of their first ranks: same bits in
 //          every run for the same nodes.
 //
-// Nodes 0 1 and 2 3, units A B C D; a digit is a contribution, * is final.
+// p = 4, nodes 01 and 23, units A B C D; a digit is a contribution, * is final.
 //                 rank 0            rank 1            rank 2            rank 3
 //   start         A0   B0   C0   D0 A1   B1   C1   D1 A2   B2   C2   D2 A3   B3   C3   D3
 //   sum           A01  B01  C01  D01                  A23  B23  C23  D23

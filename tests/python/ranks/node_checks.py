@@ -7,7 +7,7 @@ from support import checks_in, data, raises, run_checks, same
 
 from paceline import RefusalError
 
-NODES = os.environ["NODES"].split(",")
+NODES = os.environ.get("NODES", "0").split(",")
 EVEN = len({NODES.count(node) for node in NODES}) == 1 < NODES.count(NODES[0])
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "reduce_scatter", "allgather")
 FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_scatter": "ring",
