@@ -282,9 +282,10 @@ def has_op(arg: str, /) -> bool: ...
 def kernel_targets() -> list:
     """Instruction sets that this processor runs, the best and used one last."""
 
-def algorithms(ranks: int = 4) -> list:
+def algorithms(ranks: int = 4, ranks_per_node: int = 1) -> list:
     """
-    Every algorithm with its cost; volume and reduced are multiples of the message.
+    Every algorithm with its cost; volume and reduced are multiples of the message, near_...
+    are of messages inside nodes. on_nodes: written for several ranks on each of several.
     """
 
 def options() -> list:
