@@ -5,7 +5,7 @@
 // Needs    commutative op; k nodes with g ranks each. Any counts, zero among them.
 // Cost     across (k-1) g alpha + (k-1)/k n beta at the port of a node, and inside it (g-1) alpha +
 //          (g-1)/g n beta; (1 - 1/(g k)) n gamma (exact when the units are equal)
-// Scratch  4 k units
+// Scratch  at most 4 k + 4 units of the longest size
 // When     long messages, several ranks on each of several nodes, in any order.
 // Order    round the ring of the node, then round that of the nodes: same bits in every run for the
 //          same nodes.
@@ -31,25 +31,31 @@ std::optional<Reason> rejects(const Problem& pb) {
 
 using Units = std::vector<Segment>;
 
-// Sums go round a ring of `size`, in which this rank has the place `at`: what it has of `place` in
-// mine(place), the sums of its own place are returned. Two sets of scratch take turns.
+// This rank's place in a ring, and its neighbours there.
+struct Ring {
+  int size, at, left, right;
+};
+
+// Sums go round the ring: what this rank has of a place is mine(place); the sums of its own place
+// are returned. They are in `target`, if there is one. Two sets of scratch take turns.
 template <class Mine>
-Units round_ring(Builder& b, int size, int at, int left, int right, const Mine& mine) {
-  Units came[2], partial[2], travels = mine((at + size - 1) % size);
-  for (int turn = 0; turn < 2 && size > 1; ++turn)
-    for (const Segment& unit : mine(at)) {
+Units round_ring(Builder& b, const Ring& ring, const Mine& mine, const Units& target = {}) {
+  Units came[2], partial[2], travels = mine((ring.at + ring.size - 1) % ring.size);
+  for (int turn = 0; turn < 2 && ring.size > 1; ++turn)
+    for (const Segment& unit : mine(ring.at)) {
       came[turn].push_back(b.scratch(unit));
       partial[turn].push_back(b.scratch(unit));
     }
-  for (int step = 0; step < size - 1; ++step) {
-    const Units own = mine((at - step - 2 + 2 * size) % size);
+  for (int step = 0; step < ring.size - 1; ++step) {
+    const Units own = mine((ring.at - step - 2 + 2 * ring.size) % ring.size);
+    const bool is_last = step == ring.size - 2 && !target.empty();
     Units arrived, sums;
     for (std::size_t i = 0; i < own.size(); ++i) {
       arrived.push_back(b.as(came[step % 2][i], own[i]));
-      sums.push_back(b.as(partial[step % 2][i], own[i]));
+      sums.push_back(is_last ? target[i] : b.as(partial[step % 2][i], own[i]));
     }
-    b.send(right, travels);
-    b.recv(left, arrived);
+    b.send(ring.right, travels);
+    b.recv(ring.left, arrived);
     for (std::size_t i = 0; i < own.size(); ++i) b.reduce({arrived[i], own[i]}, sums[i]);
     travels = sums;
   }
@@ -59,18 +65,20 @@ Units round_ring(Builder& b, int size, int at, int left, int right, const Mine& 
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Lanes lanes(pb);
   const int k = lanes.nodes(), g = lanes.count(), node = lanes.node(), lane = lanes.lane();
-  const auto of_lane = [&](int i) {
+  const Ring mates{g, lane, lanes.rank_of(node, (lane + g - 1) % g),
+                   lanes.rank_of(node, (lane + 1) % g)};
+  const Ring twins{k, node, lanes.rank_of((node + k - 1) % k, lane),
+                   lanes.rank_of((node + 1) % k, lane)};
+  const Units here = round_ring(b, mates, [&](int of_lane) {
     Units units;
-    for (int to = 0; to < k; ++to) units.push_back(b.input(lanes.rank_of(to, i)));
+    for (int to = 0; to < k; ++to) units.push_back(b.input(lanes.rank_of(to, of_lane)));
     return units;
-  };
-  const Units here = round_ring(b, g, lane, lanes.rank_of(node, (lane + g - 1) % g),
-                                lanes.rank_of(node, (lane + 1) % g), of_lane);
+  });
+  const Segment output = b.output(pb.rank);
   const Units sum = round_ring(
-      b, k, node, lanes.rank_of((node + k - 1) % k, lane), lanes.rank_of((node + 1) % k, lane),
-      [&](int to) { return Units{here[static_cast<std::size_t>(to)]}; });
-  b.copy(sum[0], b.output(pb.rank));
-  b.finish(b.output(pb.rank));
+      b, twins, [&](int to) { return Units{here[static_cast<std::size_t>(to)]}; }, {output});
+  b.copy(sum[0], output);   // nothing where it is there
+  b.finish(output);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
