@@ -123,4 +123,14 @@ Layout layout_of(const Call& call, Problem& p) {
   return apart;
 }
 
+std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
+  std::size_t elements = call.count * static_cast<std::size_t>(units_of(problem));
+  if (call.uneven) {
+    elements = 0;
+    if (call.collective == Collective::reduce_scatter || call.collective == Collective::allgather)
+      for (std::size_t count : call.counts) elements += count;
+  }
+  return elements * size_of(call.type);
+}
+
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// Is this call one that the collective can take? Asked before anything is sent.
+// Is this call one that the collective can take, and what is known of it everywhere? Asked before
+// anything is sent.
 #pragma once
 
 #include "ir/layout.hpp"
@@ -12,5 +13,9 @@ void check_call(const Call& call, int rank, int ranks);
 // Where the units lie, and whether the call is in place; throws a usage error for buffers that
 // overlap in any other way.
 Layout layout_of(const Call& call, Problem& problem);
+
+// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing
+// does.
+std::size_t bytes_for_choice(const Call& call, const Problem& problem);
 
 }  // namespace paceline

@@ -77,18 +77,6 @@ struct Plan::State {
 
 namespace {
 
-// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing
-// does.
-std::size_t bytes_for_choice(const Call& call, const Problem& problem) {
-  std::size_t elements = call.count * static_cast<std::size_t>(units_of(problem));
-  if (call.uneven) {
-    elements = 0;
-    if (call.collective == Collective::reduce_scatter || call.collective == Collective::allgather)
-      for (std::size_t count : call.counts) elements += count;
-  }
-  return elements * size_of(call.type);
-}
-
 constexpr std::size_t kUsualElements = 1u << 18;
 constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
 

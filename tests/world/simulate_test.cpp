@@ -48,10 +48,9 @@ std::size_t count_for(const Problem& problem) {
 double formula_s(const Algorithm& algorithm, const Problem& problem, const Machine& m) {
   const Cost cost = algorithm.cost(problem, {});
   const double n = double(kElement * count_for(problem)) * units_of(problem);
-  const double rounds = cost.rounds + cost.near_rounds;   // all ranks are equally near
-  return rounds * m.across.alpha_s +
-         (cost.volume + cost.near_volume) * n * m.across.beta_s_per_byte +
-         cost.reduced * n * m.gamma_s_per_byte;
+  return (cost.rounds + cost.near_rounds) * m.across.alpha_s +   // all ranks are equally near
+         ((cost.volume + cost.near_volume) * m.across.beta_s_per_byte +
+          cost.reduced * m.gamma_s_per_byte) * n;
 }
 
 // Where the time is below the formula: trees in which a rank combines more than once, when p is no
@@ -74,10 +73,9 @@ const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
     {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
     {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15},
-    {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1},
-    {"allreduce/bruck", 1},       {"reduce/bruck", 1},
-    {"reduce_scatter/bruck", 1},  {"reduce/direct", 1},
-    {"reduce/gather", 1},         {"broadcast/lanes", 1.17}};
+    {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
+{"reduce/bruck", 1},  {"reduce_scatter/bruck", 1}, {"reduce/direct", 1}, {"reduce/gather", 1},
+    {"broadcast/lanes", 1.17}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
