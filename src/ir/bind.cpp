@@ -28,7 +28,7 @@ Order::Order(const Problem& problem)
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
   if (algorithm.grouped || algorithm.is_straight() || units_of(problem) > 1) return false;
   return !std::is_sorted(problem.groups.begin(), problem.groups.end()) &&
-         (problem.commutative || !has_op(problem.collective));
+         ((problem.commutative && !problem.canonical) || !has_op(problem.collective));
 }
 
 Problem at_position(const Problem& problem, const Order& order) {

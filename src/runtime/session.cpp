@@ -338,12 +338,14 @@ bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) 
 // message of it can be missing, so an equal fingerprint is no excuse.
 void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
   const Group& group = *groups_.at(key.context);
-  const Fingerprint mine = group.history[key.number % kHistory];
-  const bool known = group.last - key.number < kHistory;
   const auto flight = std::find_if(flying_.begin(), flying_.end(), [&](const auto& f) {
     return f->group->context == key.context && f->operation->number() == key.number;
   });
-  if (known && mine == theirs && flight != flying_.end()) return;
+  const bool flies = flight != flying_.end();   // and is known, however many have begun since
+  const bool known = flies || group.last - key.number < kHistory;
+  const Fingerprint mine = flies ? (*flight)->operation->fingerprint()
+                                 : group.history[key.number % kHistory];
+  if (flies && mine == theirs) return;
   const auto position = [&](int rank) {
     return static_cast<int>(std::find(group.ranks.begin(), group.ranks.end(), rank) -
                             group.ranks.begin());

@@ -30,9 +30,7 @@ Machine machine_with(double gamma_s_per_byte) {
   return m;
 }
 
-bool close(double a, double b) {
-  return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
-}
+bool close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
 World world_of(std::string_view collective, std::string_view name, Shape shape) {
   const Algorithm& algorithm = find_algorithm(collective_from(collective), name);
@@ -74,8 +72,8 @@ const std::map<std::string, double> kOutOfStep{
     {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
     {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15},
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
-{"reduce/bruck", 1},  {"reduce_scatter/bruck", 1}, {"reduce/direct", 1}, {"reduce/gather", 1},
-    {"broadcast/lanes", 1.17}};
+    {"reduce/bruck", 1},          {"reduce_scatter/bruck", 1},     {"reduce/direct", 1},
+    {"reduce/gather", 1},         {"broadcast/lanes", 1.17}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
