@@ -125,12 +125,14 @@ Figures look_at_links(Communicator& ring) {
   double block_s = look.least_s(bytes, kShortBytes);
   while (bytes < kMostBytes && look.round_s(look.agreed(block_s)) < kLongEnoughS)
     block_s = look.least_s(bytes *= kGrows, kShortBytes);
-  const double slope = block_s - look.least_s(bytes / kApart, kShortBytes);
-  found.beta_s_per_byte = std::min(std::max(slope, 0.0) / double(bytes - bytes / kApart),
-                                   block_s / double(bytes));
+  const double slope = (block_s - look.least_s(bytes / kApart, kShortBytes)) /
+                       double(bytes - bytes / kApart);
+  const double mean = block_s / double(bytes);   // noise may make the shorter one take longer
+  found.beta_s_per_byte = slope > 0 ? std::min(slope, mean) : mean;
   const std::size_t two = std::max(bytes, 2 * kLongBytes);
-  const double long_s = look.least_s(two, two / 2) - found.alpha_s;
-  found.long_beta_s_per_byte = std::max(long_s, 0.0) / double(two);
+  const double long_s = look.least_s(two, two / 2);
+  found.long_beta_s_per_byte =
+      (long_s > found.alpha_s ? long_s - found.alpha_s : long_s) / double(two);
   found.gamma_s_per_byte = sum_s_per_byte();
   return found;
 }

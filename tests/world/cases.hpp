@@ -6,6 +6,7 @@
 #include <set>
 
 #include "coll/registry.hpp"
+#include "tune/choose.hpp"
 #include "world/collective_case.hpp"
 
 namespace paceline::test {
@@ -18,6 +19,10 @@ inline std::set<std::size_t> awkward_counts(int p) {
 // Whether the call needs ranks that share memory, or a system that copies between theirs.
 inline bool is_straight(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_straight();
+}
+// Whether it wants several ranks on each of several nodes.
+inline bool wants_nodes(const Case& c) {
+  return paceline::wants_nodes(find_algorithm(c.collective, c.algorithm));
 }
 inline bool is_attached(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).attached;
