@@ -5,6 +5,7 @@
 
 #include "coll/registry.hpp"
 #include "fuzz/judge.hpp"
+#include "tune/choose.hpp"
 
 namespace paceline::fuzz {
 namespace {
@@ -161,7 +162,8 @@ class Player {
     set_counts(c, call, group);
     const bool named = !c.algorithm.empty();
     const Algorithm* a = named ? &find_algorithm(c.collective, c.algorithm) : nullptr;
-    if (a && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
+    const bool fits = a && (group.nodes() == 1 || !wants_nodes(*a));
+    if (fits && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
       call.algorithm = c.algorithm;
       call.knobs.blocks = c.blocks;
     }

@@ -214,6 +214,7 @@ def test_torch_starts(host, how):
     assert sorted(run.text(stream="stdout").split("\n")) == ["rank 0 of 2: 3", "rank 1 of 2: 3"]
 
 
+@pytest.mark.skipif(not LONG, reason="long: four ranks with torch")
 def test_torch_with_two_agents():
     """Four ranks of two torchruns that count as two nodes."""
     pytest.importorskip("torch")
@@ -226,7 +227,7 @@ def test_torch_with_two_agents():
 
 
 @each_that_starts
-@pytest.mark.parametrize("ranks, nodes", [(2, "0,1"), (3, "0,1,0"), (4, "0,0,1,1")])
+@pytest.mark.parametrize("ranks, nodes", [(3, "0,1,0"), *([(2, "0,1"), (4, "0,0,1,1")] * LONG)])
 def test_started_through_the_store(host, ranks, nodes):
     settings = tuple(host.environment().items())
     assert launched.failures("request_checks", ranks, *settings, nodes=nodes) == {}

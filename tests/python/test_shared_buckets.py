@@ -20,6 +20,7 @@ def test_buckets(name, ranks):
     launched.expect("bucket_checks", name, ranks)
 
 
+@pytest.mark.skipif(not LONG, reason="long: ranks with torch over an MPI")
 def test_on_several_nodes():
     """There it is memory like any other, and everything works."""
     host = next(mpi for mpi in mpis.found() if mpi.family == "mpich")

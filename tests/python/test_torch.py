@@ -41,7 +41,7 @@ def test_under_torchrun(how):
     assert sorted(done.stdout.splitlines()) == lines_of(2)
 
 
-@pytest.mark.parametrize("how", ["both", "file", "gloo first"])
+@pytest.mark.parametrize("how", ["both", "file", "gloo first"] if LONG else ["gloo first"])
 def test_other_starts(how, tmp_path):
     store = tmp_path / "store"
     if how == "gloo first":
