@@ -215,7 +215,7 @@ void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
-        "The choice for a message of `bytes`, and why; in this build all ranks share a node.\n"
+        "The choice for a message of `bytes` on a machine, and why.\n"
         "`attach`: the system copies between their memory.");
   m.def("localities", [] {
     nb::list rows;

@@ -317,7 +317,7 @@ def choose(
     attach: bool = True,
 ) -> dict:
     """
-    The choice for a message of `bytes`, and why; in this build all ranks share a node.
+    The choice for a message of `bytes` on a machine, and why.
     `attach`: the system copies between their memory.
     """
 
