@@ -1,5 +1,6 @@
 // The stages of all ranks of a node in one thread: what a call does to show itself and to look at
 // its peers, and nothing else. fingerprint.py compiles it twice.
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
     views.push_back(std::make_unique<StageView>(*stages.back(), 1, all, rank));
     views.back()->open();
   }
-  std::vector<Fingerprint> history(256);
+  std::array<Fingerprint, 256> history{};   // of as many calls as Session keeps
   std::uint64_t seen = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int number = 1; number <= calls; ++number) {

@@ -9,7 +9,9 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
 
-  std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15u); }
+  static constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;   // 2^64 divided by the golden ratio
+
+  std::uint64_t next() { return mix(state_ += kOdd); }
   std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
 
   // Spreads a number over 64 bits; also a hash of two numbers, as mix(a ^ mix(b)).

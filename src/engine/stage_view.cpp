@@ -1,6 +1,7 @@
 #include "engine/stage_view.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/random.hpp"
 
@@ -82,7 +83,7 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
   if (turn >> 16 != call || now >> 16 != call) return {};
-  if (theirs.number == mine.number && theirs.fingerprint == mine.fingerprint && call > 1)
+  if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
     if (const auto earlier = stranger(position, call - 1)) return earlier;   // that is where
   return Stranger{position, mine, theirs};
 }
@@ -92,11 +93,11 @@ void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t 
   room_ = next_room(call, room_bytes);
   left_quietly_ = false;
   if (room_bytes > kShort) round_ = (room_.end + kLine - 1) / kLine * kLine;
-  Mark& mark = marks_[call % 4];
-  const std::uint64_t past = marks_[(call - 1) % 4].past;
-  mark = {fingerprint, number,
-          static_cast<std::uint32_t>(Random::mix(past ^ fingerprint.what ^
-                                                 Random::mix(fingerprint.count ^ number)))};
+  // One to one in what was there before: ranks that differ once differ until they cancel it out.
+  digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
+  digest_ *= Random::kOdd;
+  digest_ ^= digest_ >> 32;
+  marks_[call % 4] = {fingerprint, std::uint64_t{number} << 32 | (digest_ & 0xffffffff)};
   said_ = false;
 }
 
@@ -110,7 +111,7 @@ void StageView::say(std::uint64_t call) {
   std::atomic_thread_fence(std::memory_order_release);
   line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
   line.count.store(mark.fingerprint.count, std::memory_order_relaxed);
-  line.past.store(std::uint64_t{mark.number} << 32 | mark.past, std::memory_order_relaxed);
+  line.past.store(mark.past, std::memory_order_relaxed);
 }
 
 void StageView::signal(std::uint64_t call, std::uint32_t signals) {

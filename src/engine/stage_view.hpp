@@ -19,9 +19,14 @@ namespace paceline {
 // What a rank says of the call that it is in.
 struct Mark {
   Fingerprint fingerprint;
-  std::uint32_t number = 0;    // among all calls of the communicator
-  std::uint32_t past = 0;      // digest of all calls that sent nothing, this one included
-  bool operator==(const Mark&) const = default;
+  std::uint64_t past = 0;   // number << 32 | digest of all calls that sent nothing, this included
+  std::uint32_t number() const {   // among all calls of the communicator
+    return static_cast<std::uint32_t>(past >> 32);
+  }
+  bool operator==(const Mark& other) const {   // without branches: they are nearly always equal
+    return ((fingerprint.what ^ other.fingerprint.what) |
+            (fingerprint.count ^ other.fingerprint.count) | (past ^ other.past)) == 0;
+  }
 };
 
 // A peer that was in another call than this rank where they should have been in the same.
@@ -125,9 +130,8 @@ class StageView {
   }
   std::optional<int> find_occupied(std::uint64_t before, std::optional<Stranger>& stranger);
   static Mark shown_in(const StageLine& line) {
-    const std::uint64_t past = line.past.load(std::memory_order_relaxed);
     return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
-            static_cast<std::uint32_t>(past >> 32), static_cast<std::uint32_t>(past)};
+            line.past.load(std::memory_order_relaxed)};
   }
   std::optional<Stranger> make_out(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
@@ -142,6 +146,7 @@ class StageView {
   Room next_room(std::uint64_t call, std::size_t wanted) const {
     return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
   }
+  [[gnu::noinline]]   // or short calls would pay for it
   Room room_around(std::uint64_t call, std::size_t wanted) const;
   void say(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
@@ -161,6 +166,7 @@ class StageView {
   int slow_ = 0;                 // copies, one after the other
   std::size_t round_ = 0;        // where the next one that goes round may begin
   Mark marks_[4];                // of the own last calls
+  std::uint64_t digest_ = 0;     // of all of them
 };
 
 }  // namespace paceline

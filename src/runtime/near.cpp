@@ -151,15 +151,15 @@ void Session::meet(const Flight& flight, const Stranger& stranger) {
   const int them = stranger.position, me = group.rank;
   const std::string end = ". The communicator cannot be used any more.";
   std::string what = str("calls before it differ between rank ", them, " and rank ", me);
-  if (mine.number != theirs.number)
+  if (mine.number() != theirs.number())
     what = str("rank ", them, " is in ", describe(theirs.fingerprint), " as its call #",
-               theirs.number, ", rank ", me, " in ", describe(mine.fingerprint), " as its call #",
-               mine.number, ": the order of calls differs");
+               theirs.number(), ", rank ", me, " in ", describe(mine.fingerprint), " as its call #",
+               mine.number(), ": the order of calls differs");
   else if (mine.fingerprint != theirs.fingerprint)
     what = difference(mine.fingerprint, me, theirs.fingerprint, them);
   trouble_.push_back(
       {group.context, Fault::mismatch,
-       str(collective_of(mine.fingerprint), " #", mine.number, ": ", what, end), true});
+       str(collective_of(mine.fingerprint), " #", mine.number(), ": ", what, end), true});
 }
 
 // The system let ranks copy each other's memory when they started, and does not now.

@@ -13,10 +13,7 @@ from pathlib import Path
 
 import launched
 import pytest
-
-LONG = pytest.mark.skipif(
-    not os.environ.get("PACELINE_LONG"), reason="a minute or two each; PACELINE_LONG=1"
-)
+from length import in_long
 
 # What gloo passes of them, by ranks (torch 2.13; SUITE_AS and SUITE_OVER=gloo measure it).
 GLOO_PASSES = {2: 91, 3: 91, 4: 94}
@@ -92,7 +89,7 @@ def unexplained(found):
             and not re.search("|".join(REASONS), why, re.IGNORECASE)}  # fmt: skip
 
 
-@LONG
+@in_long
 @pytest.mark.parametrize("ranks", GLOO_PASSES)
 def test_suite_of_torch(ranks):
     passed = set()

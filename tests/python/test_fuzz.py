@@ -1,22 +1,21 @@
 """Random programs of collectives over every MPI at hand, and under the drop-in library."""
 
-import os
 import re
 
 import fuzzing
 import pytest
 import test_preload
 from fuzzing import Case
+from length import LONG, each
 
-LONG = bool(os.environ.get("PACELINE_LONG"))
 PROGRAMS = 300 if LONG else 15
-NAMES = test_preload.NAMES
 SHORT = {"openmpi5": 3, "mpich5": 2}  # ranks
 
 
+each_mpi = each("name", SHORT, [name for name in test_preload.NAMES if name not in SHORT])
+
+
 def ranks_of(name):
-    if name not in SHORT and not LONG:
-        pytest.skip("PACELINE_LONG=1 for all")
     test_preload.mpi_of(name)
     return SHORT.get(name, 3)
 
@@ -28,13 +27,13 @@ def expect_right(case):
 
 
 @pytest.mark.parametrize("only_mpi", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@each_mpi
 def test_over_mpi(name, only_mpi):
     said = expect_right(Case("mpi", 1, PROGRAMS, ranks_of(name), name, only_mpi=only_mpi))
     assert f"{PROGRAMS} programs from seed 1 on end rightly" in said
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_mpi
 def test_under_the_drop_in_library(name):
     said = expect_right(Case("preload", 1, PROGRAMS, ranks_of(name), name))
     assert f"{PROGRAMS} programs from seed 1 on end rightly" in said

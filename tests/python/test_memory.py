@@ -1,12 +1,11 @@
 """What ranks hold does not grow with the number of their calls."""
 
 import json
-import os
 
 import launched
 import pytest
+from length import LONG, param
 
-LONG = bool(os.environ.get("PACELINE_LONG"))
 CALLS = 100_000 if LONG else 5_000
 # Between the first look, after a fifth of the calls, and any later one. Left alone, ranks grow by
 # some pages; 6 bytes a call of the long run, or one stage that is not given back, do not fit.
@@ -36,7 +35,9 @@ def test_mixed_calls_leave_memory_as_it_was(ranks, progress):
     assert too_much(found) == [], found
 
 
-@pytest.mark.parametrize("leak, what", [("results", "own"), ("plans", "own"), ("splits", "shared")])
+@pytest.mark.parametrize("leak, what", [
+    param("results", "own"), param("plans", "own"), ("splits", "shared"),
+])  # fmt: skip
 def test_a_leak_is_seen(leak, what):
     found = too_much(growth(2, 3_000, leak))
     assert what in {kind for _, kind, _ in found}, found

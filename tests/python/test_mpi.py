@@ -9,11 +9,11 @@ from pathlib import Path
 
 import mpis
 import pytest
+from length import LONG, each, in_long
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = ROOT / "build/release"
 RANKS = RELEASE / "tests/mpi_ranks"
-LONG = bool(os.environ.get("PACELINE_LONG"))
 
 # What runs on how many ranks; nothing: all scenarios. MPIs wait by spinning, and there may be few
 # processors, so most of it runs on few ranks, and with the newest of each family.
@@ -100,12 +100,12 @@ def check(mpi, folder, mutant):
     return said, status == 0
 
 
-@pytest.mark.parametrize("ranks", SCENARIOS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name, ranks", [
+    pytest.param(name, ranks, marks=[in_long] * (name not in NEWEST and ranks != 3))
+    for name in NAMES for ranks in SCENARIOS
+])  # fmt: skip
 def test_ranks(name, ranks):
     mpi = get(name)
-    if name not in NEWEST and ranks != 3 and not LONG:
-        pytest.skip("on 3 ranks; PACELINE_LONG=1 for all")
     scenarios = SCENARIOS[ranks] if name in NEWEST else SCENARIOS[2]
     scenarios = () if LONG else scenarios
     said, status = run(mpi.command(ranks, RANKS, mpi.library, *scenarios))
@@ -131,7 +131,7 @@ def test_wrong_numbers_are_found(name, mutant, word, tmp_path):
     assert word in said
 
 
-@pytest.mark.parametrize("name", NAMES if LONG else ONE_EACH)
+@each("name", ONE_EACH, sorted({*NAMES} - {*ONE_EACH}))
 def test_from_header(name, tmp_path):
     mpi = get(name)
     program = tmp_path / "use"

@@ -9,10 +9,10 @@ import sys
 import launched
 import mpis
 import pytest
+from length import LONG, each, in_long, param
 
 from paceline import launchers, mpi
 
-LONG = bool(os.environ.get("PACELINE_LONG"))
 NEWEST = [m for m in mpis.found() if m.name in ("openmpi5", "mpich5")]
 MPIS = mpis.found() if LONG else NEWEST  # test_mpi.py has the older ones always
 CAN_START = [m for m in MPIS if m.family == "mpich"]
@@ -23,7 +23,7 @@ WITH_MPI4PY = [m for m in MPIS if m.name != "mpich4"]
 ONLY_MPI = ("PACELINE_TRANSPORT", "mpi")
 HARD_LIMIT_S = 40
 
-each = pytest.mark.parametrize("host", MPIS, ids=str)
+each_host = pytest.mark.parametrize("host", MPIS, ids=str)
 each_that_starts = pytest.mark.parametrize("host", CAN_START, ids=str)
 
 
@@ -35,18 +35,18 @@ def test_there_is_an_mpi():
 # --- under mpiexec ---------------------------------------------------------------------------
 
 
-@each
-@pytest.mark.parametrize("ranks, nodes", [(2, "0,1"), (3, "0,0,1")])
+@each_host
+@pytest.mark.parametrize("ranks, nodes", [param(2, "0,1"), (3, "0,0,1")])
 def test_collectives(host, ranks, nodes):
     assert launched.failures("collective_checks", ranks, mpi=host, nodes=nodes) == {}
 
 
-@each
+@each_host
 def test_requests_over_mpi_alone(host):
     assert launched.failures("request_checks", 3, ONLY_MPI, mpi=host) == {}
 
 
-@each
+@each_host
 def test_own_collectives(host):
     assert launched.failures("host_checks", 3, mpi=host) == {}
 
@@ -95,7 +95,7 @@ def test_bench_of_a_node(name, tmp_path):
         assert bool(content["mpi"]["set"]) == (setting != "default")
 
 
-@each
+@each_host
 def test_library_is_found(host):
     """Without a word about it: that of the launcher, whatever else there is."""
     settings = {"PACELINE_MPI": "", "MPI4PY_LIBMPI": ""}
@@ -104,7 +104,7 @@ def test_library_is_found(host):
     assert sorted(run.text(stream="stdout").split("\n")) == ["rank 0 of 2: 3", "rank 1 of 2: 3"]
 
 
-@each
+@each_host
 def test_one_rank_needs_no_mpi(host):
     run = launched.start("under_mpi.py", 1, "alone", mpi=host, timeout_s=HARD_LIMIT_S)
     assert run.text(stream="stdout") == "0 1 no mpi"
@@ -146,7 +146,7 @@ def test_little_shared_memory(host, small_memory):
 
 
 @pytest.mark.parametrize("host", WITH_MPI4PY, ids=str)
-@pytest.mark.parametrize("ranks, first", [(2, "mpi4py"), (3, "mpi4py"), (3, "paceline")])
+@pytest.mark.parametrize("ranks, first", [(3, "mpi4py"), param(2, "mpi4py"), param(3, "paceline")])
 def test_beside_mpi4py(host, ranks, first):
     pytest.importorskip("mpi4py")
     assert launched.failures("mpi4py_checks", ranks, ("FIRST", first), mpi=host) == {}
@@ -191,13 +191,14 @@ def losses_under(host, ranks):
     return sorted(run.text(stream="stdout").splitlines())
 
 
-@pytest.mark.parametrize("ranks", [2, 3] if LONG else [])
+@in_long
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_training_is_the_same_everywhere(ranks):
     """The same bits under torchrun, under each mpiexec, and between nodes."""
     pytest.importorskip("torch")
     expected = torchrun(launched.RANKS / "losses.py", ranks=ranks)
     assert len(expected) == ranks and all(line.count("0x") == 8 for line in expected), expected
-    for host in NEWEST if LONG else NEWEST[:1]:
+    for host in NEWEST:
         assert losses_under(host, ranks) == expected, host
     if ranks == 2:
         return
@@ -206,7 +207,8 @@ def test_training_is_the_same_everywhere(ranks):
     assert found == expected, "between nodes"
 
 
-@pytest.mark.parametrize("host, how", [*zip(NEWEST, ("both", "autoload"), strict=True)], ids=str)
+@each("host", NEWEST[:1], NEWEST[1:])
+@each("how", ["both"], ["autoload"])
 def test_torch_starts(host, how):
     pytest.importorskip("torch")
     run = launched.start("starts.py", 2, how, mpi=host)
@@ -214,7 +216,7 @@ def test_torch_starts(host, how):
     assert sorted(run.text(stream="stdout").split("\n")) == ["rank 0 of 2: 3", "rank 1 of 2: 3"]
 
 
-@pytest.mark.skipif(not LONG, reason="long: four ranks with torch")
+@in_long
 def test_torch_with_two_agents():
     """Four ranks of two torchruns that count as two nodes."""
     pytest.importorskip("torch")
@@ -227,7 +229,7 @@ def test_torch_with_two_agents():
 
 
 @each_that_starts
-@pytest.mark.parametrize("ranks, nodes", [(3, "0,1,0"), *([(2, "0,1"), (4, "0,0,1,1")] * LONG)])
+@pytest.mark.parametrize("ranks, nodes", [(3, "0,1,0"), param(2, "0,1"), param(4, "0,0,1,1")])
 def test_started_through_the_store(host, ranks, nodes):
     settings = tuple(host.environment().items())
     assert launched.failures("request_checks", ranks, *settings, nodes=nodes) == {}
@@ -276,7 +278,7 @@ def fails(host, what, library=None, **env):
     return run.text()
 
 
-@each
+@each_host
 def test_wrong_family(host):
     other = next(m for m in MPIS if m.family != host.family)
     text = fails(host, "init", other.library)
@@ -308,17 +310,17 @@ def test_no_library_at_the_path(path):
     assert "ResourceError" in text and path in text and "cannot be loaded" in text, text
 
 
-@each
+@each_host
 def test_killed_rank_ends_the_job(host):
     fails(host, "killed")
 
 
-@each
+@each_host
 def test_error_of_a_rank_ends_the_job(host):
     assert "KeyError" in fails(host, "raises")
 
 
-@each
+@each_host
 def test_broken_world_ends(host):
     """A rank that goes on after an error does not wait in MPI for those who have left."""
     run = launched.start("under_mpi.py", 3, "left", mpi=host, timeout_s=HARD_LIMIT_S)

@@ -1,17 +1,15 @@
 """Ranks that count as being on several nodes: leaders, lanes, and rings and chains node by node."""
 
-import os
-
 import launched
 import mpis
-import pytest
+from length import each
 
 STARTS = [m for m in mpis.found() if m.family == "mpich"]
 FEW = ["0,1,0,1", "0,1,1,0", "0,1,0"]
-MORE = ["0,0,1,1", "0,1,2,0,1,2", "0,1"] if os.environ.get("PACELINE_LONG") else []
+MORE = ["0,0,1,1", "0,1,2,0,1,2", "0,1"]
 
 
-@pytest.mark.parametrize("nodes", FEW + MORE)
+@each("nodes", FEW, MORE)
 def test_nodes(nodes):
     """Equally many ranks on each node, side by side and in turn, and not equally many."""
     settings = (*STARTS[-1].environment().items(), ("NODES", nodes))

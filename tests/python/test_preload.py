@@ -11,13 +11,14 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
+from length import each, in_long
+
 from paceline.cli import main
 from paceline.cli.preload import library_for
 from paceline.errors import Error, ResourceError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests/preload"
-LONG = bool(os.environ.get("PACELINE_LONG"))
 LIMIT_S = 100
 
 NAMES = ("openmpi5", "openmpi4", "mpich5", "mpich4")
@@ -90,10 +91,11 @@ def served(said):
     return {name: (int(ours), int(theirs)) for name, ours, theirs in row.findall(said)}
 
 
-@pytest.mark.parametrize("name, ranks", [(n, r) for n in NAMES for r in (1, 2, 3, 5)])
+@pytest.mark.parametrize("name, ranks", [
+    pytest.param(name, ranks, marks=[in_long] * ((name, ranks) not in SHORT))
+    for name in NAMES for ranks in (1, 2, 3, 5)
+])  # fmt: skip
 def test_calls_do_what_they_should(name, ranks):
-    if (name, ranks) not in SHORT and not LONG:
-        pytest.skip("PACELINE_LONG=1 for all")
     mpi = mpi_of(name)
     mpicc = mpicc_of(mpi)
     status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "collectives"))
@@ -119,7 +121,7 @@ def test_a_wrong_bit_is_noticed(name):
         assert f"rank 1 of 2: {call} of" in said, said
 
 
-@pytest.mark.parametrize("name", NAMES if LONG else NAMES[:1])
+@each("name", NAMES[:1], NAMES[1:])
 def test_programs_are_not_spoilt(name):
     mpi = mpi_of(name)
     mpicc = mpicc_of(mpi)

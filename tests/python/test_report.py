@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.errors import UsageError
@@ -25,8 +26,8 @@ def record(variant, nbytes=1 << 20, **more):
         **more}
 
 
-@pytest.fixture
-def file(tmp_path):
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
     """Records of a lab, the smallest that all figures of allreduce have something of."""
     rows = [record("ring x 1"), record("ring x 4", segments=4), record("mpi", segments=None),
             record("ring x 1, no reduce", combines=False), record("mpi x 4", segments=4),
@@ -35,7 +36,7 @@ def file(tmp_path):
     made = {"machine": about, "date": "2026-11-22T05:00:00", "command": "./dev lab bench allreduce",
             "mpi": {"version": "MPICH Version: 5", "kind": "MPICH", "cluster":
                     {"nodes": 8, "ranks_per_node": 1, "rate": "200mbit"}}, "records": rows}
-    path = tmp_path / "records.json"
+    path = tmp_path_factory.mktemp("records") / "records.json"
     path.write_text(json.dumps(made))
     return path
 
@@ -60,13 +61,13 @@ def small(tmp_path, *more):
 
 
 @pytest.fixture(scope="module")
-def without_files(tmp_path_factory):
-    """A page, and a table, of simulated lines alone."""
-    return small(tmp_path_factory.mktemp("report"))
+def with_file(tmp_path_factory, file):
+    """A page, and a table, of simulated and of measured lines."""
+    return small(tmp_path_factory.mktemp("report"), "--measured", file)
 
 
-def test_pipelining(tmp_path, file):
-    html, rows = small(tmp_path, "--measured", file)
+def test_pipelining(with_file):
+    html, rows = with_file
     assert mislabelled(rows) == []
     assert {row["kind"] for row in rows} == {"measured", "simulated"}
     names = [f"figure {n}" for n in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14)] + ["growth"]
@@ -87,17 +88,18 @@ def test_a_measured_line_labelled_simulated_is_found(tmp_path, file, monkeypatch
     assert mislabelled(run("ring", "--measured", file, "--html", tmp_path / "ring.html")[1])
 
 
-def test_a_negative_result_stays(without_files):
+def test_a_negative_result_stays(with_file):
     """A linear allgather gains nothing from segments, and a chain of broadcast does."""
-    _, rows = without_files
-    best = {(row["figure"], row["line"]): float(row["mb_per_s"]) for row in rows
-            if row["ranks"] == "8" and row["bytes"] == str(2 << 20)}
+    _, rows = with_file
+    best = {(row["figure"], row["line"]): float(row["mb_per_s"]) for row in rows if
+            (row["kind"], row["ranks"], row["bytes"]) == ("simulated", "8", str(2 << 20))}
     assert best["figure 5", "linear x 8"] <= best["figure 5", "linear"]
     assert best["figure 6", "chain x 8"] > 2 * best["figure 6", "chain"]
 
 
-def test_without_files_nothing_is_invented(without_files):
-    html, rows = without_files
+@in_long
+def test_without_files_nothing_is_invented(tmp_path):
+    html, rows = small(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"} and mislabelled(rows) == []
     assert "(measured)" not in html and html.count("Nothing was measured for this figure") == 9
 

@@ -1,26 +1,25 @@
 """Torch's tensors, and DDP's buckets, in memory that all ranks of a node reach."""
 
-import os
 import launched
 import mpis
 import pytest
+from length import each, in_long
 
 from paceline.launch import launch
 
 pytest.importorskip("torch")
 
 EXAMPLE = launched.RANKS.parents[2] / "examples/shared_buckets.py"
-LONG = bool(os.environ.get("PACELINE_LONG"))
 EVERY = [*launched.names("bucket_checks"), "end"]
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("ranks", [2, 3] if LONG else [3])
+@each("ranks", [2], [3])
 def test_buckets(name, ranks):
     launched.expect("bucket_checks", name, ranks)
 
 
-@pytest.mark.skipif(not LONG, reason="long: ranks with torch over an MPI")
+@in_long
 def test_on_several_nodes():
     """There it is memory like any other, and everything works."""
     host = next(mpi for mpi in mpis.found() if mpi.family == "mpich")

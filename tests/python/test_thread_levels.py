@@ -7,12 +7,13 @@ import launched
 import mpis
 import pytest
 import test_preload
+from length import each, param
 
-LEVELS = ("single", "funneled", "serialized", "multiple")
+FEW, MORE = ("single", "multiple"), ("funneled", "serialized")   # levels
 HOSTS = [mpi for mpi in mpis.found() if mpi.name in ("openmpi5", "mpich5")]
 
-each_level = pytest.mark.parametrize("level", LEVELS)
-each = pytest.mark.parametrize("host", HOSTS, ids=str)
+each_level = each("level", FEW, MORE)
+each_host = each("host", HOSTS[:1], HOSTS[1:])
 
 
 def beside_mpi4py(host, level, *mutant, transport="mpi"):
@@ -22,7 +23,7 @@ def beside_mpi4py(host, level, *mutant, transport="mpi"):
     assert run.status == 0 and run.text().count(f"{level}: True []") == 2, run.text()
 
 
-@each
+@each_host
 @each_level
 def test_beside_mpi4py(host, level):
     """Over MPI alone: there it is we who call it."""
@@ -35,8 +36,8 @@ def test_beside_mpi4py_in_shared_memory(level):
 
 
 @pytest.mark.parametrize("level, mutant, trouble", [
-    ("serialized", "wrong", "serialized: True [(29, "),     # a sum
-    ("funneled", "thread", "funneled: True ['"),            # a thread of ours that may call MPI
+    param("serialized", "wrong", "serialized: True [(29, "),   # a sum
+    param("funneled", "thread", "funneled: True ['"),       # a thread of ours that may call MPI
     ("single", "lower", "single: False []"),                # less than was asked for
 ])  # fmt: skip
 def test_what_goes_wrong_is_noticed(level, mutant, trouble):
@@ -49,7 +50,7 @@ def program(mpicc):
     return test_preload.compiled(mpicc, "levels")
 
 
-@each
+@each_host
 @each_level
 def test_under_the_drop_in_library(host, level):
     mpicc = test_preload.mpicc_of(host)

@@ -1,25 +1,23 @@
 """torch.distributed over Paceline: its collectives, what is built on them, and how it fails."""
 
-import os
 import subprocess
 import sys
 
 import launched
 import pytest
+from length import each
 
 pytest.importorskip("torch")
 
-LONG = bool(os.environ.get("PACELINE_LONG"))  # else each on fewer ranks, and in fewer ways
-
 
 @pytest.mark.parametrize("name", [*launched.names("torch_checks"), "end"])
-@pytest.mark.parametrize("ranks", [1, 2, 3] if LONG else [3])
+@each("ranks", [3], [1, 2])
 def test_collectives(name, ranks):
     launched.expect("torch_checks", name, ranks)
 
 
 @pytest.mark.parametrize("name", [*launched.names("train_checks"), "end"])
-@pytest.mark.parametrize("ranks", [1, 2, 3] if LONG else [2])
+@each("ranks", [2], [1, 3])
 def test_training(name, ranks):
     launched.expect("train_checks", name, ranks)
 
@@ -30,7 +28,7 @@ def lines_of(ranks):
     return [f"rank {rank} of {ranks}: {total}" for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("how", ["init", "both", "autoload"] if LONG else ["autoload"])
+@each("how", ["autoload"], ["init", "both"])
 def test_under_torchrun(how):
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
@@ -41,7 +39,7 @@ def test_under_torchrun(how):
     assert sorted(done.stdout.splitlines()) == lines_of(2)
 
 
-@pytest.mark.parametrize("how", ["both", "file", "gloo first"] if LONG else ["gloo first"])
+@each("how", ["gloo first"], ["both", "file"])
 def test_other_starts(how, tmp_path):
     store = tmp_path / "store"
     if how == "gloo first":
@@ -66,7 +64,7 @@ def test_import_is_light():
     assert python(code) == "False True"
 
 
-@pytest.mark.parametrize("first", ["import torch", "import paceline.torch"])
+@each("first", ["import torch"], ["import paceline.torch"])
 def test_backend_is_registered_once(first):
     code = f"""
 {first}

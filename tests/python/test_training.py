@@ -11,6 +11,7 @@ import mpis
 import pytest
 import torch
 import torch.distributed as dist
+from length import in_long, param
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,6 @@ PUBLISHED = {"alexnet": (62_378_344, 16), "vgg11": (132_863_336, 22), "resnet50"
 RECORD = {"forward_s": 1.0, "backward_s": 3.0,
           "gradients": [["c", 300_000, 1.0], ["b", 7, 2.0], ["a", 50_001, 3.0]]}
 RATE = 200e6
-LONG = bool(os.environ.get("PACELINE_LONG"))
 
 
 # --- what is sent, and when -----------------------------------------------------------------------
@@ -105,8 +105,8 @@ def test_a_step_is_summed_by_all():
 
 
 @pytest.mark.parametrize("mutant, why", [
-    ("lost", "does not hold the sum"), ("kept", "does not hold the sum"),
-    ("early", "is ready after"),
+    ("lost", "does not hold the sum"), param("kept", "does not hold the sum"),
+    param("early", "is ready after"),
 ])  # fmt: skip
 def test_mutants_are_refused(mutant, why):
     found = replayed("replay_mutants", MUTANT=mutant)
@@ -127,7 +127,8 @@ def test_training_ends_with_the_same_weights():
         "refused: paceline: after the last step the weights of 2 ranks are of 2 kinds"]
 
 
-@pytest.mark.parametrize("mpi", mpis.found()[:2 if LONG else 1], ids=str)
+@in_long
+@pytest.mark.parametrize("mpi", mpis.found()[:2], ids=str)
 def test_an_mpi_takes_its_turn(mpi, tmp_path):
     (tmp_path / "small.json").write_text(json.dumps(RECORD))
     words = [sys.executable, BENCH / "training.py", "replay", "--models", tmp_path / "small.json",
