@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from length import each
 
 from paceline import _core
 from paceline.bench import ceiling, report, values
@@ -19,6 +20,8 @@ from paceline.bench.plan import Plan, variants_for
 from paceline.bench.variants import Variant
 
 COLLECTIVES = _core.collectives()
+FEW = ("allreduce", "broadcast", "reduce_scatter")
+MORE = [name for name in COLLECTIVES if name not in FEW]
 
 
 # --- inputs and results -------------------------------------------------------------------------
@@ -345,7 +348,7 @@ def test_bench_writes_what_it_shows(tmp_path):
     assert content["command"].startswith("paceline bench allreduce --sizes 4,16KiB")
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@each("collective", FEW, MORE)
 def test_bench_of_every_collective_is_exact(tmp_path, collective):
     dtype = "bfloat16" if collective == "allreduce" else "float32"  # bfloat16 has to load torch
     if dtype == "bfloat16":
@@ -360,7 +363,7 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
     assert len(content["records"]) == 1 + len(known)
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@each("collective", FEW, MORE)
 def test_native_calls_are_exact(tmp_path, collective):
     shared = any(row["shared"] for row in _core.algorithms() if row["collective"] == collective)
     separate = collective in ("allreduce", "reduce")
