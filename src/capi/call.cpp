@@ -1,6 +1,7 @@
 // A call as C describes it becomes one of the core.
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "edge.hpp"
@@ -27,12 +28,20 @@ void check_size(const paceline_call& given, const char* where) {
            " bytes; the others must be 0. Use the library that the header belongs to.");
 }
 
-// Our values count from 0, those of C from 1.
-template <class Ours>
-Ours enum_from(int value, int most, std::string_view where, const char* what) {
-  if (value < 1 || value > most)
-    fail(Fault::usage, where, ": ", what, " is ", value, "; it must be a paceline_", what,
-         ", from 1 to ", most, ".");
+[[gnu::noinline, gnu::cold]] void refuse(int value, int most, std::string_view where,
+                                         const char* what) {
+  fail(Fault::usage, where, ": ", what, " is ", value, "; it must be a paceline_", what,
+       ", from 1 to ", most, ".");
+}
+
+// Our values count from 0, those of C from 1. Every call comes through here: what an error would
+// say is put together when there is one.
+template <class Ours, class Where>
+Ours enum_from(int value, int most, const Where& where, const char* what) {
+  if (value < 1 || value > most) {
+    if constexpr (std::is_enum_v<Where>) refuse(value, most, name_of(where), what);
+    else refuse(value, most, where, what);
+  }
   return static_cast<Ours>(value - 1);
 }
 
@@ -41,10 +50,10 @@ std::vector<std::size_t> copy(const std::size_t* counts, int ranks) {
 }
 
 void set_counts(Call& call, const paceline_call& given, const Communicator& communicator) {
-  const auto where = name_of(call.collective);
   call.count = given.count;
   call.uneven = given.uneven != 0 || given.counts || given.counts_received;
   if (!call.uneven) return;
+  const auto where = name_of(call.collective);
   call.counts = copy(given.counts, communicator.size());
   call.counts_received = copy(given.counts_received, communicator.size());
   if (given.counts_received && call.collective != Collective::alltoall)
@@ -93,13 +102,13 @@ Call call_from(const paceline_call* given, const Communicator& communicator, con
   Call call;
   call.collective =
       enum_from<Collective>(given->collective, kCollectives, where, "collective");
-  const std::string_view name = name_of(call.collective);
+  const Collective asked = call.collective;
   if (call.collective != Collective::barrier)
-    call.type = enum_from<Type>(given->type, kTypes, name, "type");
+    call.type = enum_from<Type>(given->type, kTypes, asked, "type");
   if (has_op(call.collective))
-    call.op = enum_from<Op>(given->op, kOps, name, "op");
+    call.op = enum_from<Op>(given->op, kOps, asked, "op");
   if (given->timeout_ms < 0)
-    fail(Fault::usage, name, ": timeout_ms is ", given->timeout_ms,
+    fail(Fault::usage, name_of(asked), ": timeout_ms is ", given->timeout_ms,
          "; it must be at least 1, or 0 for the time-out of all calls.");
   call.root = given->root;
   call.input = given->input;

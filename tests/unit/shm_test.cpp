@@ -18,7 +18,7 @@ namespace paceline {
 namespace {
 
 struct RingMemory {
-  RingShape shape{4, 256};
+  RingShape shape{256};
   std::vector<std::byte> bytes;
   RingMemory() : bytes(shape.bytes()) {}
   Ring end() { return Ring(bytes.data(), shape); }
@@ -56,7 +56,7 @@ TEST_CASE("a ring is full after as many cells as it has, and empty at first") {
   RingMemory memory;
   Ring writer = memory.end(), reader = memory.end();
   CHECK(reader.filled_cell() == nullptr);
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < RingShape::cells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
@@ -69,13 +69,13 @@ TEST_CASE("a ring is full after as many cells as it has, and empty at first") {
 TEST_CASE("a reader's count that cannot be true does not open the ring") {
   RingMemory memory;
   Ring writer = memory.end();
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < RingShape::cells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
   reinterpret_cast<std::atomic<std::uint64_t>*>(memory.bytes.data())->store(~std::uint64_t{0});
   CHECK(writer.free_cell() != nullptr);  // as if all had been freed: never more than was written
-  for (int i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < RingShape::cells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }

@@ -20,7 +20,6 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
-constexpr std::size_t kCells = 16;
 
 // A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous> <probe>", or
 // "failed <why>".
@@ -41,7 +40,7 @@ std::string host() {
 RingShape ring_shape(std::size_t bytes, int ranks) {
   const std::size_t pairs = std::max<std::size_t>(1, std::size_t(ranks) * std::size_t(ranks - 1));
   const std::size_t ring = std::bit_floor(std::clamp(bytes / pairs, kRingLeast, kRingMost));
-  return {kCells, ring / kCells};
+  return {ring / RingShape::cells};
 }
 
 std::size_t Inboxes::file_bytes() const {

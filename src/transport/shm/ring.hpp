@@ -37,7 +37,7 @@ struct Cell64 {                     // the header of a cell, one cache line
 static_assert(sizeof(Cell64) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 struct RingShape {
-  std::size_t cells = 16;
+  static constexpr std::size_t cells = 16;   // a power of two: they go round all the time
   std::size_t cell_bytes = 32768;  // payload
   std::size_t stride() const { return sizeof(Cell64) + cell_bytes; }
   std::size_t bytes() const { return 64 + cells * stride(); }
