@@ -15,6 +15,7 @@
 #include "coll/registry.hpp"
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
+#include "runtime/assumed.hpp"
 #include "runtime/locality.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/stages.hpp"
@@ -170,7 +171,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                   {radix, blocks}};
   problem.canonical = has_op(problem.collective) && text_of(Option::numbers) == "canonical";
   const Machine model = machine_from(machine);
-  problem.near = model.ranks_per_node >= ranks && ranks > 1;
+  const bool near = model.ranks_per_node >= ranks;
+  problem.near = near && ranks > 1;
   problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
@@ -198,6 +200,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   out["whole_tail"] = choice.whole_tail;
   out["group"] = problem.groups.empty() ? 0 : problem.near ? wanted : model.ranks_per_node;
   out["on_nodes"] = !problem.near && !problem.groups.empty();
+  out["near"] = near;
   out["canonical"] = problem.canonical;
   out["why"] = choice.why;
   return out;
@@ -216,7 +219,7 @@ void bind_choice(nb::module_& m) {
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
         "The choice for a message of `bytes` on a machine, and why.\n"
-        "`attach`: the system copies between their memory.");
+        "`attach`: the system copies between their memory. near: all ranks are on one node.");
   m.def("localities", [] {
     nb::list rows;
     for (const Locality& one : localities_of(allowed_processors()))
@@ -231,6 +234,8 @@ void bind_choice(nb::module_& m) {
   }, "Known machine models: (name, description).");
   m.def("machine", [](const std::string& machine) { return describe(machine_from(machine)); },
         "machine"_a, "Checks a machine model and describes it.");
+  m.def("assumed_machine", [] { return describe(assumed_by(text_of(Option::machine))); },
+        "What choices between nodes reckon with before anything is measured, and why.");
   m.def("bound_s", [](const std::string& collective, int ranks, double bytes,
                       const std::string& machine) {
     return bound_s(machine_from(machine), collective_from(collective), ranks, bytes);

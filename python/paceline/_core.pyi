@@ -318,7 +318,7 @@ def choose(
 ) -> dict:
     """
     The choice for a message of `bytes` on a machine, and why.
-    `attach`: the system copies between their memory.
+    `attach`: the system copies between their memory. near: all ranks are on one node.
     """
 
 def localities() -> list:
@@ -331,6 +331,11 @@ def machines() -> list:
 
 def machine(machine: str) -> str:
     """Checks a machine model and describes it."""
+
+def assumed_machine() -> str:
+    """
+    What choices between nodes reckon with before anything is measured, and why.
+    """
 
 def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
     """

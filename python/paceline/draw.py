@@ -218,10 +218,12 @@ class Picture:
             label = f"segments 0 to {self.segments - 1}"
             self.text(x + 11 * shown + 5, y + 9.5, label)
             x += 11 * shown + 22 + 5.8 * len(label)
-        if messages(self.trace):
+        arrows = sorted({out.activity for out, _ in messages(self.trace)})
+        if arrows:
+            label = " or ".join("message" if name == "send" else name for name in arrows)
             self.line(x, y + 1, x + 18, y + 10, INK, ' stroke-width="0.9" marker-end="url(#head)"')
-            self.text(x + 24, y + 9.5, "message")
-            x += 98
+            self.text(x + 24, y + 9.5, label)
+            x += 57.4 + 5.8 * len(label)
         self.parts.append(arrival_mark(x + 4, y + 5.5))
         self.text(x + 9, y + 9.5, "arrival")
         self.line(x + 60, y, x + 60, y + 11, INK, ' stroke-width="1.2"')

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "ir/builder.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
+
+// Pieces that the message, or a rank's part of it, is taken in one after the other.
+inline int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
 
 // Everybody tells everybody to have come this far, and waits to be told. Before a rank has met its
 // peers it must not touch their buffers; after it has met them again they may be gone.

@@ -9,12 +9,8 @@
 #include <vector>
 
 #include "coll/shared.hpp"
-#include "ir/algorithm.hpp"
 
 namespace paceline {
-
-// Pieces of the message that pass through a slot one after the other.
-inline int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
 
 // Slots in turn: while peers read one, the next block goes to another. No more than there are
 // blocks. Ranks that meet at each block need two.
@@ -46,6 +42,12 @@ inline void sum(Builder& b, const std::vector<Segment>& sources, const Segment& 
   }
   if (some.size() > 1) b.reduce(some, target);
   else b.copy(some[0], target);
+}
+
+// Where every rank sums a slice of each block, and a block is shown while the one before is taken.
+inline Cost cost_of_slices(const Problem& pb, const Knobs& knobs) {
+  const double share = double(pb.ranks - 1) / pb.ranks;
+  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .volume = 0, .reduced = share};
 }
 
 // What every rank has in the same place of its scratch, in rank order; of its own, `mine`.

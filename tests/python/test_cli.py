@@ -10,7 +10,7 @@ import pytest
 from launched import flat
 
 from paceline import _core, draw, trace
-from paceline.cli import COMMANDS, attach, cli
+from paceline.cli import COMMANDS, attach, cli, doctor
 from paceline.cli.common import Sizes
 from paceline.cli.draw import Arrivals
 from paceline.cli.verify import chunks
@@ -316,6 +316,24 @@ def test_doctor_finds_nothing_here(paceline):
     assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
     assert re.search(r"ok single copies (broadcasts from 1 MiB on|none; E[A-Z]+: )", flat(out))
     assert "XPMEM is " in flat(out)
+
+
+def test_doctor_says_which_machine_is_reckoned_with(monkeypatch):
+    usual = "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s"
+    for asked, text in {
+        "usual": f"between nodes {usual} (usual); PACELINE_MACHINE=probe measures",
+        "probe": f"between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
+                 f"fails, {usual} (usual, not measured)",
+        "lab-200mbit": "between nodes lab-200mbit: alpha 30 us, 0.2 Gbit/s, reduce 10 GB/s (as "
+                       "PACELINE_MACHINE says)",
+        "2e-6,1e-9,1e-10": "between nodes alpha 2 us, 8 Gbit/s, reduce 10 GB/s (as PACELINE_",
+    }.items():
+        monkeypatch.setenv("PACELINE_MACHINE", asked)
+        found = doctor.machine(2)
+        assert found.state == "ok" and text in found.text, found
+    monkeypatch.setenv("PACELINE_MACHINE", "edr-100gg")
+    found = doctor.machine(2)
+    assert found.state == "fail" and found.text.startswith("PACELINE_MACHINE: "), found
 
 
 def test_what_keeps_the_system_from_copying_is_told(monkeypatch):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -26,6 +27,38 @@ def pages():
 
 def test_the_committed_pages_are_up_to_date(pages):
     assert docs.differences(pages, docs.TARGET) == [], "out of date; run: ./dev docs"
+
+
+def test_every_decision_is_listed(tmp_path):
+    listed = (docs.DESIGN / "README.md").read_text(encoding="utf-8")
+    assert listed == docs.design_list(docs.DESIGN), "out of date; run: ./dev docs"
+    assert "| [0001](0001-schedules-over-blocks.md) | Schedules over blocks |" in listed
+    (tmp_path / "0002-new.md").write_text("# 0002 A title: two parts\n\ntext\n")
+    assert docs.design_list(tmp_path).endswith("| [0002](0002-new.md) | A title: two parts |\n")
+
+
+def test_links_lead_somewhere(pages):
+    """Those of all pages to files of ours; to elsewhere they only have the right form."""
+    texts = {path: path.read_text(encoding="utf-8")
+             for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))}
+    texts |= {docs.TARGET / name: text for name, text in pages.items() if name.endswith(".md")}
+    assert len(texts) > 40
+    assert [(path.name, link) for path, text in texts.items() for link in lost(path, text)] == []
+
+
+def lost(path, text):
+    """The links of a page that lead nowhere."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("https://"):
+            if link[-1] in ".,;:":
+                yield link
+        elif not path.parent.joinpath(link.partition("#")[0]).exists():
+            yield link
+
+
+def test_lost_links_are_seen():
+    text = "[a](README.md) [b](gone.md#x) [c](https://doi.org/10.1/2:) [d](https://doi.org/10.1/2)"
+    assert list(lost(ROOT / "README.md", text)) == ["gone.md#x", "https://doi.org/10.1/2:"]
 
 
 def test_a_stale_a_missing_and_a_foreign_page_are_found_and_mended(pages, tmp_path):

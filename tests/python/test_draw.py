@@ -80,6 +80,19 @@ def test_messages_lead_from_sender_to_receiver():
         assert (send.rank, send.peer, send.segment) == (recv.peer, recv.rank, recv.segment)
 
 
+@pytest.mark.parametrize("last, label", [
+    (0, "signal"), (1, "message or signal"), (2, "message")])
+def test_the_legend_tells_messages_from_signals(last, label):
+    names = {"send": "signal", "recv": "wait"}
+    trace = ring_trace()
+    for event in trace.events:
+        if event.segment >= last:
+            event.activity = names.get(event.activity, event.activity)
+    texts = [e.text for e in ElementTree.fromstring(draw.to_svg(trace)).iter(SVG + "text")]
+    arrow = texts[texts.index("arrival") - 1]
+    assert arrow == label
+
+
 def test_boxes_lie_where_time_and_rank_say():
     trace = ring_trace()
     boxes = {}

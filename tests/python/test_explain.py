@@ -46,6 +46,27 @@ def test_explain_knows_nodes(paceline, monkeypatch):
     assert "lanes" not in out and "leaders" not in out
 
 
+def test_explain_leaves_out_what_needs_one_node(paceline):
+    nodes = ["-n", 8, "--machine", "lab-200mbit,ranks_per_node=2"]
+    straight = [row["name"] for row in _core.algorithms()
+                if row["collective"] == "allreduce" and row["straight"]]
+    _, out, _ = paceline("explain", "allreduce", *nodes)
+    told = "not here, as they need all ranks on one node: "
+    assert told + ", ".join(straight) in flat(out)
+    assert not re.search(rf"^({'|'.join(straight)})\b", out, re.MULTILINE), out
+    assert "attached: " not in flat(paceline("explain", "broadcast", *nodes)[1])
+    for near in ["-n", 8], ["-n", 2, *nodes[2:]], ["-n", 1, "--machine", "edr-100g"]:
+        _, out, _ = paceline("explain", "allreduce", *near)
+        assert "not here" not in flat(out) and re.search("^sliced", out, re.MULTILINE)
+
+
+def test_explain_gives_no_time_to_what_cannot_be(paceline):
+    _, out, _ = paceline("explain", "allreduce", "--algorithm", "sliced", "-n", 8,
+                         "--machine", "lab-200mbit,ranks_per_node=2")
+    assert re.search("^sliced.* <- chosen .* needs one node", out, re.MULTILINE), out
+    assert "one node: shared, symmetric, grouped" in flat(out)
+
+
 def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
     monkeypatch.setattr(attach, "trouble", lambda: "")
     _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")

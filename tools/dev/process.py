@@ -1,5 +1,6 @@
 """Run a command with a time-out; nothing that it started outlives it."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -37,24 +38,48 @@ def environment(**extra):
     return env
 
 
-def end_group(group):
-    """End every process of `group`: first politely, then surely."""
+def end_group(child):
+    """End every process of the group that `child` leads: first politely, then surely."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
-            os.killpg(group, sign)
+            os.killpg(child.pid, sign)
         except ProcessLookupError:
             return
         deadline = time.monotonic() + GRACE_S
-        while sign == signal.SIGTERM and time.monotonic() < deadline and alive(group):
+        while sign == signal.SIGTERM and time.monotonic() < deadline and alive(child):
             time.sleep(0.05)
 
 
-def alive(group):
+def alive(child):
+    child.poll()   # one that has ended and is not waited for counts as a member of its group
     try:
-        os.killpg(group, 0)
+        os.killpg(child.pid, 0)
     except ProcessLookupError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def ended_by_signals():
+    """Within, SIGTERM and SIGHUP end us by SystemExit, so that what follows a `finally` is done.
+
+    Once is enough: a second one must not cut that short. What nohup has us ignore stays ignored.
+    """
+    before = {sign: signal.getsignal(sign) for sign in (signal.SIGTERM, signal.SIGHUP)}
+    ours = [sign for sign, handler in before.items() if handler == signal.SIG_DFL]
+
+    def end(sign, _):
+        for one in ours:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(128 + sign)   # as a shell says it
+
+    for sign in ours:
+        signal.signal(sign, end)
+    try:
+        yield
+    finally:
+        for sign in ours:
+            signal.signal(sign, before[sign])
 
 
 def run(command, *, timeout_s, env=None, keep=None):
@@ -65,36 +90,45 @@ def run(command, *, timeout_s, env=None, keep=None):
     """
     command = [str(word) for word in command]
     print("+ " + shlex.join(command), flush=True)
-    child = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=env or environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE if keep else None,
-        stderr=subprocess.STDOUT if keep else None,
-        start_new_session=True,
-        text=True,
-        errors="replace",
-    )
-    late = threading.Event()
-
-    def expire():
-        late.set()
-        end_group(child.pid)
-
-    timer = threading.Timer(timeout_s, expire)
-    timer.start()
-    try:
-        line = copy_output(child.stdout, re.compile(keep)) if keep else ""
-        code = child.wait()
-    finally:
-        timer.cancel()
-        end_group(child.pid)  # whatever it left behind, also after ^C
-    if late.is_set():
+    with ended_by_signals():
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=env or environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if keep else None,
+            stderr=subprocess.STDOUT if keep else None,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+        code, line, late = wait_for(child, timeout_s, keep)
+    if late:
         raise Failed(f"no end after {timeout_s} s: {shlex.join(command)}", line)
     if code:
         raise Failed(f"exit status {code}: {shlex.join(command)}", line)
     return line
+
+
+def wait_for(child, timeout_s, keep):
+    """(its exit status, the line of output to keep, whether it took too long)"""
+    late = threading.Event()
+
+    def expire():
+        late.set()
+        end_group(child)
+
+    timer = threading.Timer(timeout_s, expire)
+    timer.start()
+    line = ""
+    try:
+        if keep:
+            line = copy_output(child.stdout, re.compile(keep))
+        code = child.wait()
+    finally:
+        timer.cancel()
+        end_group(child)  # whatever it left behind, also after ^C and kill
+    return code, line, late.is_set()
 
 
 def copy_output(stream, wanted):

@@ -127,6 +127,22 @@ def groups(ranks):
                    "to each, are grouped (mpiexec --bind-to core); others are not")
 
 
+def machine(ranks):
+    """What choices between nodes would reckon with, and who says so."""
+    asked = _core.option("machine")
+    try:
+        assumed = _core.assumed_machine()
+    except ValueError as error:
+        return Finding("machine", "fail", str(error), "Correct or unset the variable.")
+    text = f"between nodes {assumed}"
+    if asked == "probe":
+        text = ("between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
+                f"fails, {assumed}")
+    elif asked == "usual":
+        text += "; PACELINE_MACHINE=probe measures their links as ranks join"
+    return Finding("machine", "ok", text)
+
+
 def single_copies(ranks):
     """Whether ranks would have the system copy from one's memory straight into another's."""
     trouble = attach.trouble()
@@ -223,7 +239,7 @@ def self_test(ranks):
 
 
 CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_copies,
-          process_handles, torch, mpi, variables, self_test)
+          process_handles, torch, mpi, machine, variables, self_test)
 
 
 def compare_records(folder):

@@ -21,6 +21,18 @@ def model_time(collective, name, ranks, size, machine, choice):
     return simulated(world, size, machine, []).span_s
 
 
+def able(collective, ranks, choice):
+    """What _core.algorithms tells of those that could serve where this was chosen, and of the one
+    that was; then the names of the others that only could if all ranks were on one node."""
+    rows = [row for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1)
+            if row["collective"] == collective
+            and (row["canonical"] or not choice["canonical"])
+            and (choice["on_nodes"] or not row["on_nodes"])]
+    far = [row["name"] for row in rows if row["straight"] and not choice["near"]
+           and row["name"] != choice["algorithm"]]
+    return [row for row in rows if row["name"] not in far], far
+
+
 def candidates(collective, ranks, size, choice, where):
     """One row per algorithm, each as it would be used; the chosen one is marked. `where`: the
     keywords of _core.choose that say on what."""
@@ -29,20 +41,18 @@ def candidates(collective, ranks, size, choice, where):
     out.add_column("algorithm", no_wrap=True)
     for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
         out.add_column(heading, justify="right")
-    for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1):
-        if row["collective"] != collective or (choice["canonical"] and not row["canonical"]):
-            continue
-        if row["on_nodes"] and not choice["on_nodes"]:
-            continue
+    for row in able(collective, ranks, choice)[0]:
         rounds, volume = (row[key] + row[f"near_{key}"] for key in ("rounds", "volume"))
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
-        seconds = model_time(collective, row["name"], ranks, size, machine, use)
+        impossible = row["straight"] and not choice["near"]   # and yet asked for
+        time = "needs one node" if impossible else human_time(
+            model_time(collective, row["name"], ranks, size, machine, use))
         out.add_row(
             f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
             f"{rounds:g}", _core.human_bytes(volume * size),
-            _core.human_bytes(row["reduced"] * size), human_time(seconds),
+            _core.human_bytes(row["reduced"] * size), time,
             style="bold" if chosen else "")
     return out
 
@@ -162,6 +172,10 @@ def explain_one(collective, ranks, size, choice, where, out):
         out.print()
         out.print(traffic)
     out.print(f"\n{groups_of(choice, ranks, where['group'])}", soft_wrap=True)
+    far = able(collective, ranks, choice)[1]
+    if far:
+        out.print(f"not here, as they need all ranks on one node: {', '.join(far)}",
+                  soft_wrap=True)
     if choice["canonical"]:
         out.print(numbers(), soft_wrap=True)
 
@@ -209,6 +223,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     choice = _core.choose(
         collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
     explain_one(collective, ranks, size, choice, where, out)
-    if any(row["attached"] for row in _core.algorithms() if row["collective"] == collective):
+    if choice["near"] and any(
+            row["attached"] for row in _core.algorithms() if row["collective"] == collective):
         out.print(attached(trouble), soft_wrap=True)
     return 0

@@ -17,8 +17,8 @@
 //   round 1       *
 //   round 2       *                   *
 //   round 3       *         *         *         *
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -26,14 +26,8 @@ namespace {
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const Region input = region_of(b.input()), output = region_of(b.output());
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &reduce_binomial, .members = everybody,
-            .input = input, .output = output, .completes = true},
-           {.algorithm = &broadcast_binomial, .members = everybody,
-            .input = output, .output = output}});
+void build(const Problem&, const Knobs&, Builder& b) {
+  reduce_and_tell(b, reduce_binomial, broadcast_binomial);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {

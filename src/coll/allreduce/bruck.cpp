@@ -20,28 +20,20 @@
 //   round 1       A*                B*                C*
 //   round 2       A*   B*                B*   C*      A*        C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
 
 namespace paceline {
 namespace {
 
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const Region input = region_of(b.input()), output = region_of(b.output());
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &reduce_scatter_bruck, .members = everybody,
-            .input = input, .output = output, .completes = true},
-           {.algorithm = &allgather_circulant, .members = everybody,
-            .input = output, .output = output, .whole = true}});
+void build(const Problem&, const Knobs&, Builder& b) {
+  scatter_and_spread(b, reduce_scatter_bruck, allgather_circulant);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  const Cost sums = reduce_scatter_bruck.cost(pb, {}), rest = allgather_circulant.cost(pb, {});
-  return {.rounds = sums.rounds + rest.rounds, .volume = sums.volume + rest.volume,
-          .reduced = sums.reduced};
+  return cost_of_two(pb, reduce_scatter_bruck, allgather_circulant);
 }
 
 }  // namespace

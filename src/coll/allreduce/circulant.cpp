@@ -18,8 +18,9 @@
 //   round 1       A*                     B*                     C*
 //   round 2       A*   B*                B*   C*      A*        C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -27,25 +28,15 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and every block is summed from another rank on",
-                  "direct"};
-  return {};
+  return unless_commutative(pb, "every block is summed from another rank on", "direct");
 }
 
-void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  const Region input = region_of(b.input()), output = region_of(b.output());
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &reduce_scatter_circulant, .knobs = knobs, .members = everybody,
-            .input = input, .output = output, .completes = true},
-           {.algorithm = &allgather_circulant, .knobs = knobs, .members = everybody,
-            .input = output, .output = output, .whole = true}});
+void build(const Problem&, const Knobs& knobs, Builder& b) {
+  scatter_and_spread(b, reduce_scatter_circulant, allgather_circulant, knobs);
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  const Cost scatter = reduce_scatter_circulant.cost(pb, knobs);
-  return {.rounds = 2 * scatter.rounds, .volume = 2 * scatter.volume, .reduced = scatter.reduced};
+  return cost_of_two(pb, reduce_scatter_circulant, allgather_circulant, knobs);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 //   slot 2        A*  B*         A1  B*         A*  B2
 //   slot 3        A*  B*         A*  B*         A*  B*
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "shapes/double_tree.hpp"
 
 namespace paceline {
@@ -31,9 +32,7 @@ int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? (knobs.blocks + 1)
 int cuts(const Problem&, const Knobs& knobs) { return 2 * blocks_of(knobs); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and the trees add in two orders", "dual_root"};
-  return {};
+  return unless_commutative(pb, "the trees add in two orders", "dual_root");
 }
 
 // One tree's part. Block i leaves a rank at depth d for its parent in slot i + height - d, and for

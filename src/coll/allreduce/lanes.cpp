@@ -18,6 +18,7 @@
 //   gather        A*   B*      A*   B*      A*   B*      A*   B*
 #include "coll/lanes.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -25,9 +26,7 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "binomial"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "binomial");
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

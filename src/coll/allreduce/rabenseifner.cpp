@@ -19,6 +19,7 @@
 //   round 1       A0  B0       A*  B*       A*  B*
 //   tell          A*  B*       A*  B*       A*  B*
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "ir/compose.hpp"
 #include "shapes/hypercube.hpp"
 
@@ -28,10 +29,7 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return 1 << Hypercube{pb.ranks}.dimensions(); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and far ranks are combined first",
-                  "recursive_doubling"};
-  return {};
+  return unless_commutative(pb, "far ranks are combined first", "recursive_doubling");
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

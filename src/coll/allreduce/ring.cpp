@@ -17,8 +17,9 @@
 //   round 1       A*                     B*                C*
 //   round 2       A*        C*      A*   B*                B*   C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -26,19 +27,11 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "binomial"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "binomial");
 }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const Region input = region_of(b.input()), output = region_of(b.output());
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &reduce_scatter_ring, .members = everybody,
-            .input = input, .output = output, .completes = true},
-           {.algorithm = &allgather_ring, .members = everybody,
-            .input = output, .output = output, .whole = true}});
+void build(const Problem&, const Knobs&, Builder& b) {
+  scatter_and_spread(b, reduce_scatter_ring, allgather_ring);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {

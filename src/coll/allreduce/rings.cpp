@@ -22,6 +22,7 @@
 #include <numeric>
 
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "ir/compose.hpp"
 
 namespace paceline {
@@ -41,9 +42,7 @@ int cuts(const Problem& pb, const Knobs& knobs) {
 }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "direct"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {

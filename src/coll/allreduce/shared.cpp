@@ -25,7 +25,6 @@ namespace paceline {
 namespace {
 
 // A part is cut into blocks, so that a sum is still in the cache when it is spread.
-int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {

@@ -85,11 +85,6 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   }
 }
 
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .volume = 0, .reduced = share};
-}
-
 }  // namespace
 
 const Algorithm allreduce_sliced{.collective = Collective::allreduce,
@@ -97,7 +92,7 @@ const Algorithm allreduce_sliced{.collective = Collective::allreduce,
                                  .rejects = serves_all,
                                  .cuts = cuts,
                                  .build = build,
-                                 .cost = cost,
+                                 .cost = cost_of_slices,
                                  .takes = kTakesBlocks,
                                  .staged = true,
                                  .canonical = true};

@@ -20,20 +20,13 @@
 #include "coll/registry.hpp"
 
 namespace paceline {
-namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
-void build(const Problem&, const Knobs&, Builder& b) { broadcast_parts(b); }
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = 0};
-}
-
-}  // namespace
-
-const Algorithm broadcast_attached{.collective = Collective::broadcast, .name = "attached",
-                                   .rejects = serves_all, .cuts = cuts, .build = build,
-                                   .cost = cost, .attached = true};
+const Algorithm broadcast_attached{.collective = Collective::broadcast,
+                                   .name = "attached",
+                                   .rejects = serves_all,
+                                   .cuts = cuts_of_parts,
+                                   .build = build_parts,
+                                   .cost = cost_of_parts,
+                                   .attached = true};
 
 }  // namespace paceline

@@ -17,6 +17,7 @@
 //   round 2       A  B  C  D     A  B                 B  C  D              C  D
 //   round 3       A  B  C  D     A  B     D        A  B  C  D           B  C  D
 //   round 4       A  B  C  D     A  B  C  D        A  B  C  D        A  B  C  D
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
 #include "ir/compose.hpp"
 
@@ -34,10 +35,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
            {.algorithm = &allgather_ring, .members = everybody, .input = all, .output = all}});
 }
 
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const Cost scatter = scatter_binomial.cost(pb, knobs), gather = allgather_ring.cost(pb, {});
-  return {.rounds = scatter.rounds + gather.rounds, .volume = scatter.volume + gather.volume,
-          .reduced = 0};
+Cost cost(const Problem& pb, const Knobs&) {
+  return cost_of_two(pb, scatter_binomial, allgather_ring);
 }
 
 }  // namespace

@@ -19,19 +19,13 @@
 #include "coll/registry.hpp"
 
 namespace paceline {
-namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
-void build(const Problem&, const Knobs&, Builder& b) { broadcast_parts(b); }
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = 0};
-}
-
-}  // namespace
-
-const Algorithm broadcast_shared{
-    Collective::broadcast, "shared", serves_all, cuts, build, cost, {}, false, true};
+const Algorithm broadcast_shared{.collective = Collective::broadcast,
+                                 .name = "shared",
+                                 .rejects = serves_all,
+                                 .cuts = cuts_of_parts,
+                                 .build = build_parts,
+                                 .cost = cost_of_parts,
+                                 .shared = true};
 
 }  // namespace paceline

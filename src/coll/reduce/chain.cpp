@@ -16,6 +16,7 @@
 //   round 0       0         12
 //   round 1       *
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -24,10 +25,7 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative && pb.root != 0)
-    return Reason{"the operation is not commutative and operands would start at the root",
-                  "linear"};
-  return {};
+  return unless_root_may_begin(pb);
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

@@ -19,6 +19,7 @@
 //   round 1       A0  B*       A1  B1       A12 B2
 //   round 2       A*  B*       A1  B1       A12 B2
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "shapes/binomial.hpp"
 #include "shapes/circulant_blocks.hpp"
 
@@ -28,10 +29,7 @@ namespace {
 int cuts(const Problem&, const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 8; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and every block has an order of its own",
-                  "linear"};
-  return {};
+  return unless_commutative(pb, "every block has an order of its own", "linear");
 }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {

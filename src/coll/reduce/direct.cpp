@@ -16,25 +16,16 @@
 //   round 1       A*                B*                C*
 //   round 2       A*   B*                B*                C*
 //   round 3       A*   B*   C*           B*                C*
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
 
 namespace paceline {
 namespace {
 
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
-// Only the root has an output; another rank has room of its own for the block that it sums.
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const Region input = region_of(b.input());
-  const Region sums = pb.rank == pb.root ? region_of(b.output())
-                                         : region_in(b.scratch(b.input(pb.rank)), input);
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &reduce_scatter_direct, .members = everybody, .input = input,
-            .output = sums, .completes = true},
-           {.algorithm = &gather_linear, .members = everybody, .root = pb.root, .input = sums,
-            .output = sums, .whole = true, .reads_scratch = true}});
+void build(const Problem&, const Knobs&, Builder& b) {
+  scatter_and_collect(b, reduce_scatter_direct, gather_linear);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {

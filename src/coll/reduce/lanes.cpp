@@ -19,6 +19,7 @@
 //   gather        A*   B*           B*      A23               B23
 #include "coll/lanes.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -26,9 +27,7 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return Lanes(pb).count(); }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "linear"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "linear");
 }
 
 // Only the root has an output; another rank has room of its own for its part.

@@ -19,6 +19,7 @@
 //   across        0         *         2         23
 #include "coll/leaders.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -26,9 +27,7 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative && pb.root != 0)
-    return Reason{"the operation is not commutative and operands would start at the root",
-                  "linear"};
+  if (const auto reason = unless_root_may_begin(pb)) return reason;
   return rejects_scattered_nodes(pb);
 }
 

@@ -18,7 +18,9 @@
 //   round 1       A*                     B*                     C*
 //   round 2       A*   B*                B*                     C*
 //   round 3       A*   B*   C*           B*                     C*
+#include "coll/in_two.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "ir/compose.hpp"
 #include "shapes/binomial.hpp"
 
@@ -28,10 +30,7 @@ namespace {
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and every block is summed from another rank on",
-                  "linear"};
-  return {};
+  return unless_commutative(pb, "every block is summed from another rank on", "linear");
 }
 
 // Only the root has an output; another rank has room of its own for the block that it sums. Ranks
@@ -51,9 +50,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  const Cost scatter = reduce_scatter_circulant.cost(pb, {}), gather = gather_binomial.cost(pb, {});
-  return {.rounds = scatter.rounds + gather.rounds, .volume = scatter.volume + gather.volume,
-          .reduced = scatter.reduced};
+  return cost_of_two(pb, reduce_scatter_circulant, gather_binomial);
 }
 
 }  // namespace

@@ -63,11 +63,6 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   }
 }
 
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .volume = 0, .reduced = share};
-}
-
 }  // namespace
 
 const Algorithm reduce_sliced{.collective = Collective::reduce,
@@ -75,7 +70,7 @@ const Algorithm reduce_sliced{.collective = Collective::reduce,
                               .rejects = rejects,
                               .cuts = cuts,
                               .build = build,
-                              .cost = cost,
+                              .cost = cost_of_slices,
                               .takes = kTakesBlocks,
                               .staged = true,
                               .canonical = true};

@@ -19,6 +19,7 @@
 //   round 1       A*                     B*                     C*
 #include "coll/around.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "shapes/circulant.hpp"
 
 namespace paceline {
@@ -28,10 +29,7 @@ int cuts(const Problem&, const Knobs&) { return 1; }
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and operands start at another rank for every "
-                  "block", "direct"};
-  return {};
+  return unless_commutative(pb, "operands start at another rank for every block", "direct");
 }
 
 // Offset i is the block r + i, which belongs to the rank i places on.

@@ -17,6 +17,7 @@
 //   across        A*                     B*                     C*                     D*
 #include "coll/lanes.hpp"
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 
 namespace paceline {
 namespace {
@@ -24,9 +25,7 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "direct"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
 
 using Units = std::vector<Segment>;

@@ -18,6 +18,7 @@
 //   round 0       A02 B02        A13 B13              C02 D02        C13 D13
 //   round 1       A*                B*                C*                D*
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "shapes/hypercube.hpp"
 
 namespace paceline {
@@ -26,9 +27,7 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and far ranks are combined first", "direct"};
-  return {};
+  return unless_commutative(pb, "far ranks are combined first", "direct");
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

@@ -16,6 +16,7 @@
 //   round 0            B02               C01          A12
 //   round 1       A*                     B*                C*
 #include "coll/registry.hpp"
+#include "coll/rejects.hpp"
 #include "ir/bind.hpp"
 
 namespace paceline {
@@ -24,9 +25,7 @@ namespace {
 int cuts(const Problem&, const Knobs&) { return 1; }
 
 std::optional<Reason> rejects(const Problem& pb) {
-  if (!pb.commutative)
-    return Reason{"the operation is not commutative and a ring sums in ring order", "direct"};
-  return {};
+  return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

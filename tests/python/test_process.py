@@ -1,0 +1,75 @@
+"""tools/dev/process.py: what a command of `./dev` has started ends with it, in whatever way."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+SLOW = "import time; print('under way', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
+CALLER = """
+import sys
+sys.path.insert(0, {tools!r})
+from dev import process
+process.GRACE_S = 1
+try:
+    process.run([sys.executable, "-c", {program!r}], timeout_s={timeout_s}, keep={keep!r})
+except process.Failed as failure:
+    sys.exit(str(failure))
+"""
+
+
+def caller_of(program, timeout_s=60, keep=None):
+    """Somebody who runs `program`, once that is under way."""
+    script = CALLER.format(tools=str(TOOLS), program=program, timeout_s=timeout_s, keep=keep)
+    caller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert caller.stdout.readline().startswith("+ ")
+    assert caller.stdout.readline() == "under way\n"
+    return caller
+
+
+def end_of(caller):
+    """(exit status, what stands on stderr), once nobody has its pipes any more."""
+    try:
+        _, errors = caller.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        raise AssertionError("what it started has outlived it") from None
+    return caller.returncode, errors
+
+
+@pytest.mark.parametrize("program", [SLOW, STUBBORN], ids=["slow", "stubborn"])
+@pytest.mark.parametrize("sign, status", [
+    (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP),
+    (signal.SIGINT, -signal.SIGINT)])
+def test_what_was_started_ends_with_us(program, sign, status):
+    caller = caller_of(program, keep="." if program == STUBBORN else None)
+    caller.send_signal(sign)
+    assert end_of(caller)[0] == status
+
+
+def test_impatience_does_not_cut_the_end_short():
+    caller = caller_of(STUBBORN)
+    for _ in range(3):
+        caller.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+    assert end_of(caller)[0] == 128 + signal.SIGTERM
+
+
+def test_what_is_late_ends():
+    status, errors = end_of(caller_of(STUBBORN, timeout_s=1))
+    assert status == 1 and errors.startswith("no end after 1 s: ")
+
+
+def test_nohup_holds():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)   # what is started inherits it
+    try:
+        caller = caller_of("import time; print('under way', flush=True); time.sleep(1)")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    caller.send_signal(signal.SIGHUP)
+    assert end_of(caller)[0] == 0
