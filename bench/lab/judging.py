@@ -67,9 +67,11 @@ def trained(ranks):
             notes.append(f"{crossing.REFUSED} {backend}: after the last step the weights of "
                          f"{len(ranks)} ranks are of {len(hashes[backend])} kinds")
         times[backend] = [float(t) for t in statistics.slowest([one["times"] for one in found])]
+    cpu_s = {backend: float(np.mean([rank["backends"][backend]["cpu_s"] for rank in ranks]))
+             for backend in times}
     losses = {backend: found["losses"] for backend, found in ranks[0]["backends"].items()}
     return {"idle": ranks[0]["idle"], "times": {"ddp": times}, "notes": notes,
-            "weights_sha256": hashes, "losses_of_rank_0": losses}
+            "cpu_s": cpu_s, "weights_sha256": hashes, "losses_of_rank_0": losses}
 
 
 def of_replay(content):
@@ -82,8 +84,12 @@ def of_replay(content):
 def of_ddp(content):
     """The same of real training."""
     plan = content["plan"]
-    launches = [launch["times"]["ddp"] for launch in content["launches"]]
-    return {plan["model"]: compared(launches, plan["images"] * plan["ranks"])}
+    launches = content["launches"]
+    found = compared([launch["times"]["ddp"] for launch in launches],
+                     plan["images"] * plan["ranks"])
+    for backend, row in found.items():
+        row["cpu_s"] = float(np.median([launch["cpu_s"][backend] for launch in launches]))
+    return {plan["model"]: found}
 
 
 def compared(launches, images):
@@ -123,6 +129,7 @@ def table(summary):
         out.add_column(heading, no_wrap=True)
     for heading in ("launches", "step s", "images/s", "95 % interval", "ours is", "95 % interval"):
         out.add_column(heading, justify="right", no_wrap=True)
+    out.add_column("processor s", justify="right", no_wrap=True)
     out.add_column("verdict", no_wrap=True)
     for model, rows in summary.items():
         for label, row in rows.items():
@@ -133,6 +140,7 @@ def table(summary):
                 f"{row['images_per_s_low']:.1f} - {row['images_per_s_high']:.1f}",
                 f"{found['speed_up']:.2f}x" if found else "",
                 f"{found['low']:.2f} - {found['high']:.2f}" if "low" in found else "",
+                f"{row['cpu_s']:.3f}" if "cpu_s" in row else "",
                 Text(found.get("verdict", ""), report.COLOURS.get(found.get("verdict"), "")))
             model = ""
     return out

@@ -72,6 +72,7 @@ class Rank:
             self.world = mpi.load()[0].world()
             loaded = libraries.start_mpi()
             self.libraries += [libraries.Blocking(loaded), libraries.NonBlocking(loaded)]
+        self.libraries = [one for one in self.libraries if one.label in spec["libraries"]]
 
     def counters(self):
         """(bytes sent, bytes received) by this node so far; nothing without nodes."""

@@ -32,7 +32,7 @@ PASSES = 5
 IMAGES = {"alexnet": 8, "vgg11": 2, "resnet50": 2, "resnet110": 16}
 LIMIT_S, SLACK = 40, 5  # to start; and times what the steps take at least
 SEED = 1
-LIBRARIES = 4  # at the most
+LIBRARIES = ("paceline", "gloo", "mpi", "mpi non-blocking")
 
 
 class Job:
@@ -196,11 +196,16 @@ def shared(command):
               help="Time to compute in a step, by what the links need for its gradients.")
 @click.option("--compute-s", default=0.0, help="That time itself; where there are no links.")
 @click.option("--images", default=32, show_default=True, help="That a step of a rank stands for.")
+@click.option("--libraries", default=",".join(LIBRARIES), type=Names(), show_default=True,
+              help="Those that take turns; without an MPI the first two.")
 @shared
-def replay(models, ratio, compute_s, images, launches, rounds, ranks, lab, with_mpi, path, append):
+def replay(models, ratio, compute_s, images, libraries, launches, rounds, ranks, lab, with_mpi,
+           path, append):
     """Sums recorded gradients when they are due, over ours, gloo and the MPI in turn."""
     if not lab and not compute_s:
         raise click.UsageError("--compute-s: without a lab there are no links to go by.")
+    if unknown := set(libraries) - set(LIBRARIES):
+        raise click.UsageError(f"--libraries: {', '.join(sorted(unknown))}: no such library.")
     job = Job(ranks, lab, with_mpi)
     bound_s = bound_of(job)
     made = steps_of(models, ratio, compute_s, bound_s)
@@ -208,8 +213,8 @@ def replay(models, ratio, compute_s, images, launches, rounds, ranks, lab, with_
     plan = {"ranks": job.ranks, "ratio": None if compute_s else ratio, "images": images,
             "rounds": rounds, "least_s": least,
             "steps": {name: asdict(step) for name, step in made.items()}}
-    least_s = rounds * LIBRARIES * sum(least.values())
-    spec = {"steps": plan["steps"], "rounds": rounds}
+    least_s = rounds * len(libraries) * sum(least.values())
+    spec = {"steps": plan["steps"], "rounds": rounds, "libraries": list(libraries)}
 
     def launch():
         ranks_found = job.launch("replay_rank", spec, least_s)
@@ -225,7 +230,7 @@ def replay(models, ratio, compute_s, images, launches, rounds, ranks, lab, with_
 @click.option("--warm-up", default=2, show_default=True)
 @shared
 def ddp(model, images, warm_up, launches, rounds, ranks, lab, with_mpi, path, append):
-    """Trains a real network on pictures by chance, over ours and over gloo in turn."""
+    """Trains a real network on pictures by chance, over ours, gloo and the MPI in turn."""
     job = Job(ranks, lab, with_mpi)
     plan = {"ranks": job.ranks, "model": model, "images": images, "rounds": rounds,
             "warm_up": warm_up, "seed": SEED}

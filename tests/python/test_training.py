@@ -91,7 +91,8 @@ def replayed(module, **environment):
     """judging.replayed() of a step of two ranks here."""
     job = training.Job(2, None, with_mpi=False)
     made = {"small": steps.step_of(RECORD, 0.04)}
-    spec = {"steps": {"small": training.asdict(made["small"])}, "rounds": 2}
+    spec = {"steps": {"small": training.asdict(made["small"])}, "rounds": 2,
+            "libraries": training.LIBRARIES}
     path = os.pathsep.join(map(str, (BENCH, RANKS)))
     ranks = job.launch(module, spec, environment={"PYTHONPATH": path, **environment})
     return judging.replayed(ranks, made, training.bound_of(job), None)
