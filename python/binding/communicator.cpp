@@ -117,6 +117,9 @@ void bind_request(nb::module_& m) {
            "Works on what is under way; True once the collective is complete.")
       .def("wait_for", &Pending::wait_for, "milliseconds"_a,
            "Waits at most so long; True once the collective is complete. Breaks nothing.")
+      .def("sleep_for", &Pending::sleep_for, "milliseconds"_a,
+           "The same beside a program that computes: uses no processor, and returns early where\n"
+           "another collective is complete.")
       .def("wait", &Pending::wait, "timeout_ms"_a = 0,
            "Returns the result once the collective is complete. Raises TimeoutError after "
            "timeout_ms\n"

@@ -83,6 +83,10 @@ bool Pending::wait_for(int milliseconds) {
   return attempt([=](Request& request) { return request.wait_for(milliseconds); });
 }
 
+bool Pending::sleep_for(int milliseconds) {
+  return attempt([=](Request& request) { return request.sleep_for(milliseconds); });
+}
+
 nb::object Pending::wait(int timeout_ms) {
   attempt([=](Request& request) {
     request.wait(timeout_ms);

@@ -35,6 +35,7 @@ class Pending {
 
   bool test();
   bool wait_for(int milliseconds);  // false: not complete yet, and no harm done
+  bool sleep_for(int milliseconds);
   nanobind::object wait(int timeout_ms);
   nanobind::object result() const { return result_; }
 

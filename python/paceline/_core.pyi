@@ -84,6 +84,12 @@ class Request:
         Waits at most so long; True once the collective is complete. Breaks nothing.
         """
 
+    def sleep_for(self, milliseconds: int) -> bool:
+        """
+        The same beside a program that computes: uses no processor, and returns early where
+        another collective is complete.
+        """
+
     def wait(self, timeout_ms: int = 0) -> object:
         """
         Returns the result once the collective is complete. Raises TimeoutError after timeout_ms

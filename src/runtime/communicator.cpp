@@ -376,6 +376,9 @@ bool Request::test() { return flight_->session->test(*flight_); }
 bool Request::wait_for(int milliseconds) {
   return flight_->session->wait(*flight_, 0, std::max(1, milliseconds));
 }
+bool Request::sleep_for(int milliseconds) {
+  return flight_->session->sleep(*flight_, std::max(1, milliseconds));
+}
 void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
 
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,

@@ -13,7 +13,7 @@ void pause() {
 }
 
 Patience::Patience(Company company) {
-  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 20;
+  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 4;
   yields_ = company == Company::alone ? 1000 : company == Company::crowded ? 100 : 0;
 }
 

@@ -23,6 +23,9 @@ class Request {
   // Waits at most so long; whether the collective is complete. Only the communicator's own time-out
   // breaks it.
   bool wait_for(int milliseconds);
+  // The same beside a program that computes, whose processors it leaves alone: where the session
+  // has a thread that does the work it sleeps, until this collective or another one is complete.
+  bool sleep_for(int milliseconds);
 
  private:
   std::shared_ptr<Flight> flight_;

@@ -16,9 +16,7 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
-constexpr double kAlertS = 0.05;
 constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at other nodes
-constexpr int kLookUpUs = 200;
 
 }  // namespace
 
@@ -132,6 +130,8 @@ void Session::land(Flight& flight) {
     transport_->announce(
         {flight.group->context, operation.fingerprint(), operation.number(), false});
   if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
+  ++landed_;
+  if (sleepers_ > 0) landing_.notify_all();
 }
 
 // With the lock held: the operation is under way, and may be for long.
@@ -277,49 +277,6 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
   return true;
 } catch (const std::bad_alloc&) {
   raise_starved(*flight.group);
-}
-
-// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
-// is started and waited for at once need not wake it; then it sleeps until it is woken.
-void Session::background() {
-  std::unique_lock lock(mutex_);
-  double worked_s = now_s();
-  const auto unattended = [&] { return stop_ || (!flying_.empty() && waiting_.load() == 0); };
-  while (!stop_) {
-    if (now_s() - worked_s < kAlertS) {
-      work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
-    } else {
-      // Woken where somebody else has begun to wait it sleeps on, and must be woken again.
-      work_.wait(lock, [&] {
-        const bool wanted = unattended();
-        asleep_ = !wanted;
-        return wanted;
-      });
-    }
-    if (!unattended()) continue;
-    try {
-      attend(lock);
-    } catch (const std::bad_alloc&) {
-      if (!lock.owns_lock()) lock.lock();
-      for (const auto& flight : flying_) starve(*flight->group);
-    }
-    worked_s = now_s();
-  }
-}
-
-void Session::attend(std::unique_lock<std::mutex>& lock) {
-  Patience patience(Company::beside_compute);
-  double watched_s = now_s();
-  while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
-    if (progress()) patience.reset();
-    lock.unlock();
-    if (patience.next() == Patience::Next::sleep)
-      transport_->rest(kSleepUs, [this] { return stirs(); });
-    lock.lock();
-    if (now_s() - watched_s < kWatchS) continue;
-    watched_s = now_s();
-    watch(watched_s);
-  }
 }
 
 bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {

@@ -84,6 +84,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait(Flight& flight, int timeout_ms) { wait(flight, timeout_ms, 0); }
   bool wait(Flight& flight, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
+  bool sleep(Flight& flight, int most_ms);   // until it or another one has ended
 
   void open(const std::shared_ptr<Group>& group);
   void close(Group& group);
@@ -170,7 +171,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   ScratchPool scratch_;
   SharedBook shared_;
   mutable std::mutex mutex_;
-  std::condition_variable work_;
+  std::condition_variable work_, landing_;
+  int sleepers_ = 0;
+  std::uint64_t landed_ = 0;   // flights, so far
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   // Of closed groups, by context; null: of those that were broken.

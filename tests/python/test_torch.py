@@ -16,6 +16,12 @@ def test_collectives(name, ranks):
     launched.expect("torch_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("future_checks"), "end"])
+@pytest.mark.parametrize("ranks", [1, 2, 3] if LONG else [3])
+def test_futures(name, ranks):
+    launched.expect("future_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("train_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_training(name, ranks):

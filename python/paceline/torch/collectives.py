@@ -24,7 +24,7 @@ from paceline.torch.tensors import (
     room,
     sizes_of,
 )
-from paceline.torch.work import Requests, Work
+from paceline.torch.work import Requests, Work, Works
 
 Tensor = torch.Tensor
 Tensors = Sequence[torch.Tensor]
@@ -232,7 +232,7 @@ class Collectives:
 
     def _end_coalescing(self, device: torch.device) -> Work:
         works, self._coalesced = self._coalesced or [], None
-        return Work(Requests(works), [tensor for work in works for tensor in work.result()])
+        return Work(Works(works), [tensor for work in works for tensor in work.result()])
 
     def _call(
         self, tensors: list[Tensor], finish: Finish, opts: Any,
@@ -261,7 +261,7 @@ class Collectives:
         return work
 
     def _together(self, works: list[Work], tensors: Tensors) -> Work:
-        return self._work(Requests(works), list(tensors))
+        return self._work(Works(works), list(tensors))
 
     def _one_each(self, tensors: Tensors, call: str, side: str) -> None:
         if len(tensors) != self._comm.size:

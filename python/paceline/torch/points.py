@@ -75,13 +75,13 @@ class AnySource:
     def test(self) -> bool:
         return self._found() and self._request.test()
 
-    def wait_for(self, milliseconds: int) -> bool:
+    def sleep_for(self, milliseconds: int) -> bool:
         end = time.monotonic() + 1e-3 * milliseconds
         while not self._found():
             if time.monotonic() > end:
                 return False
             time.sleep(_LOOK_S)
-        return self._request.wait_for(milliseconds)
+        return self._request.sleep_for(milliseconds)
 
     def wait(self, timeout_ms: int = 0) -> None:
         limit_ms = timeout_ms or self._points._knobs[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
-_LOOK_MS = 2  # how long the completer waits for one request before it looks at the others
+_LOOK_MS = 10  # how long the completer sleeps at most before it looks at all requests
 
 
 class Work(_Work):
@@ -127,11 +127,35 @@ class Requests:
         for request in self._requests:
             request.wait(timeout_ms)
 
-    def wait_for(self, milliseconds: int) -> bool:
-        return all(request.wait_for(milliseconds) for request in self._requests)
+    def sleep_for(self, milliseconds: int) -> bool:
+        return all(request.sleep_for(milliseconds) for request in self._requests)
 
     def test(self) -> bool:
         return all([request.test() for request in self._requests])
+
+
+class Works:
+    """Several works as one request."""
+
+    def __init__(self, works: Sequence[Work]):
+        self._works = list(works)
+
+    def wait(self, timeout_ms: int = 0) -> None:
+        for work in self._works:
+            work.wait(timedelta(milliseconds=timeout_ms))
+
+    def sleep_for(self, milliseconds: int) -> bool:
+        for work in self._works:
+            request = work._request
+            if request is not None:
+                return request.sleep_for(milliseconds)
+        return True
+
+    def test(self) -> bool:
+        over = all([work.is_completed() for work in self._works])
+        for work in self._works if over else ():
+            work.wait()  # raises what went wrong
+        return over
 
 
 class _Completer:
@@ -179,7 +203,7 @@ class _Completer:
         request = works[0]._request
         try:
             if request is not None:
-                request.wait_for(_LOOK_MS)
+                request.sleep_for(_LOOK_MS)
         except Exception:
             pass  # is_completed() meets it again, and keeps it for whoever waits
         for work in works:

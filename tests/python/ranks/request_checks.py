@@ -215,6 +215,22 @@ def check_wait_for(comm):
     same(request.result, [comm.size] * 3)
 
 
+def check_sleep_for(comm):
+    """It ends when any call does, and goes on where nobody else waits."""
+    late = comm.rank == comm.size - 1
+    comm.barrier()
+    one = comm.iallreduce(numpy.ones(100_000))
+    time.sleep(0.2 if late else 0)
+    other = comm.iallreduce(numpy.ones(3))
+    begun = time.monotonic()
+    while not one.sleep_for(20_000) or not other.sleep_for(20_000):
+        pass
+    assert time.monotonic() - begun < 10
+    same(one.result, numpy.full(100_000, comm.size))
+    same(other.result, [comm.size] * 3)
+    assert one.sleep_for(1)
+
+
 def check_init_again(comm):
     world = paceline.init()
     assert paceline.init() is world and paceline.is_initialized()

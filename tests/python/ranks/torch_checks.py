@@ -331,22 +331,6 @@ def check_barriers(comm):
     assert (same_as_core.rank, same_as_core.size) == (comm.rank, comm.size)
 
 
-def check_futures(comm):
-    p, me = comm.size, comm.rank
-    works = [dist.all_reduce(tensor(me, 10 + i), async_op=True) for i in range(20)]
-    futures = [work.get_future() for work in works]
-    doubled = [future.then(lambda f: f.value()[0] * 2) for future in futures]
-    for i, value in enumerate(torch.futures.wait_all(doubled)):
-        same(value, 2 * total(p, 10 + i))
-    done = dist.all_reduce(tensor(me, 3), async_op=True)
-    done.wait()
-    same(done.get_future().wait()[0], total(p, 3))
-    same(done.result()[0], total(p, 3))
-    x = tensor(me, 4, 4)
-    dist.all_reduce(x.t(), async_op=True).get_future().wait()  # copies back before it is done
-    same(x, total(p, 4, 4))
-
-
 def check_functional(comm):
     import torch.distributed._functional_collectives as functional
 

@@ -1,0 +1,82 @@
+// The part of the session that goes on beside a program that computes: its own thread, and those
+// who sleep until that has ended a call.
+#include <pthread.h>
+
+#include <chrono>
+#include <new>
+
+#include "runtime/clock.hpp"
+#include "runtime/cpus.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kSleepUs = 1000;  // at most, between two looks
+constexpr double kAlertS = 0.05;
+constexpr int kLookUpUs = 200;
+
+}  // namespace
+
+// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
+// is started and waited for at once need not wake it; then it sleeps until it is woken.
+void Session::background() {
+  pthread_setname_np(pthread_self(), "paceline");
+  std::unique_lock lock(mutex_);
+  double worked_s = now_s();
+  const auto unattended = [&] { return stop_ || (!flying_.empty() && waiting_.load() == 0); };
+  while (!stop_) {
+    if (now_s() - worked_s < kAlertS) {
+      work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
+    } else {
+      // Woken where somebody else has begun to wait it sleeps on, and must be woken again.
+      work_.wait(lock, [&] {
+        const bool wanted = unattended();
+        asleep_ = !wanted;
+        return wanted;
+      });
+    }
+    if (!unattended()) continue;
+    try {
+      attend(lock);
+    } catch (const std::bad_alloc&) {
+      if (!lock.owns_lock()) lock.lock();
+      for (const auto& flight : flying_) starve(*flight->group);
+    }
+    worked_s = now_s();
+  }
+}
+
+void Session::attend(std::unique_lock<std::mutex>& lock) {
+  Patience patience(Company::beside_compute);
+  double watched_s = now_s();
+  while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
+    if (progress()) patience.reset();
+    lock.unlock();
+    if (patience.next() == Patience::Next::sleep)
+      transport_->rest(kSleepUs, [this] { return stirs(); });
+    lock.lock();
+    if (now_s() - watched_s < kWatchS) continue;
+    watched_s = now_s();
+    watch(watched_s);
+  }
+}
+
+// Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
+bool Session::sleep(Flight& flight, int most_ms) {
+  check_owner();
+  if (!thread_.joinable()) return wait(flight, 0, most_ms);   // nobody else would go on
+  {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t before = landed_;
+    ++sleepers_;
+    landing_.wait_for(lock, std::chrono::milliseconds(most_ms),
+                      [&] { return flight.operation->done() || landed_ != before; });
+    --sleepers_;
+  }
+  if (!flight.operation->done()) return false;
+  if (flight.operation->error()) raise(flight);
+  return true;
+}
+
+}  // namespace paceline
