@@ -1,13 +1,13 @@
 #include "transport/mpi/transport.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
 #include "transport/mpi/mailbox.hpp"
+#include "transport/mpi/naps.hpp"
 #include "transport/mpi/peer.hpp"
+#include "transport/mpi/sockets.hpp"
 #include "transport/mpi/streams.hpp"
 
 namespace paceline::mpi {
@@ -18,7 +18,6 @@ constexpr std::size_t kTextMost = 1024;               // of an abort
 constexpr double kStragglersS = 1;                    // for the chunks of a peer that has left
 constexpr double kLookS = 0.001;
 constexpr double kGoodbyeS = 1;  // for everybody to leave
-constexpr int kNapUs = 50;
 
 std::size_t whole_lines(std::size_t bytes) {
   return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
@@ -84,6 +83,8 @@ class MpiTransport : public Transport {
   std::unique_ptr<MpiPort> port_;
   Mailbox mail_;
   Streams streams_;
+  Naps naps_;
+  Sockets sockets_;
   std::vector<Peer> peers_;
   std::vector<int> asked_;  // messages, of poll()
   Listener* listener_ = nullptr;
@@ -94,6 +95,7 @@ class MpiTransport : public Transport {
 
 void MpiTransport::send(Transfer& t) {
   Peer& peer = peers_[std::size_t(t.peer)];
+  naps_.stir();
   if (left_ || !peer.gone.empty()) return;  // it stays open until its peer is reported as lost
   if (t.bytes > config_.eager_bytes || peer.sent - peer.known_read > kUnreadMost) return stream(t);
   Header header = header_of(Kind::eager, t);
@@ -155,10 +157,7 @@ void MpiTransport::poll(bool block) {
   mail_.pending(asked_);
   streams_.pending(asked_);
   if (asked_.empty()) return;
-  if (block)
-    port_->wait(asked_);
-  else
-    port_->poll(asked_);
+  block ? port_->wait(asked_) : port_->poll(asked_);
 }
 
 bool MpiTransport::progress() {
@@ -173,6 +172,7 @@ bool MpiTransport::progress() {
   mail_.collect([&](int p, int code) { fails(p, port_->text_of(code)); });
   moved |= streams_.progress();
   if (waiting_for_tags_) try_tags();
+  naps_.look(moved);
   return moved;
 }
 
@@ -321,7 +321,9 @@ void MpiTransport::check_peers() {
 
 void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {
   if (config_.blocking_sleep) return poll(true);
-  std::this_thread::sleep_for(std::chrono::microseconds(std::min(timeout_us, kNapUs)));
+  const double now_s = port_->now_s();
+  if (naps_.missed()) sockets_.search(now_s);
+  naps_.woke(sockets_.rest(naps_.next_us(now_s, timeout_us)));
 }
 
 bool MpiTransport::everybody_left() const {

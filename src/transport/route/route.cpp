@@ -15,7 +15,10 @@ class Route : public Transport {
       : is_near_(std::size_t(far->ranks()), false),
         near_(std::move(near)),
         far_(std::move(far)) {
-    for (int rank : neighbours) is_near_[std::size_t(rank)] = true;
+    for (int rank : neighbours) {
+      is_near_[std::size_t(rank)] = true;
+      is_alone_ &= rank == far_->rank();
+    }
   }
 
   std::string_view name() const override { return "route"; }
@@ -54,6 +57,7 @@ class Route : public Transport {
     far_->check_peers();
   }
   void rest(int timeout_us, const std::function<bool()>& stirs) override {
+    if (is_alone_) return far_->rest(timeout_us, stirs);
     near_->rest(std::min(timeout_us, kFarNapUs), stirs);
   }
   void nudge(const std::vector<int>& ranks) override { near_->nudge(ranks); }
@@ -68,6 +72,7 @@ class Route : public Transport {
   Transport& to(int peer) const { return is_near_[std::size_t(peer)] ? *near_ : *far_; }
 
   std::vector<bool> is_near_;   // by rank
+  bool is_alone_ = true;        // on its node
   std::unique_ptr<Transport> near_, far_;
 };
 
