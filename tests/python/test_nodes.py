@@ -2,6 +2,7 @@
 
 import launched
 import mpis
+import pytest
 from length import each
 
 STARTS = [m for m in mpis.found() if m.family == "mpich"]
@@ -14,6 +15,12 @@ def test_nodes(nodes):
     """Equally many ranks on each node, side by side and in turn, and not equally many."""
     settings = (*STARTS[-1].environment().items(), ("NODES", nodes))
     assert launched.failures("node_checks", nodes.count(",") + 1, *settings, nodes=nodes) == {}
+
+
+def test_futures():
+    pytest.importorskip("torch")
+    found = launched.failures("future_checks", 2, *STARTS[-1].environment().items(), nodes="0,1")
+    assert found == {}
 
 
 def test_checks_that_are_told_of_other_nodes_fail():

@@ -17,7 +17,7 @@ def test_collectives(name, ranks):
 
 
 @pytest.mark.parametrize("name", [*launched.names("future_checks"), "end"])
-@pytest.mark.parametrize("ranks", [1, 2, 3] if LONG else [3])
+@each("ranks", [3], [1, 2])
 def test_futures(name, ranks):
     launched.expect("future_checks", name, ranks)
 

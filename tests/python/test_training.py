@@ -11,6 +11,7 @@ import mpis
 import pytest
 import torch
 import torch.distributed as dist
+from click.testing import CliRunner
 from length import in_long, param
 from torch import nn
 
@@ -145,6 +146,24 @@ def test_an_mpi_takes_its_turn(mpi, tmp_path):
     assert all(row["step_s"] >= 0.04 and row["launches"] == 2 for row in rows.values())
     with pytest.raises(click.UsageError, match="another plan"):
         training.begun(tmp_path / "out.json", {}, {"ranks": 3}, append=True)
+
+
+@in_long
+def test_an_mpi_trains(tmp_path):
+    words = [sys.executable, BENCH / "training.py", "ddp", "--images", "1", "--warm-up", "0",
+             "-n", "2", "--json", tmp_path / "out.json"]
+    done = subprocess.run(words, env={**os.environ, **mpis.found()[0].environment()},
+                          capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr  # which says that weights are equal
+    rows = json.loads((tmp_path / "out.json").read_text())["summary"]["resnet110"]
+    assert list(rows) == ["paceline", "gloo", "mpi"]
+    assert all(row["cpu_s"] > 0 for row in rows.values())
+
+
+def test_unknown_libraries_are_refused():
+    words = ["replay", "--compute-s", "1", "--libraries", "gloo,nccl"]
+    done = CliRunner().invoke(training.main, words)
+    assert done.exit_code == 2 and "nccl: no such library" in done.output
 
 
 # --- figures --------------------------------------------------------------------------------------

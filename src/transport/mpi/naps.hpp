@@ -1,7 +1,7 @@
 // Naps: how long a rank sleeps between two looks for messages.
 //
-// Where sockets are known to end its naps they may be long: the longer, the longer nothing has come,
-// since what MPI does by itself no socket tells of. Else it looks often, for nobody would wake it.
+// Where sockets are known to end its naps they may be long, the longer nothing has come the longer,
+// but not for ever: MPI may go on by itself. Else it looks often, for nobody would wake it.
 #pragma once
 
 #include <algorithm>
