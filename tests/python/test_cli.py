@@ -1,5 +1,6 @@
 """The command line: every command runs, says what it should, and ends with the right status."""
 
+import os
 import re
 import subprocess
 import sys
@@ -182,6 +183,35 @@ def test_verify_names_a_fault_and_how_to_repeat_it(paceline, monkeypatch):
     assert "contract: rank 1 [0] is wrong" in out
     assert f"paceline verify {line}" in out
     assert "1 faults" in out
+
+
+def test_verify_that_is_interrupted_says_how_far_it_came(paceline, monkeypatch, capsys):
+    class Sweep:
+        def __init__(self, *names):
+            pass
+
+        def __len__(self):
+            return 200
+
+        def ranks(self, world):
+            return 1 + world // 50
+
+        def run(self, first, count):
+            if first >= 128:
+                raise KeyboardInterrupt
+
+            class Outcome:
+                proven, rejected, faults = count - 1, {"allreduce/ring: no": 1}, []
+
+            return Outcome
+
+    monkeypatch.setattr(_core, "Sweep", Sweep)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit, match="130"):
+        paceline("verify")
+    out = flat(capsys.readouterr().out)
+    assert "126 worlds proven, 2 rejected" in out and "1 to 2 ranks" in out
+    assert "72 of 200 worlds are left, of 3 and more ranks" in out
 
 
 @pytest.mark.parametrize("world", [

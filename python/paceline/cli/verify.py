@@ -1,6 +1,7 @@
 """`paceline verify`: proofs for every small world, or for the one that is named."""
 
 import os
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +28,28 @@ def chunks(sweep):
             first, work = world + 1, 0
 
 
-def prove_all(sweep, out):
-    """Runs the whole sweep on all cores; returns proven, rejected and faults."""
-    proven, rejected, faults = 0, Counter(), []
+class Proofs:
+    """What has come out of a sweep so far."""
+
+    def __init__(self, sweep):
+        self.proven, self.rejected, self.faults = 0, Counter(), []
+        self.sweep, self.worlds = sweep, 0   # so many worlds are done
+
+    def add(self, worlds, outcome):
+        self.worlds += worlds
+        self.proven += outcome.proven
+        self.rejected.update(outcome.rejected)
+        self.faults += outcome.faults
+
+    def ranks(self):
+        """All worlds of so many ranks are done: those of few ranks come first."""
+        at_end = self.worlds == len(self.sweep)
+        return self.sweep.ranks(self.worlds - 1 if at_end else self.worlds) - (not at_end)
+
+
+def prove_all(sweep, out, interrupted):
+    """Runs the whole sweep on all cores. Ctrl-C ends the process, after interrupted(proofs)."""
+    proofs = Proofs(sweep)
     columns = (TextColumn("{task.description}"), BarColumn(30),
                TextColumn("{task.percentage:3.0f} %"), TimeRemainingColumn())
     work = list(chunks(sweep))
@@ -39,38 +59,49 @@ def prove_all(sweep, out):
         bar = bars.add_task(f"{len(sweep)} worlds", total=sum(weight for *_, weight in work))
         results = pool.map(lambda chunk: sweep.run(chunk[0], chunk[1]), work)
         try:
-            for (*_, weight), outcome in zip(work, results):
-                proven += outcome.proven
-                rejected.update(outcome.rejected)
-                faults += outcome.faults
+            for (_, worlds, weight), outcome in zip(work, results):
+                proofs.add(worlds, outcome)
                 bars.advance(bar, weight)
         except KeyboardInterrupt:
             # Threads inside the core cannot be interrupted; nothing is lost by not awaiting them.
             bars.stop()
+            interrupted(proofs)
+            sys.stdout.flush()
             os._exit(130)
-    return proven, rejected, faults
+    return proofs
 
 
 def sweep_and_report(collective, algorithm, max_ranks, out):
     """Proves every small world; the exit status."""
     sweep, began = _core.Sweep(collective or "", algorithm or "", max_ranks), time.monotonic()
-    proven, rejected, faults = prove_all(sweep, out)
-    for line, fault in faults[:FAULTS_SHOWN]:
-        out.print(f"[bold red]fault[/]  {escape(fault)}\n       repeat it with: paceline verify "
-                  f"{escape(line)}", soft_wrap=True)
-    if len(faults) > FAULTS_SHOWN:
-        out.print(f"... and {len(faults) - FAULTS_SHOWN} more")
-    for reason, count in sorted(rejected.items()):
-        out.print(f"rejected  {count:6}  {escape(reason)}", soft_wrap=True)
     what = f"{collective or 'all collectives'}{'/' + algorithm if algorithm else ''}"
-    out.print(
-        f"{'[bold red]' if faults else '[bold green]'}{proven} worlds proven[/], "
-        f"{sum(rejected.values())} rejected by their algorithm, {len(faults)} faults: {what}, "
-        f"1 to {max_ranks} ranks, in {time.monotonic() - began:.1f} s", soft_wrap=True)
-    if proven + len(faults) == 0:
+
+    def report(proofs, ranks):
+        faults = proofs.faults
+        for line, fault in faults[:FAULTS_SHOWN]:
+            out.print(f"[bold red]fault[/]  {escape(fault)}\n       repeat it with: paceline "
+                      f"verify {escape(line)}", soft_wrap=True)
+        if len(faults) > FAULTS_SHOWN:
+            out.print(f"... and {len(faults) - FAULTS_SHOWN} more")
+        for reason, count in sorted(proofs.rejected.items()):
+            out.print(f"rejected  {count:6}  {escape(reason)}", soft_wrap=True)
+        out.print(
+            f"{'[bold red]' if faults else '[bold green]'}{proofs.proven} worlds proven[/], "
+            f"{sum(proofs.rejected.values())} rejected by their algorithm, {len(faults)} faults: "
+            f"{what}, 1 to {ranks} ranks, in {time.monotonic() - began:.1f} s", soft_wrap=True)
+
+    def interrupted(proofs):
+        report(proofs, proofs.ranks())
+        left = len(sweep) - proofs.worlds
+        out.print(f"[bold red]Interrupted[/]: {left} of {len(sweep)} worlds are left, of "
+                  f"{proofs.ranks() + 1} and more ranks.", soft_wrap=True)
+
+    proofs = prove_all(sweep, out, interrupted)
+    report(proofs, max_ranks)
+    if proofs.proven + len(proofs.faults) == 0:
         out.print("[bold red]Nothing was proven: every world was rejected.[/]")
         return 1
-    return 1 if faults else 0
+    return 1 if proofs.faults else 0
 
 
 def prove_one(world, seed, show, out):
