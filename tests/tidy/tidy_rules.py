@@ -17,6 +17,7 @@ PURE = ("ir", "shapes", "coll", "verify", "simulate")  # readable as mathematics
 MPI_KNOWN = ("transport/mpi", "pmpi", "preload")  # compiled for one MPI, or able to be
 IMPURE_HEADER = "chrono thread iostream fstream cstdio stdio.h ctime time.h unistd.h".split()
 IMPURE_WORD = re.compile(r"\b(getenv|fopen|f?printf|puts|sleep_for|steady_clock|system_clock)\b")
+RUNS_DATA = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib")
 FIELDS = ("Source", "Needs", "Cost", "Scratch", "When", "Order")
 
 
@@ -111,6 +112,24 @@ def getenv_once(path, text, tree):
             yield line, "getenv outside of src/base/options*.cpp: make it a row of that table"
 
 
+def data_runs_nothing(path, text, tree):
+    """What a peer sent or a file holds is data: nothing in the package can make it run."""
+    if not (path.startswith("python/paceline/") and is_source(path, (".py",))):
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules = [a.name for a in node.names] + [getattr(node, "module", None) or ""]
+            for module in (m.split(".")[0] for m in modules):
+                if module in RUNS_DATA:
+                    yield node.lineno, f"{module} runs what it reads; send numbers, or JSON"
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            unpickles = called in ("eval", "exec", "torch.load") or any(
+                word.arg == "allow_pickle" for word in node.keywords)
+            if unpickles:
+                yield node.lineno, f"{called}() runs what it reads; send numbers, or JSON"
+
+
 def is_algorithm(path):
     return re.fullmatch(r"src/coll/\w+/\w+\.cpp", path)
 
@@ -173,6 +192,6 @@ def header_form(path, text, tree):
 
 RULES = (
     columns, file_lines, function_lines, mpi_header, python_header, layers, tests_not_included,
-    pure, getenv_once, algorithm_header, registered_once, todo_has_issue, no_machine_paths,
-    header_form,
+    pure, getenv_once, data_runs_nothing, algorithm_header, registered_once, todo_has_issue,
+    no_machine_paths, header_form,
 )  # fmt: skip
