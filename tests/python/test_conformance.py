@@ -1,4 +1,4 @@
-"""torch's own tests of process groups pass over Paceline. Minutes: only in the long run."""
+"""torch's own tests of process groups pass over Paceline: a few of them, all in the long run."""
 
 import collections
 import functools
@@ -18,6 +18,12 @@ from length import in_long
 # What gloo passes of them, by ranks (torch 2.13; SUITE_AS and SUITE_OVER=gloo measure it).
 GLOO_PASSES = {2: 91, 3: 91, 4: 94}
 
+# One of each kind, taken for gloo at 2 ranks: seconds.
+CHOSEN = {f"test_{name}" for name in (
+    "all_reduce_full_group_sum", "gather", "barrier", "send_recv_with_tag", "scatter_object_list",
+    "DistributedDataParallelCPU",
+)}  # fmt: skip
+
 # By the name that we are taken for: what only a backend of that name has in torch's own C++.
 ONLY_THEIRS = {
     "gloo": {"test_barrier_timeout_full_group", "test_monitored_barrier_gloo",
@@ -35,7 +41,7 @@ REASONS = (
 
 
 @functools.cache
-def outcome(taken_for, ranks, over="paceline"):
+def outcome(taken_for, ranks, over="paceline", chosen=frozenset()):
     """How each test ended ("passed", or why it was skipped), and what went wrong."""
     for module in ("torch", "expecttest", "psutil"):
         pytest.importorskip(module)
@@ -50,9 +56,11 @@ def outcome(taken_for, ranks, over="paceline"):
             "SUITE_OVER": over,
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PACELINE_TIMEOUT_MS": "30000",
         }  # fmt: skip
+        suite = str(launched.RANKS / "conformance.py")
+        which = [f"{suite}::TestOverPaceline::{name}" for name in sorted(chosen)]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore",
-             f"--junitxml={report}", str(launched.RANKS / "conformance.py")],
+             f"--junitxml={report}", *(which or [suite])],
             env=env, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
         return read(report.read_text()), done.stdout
@@ -103,6 +111,11 @@ def test_suite_of_torch(ranks):
         print(*(f"  {count}: {why}" for why, count in reasons.most_common()), sep="\n")
     print(f"{ranks} ranks: {len(passed)} passed under one of the names")
     assert len(passed) >= GLOO_PASSES[ranks]
+
+
+def test_chosen_ones_of_the_suite():
+    found, said = outcome("gloo", 2, chosen=frozenset(CHOSEN))
+    assert names(found, "passed") == CHOSEN, (found, said[-3000:])
 
 
 def test_reports_are_read():
