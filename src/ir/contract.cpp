@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/str.hpp"
-
 namespace paceline {
 namespace {
 
@@ -22,9 +20,9 @@ Part part_of(const Schedule& s, int block) {
 
 // One step over all ranks' values, from left to right: the only canonical sum.
 std::string canonical_sum(int ranks) {
-  std::string sum;
-  for (int r = 0; r < ranks; ++r) sum += str(r ? " " : "", r);
-  return ranks > 1 ? str("(", sum, ")") : sum;
+  std::string sum = "0";
+  for (int r = 1; r < ranks; ++r) sum.append(" ").append(std::to_string(r));
+  return ranks > 1 ? '(' + sum + ')' : sum;
 }
 
 // Names a part of the unit that rank `a` has for rank `b`; b is 0 where there are no such pairs.
@@ -47,29 +45,32 @@ RankSet RankSet::one(int ranks, int rank) {
 }
 
 bool RankSet::meets(const RankSet& other) const {
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    if (words_[i] & other.words_[i]) return true;
+  for (std::size_t i = 0; i < words(); ++i)
+    if (word(i) & other.word(i)) return true;
   return false;
 }
 
 int RankSet::lowest() const {
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    if (words_[i]) return static_cast<int>(i * 64) + std::countr_zero(words_[i]);
+  for (std::size_t i = 0; i < words(); ++i)
+    if (word(i)) return static_cast<int>(i * 64) + std::countr_zero(word(i));
   return -1;
 }
 
 int RankSet::highest() const {
-  for (std::size_t i = words_.size(); i-- > 0;)
-    if (words_[i]) return static_cast<int>(i * 64 + 63) - std::countl_zero(words_[i]);
+  for (std::size_t i = words(); i-- > 0;)
+    if (word(i)) return static_cast<int>(i * 64 + 63) - std::countl_zero(word(i));
   return -1;
 }
 
 std::string RankSet::key() const {
-  return {reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(std::uint64_t)};
+  std::string out;
+  for (std::size_t i = 0; i < words(); ++i)
+    out.append(reinterpret_cast<const char*>(&word(i)), sizeof(std::uint64_t));
+  return out;
 }
 
 RankSet& RankSet::operator|=(const RankSet& other) {
-  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  for (std::size_t i = 0; i < words(); ++i) word(i) |= other.word(i);
   return *this;
 }
 
@@ -83,9 +84,9 @@ Space home(const Problem& p, Space space) {
 
 std::optional<Value> before(const Schedule& s, Space space, int block) {
   const Problem& p = s.problem;
+  if (space != home(p, Space::input)) return {};
   const auto [unit, part] = part_of(s, block);
   const RankSet me = RankSet::one(p.ranks, p.rank);
-  if (space != home(p, Space::input)) return {};
   switch (p.collective) {
     case Collective::barrier: return {};
     case Collective::broadcast:
@@ -97,34 +98,37 @@ std::optional<Value> before(const Schedule& s, Space space, int block) {
       if (unit != p.rank) return {};
       return Value{id_of(s, unit, 0, part), me};
     case Collective::alltoall: return Value{id_of(s, p.rank, unit, part), me};
-    default: return Value{id_of(s, unit, 0, part), me, false, p.canonical ? str(p.rank) : ""};
+    default:
+      return Value{id_of(s, unit, 0, part), me, false,
+                   p.canonical ? std::to_string(p.rank) : ""};
   }
 }
 
 std::optional<Value> after(const Schedule& s, Space space, int block) {
   const Problem& p = s.problem;
-  const auto [unit, part] = part_of(s, block);
-  const RankSet all = RankSet::all(p.ranks);
   if (space != home(p, Space::output)) return {};
-  const std::string how = p.canonical ? canonical_sum(p.ranks) : "";
+  const auto [unit, part] = part_of(s, block);
+  const std::int64_t id = id_of(s, unit, 0, part);
+  const auto sum = [&] {
+    return Value{id, RankSet::all(p.ranks), true, p.canonical ? canonical_sum(p.ranks) : ""};
+  };
   switch (p.collective) {
     case Collective::barrier: return {};
-    case Collective::allreduce: return Value{id_of(s, unit, 0, part), all, true, how};
+    case Collective::allreduce: return sum();
     case Collective::reduce:
       if (p.rank != p.root) return {};
-      return Value{id_of(s, unit, 0, part), all, true, how};
+      return sum();
     case Collective::reduce_scatter:
       if (unit != p.rank) return {};
-      return Value{id_of(s, unit, 0, part), all, true, how};
-    case Collective::broadcast:
-      return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
+      return sum();
+    case Collective::broadcast: return Value{id, RankSet::one(p.ranks, p.root)};
     case Collective::scatter:
       if (unit != p.rank) return {};
-      return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, p.root)};
+      return Value{id, RankSet::one(p.ranks, p.root)};
     case Collective::gather:
       if (p.rank != p.root) return {};
       [[fallthrough]];
-    case Collective::allgather: return Value{id_of(s, unit, 0, part), RankSet::one(p.ranks, unit)};
+    case Collective::allgather: return Value{id, RankSet::one(p.ranks, unit)};
     case Collective::alltoall:
       return Value{id_of(s, unit, p.rank, part), RankSet::one(p.ranks, unit)};
   }

@@ -12,15 +12,18 @@
 
 namespace paceline {
 
-// A set of ranks.
+// A set of ranks. A proof copies very many; those of up to 64 ranks take no memory of their own.
 class RankSet {
  public:
-  explicit RankSet(int ranks = 0) : words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
+  explicit RankSet(int ranks = 0)
+      : more_(ranks > 64 ? (static_cast<std::size_t>(ranks) - 1) / 64 : 0) {}
   static RankSet all(int ranks);
   static RankSet one(int ranks, int rank);
 
-  bool has(int rank) const { return words_[word(rank)] >> (rank % 64) & 1; }
-  void add(int rank) { words_[word(rank)] |= std::uint64_t{1} << (rank % 64); }
+  bool has(int rank) const { return word(static_cast<std::size_t>(rank) / 64) >> (rank % 64) & 1; }
+  void add(int rank) {
+    word(static_cast<std::size_t>(rank) / 64) |= std::uint64_t{1} << (rank % 64);
+  }
   bool meets(const RankSet& other) const;
   int lowest() const;    // -1 where empty
   int highest() const;
@@ -29,8 +32,12 @@ class RankSet {
   bool operator==(const RankSet&) const = default;
 
  private:
-  static std::size_t word(int rank) { return static_cast<std::size_t>(rank) / 64; }
-  std::vector<std::uint64_t> words_;
+  std::size_t words() const { return more_.size() + 1; }
+  const std::uint64_t& word(std::size_t i) const { return i == 0 ? first_ : more_[i - 1]; }
+  std::uint64_t& word(std::size_t i) { return i == 0 ? first_ : more_[i - 1]; }
+
+  std::uint64_t first_ = 0;
+  std::vector<std::uint64_t> more_;
 };
 
 // What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is

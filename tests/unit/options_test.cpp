@@ -66,6 +66,7 @@ TEST_CASE("options: every row is sound") {
 
 TEST_CASE("options: the default holds until the variable is set, and again when it is empty") {
   CHECK(number_of(Option::timeout_ms) == 1800000);
+  CHECK(number_of(Option::warn_ms) == 30000);
   CHECK(number_of(Option::shm_bytes) == 32 << 20);
   CHECK(text_of(Option::progress) == "thread");
   CHECK(value_of(row_of(Option::timeout_ms)).is_default);
