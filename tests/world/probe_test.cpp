@@ -21,9 +21,9 @@ constexpr std::size_t kBytes = 1u << 20;
 
 // Calls body(communicator) on threads, a rank each, with these nodes and this option.
 void on_nodes(const std::vector<int>& nodes, const std::string& machine,
-              const std::function<void(Communicator&)>& body) {
+              const std::function<void(Communicator&)>& body, LoopOptions options = {.seed = 7}) {
   const int p = int(nodes.size());
-  LoopNet net(p, {.seed = 7});
+  LoopNet net(p, options);
   std::vector<std::thread> threads;
   for (int r = 0; r < p; ++r)
     threads.emplace_back([&, r] {
@@ -89,10 +89,31 @@ TEST_CASE("what is measured is the same on all ranks, and in what they split off
   }
 }
 
+TEST_CASE("messages that stall now and then are called slower, on all ranks") {
+  const std::size_t small = 8u << 10, medium = 32u << 10, large = 128u << 10;
+  for (const bool stalls : {false, true}) {
+    std::vector<std::string> found(6);
+    LoopOptions options{.seed = 7};
+    if (stalls) {
+      options.stalls_from_bytes = medium;
+      options.stalls_percent = 10;
+      options.stall = 20000;
+    }
+    on_nodes({0, 1, 2, 3, 4, 5}, "probe", [&](Communicator& all) {
+      const Machine& machine = all.assumed().machine;
+      found[std::size_t(all.rank())] = settings_of(machine);
+      if (!stalls) return;
+      CHECK(machine.across.is_long(double(large)));
+      CHECK(!machine.across.is_long(double(small)));
+    }, options);
+    CHECK(all_equal(found));
+  }
+}
+
 TEST_CASE("ranks that have found different figures take the worst of each") {
   const auto different = [](const Communicator& all) {
     const double r = all.rank() + 1;
-    return Figures{1e-5 * r, 4e-8 / r, 8e-8 / r, 1e-10, false};
+    return Figures{1e-5 * r, 4e-8 / r, 0.9 + 0.1 * r, 2.5 / r, 1e-10, false};
   };
   std::vector<std::string> agreed(4), mutant(4);
   on_nodes({0, 1, 2, 3}, "usual", [&](Communicator& all) {
@@ -100,12 +121,12 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
     agreed[place] = describe(agree_on_links(all, different(all)));
     const Figures mine = different(all);   // of who does not ask the others
     Machine own;
-    own.across = {mine.alpha_s, mine.beta_s_per_byte};
+    own.across = link_of(mine, {8 << 10, 32 << 10});
     mutant[place] = describe(own);
   });
   CHECK(all_equal(agreed));
-  CHECK(agreed[0] == "probed: alpha 40 us (33.4464 in flight), 0.2 Gbit/s "
-                     "(0.1 in messages of more than "
+  CHECK(agreed[0] == "probed: alpha 40 us (30.1696 in flight), 0.2 Gbit/s "
+                     "(0.08 in messages of more than "
                      "8 KiB), reduce 10 GB/s "
                      "(measured at the start between 4 nodes)");
   CHECK(!all_equal(mutant));
@@ -114,7 +135,7 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
 TEST_CASE("where measuring fails on a rank, all take the usual machine") {
   std::vector<std::string> found(3);
   on_nodes({0, 1, 2}, "usual", [&](Communicator& all) {
-    const Figures mine{1e-5, 4e-8, 4e-8, 1e-10, all.rank() == 1};
+    const Figures mine{1e-5, 4e-8, 1, 1, 1e-10, all.rank() == 1};
     found[std::size_t(all.rank())] = describe(agree_on_links(all, mine));
   });
   CHECK(all_equal(found));
