@@ -21,9 +21,9 @@ constexpr std::size_t kBytes = 1u << 20;
 
 // Calls body(communicator) on threads, a rank each, with these nodes and this option.
 void on_nodes(const std::vector<int>& nodes, const std::string& machine,
-              const std::function<void(Communicator&)>& body, LoopOptions options = {.seed = 7}) {
+              const std::function<void(Communicator&)>& body) {
   const int p = int(nodes.size());
-  LoopNet net(p, options);
+  LoopNet net(p, {.seed = 7});
   std::vector<std::thread> threads;
   for (int r = 0; r < p; ++r)
     threads.emplace_back([&, r] {
@@ -86,27 +86,6 @@ TEST_CASE("what is measured is the same on all ranks, and in what they split off
     CHECK(all_equal(part));
     CHECK(part[0].find("probed: alpha") != std::string::npos);
     CHECK(part[0].find("measured at the start between") != std::string::npos);
-  }
-}
-
-TEST_CASE("messages that stall now and then are called slower, on all ranks") {
-  const std::size_t small = 8u << 10, medium = 32u << 10, large = 128u << 10;
-  for (const bool stalls : {false, true}) {
-    std::vector<std::string> found(6);
-    LoopOptions options{.seed = 7};
-    if (stalls) {
-      options.stalls_from_bytes = medium;
-      options.stalls_percent = 10;
-      options.stall = 20000;
-    }
-    on_nodes({0, 1, 2, 3, 4, 5}, "probe", [&](Communicator& all) {
-      const Machine& machine = all.assumed().machine;
-      found[std::size_t(all.rank())] = settings_of(machine);
-      if (!stalls) return;
-      CHECK(machine.across.is_long(double(large)));
-      CHECK(!machine.across.is_long(double(small)));
-    }, options);
-    CHECK(all_equal(found));
   }
 }
 

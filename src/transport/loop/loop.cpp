@@ -59,11 +59,8 @@ class LoopTransport : public Transport {
 
   void send(Transfer& t) override {
     const std::lock_guard lock(net_.mutex_);
-    int delay = static_cast<int>(
+    const int delay = static_cast<int>(
         net_.random_.below(static_cast<std::size_t>(net_.options_.delay_most) + 1));
-    if (t.bytes > net_.options_.stalls_from_bytes && net_.options_.stalls_percent > 0 &&
-        int(net_.random_.below(100)) < net_.options_.stalls_percent)
-      delay += net_.options_.stall;
     LoopNet::Message message{t.key, t.fingerprint, &t, {}, t.bytes, delay, false};
     if (t.key.signal || int(net_.random_.below(100)) < net_.options_.buffered_percent) {
       message.sender = nullptr;

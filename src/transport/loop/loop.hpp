@@ -30,9 +30,6 @@ struct LoopOptions {
   int buffered_percent = 50;  // of the messages
   int delay_most = 3;         // progress() calls of the receiver before a message moves
   std::string why_not_attached = {};   // see Stages
-  // Of longer messages so many wait for so many further calls.
-  std::size_t stalls_from_bytes = 0;
-  int stalls_percent = 0, stall = 0;
 };
 
 class LoopNet {
