@@ -47,7 +47,7 @@ def table(title, settings):
     out = Table(title=title)
     for head in ("bytes", "how", "ours", *settings):
         out.add_column(head, justify="right")
-    ours = [r for r in next(iter(settings.values()))["records"] if r["variant"] == "paceline"]
+    ours = [r for r in next(iter(settings.values()))["records"] if r["library"] == "paceline"]
     for record in ours:
         cells = [f"{record['bytes']}", f"{record['algorithm']} x {record['segments']}",
                  f"{record['fraction_of_bound']:.3f}"]
