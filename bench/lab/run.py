@@ -2,8 +2,8 @@
 
 Brings a lab up for each number of nodes, runs `./dev lab bench` there for each MPI, collective and
 setting of that MPI, and takes it down. Results go to bench/results/lab-<nodes>-<mpi>-<collective>
-.json, with several ranks a node lab-<nodes>x<ppn>-..., and to the screen. Needs root; no other lab
-may be up.
+.json, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm that is asked for
+...-<algorithm>.json, and to the screen. Needs root; no other lab may be up.
 """
 
 import json
@@ -47,7 +47,7 @@ def table(title, settings):
     out = Table(title=title)
     for head in ("bytes", "how", "ours", *settings):
         out.add_column(head, justify="right")
-    ours = [r for r in next(iter(settings.values()))["records"] if r["variant"] == "paceline"]
+    ours = [r for r in next(iter(settings.values()))["records"] if r["library"] == "paceline"]
     for record in ours:
         cells = [f"{record['bytes']}", f"{record['algorithm']} x {record['segments']}",
                  f"{record['fraction_of_bound']:.3f}"]
@@ -58,14 +58,14 @@ def table(title, settings):
     return out
 
 
-def write(folder, name, collective, nodes, ppn, machine, settings):
-    """The file of one table; its path."""
+def write(folder, names, nodes, ppn, machine, settings):
+    """The file of one table; its path. names: the MPI's, the collective's, an algorithm's."""
     first = next(iter(settings.values()))
     head = {key: first[key] for key in ("machine", "date", "versions")}
-    head |= {"command": " ".join(["python bench/lab/run.py", *sys.argv[1:]]), "mpi": name,
+    head |= {"command": " ".join(["python bench/lab/run.py", *sys.argv[1:]]), "mpi": names[0],
              "paceline_machine": machine}
     place = f"{nodes}x{ppn}" if ppn > 1 else f"{nodes}"
-    path = folder / f"lab-{place}-{name}-{collective}.json"
+    path = folder / f"lab-{'-'.join(filter(None, (place, *names)))}.json"
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({**head, "settings": settings}, indent=1).replace(f"{ROOT}/", "")
     path.write_text(text + "\n", encoding="utf-8")
@@ -80,6 +80,7 @@ def write(folder, name, collective, nodes, ppn, machine, settings):
 @click.option("--collectives", default=COLLECTIVES, show_default=True)
 @click.option("--settings", default="default", show_default=True,
               help="Of the MPIs, names as of paceline bench --mpi-setting.")
+@click.option("--algorithm", default="", help="Of ours, by name. [default: as chosen]")
 @click.option("--sizes", default="1MiB,4MiB,16MiB", show_default=True, help="As of paceline bench.")
 @click.option("--repeats", default=5, show_default=True, type=int, help="As of paceline bench.")
 @click.option("--launches", default=1, show_default=True, type=int, help="As of paceline bench.")
@@ -87,11 +88,13 @@ def write(folder, name, collective, nodes, ppn, machine, settings):
               help="PACELINE_MACHINE: what the choice knows of the links.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
               help="Where the files go. [default: bench/results]")
-def main(nodes, ppn, rate, mpis, collectives, settings, sizes, repeats, launches, machine, folder):
+def main(nodes, ppn, rate, mpis, collectives, settings, algorithm, sizes, repeats, launches,
+         machine, folder):
     """Collectives between the lab's nodes, beside MPIs: tables, and bench/results/lab-*."""
     out = Console(width=None if sys.stdout.isatty() else 120)
     options = ["--sizes", sizes, "--repeats", repeats]
     options += ["--launches", launches] if launches > 1 else []
+    options += ["--algorithm", algorithm] if algorithm else []
     good = True
     for count in map(int, nodes.split(",")):
         status, said = dev("up", count, "--rate", rate, "--ppn", ppn)
@@ -110,7 +113,8 @@ def main(nodes, ppn, rate, mpis, collectives, settings, sizes, repeats, launches
                             out.print(said, style="red", markup=False, highlight=False)
                     if found:
                         out.print(table(f"{collective}, {count} nodes, {name}", found))
-                        path = write(folder, name, collective, count, ppn, machine, found)
+                        names = (name, collective, algorithm)
+                        path = write(folder, names, count, ppn, machine, found)
                         out.print(f"Wrote {path}", soft_wrap=True, highlight=False)
         finally:
             dev("down")

@@ -25,7 +25,7 @@ struct Setting {
   double (*get)(const Machine&);
 };
 
-constexpr std::array<Setting, 10> kSettings{{
+constexpr std::array<Setting, 11> kSettings{{
     {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.across.alpha_s / kMicro; }},
     {"flight_us", [](Machine& m, double v) { m.across.flight_s = v * kMicro; },
@@ -37,6 +37,8 @@ constexpr std::array<Setting, 10> kSettings{{
     {"long_gbit_per_s",
      [](Machine& m, double v) { m.across.long_beta_s_per_byte = per_byte(v * kGbit); },
      [](const Machine& m) { return rate_of(m.across.long_beta_s_per_byte, kGbit); }},
+    {"long_kib", [](Machine& m, double v) { m.across.long_bytes = v * kKib; },
+     [](const Machine& m) { return m.across.long_bytes / kKib; }},
     {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.inside.alpha_s / kMicro; }},
     {"inside_gbit_per_s",
@@ -110,7 +112,7 @@ std::string text(const Link& link) {
              rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"),
              link.long_beta_s_per_byte > 0 ? str(" (", rate_of(link.long_beta_s_per_byte, kGbit),
                                         " in messages of more than ",
-                                        human_bytes(link.short_bytes), ")") : "");
+                                        human_bytes(link.long_from()), ")") : "");
 }
 
 }  // namespace

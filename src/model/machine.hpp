@@ -4,7 +4,7 @@
 // alpha and beta for messages inside a node, one for messages across nodes. A message keeps a port
 // at either end for all that time, but for its flight: that much of alpha passes on the way, and
 // the next message may follow. Over some networks long messages, which an MPI first announces, are
-// slower than trains of short ones.
+// slower than trains of shorter ones.
 #pragma once
 
 #include <string>
@@ -20,9 +20,11 @@ struct Link {
   double beta_s_per_byte = 0;
   double flight_s = 0;           // at most alpha
   double short_bytes = 0;        // what is known holds from messages of this length on
-  double long_beta_s_per_byte = 0;   // of longer ones; 0: the same
+  double long_beta_s_per_byte = 0;   // of long ones; 0: the same
+  double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
 
-  bool is_long(double bytes) const { return long_beta_s_per_byte > 0 && bytes > short_bytes; }
+  double long_from() const { return long_bytes > 0 ? long_bytes : short_bytes; }
+  bool is_long(double bytes) const { return long_beta_s_per_byte > 0 && bytes > long_from(); }
   double time_s(double bytes) const {
     return alpha_s + bytes * (is_long(bytes) ? long_beta_s_per_byte : beta_s_per_byte);
   }
@@ -46,7 +48,8 @@ const std::vector<Machine>& known_machines();
 // A known name, settings, or a name followed by settings: "edr-100g", "edr-100g,ranks_per_node=4",
 // "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
 //   alpha_us, flight_us, gbit_per_s       messages across nodes
-//   short_kib, long_gbit_per_s            where pieces end; of longer messages
+//   short_kib                             no piece is shorter
+//   long_kib, long_gbit_per_s             of longer messages than that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
 //   ranks_per_node

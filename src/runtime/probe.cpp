@@ -13,17 +13,16 @@ namespace {
 // Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
 constexpr std::size_t kRing = 3;
 constexpr std::uint64_t kTag = 0x6c6f6f6b;
-constexpr int kShortCalls = 4, kSeries = 3, kMostLooks = 4;
-// Of a message that travels with its header; of a block, from where on a call takes long enough for
-// the clock and for noise; of a message that any MPI announces before it sends it.
-constexpr std::size_t kShortBytes = MpiConfig{}.eager_bytes;
-constexpr std::size_t kFirstBytes = 64u << 10, kMostBytes = 1u << 20, kGrows = 4, kApart = 2;
-constexpr std::size_t kLongBytes = 128u << 10;
+constexpr int kShortCalls = 4, kSeries = 10;
+// Of a message that travels with its header; of one that most MPIs send without asking first; of
+// one that any of them announces.
+constexpr std::array<std::size_t, kLengths> kBytes{MpiConfig{}.eager_bytes, 32u << 10, 128u << 10};
+// Of a block, which takes long enough for the clock and for noise.
+constexpr std::size_t kFirstBytes = 2 * kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
 constexpr int kWindow = 6;   // as choose() has it
-constexpr double kLongEnoughS = 5e-3, kBudgetS = 20e-3;
-// Of the time of a message that travels with its header: what a port spends on it at least.
-constexpr double kLeastGap = 0.02;
-constexpr double kSlower = 1.2;   // from where on one kind is called slower: noise does less
+constexpr double kLongEnoughS = 5e-3;
+constexpr int kFewestLooks = 6, kMostLooks = 12;
+constexpr double kBudgetS = 0.3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
 
@@ -60,13 +59,15 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // Likewise in pieces of so many bytes, the least of some looks; ranks agree on when it is enough.
-  double least_s(std::size_t bytes, std::size_t piece) {
-    double least = message_s(bytes, 1, bytes / piece);
-    const double all_s = round_s(agreed(least));
-    for (int i = 1; i < kMostLooks && all_s * i < kBudgetS; ++i)
-      least = std::min(least, message_s(bytes, 1, bytes / piece));
-    return least;
+  // Of every length in turn. What one has left in queues must not be the next one's.
+  Looks in_turn(std::size_t bytes, int looks) {
+    Looks found;
+    for (int i = 0; i < looks; ++i)
+      for (std::size_t k = 0; k < kLengths; ++k) {
+        ring_.run(prepared(Collective::barrier, "dissemination"));
+        found.s_per_byte[k].push_back(message_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
+      }
+    return found;
   }
 
   double round_s(double message_s) const { return message_s * (ring_.size() - 1); }
@@ -119,27 +120,23 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
 Figures look_at_links(Communicator& ring) {
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
-  Figures found;
-  found.alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
+  const double alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
   std::size_t bytes = kFirstBytes;
-  double block_s = look.least_s(bytes, kShortBytes);
-  while (bytes < kMostBytes && look.round_s(look.agreed(block_s)) < kLongEnoughS)
-    block_s = look.least_s(bytes *= kGrows, kShortBytes);
-  const double slope = (block_s - look.least_s(bytes / kApart, kShortBytes)) /
-                       double(bytes - bytes / kApart);
-  const double mean = block_s / double(bytes);   // noise may make the shorter one take longer
-  found.beta_s_per_byte = slope > 0 ? std::min(slope, mean) : mean;
-  const std::size_t two = std::max(bytes, 2 * kLongBytes);
-  const double long_s = look.least_s(two, two / 2);
-  found.long_beta_s_per_byte =
-      (long_s > found.alpha_s ? long_s - found.alpha_s : long_s) / double(two);
+  double all_s = 0;
+  for (;; bytes *= kGrows) {
+    all_s = look.round_s(look.agreed(look.message_s(bytes, 1, bytes / kBytes.front())));
+    if (all_s >= kLongEnoughS || bytes == kMostBytes) break;
+  }
+  const double most = kBudgetS / (all_s * double(kLengths));
+  const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
+  Figures found = judged(look.in_turn(bytes, looks), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
   return found;
 }
 
 Assumed agree_on_links(Communicator& all, const Figures& mine) {
-  double worst[] = {mine.alpha_s, mine.beta_s_per_byte, mine.gamma_s_per_byte,
-                    mine.long_beta_s_per_byte, mine.failed ? 1.0 : 0.0};
+  double worst[] = {mine.alpha_s,     mine.beta_s_per_byte,  mine.medium_ratio,
+                    mine.large_ratio, mine.gamma_s_per_byte, mine.failed ? 1.0 : 0.0};
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
   call.op = Op::max;
@@ -147,16 +144,14 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
   call.count = std::size(worst);
   all.run(call);
   Assumed out = all.assumed();
-  const auto [alpha_s, beta, gamma, long_beta, failed] = worst;
-  if (failed > 0 || alpha_s <= 0 || std::min(beta, long_beta) <= 0) {
+  const auto [alpha_s, beta, medium, large, gamma, failed] = worst;
+  if (failed > 0 || std::min({alpha_s, beta, medium, large}) <= 0) {
     out.why = "usual, since measuring at the start failed";
     return out;
   }
   out.machine.name = "probed";
-  const double best = std::min(beta, long_beta), bytes = double(kShortBytes);
-  const double gap_s = std::max(bytes * (beta / kSlower - best), kLeastGap * bytes * beta);
-  out.machine.across = {alpha_s, best, std::max(0.0, alpha_s - gap_s), bytes,
-                        long_beta > kSlower * beta ? long_beta : 0};
+  out.machine.across = link_of({alpha_s, beta, medium, large},
+                               {double(kBytes[0]), double(kBytes[1])});
   out.machine.gamma_s_per_byte = gamma;
   out.why = str("measured at the start between ", all.nodes(), " nodes");
   return out;

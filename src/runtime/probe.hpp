@@ -1,25 +1,17 @@
 // Probe: what a job of several nodes finds out about the network between them when it starts.
 //
 // The first ranks of some nodes pass messages round a ring, all at the same time, since that is the
-// load that counts: short ones for alpha, trains of the longest that travel with their header, and
-// long ones, for beta. They are messages of this library, so that what its transport adds is part
-// of it. The worst figures that anybody has found go to all ranks.
+// load that counts: short ones for alpha, then trains of three lengths in turn (figures.hpp). They
+// are messages of this library, so that what its transport adds is part of it. The worst
+// figures that anybody has found go to all ranks.
 #pragma once
 
 #include <vector>
 
 #include "runtime/communicator.hpp"
+#include "runtime/figures.hpp"
 
 namespace paceline {
-
-// What one rank has found; 0: it has not looked.
-struct Figures {
-  double alpha_s = 0;
-  double beta_s_per_byte = 0;        // of trains of short messages
-  double long_beta_s_per_byte = 0;   // of long ones
-  double gamma_s_per_byte = 0;
-  bool failed = false;
-};
 
 // The ring in which the ranks of a node look, by the node of every rank: its first rank and those
 // of some other nodes. Every node is in one ring of two or more.

@@ -43,10 +43,10 @@ struct InPieces {
   Estimate in(double pieces) const {
     return {start + (pieces - 1) * further + busy + bare / pieces, static_cast<int>(pieces)};
   }
-  Estimate in_the_best(double most) const {
-    if (bare <= 0) return in(1);
+  Estimate in_the_best(double least, double most) const {
+    if (bare <= 0) return in(least);
     const double best = std::sqrt(bare / further);
-    const double within = std::clamp(best, std::min(2.0, most), most);
+    const double within = std::clamp(best, std::max(least, std::min(2.0, most)), most);
     return in(std::exp2(std::round(std::log2(within))));
   }
 };
@@ -109,17 +109,17 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const bool is_chain = row.hops > 0 && row.cut == Cut::segments;
   double most = is_chain && t.flight > 0 ? kMostOfChain : kMostPieces;
   if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
-  Estimate cut = InPieces(t, 1).in_the_best(most);
+  Estimate cut = InPieces(t, 1).in_the_best(1, most);
   if (row.cut == Cut::sums) {   // only long sums are worth hiding behind what follows them
     const double below = row.traits & lean ? kMargin : kTail;
-    Estimate whole = InPieces(t, 0.5).in_the_best(most);
+    Estimate whole = InPieces(t, 0.5).in_the_best(1, most);
     whole.whole_tail = whole.pieces > 1;
     if (below * whole.seconds <= cut.seconds) cut = whole;
   }
-  if (is_long) {   // its pieces may be short
-    const double pieces = std::exp2(std::ceil(std::log2(message / link.short_bytes)));
+  if (is_long && link.long_from() > 0) {   // its pieces may be short
+    const double pieces = std::exp2(std::ceil(std::log2(message / link.long_from())));
     t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
-    const Estimate shorter = InPieces(t, 1).in(pieces);
+    const Estimate shorter = InPieces(t, 1).in_the_best(pieces, std::max(pieces, most));
     if (pieces <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }
   // In doubt in pieces: two of them often do better than this says.

@@ -54,6 +54,16 @@ def test_the_best_schedule_sends_just_that(collective, algorithm):
     assert sends.total == needed.total
 
 
+@pytest.mark.parametrize("ranks_of", [[[0, 1], [2, 3]], [[0, 2], [1, 3]]])
+def test_lanes_send_what_their_nodes_ask_for(ranks_of):
+    world = _core.World("allreduce", "lanes", 4, **crossing.groups(ranks_of))
+    sends = links.of_schedule(world, COUNT, SIZE, ranks_of)
+    needed = links.least("allreduce", COUNT * SIZE, ranks_of)
+    assert sends.total == needed.total
+    unaware = links.of_schedule(_core.World("allreduce", "lanes", 4), COUNT, SIZE, ranks_of)
+    assert unaware.total > needed.total  # so that figures of theirs were refused
+
+
 def test_a_byte_less_is_refused():
     needed = links.Crossing([10, 20], [30, 40], 35)
     assert links.short_of(needed, [(15, 30), (20, 40)], "ab") == ""

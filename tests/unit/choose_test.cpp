@@ -135,7 +135,7 @@ TEST_CASE("choose: what a link is like decides between nodes") {
   using enum Collective;
   // What a probe finds at 200 Mbit/s: most of alpha passes in flight.
   const std::string slow = "alpha_us=170,flight_us=163,gbit_per_s=0.195,short_kib=8";
-  const std::string announced = slow + ",long_gbit_per_s=0.13";
+  const std::string announced = slow + ",long_gbit_per_s=0.13", later = announced + ",long_kib=32";
   const auto choice = [](Collective collective, int ranks, std::size_t bytes,
                          const std::string& machine) {
     return choose(problem_of(collective, ranks), {bytes, machine_from(machine)});
@@ -149,9 +149,15 @@ TEST_CASE("choose: what a link is like decides between nodes") {
         CHECK(one.segments >= 2);
         CHECK(one.segments <= 8);
         // Every message is short enough to need no announcement, and none is shorter than that.
-        const std::size_t message = (mib << 20) / std::size_t(p * cut.segments);
-        CHECK(message <= 8u << 10);
-        CHECK(message > 4u << 10);
+        const auto message = [&](const Choice& one) {
+          return (mib << 20) / std::size_t(p * one.segments);
+        };
+        CHECK(message(cut) <= 8u << 10);
+        CHECK(message(cut) > 4u << 10);
+        const Choice longer = choice(c, p, mib << 20, later);
+        CHECK(message(longer) <= 32u << 10);
+        CHECK(message(longer) > 16u << 10);
+        CHECK(!longer.whole_tail);
       }
       for (const Collective c : {broadcast, reduce}) {
         const Choice cut = choice(c, p, mib << 20, announced);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <initializer_list>
+#include <string>
 
 #include "base/error.hpp"
 
@@ -62,6 +63,20 @@ TEST_CASE("machine: messages inside a node and across") {
   CHECK(&m.link(0, 2) == &m.inside);
   CHECK(&m.link(2, 3) == &m.across);
   CHECK(m.inside.time_s(0) == m.inside.alpha_s);
+}
+
+TEST_CASE("machine: from which length on messages are long") {
+  const std::string slower = "gbit_per_s=8,short_kib=8,long_gbit_per_s=4";
+  const Link none = machine_from("gbit_per_s=8,short_kib=8,long_kib=32").across;
+  const Link at_once = machine_from(slower).across;
+  const Link later = machine_from(slower + ",long_kib=32").across;
+  CHECK(!none.is_long(1 << 20));
+  CHECK(!at_once.is_long(8 << 10));
+  CHECK(at_once.is_long((8 << 10) + 1));
+  CHECK(!later.is_long(32 << 10));
+  CHECK(later.is_long((32 << 10) + 1));
+  CHECK(later.time_s(32 << 10) == doctest::Approx((32 << 10) * 1e-9));
+  CHECK(later.time_s(64 << 10) == doctest::Approx((64 << 10) * 2e-9));
 }
 
 TEST_CASE("machine: bounds") {

@@ -30,10 +30,18 @@ def needed(variant, case, plan, ranks_of):
         return any_one
     names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")
     world = _core.World(plan.collective, made["algorithm"], plan.ranks, root=plan.root,
-                        **{name: made[name] for name in names})
+                        **{name: made[name] for name in names}, **groups(ranks_of))
     size = _core.types()[plan.dtype]
     pieces = 1 if plan.collective in ("allreduce", "reduce", "broadcast") else plan.ranks
     return links.of_schedule(world, nbytes // (size * pieces), size, ranks_of)
+
+
+def groups(ranks_of):
+    """How ranks lie on nodes, in the words of _core.World: lanes and leaders ask for it."""
+    ppn = len(ranks_of[0])
+    if ppn < 2 or any(len(ranks) != ppn for ranks in ranks_of):
+        return {}
+    return {"group": ppn, "scattered": ranks_of[0][1] != ranks_of[0][0] + 1}
 
 
 def places(launch):

@@ -1,0 +1,56 @@
+#include "runtime/figures.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace paceline {
+namespace {
+
+// Of the time of a message that travels with its header: what a port spends on it at least.
+constexpr double kLeastGap = 0.03;
+constexpr double kSlower = 1.2;   // small messages, for the gap between them to count
+// Longer messages, to be called slower. Medium ones are the way out, not for noise to rule out.
+constexpr double kMediumSlower = 1.2, kLargeSlower = 1.1;
+
+// Noise has to reach more than half of them to change it.
+double middle(std::vector<double> looks) {
+  std::sort(looks.begin(), looks.end());
+  return looks[(looks.size() - 1) / 2];
+}
+
+double mean(const std::vector<double>& looks) {
+  return std::accumulate(looks.begin(), looks.end(), 0.0) / double(looks.size());
+}
+
+// The worst may be others' doing.
+double mean_but_the_worst(std::vector<double> looks) {
+  if (looks.size() > 1) looks.erase(std::max_element(looks.begin(), looks.end()));
+  return mean(looks);
+}
+
+}  // namespace
+
+Figures judged(const Looks& looks, double alpha_s) {
+  const auto& [small, medium, large] = looks.s_per_byte;
+  Figures out;
+  out.alpha_s = alpha_s;
+  out.beta_s_per_byte = middle(small);
+  out.medium_ratio = mean_but_the_worst(medium) / out.beta_s_per_byte;
+  out.large_ratio = mean(large) / out.beta_s_per_byte;
+  return out;
+}
+
+Link link_of(const Figures& agreed, const Bytes& lengths) {
+  const double beta = agreed.beta_s_per_byte;
+  const double best = beta * std::min({1.0, agreed.medium_ratio, agreed.large_ratio});
+  const double gap_s = lengths.small * std::max(beta / kSlower - best, kLeastGap * beta);
+  Link out{agreed.alpha_s, best, std::max(0.0, agreed.alpha_s - gap_s), lengths.small};
+  const double medium = std::min(1.0, agreed.medium_ratio);
+  if (agreed.large_ratio > kLargeSlower * medium) {
+    out.long_beta_s_per_byte = agreed.large_ratio * beta;
+    out.long_bytes = agreed.medium_ratio > kMediumSlower ? lengths.small : lengths.medium;
+  }
+  return out;
+}
+
+}  // namespace paceline

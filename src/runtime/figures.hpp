@@ -1,0 +1,48 @@
+// Figures: what a link is like, from looks at it that noise has been at.
+//
+// Other work adds to some looks and not to others. So do the stalls of messages that an MPI
+// announces, and the least of some looks misses them. So small messages, which do not stall, are
+// judged by the middle one of their looks, large ones by the mean of all. What is in doubt counts
+// against those: pieces of medium length cost little where nobody needs them, and a ring that needs
+// them loses a quarter of the link without. Of medium ones the worst look is left out, since they
+// are the way out (docs/design/0027-probed-machine.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "model/machine.hpp"
+
+namespace paceline {
+
+// Small is what travels with its header, medium what most MPIs send at once, large what any of them
+// announces.
+inline constexpr std::size_t kLengths = 3;
+
+// Seconds per byte of trains of messages of each length: small, medium, large.
+struct Looks {
+  std::array<std::vector<double>, kLengths> s_per_byte;
+};
+
+// What one rank has found; 0: it has not looked.
+struct Figures {
+  double alpha_s = 0;
+  double beta_s_per_byte = 0;        // of small messages
+  double medium_ratio = 0;           // how many times as long a byte of these takes,
+  double large_ratio = 0;            // and of these
+  double gamma_s_per_byte = 0;
+  bool failed = false;
+};
+
+// What the looks say of a link whose shortest messages take alpha_s.
+Figures judged(const Looks& looks, double alpha_s);
+
+struct Bytes {
+  double small = 0, medium = 0;
+};
+
+// The link of these figures, which are equal on all ranks.
+Link link_of(const Figures& agreed, const Bytes& lengths);
+
+}  // namespace paceline

@@ -1,0 +1,102 @@
+// What looks at a link come to: noise must not hide that announced messages stall.
+#include "runtime/figures.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/random.hpp"
+#include "tune/choose.hpp"
+
+using namespace paceline;
+
+namespace {
+
+constexpr int kLooks = 6, kSeeds = 1000;
+constexpr double kAlphaS = 170e-6;
+constexpr std::size_t kMib = 1u << 20;
+constexpr Bytes kBytes{8 << 10, 32 << 10};
+
+// Times of a byte without noise, and what a stall makes of one of a large message.
+struct Truth {
+  double small = 40e-9, medium = 40e-9, large = 40e-9;
+  int stalls_percent = 0;   // of the looks at large ones
+  double stall = 1.5;
+};
+
+// Others' work makes every fifth look longer, by up to as much again; now and then by far more.
+Looks looked(const Truth& truth, Random& random) {
+  const auto noise = [&] {
+    const std::size_t kind = random.below(100);
+    return kind < 2 ? 5 : kind < 20 ? 1 + double(random.below(100)) / 100 : 1;
+  };
+  Looks out;
+  for (int i = 0; i < kLooks; ++i) {
+    const bool stalls = int(random.below(100)) < truth.stalls_percent;
+    out.s_per_byte[0].push_back(truth.small * noise());
+    out.s_per_byte[1].push_back(truth.medium * noise());
+    out.s_per_byte[2].push_back(truth.large * noise() * (stalls ? truth.stall : 1));
+  }
+  return out;
+}
+
+// The rule that there was before.
+Figures by_the_least(const Looks& looks, double alpha_s) {
+  const auto least = [&](std::size_t k) {
+    return *std::min_element(looks.s_per_byte[k].begin(), looks.s_per_byte[k].end());
+  };
+  return {alpha_s, least(0), least(1) / least(0), least(2) / least(0)};
+}
+
+// In how many of all seeds the messages of a ring of 9 ranks are at least and at most so long.
+int messages_between(std::size_t least, std::size_t most, const Truth& truth,
+                     const std::function<Figures(const Looks&, double)>& rule) {
+  int found = 0;
+  Problem problem;
+  problem.collective = Collective::allreduce;
+  problem.ranks = 9;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    Random random(std::uint64_t(seed) << 32);
+    Machine machine;
+    machine.gamma_s_per_byte = 1e-10;
+    machine.across = link_of(rule(looked(truth, random), kAlphaS), kBytes);
+    const Choice choice = choose(problem, {4 * kMib, machine}, {"ring"});
+    const std::size_t pieces = choice.whole_tail ? 1 : std::size_t(choice.segments);
+    const std::size_t message = 4 * kMib / 9 / pieces;
+    found += message >= least && message <= most;
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("figures: noise does not hide that announced messages stall") {
+  const Truth open_mpi{.stalls_percent = 80};
+  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, judged) >= kSeeds * 99 / 100);
+  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, by_the_least) < kSeeds / 2);
+}
+
+TEST_CASE("figures: pieces are of medium length where those need no announcement") {
+  const Truth open_mpi{.large = 55e-9};
+  CHECK(messages_between(16 << 10, 32 << 10, open_mpi, judged) > kSeeds * 8 / 10);
+  const Truth others{.medium = 55e-9, .large = 60e-9};
+  CHECK(messages_between(4 << 10, 8 << 10, others, judged) > kSeeds * 8 / 10);
+}
+
+TEST_CASE("figures: who does not mind long messages gets few pieces, or such as cost little") {
+  const Truth none;
+  CHECK(messages_between(64 << 10, kMib, none, judged) > kSeeds / 2);
+  CHECK(messages_between(16 << 10, kMib, none, judged) > kSeeds * 9 / 10);
+}
+
+TEST_CASE("figures: of looks that agree they say what these say") {
+  Looks looks;
+  for (std::size_t k = 0; k < kLengths; ++k)
+    looks.s_per_byte[k].assign(kLooks, 40e-9 * double(k + 1));
+  const Figures found = judged(looks, kAlphaS);
+  CHECK(found.alpha_s == kAlphaS);
+  CHECK(found.beta_s_per_byte == doctest::Approx(40e-9));
+  CHECK(found.medium_ratio == doctest::Approx(2));
+  CHECK(found.large_ratio == doctest::Approx(3));
+}
