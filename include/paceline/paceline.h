@@ -150,6 +150,11 @@ PACELINE_API paceline_status paceline_free(paceline_comm** comm);
 PACELINE_API int paceline_rank(const paceline_comm* comm);  // -1 for what is no communicator
 PACELINE_API int paceline_size(const paceline_comm* comm);  // likewise
 
+// How long calls on `comm` wait that have no time-out of their own; milliseconds, from 1 on. Each
+// rank has its own. Communicators made of it later begin with the same; the world's with
+// PACELINE_TIMEOUT_MS. Calls under way: as soon as they are looked after again.
+PACELINE_API paceline_status paceline_set_timeout(paceline_comm* comm, int timeout_ms);
+
 // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank. A rank
 // with a negative colour gets none: *part is NULL.
 PACELINE_API paceline_status paceline_split(paceline_comm* comm, int colour, int key,
@@ -220,7 +225,7 @@ typedef struct paceline_call {
   int window;             // so many of them under way at a time; 0: chosen
   int radix, blocks;      // of an algorithm that has them, which must be named; 0: chosen
   int uneven;             // 1: a v-form, though this rank may not know the counts
-  int timeout_ms;         // gives up waiting after so long; 0: PACELINE_TIMEOUT_MS
+  int timeout_ms;         // gives up waiting after so long; 0: the communicator's
 } paceline_call;
 
 PACELINE_API paceline_status paceline_run(paceline_comm* comm, const paceline_call* call);

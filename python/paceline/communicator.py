@@ -27,7 +27,7 @@ class Communicator:
       window      how many segments may be under way at a time; None: chosen
       radix       of the algorithm's tree or hypercube, where it has one; None: chosen
       blocks      that the algorithm cuts the message into, where it does; None: chosen
-      timeout_ms  give up after so many milliseconds; None: PACELINE_TIMEOUT_MS
+      timeout_ms  give up after so many milliseconds; None: the communicator's timeout_ms
 
     The methods with an `i` in front start the collective and return a Request: test() works on
     it, wait() completes it and returns what the method without `i` returns. Buffers are kept
@@ -63,6 +63,19 @@ class Communicator:
     def broken(self) -> str:
         """Empty, or why the communicator cannot be used any more."""
         return self._core.broken
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long calls wait that have no time-out of their own, in milliseconds.
+
+        Settable, from 1 on (UsageError); each rank has its own. Communicators made of this one
+        later begin with the same; that of the world with PACELINE_TIMEOUT_MS.
+        """
+        return self._core.timeout_ms
+
+    @timeout_ms.setter
+    def timeout_ms(self, milliseconds: int) -> None:
+        self._core.timeout_ms = milliseconds
 
     def empty(self, shape: int | Sequence[int], dtype: Any = "float32") -> Buffer:
         """A zeroed array of `shape` on every rank, in memory that all ranks of a node reach.

@@ -145,6 +145,11 @@ paceline_status paceline_split(paceline_comm* comm, int colour, int key, pacelin
               [&] { return alive(comm, "paceline_split").communicator.split(colour, key); });
 }
 
+paceline_status paceline_set_timeout(paceline_comm* comm, int timeout_ms) {
+  return guarded(
+      [&] { alive(comm, "paceline_set_timeout").communicator.set_timeout(timeout_ms); });
+}
+
 paceline_status paceline_dup(paceline_comm* comm, paceline_comm** copy) {
   return join(copy, "paceline_dup", [&] { return alive(comm, "paceline_dup").communicator.dup(); });
 }

@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
 
 // How long a rank that raises an error waits for its peers to say where they are. Those that wait
-// as well have looked within a millisecond or two; those that compute will not say it.
-constexpr double kWordsS = 0.25;
+// as well have looked within a millisecond or two, or later where ranks crowd the processors; those
+// that compute will not say it.
+constexpr double kWordsS = 0.5;
 constexpr int kNapUs = 1000;
 constexpr char kWord = '@';               // what is no fault, but where the sender is
 constexpr std::size_t kLongestWord = 200;

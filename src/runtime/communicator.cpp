@@ -81,8 +81,9 @@ constexpr std::size_t kUsualElements = 1u << 18;
 constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
 
 Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
-                  std::vector<int> ranks, int rank) {
+                  std::vector<int> ranks, int rank, const Group* made_of = nullptr) {
   auto group = std::make_shared<Group>();
+  if (made_of) group->timeout_ms = made_of->timeout_ms;
   group->context = context;
   group->ranks = std::move(ranks);
   group->rank = rank;
@@ -206,6 +207,10 @@ int Communicator::nodes() const {
     nodes.insert(node_of.empty() ? 0 : node_of[static_cast<std::size_t>(rank)]);
   return static_cast<int>(nodes.size());
 }
+int Communicator::timeout_ms() const { return state_->session->timeout_of(*state_->group); }
+void Communicator::set_timeout(int timeout_ms) {
+  state_->session->set_timeout(*state_->group, timeout_ms);
+}
 std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
@@ -299,7 +304,7 @@ Communicator Communicator::split(int colour, int key) {
   const int position =
       static_cast<int>(std::find(members.begin(), members.end(), me) - members.begin());
   for (int& member : members) member = group.ranks[static_cast<std::size_t>(member)];
-  return open(state_->session, context, std::move(members), position);
+  return open(state_->session, context, std::move(members), position, &group);
 }
 
 Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t tag) {
@@ -315,7 +320,7 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
   if (position < 0)
     fail(Fault::usage, "subgroup: rank ", rank(), " makes a group that it is not part of.");
   return open(state_->session, Random::mix(group.context ^ Random::mix(tag ^ 0x73756267)),
-              std::move(members), position);
+              std::move(members), position, &group);
 }
 
 // Whoever calls first should not wait for this program's pages to come from disk or memory: a call
@@ -324,10 +329,7 @@ void Communicator::seat_together(int timeout_ms) {
   if (!state_->group->stages) return;
   state_->session->seat_together(*state_->group, timeout_ms);
   std::byte place{};
-  Call call;
-  call.collective = Collective::allreduce;
-  call.type = Type::f32;
-  call.op = Op::sum;
+  Call call{Collective::allreduce, Type::f32, Op::sum};
   call.input = call.output = &place;
   call.count = kUsualElements;
   try {

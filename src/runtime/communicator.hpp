@@ -89,6 +89,12 @@ class Communicator {
   // store to agree by.
   Communicator subgroup(const std::vector<int>& ranks, std::uint64_t tag);
 
+  // How long calls on it wait that have no time-out of their own; milliseconds, from 1 on. Each
+  // rank has its own. Communicators that are made of it later begin with the same; the world's with
+  // that of the options.
+  int timeout_ms() const;
+  void set_timeout(int timeout_ms);
+
   bool valid() const { return state_ != nullptr; }
   // From start_trace on, every step of every operation of this process is recorded. take_trace ends
   // that and returns this rank's events: seconds of CLOCK_MONOTONIC, ranks of the world.

@@ -34,6 +34,7 @@ struct Group {
   std::vector<Fingerprint> history;  // of the last operations, by number modulo its size
   std::string broken;
   Fault fault = Fault::internal;
+  int timeout_ms = 0;                // of its calls; 0: the world's
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
   std::unique_ptr<StageView> stages;   // where all its ranks share memory
 };
@@ -85,6 +86,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool wait(Flight& flight, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
   bool sleep(Flight& flight, int most_ms);   // until it or another one has ended
+
+  int timeout_of(const Group& group) const;   // milliseconds
+  void set_timeout(Group& group, int timeout_ms);
 
   void open(const std::shared_ptr<Group>& group);
   void close(Group& group);

@@ -25,12 +25,26 @@ void Session::watch(double now) {
   look_for_lost();
   for (const auto& flight : flying_) {
     const double waited_s = now - flight->started_s;
-    const int limit_ms = flight->timeout_ms > 0 ? flight->timeout_ms : config_.timeout_ms;
+    const Group& group = *flight->group;
+    int limit_ms = group.timeout_ms > 0 ? group.timeout_ms : config_.timeout_ms;
+    if (flight->timeout_ms > 0) limit_ms = flight->timeout_ms;
     if (flight->operation->done()) continue;
     if (limit_ms > 0 && waited_s > 1e-3 * limit_ms) give_up(*flight, limit_ms);
     else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
       warn(*flight, waited_s);
   }
+}
+
+int Session::timeout_of(const Group& group) const {
+  const std::lock_guard lock(mutex_);
+  return group.timeout_ms > 0 ? group.timeout_ms : config_.timeout_ms;
+}
+
+void Session::set_timeout(Group& group, int timeout_ms) {
+  if (timeout_ms < 1)
+    fail(Fault::usage, "timeout_ms is ", timeout_ms, "; it must be at least 1 millisecond.");
+  const std::lock_guard lock(mutex_);
+  group.timeout_ms = timeout_ms;
 }
 
 void Session::watch_now_and_then() {

@@ -53,6 +53,7 @@ TEST_CASE("null in place of a handle or a variable") {
   CHECK(error_has("paceline_rank: the communicator is null"));
   CHECK(paceline_size(nullptr) == -1);
   CHECK_FAULT(paceline_split(nullptr, 0, 0, nullptr), PACELINE_USAGE, "comm is null");
+  CHECK_FAULT(paceline_set_timeout(nullptr, 5), PACELINE_USAGE, "the communicator is null");
 }
 
 TEST_CASE("what is no handle is seen") {
@@ -174,7 +175,8 @@ TEST_CASE("a rank that does not come is an error for who waits") {
       CHECK_FAULT(paceline_run(world, &call), PACELINE_TIMEOUT, "allreduce");
       return;
     }
-    call.timeout_ms = 100;
+    CHECK_FAULT(paceline_set_timeout(world, 0), PACELINE_USAGE, "at least 1");
+    CHECK_OK(paceline_set_timeout(world, 100));
     paceline_request* request = nullptr;
     CHECK_OK(paceline_start(world, &call, &request));
     int done = 0;

@@ -105,14 +105,14 @@ std::string late(const Ranks& ranks) {
 std::string late_behind(const Ranks& ranks) {
   if (ranks.ranks < 3) return {};
   const bool is_late = ranks.rank == 0, is_last = ranks.rank == ranks.ranks - 1;
-  Communicator world = ranks.join(over_mpi(ranks, is_last ? 1500 : 20000));
+  Communicator world = ranks.join(over_mpi(ranks, is_last ? 3000 : 20000));
   std::vector<float> data(1000);
   Call call = allreduce_of(data);
   call.algorithm = "ring";
   world.run(call);
-  if (is_late) sleep(3);
+  if (is_late) sleep(5);
   return expect_fault(Fault::timeout,
-                      {str("rank ", ranks.ranks - 1, " has waited 1.5 s; rank "),
+                      {str("rank ", ranks.ranks - 1, " has waited 3 s; rank "),
                        "no further: rank 0 does not answer, and was last heard of in allreduce #1"},
                       [&] { world.run(call); });
 }

@@ -95,6 +95,7 @@ CASES = {
     "no blocks": (lambda c: c.gather(ones(3), algorithm="linear", blocks=2), "no gather has"),
     "plan and radix": (lambda c: c.plan("allreduce", ones(3), radix=3), "radix is 3|circulant"),
     "timeout": (lambda c: c.barrier(timeout_ms=-5), "timeout_ms is -5"),
+    "own timeout": (lambda c: setattr(c, "timeout_ms", 0), "timeout_ms is 0|at least 1"),
     "collective": (lambda c: c.plan("allsum", ones(3)), "'allsum'|allreduce"),
     "plan arguments": (lambda c: c.plan("allreduce", ones(3), bogus=1), "bogus"),
     "not a member": (lambda c: c.subgroup([], 1), "subgroup"),

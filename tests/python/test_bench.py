@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from length import each
+from length import each, in_long
 
 from paceline import _core
 from paceline.bench import ceiling, report, values
@@ -379,6 +379,7 @@ def test_native_calls_are_exact(tmp_path, collective):
     assert "wrong" not in out and len(content["round_trips_ns"]) == 1
 
 
+@in_long
 def test_bench_against_gloo(tmp_path):
     pytest.importorskip("torch")
     status, out, content = bench(

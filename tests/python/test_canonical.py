@@ -7,7 +7,7 @@ import launched
 import mpis
 import pytest
 import test_preload
-from length import each
+from length import each, in_long
 
 CANONICAL = {"PACELINE_NUMBERS": "canonical"}
 FAR = ("bruck", "direct", "gather")
@@ -53,6 +53,7 @@ def test_ranks_of_several_nodes(mpi):
     assert digests == said(far(mpi, "0,1,2", **cut), 3) == said(near(3), 3)
 
 
+@in_long
 def test_torch():
     pytest.importorskip("torch")
     assert said(near(2, "torch"), 2) == said(near(2), 2)

@@ -10,8 +10,8 @@ from paceline.cli import attach
 
 
 def test_explain_marks_the_choice_of_the_library(paceline):
-    _, out, _ = paceline("explain", "broadcast", "--size", "64MiB", "-n", 8)
-    choice = _core.choose("broadcast", 8, 64 << 20)
+    _, out, _ = paceline("explain", "broadcast", "--size", "8MiB", "-n", 8)
+    choice = _core.choose("broadcast", 8, 8 << 20)
     assert choice["blocks"] > 1
     assert f"{choice['algorithm']}, {choice['blocks']} blocks - {choice['why']}" in flat(out)
     assert len(re.findall("<- chosen", out)) == 1

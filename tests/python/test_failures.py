@@ -173,11 +173,21 @@ def test_late_request():
     assert 0.4 < first[1] < 1.8 and first[2] == again[2]
 
 
+def test_a_communicator_has_a_limit_of_its_own():
+    _, lines = told("late_of_two", 3)
+    for rank in (0, 2):
+        limits, *waited, last = lines[rank]
+        assert limits[2] == "[400, 400]" and last[0] == "nothing"
+        for kind, seconds, message in waited:
+            assert kind == "TimeoutError" and 0.3 < seconds < 1.4, message
+            assert "has waited 0.4 s" in message and "rank 1" in message, message
+
+
 def test_interrupt():
     run, lines = told("interrupted", 2)
     assert run.status == 0, run.text()
     kind, seconds, _ = lines[0][0]
-    assert kind == "KeyboardInterrupt" and seconds < 1.5
+    assert kind == "KeyboardInterrupt" and seconds < 2.5
     assert lines[0][1][0] == lines[1][0][0] == "sum"
     assert [line for line in run.text(stream="stdout").splitlines() if line == "sum 2.0"] != []
 

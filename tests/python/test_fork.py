@@ -2,6 +2,7 @@
 
 import launched
 import pytest
+from length import in_long
 
 
 def lines_of(what, ranks=2, **env):
@@ -27,6 +28,7 @@ def test_workers_of_multiprocessing():
     assert said == ["pool True True"] * 2
 
 
+@in_long
 def test_data_loader_of_a_training():
     pytest.importorskip("torch")
     _, said = lines_of("loader")

@@ -29,7 +29,7 @@ def too_much(found):
     return [one for one in found if one[2] > ROOM[one[1]]]
 
 
-@pytest.mark.parametrize("ranks, progress", [(2, "thread"), (3, "caller")])
+@pytest.mark.parametrize("ranks, progress", [(2, "thread"), param(3, "caller")])
 def test_mixed_calls_leave_memory_as_it_was(ranks, progress):
     found = growth(ranks, CALLS, PACELINE_PROGRESS=progress)
     assert too_much(found) == [], found

@@ -131,7 +131,7 @@ def test_wrong_numbers_are_found(name, mutant, word, tmp_path):
     assert word in said
 
 
-@each("name", ONE_EACH, sorted({*NAMES} - {*ONE_EACH}))
+@each("name", ONE_EACH[-1:], sorted({*NAMES} - {*ONE_EACH[-1:]}))
 def test_from_header(name, tmp_path):
     mpi = get(name)
     program = tmp_path / "use"

@@ -121,7 +121,7 @@ def test_a_wrong_bit_is_noticed(name):
         assert f"rank 1 of 2: {call} of" in said, said
 
 
-@each("name", NAMES[:1], NAMES[1:])
+@each("name", ["mpich5"], [name for name in NAMES if name != "mpich5"])
 def test_programs_are_not_spoilt(name):
     mpi = mpi_of(name)
     mpicc = mpicc_of(mpi)

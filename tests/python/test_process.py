@@ -12,7 +12,9 @@ TOOLS = Path(__file__).parents[2] / "tools"
 SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
 CALLER = """
-import sys
+import signal, sys
+if {hangs_up}:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)   # whoever runs the tests may ignore it
 sys.path.insert(0, {tools!r})
 from dev import process
 process.GRACE_S = 1
@@ -23,9 +25,10 @@ except process.Failed as failure:
 """
 
 
-def caller_of(program, timeout_s=60, keep=None):
+def caller_of(program, timeout_s=60, keep=None, hangs_up=True):
     """Somebody who runs `program`, once that is under way."""
-    script = CALLER.format(tools=str(TOOLS), program=program, timeout_s=timeout_s, keep=keep)
+    script = CALLER.format(tools=str(TOOLS), program=program, timeout_s=timeout_s, keep=keep,
+                           hangs_up=hangs_up)
     caller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert caller.stdout.readline().startswith("+ ")
@@ -68,7 +71,8 @@ def test_what_is_late_ends():
 def test_nohup_holds():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)   # what is started inherits it
     try:
-        caller = caller_of("import time; print('under way', flush=True); time.sleep(1)")
+        caller = caller_of("import time; print('under way', flush=True); time.sleep(1)",
+                           hangs_up=False)
     finally:
         signal.signal(signal.SIGHUP, before)
     caller.send_signal(signal.SIGHUP)

@@ -66,6 +66,7 @@ def with_file(tmp_path_factory, file):
     return small(tmp_path_factory.mktemp("report"), "--measured", file)
 
 
+@in_long
 def test_pipelining(with_file):
     html, rows = with_file
     assert mislabelled(rows) == []
@@ -88,6 +89,7 @@ def test_a_measured_line_labelled_simulated_is_found(tmp_path, file, monkeypatch
     assert mislabelled(run("ring", "--measured", file, "--html", tmp_path / "ring.html")[1])
 
 
+@in_long
 def test_a_negative_result_stays(with_file):
     """A linear allgather gains nothing from segments, and a chain of broadcast does."""
     _, rows = with_file

@@ -26,6 +26,7 @@ def test_on_several_nodes():
     assert launched.failures("bucket_checks", 2, mpi=host, nodes="0,1") == {}
 
 
+@in_long
 def test_the_example():
     run = launched.Run()
     words = ["--width", "64", "--layers", "2", "--repeats", "3", "--mib", "1"]

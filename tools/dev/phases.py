@@ -98,10 +98,9 @@ def tidy():
 
 
 def pytest(limit_s, env):
-    """A file of tests at a time per core, and one for those that wait just now; not more than
-    four: each starts many ranks."""
+    """A file of tests per core at a time, but not more than four: each starts many ranks."""
     summary = r"^=+ .*(passed|failed|error|skipped|no tests ran).* in [\d.]+s"
     return run(
-        [VENV / "bin/python", "-m", "pytest", "-n", min(cores() + 1, 4), "--dist", "loadfile"],
+        [VENV / "bin/python", "-m", "pytest", "-n", min(cores(), 4), "--dist", "loadfile"],
         timeout_s=limit_s, env=environment(**env), keep=summary,
     )

@@ -169,6 +169,19 @@ def late(comm):
     told(lambda: comm.allreduce(numpy.ones(50), timeout_ms=700))
 
 
+def late_of_two(comm):
+    """As above, and the limit is that of a communicator, or of the one that it was made of."""
+    part = comm.dup()
+    part.timeout_ms = 400
+    made = part.dup()
+    print("limits", 0, [c.timeout_ms for c in (part, made)])
+    for one in part, made:
+        if comm.rank != 1:
+            told(lambda one=one: one.allreduce(numpy.ones(50)))
+    time.sleep(1.5 if comm.rank == 1 else 0)
+    told(comm.barrier)   # has more time
+
+
 def late_request(comm):
     """As above with a request, and the limit where it is waited for."""
     if comm.rank == 1:
@@ -183,7 +196,7 @@ def late_request(comm):
 def interrupted(comm):
     """Ctrl-C ends a wait at once; what it waited for goes on."""
     if comm.rank == 1:
-        time.sleep(2)
+        time.sleep(4)
     x = numpy.full(1000, 1.0)
     begin = time.monotonic()
     if comm.rank == 0:
