@@ -18,8 +18,15 @@
 
 namespace paceline::test {
 
+// What watches every access to memory takes time for it.
+#if defined(__SANITIZE_THREAD__)
+constexpr unsigned kPatience = 10;
+#else
+constexpr unsigned kPatience = 1;
+#endif
+
 // Runs body(rank, store folder) in p processes; returns what went wrong on any of them. A rank that
-// hangs is ended after `limit_s` by its own alarm.
+// hangs is ended after `limit_s`, or some times as long, by its own alarm.
 inline std::string run_ranks(int p, unsigned limit_s,
                              const std::function<std::string(int, const std::string&)>& body) {
   char folder[] = "/tmp/paceline-test-XXXXXX";
@@ -31,7 +38,7 @@ inline std::string run_ranks(int p, unsigned limit_s,
       ranks.push_back(pid);
       continue;
     }
-    alarm(limit_s);
+    alarm(kPatience * limit_s);
     std::string bad;
     try {
       bad = body(r, folder);
