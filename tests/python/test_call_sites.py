@@ -6,6 +6,7 @@ import threading
 
 import launched
 import pytest
+from length import in_long
 
 from paceline import call_site
 
@@ -76,6 +77,7 @@ def test_who_waits_for_a_late_rank():
     assert places(said[1][0][2])[0] == waits  # the late one learns it, too
 
 
+@in_long
 def test_lines_of_torch_programs():
     pytest.importorskip("torch")
     for ((_, _, message),) in told("of_torch"):

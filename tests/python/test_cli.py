@@ -163,12 +163,12 @@ def test_draw_measured_shows_every_rank(paceline, tmp_path):
     events = tmp_path / "measured.json"
     status, out, err = paceline(
         "draw", "allreduce", "-n", 2, "--size", "256KiB", "--algorithm", "ring", "--segments", 2,
-        "--arrivals", "1=2ms", "--measured", "--json", events)
+        "--arrivals", "1=50ms", "--measured", "--json", events)
     assert status == 0, err
     assert "measured:" in out
     found = trace.from_json(events.read_text(encoding="utf-8"))
     assert found.title == "allreduce/ring, 2 ranks, 256 KiB, 2 segments, window 2"
-    assert found.arrival_s[1] - found.arrival_s[0] == pytest.approx(2e-3, abs=1.5e-3)
+    assert 0.03 < found.arrival_s[1] - found.arrival_s[0] < 0.2   # others may use the machine
     for rank in range(2):
         kinds = {event.activity for event in found.events if event.rank == rank}
         assert {"send", "recv", "reduce"} <= kinds

@@ -117,6 +117,7 @@ def test_mutants_are_refused(mutant, why):
     assert "paceline" not in found["times"]["small"]
 
 
+@in_long
 def test_training_ends_with_the_same_weights():
     spec = {"model": "resnet110", "images": 1, "rounds": 1, "warm_up": 1, "seed": 1}
     ranks = training.Job(2, None, with_mpi=False).launch("ddp_rank", spec)
