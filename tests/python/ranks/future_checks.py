@@ -43,7 +43,7 @@ def check_futures_of_coalesced(comm):
 
 def check_futures_leave_the_processor_alone(comm):
     """Whoever waits for a late rank does so beside a program that computes. Between nodes a caller
-    that waits uses a whole processor."""
+    that waits anew every 2 ms uses 0.31 s, who sleeps 0.05; in shared memory both use little."""
     me = comm.rank
     for _ in range(2):  # the first makes the thread that completes futures
         dist.barrier()
