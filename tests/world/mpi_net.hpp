@@ -37,6 +37,8 @@ struct MpiNet {
     std::vector<std::byte> copy;
     std::size_t bytes = 0;
     int delay = 0;
+    double sent_s = 0;
+    bool withdrawn = false;  // in a hurry: the sender's memory is not what it was
   };
   struct Rank {
     std::vector<Message> messages;
@@ -58,8 +60,9 @@ struct MpiNet {
 
   Random random;
   int tag_limit;
-  double now_s = 1;
+  double now_s = 1, tick_s = 1e-4;  // the time that a look at the clock takes
   std::function<void(int)> meanwhile;  // while this rank waits inside the transport
+  std::function<void(int)> pass;       // the same, for ranks with threads of their own
   int fails_to = -1;                   // sends to this rank go wrong
   std::size_t unread_most = 0;         // of copies that lay at one rank
   std::vector<Rank> ranks;
@@ -77,20 +80,26 @@ class FakePort : public mpi::MpiPort {
       others(rank_);
       net_.meanwhile = others;
     }
-    return net_.now_s += 1e-4;
+    if (net_.pass) net_.pass(rank_);
+    return net_.now_s += net_.tick_s;
   }
   std::string text_of(int error) const override { return str("fake error ", error); }
   bool is_finalized() const override { return false; }
-  void free() override { me().freed = true; }
+  void free() override {
+    require(me().coming.empty(), "a communicator is freed to which messages are on their way");
+    me().freed = true;
+  }
 
   int send(Mode mode, int peer, int tag, const std::byte* data, std::size_t bytes) override {
+    require(!net_.ranks[std::size_t(peer)].freed, "a message to who has freed its communicator");
     const int message = add({.state = MpiNet::State::open, .peer = peer, .tag = tag});
     if (peer == net_.fails_to) {
       me().messages[std::size_t(message)].state = MpiNet::State::over;
       me().messages[std::size_t(message)].how = {.peer = peer, .error = 7};
       return message;
     }
-    MpiNet::Sent sent{rank_, message, tag, data, {}, bytes, int(net_.random.below(4))};
+    MpiNet::Sent sent{rank_, message, tag, data, {}, bytes, int(net_.random.below(4)),
+                      net_.now_s};
     if (mode == Mode::buffered && net_.random.below(2)) {
       sent.copy.assign(data, data + bytes);
       sent.message = -1;
@@ -134,6 +143,7 @@ class FakePort : public mpi::MpiPort {
   }
 
   void abandon(int message, mpi::Buffer memory) override {
+    const bool is_kept = memory != nullptr;
     net_.kept.push_back(std::move(memory));
     ++me().calls;
     MpiNet::Message& m = me().messages[std::size_t(message)];
@@ -145,6 +155,7 @@ class FakePort : public mpi::MpiPort {
         if (sent.from == rank_ && sent.message == message) {
           sent.copy.assign(sent.data, sent.data + sent.bytes);
           sent.message = -1;
+          sent.withdrawn = !is_kept && net_.now_s - sent.sent_s < 5;  // longer: it says so
         }
     m.state = MpiNet::State::free;
   }
@@ -191,6 +202,7 @@ inline void MpiNet::step(int rank) {
     }
     Message& m = me.messages[std::size_t(*receive)];
     require(sent.bytes <= m.room, "a message is longer than its receive");
+    require(!sent.withdrawn, "a caller's memory is read after it was given back");
     if (sent.bytes > 0)
       std::memcpy(m.to, sent.copy.empty() ? sent.data : sent.copy.data(), sent.bytes);
     m.how = {sent.from, sent.bytes};

@@ -36,7 +36,8 @@ struct Peer {
   double left_s = 0;
   std::string gone;  // why nothing comes any more; empty: it is there
   bool told_gone = false;
-  bool closed = false;  // it does not even hear that we leave
+  bool closed = false;   // it does not even hear that we leave
+  bool is_over = false;  // its last word has come
 
   Doing is_at(double now_s) const {
     Doing doing = heard;

@@ -10,7 +10,6 @@ namespace paceline::mpi {
 namespace {
 
 constexpr std::uint32_t kFirstTag = 1;
-constexpr double kLetGoS = 5;  // for a peer that is at work on a message to finish its chunks
 
 // Where bytes [offset, offset + bytes) of the list lie in one piece; null where they do not.
 std::byte* inside(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes) {
@@ -67,8 +66,7 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
     in_.push_back({t, peer, tag, chunks});
     start_receives(in_.back());
   } else {
-    rests_.push_back({.peer = peer, .tag = tag, .chunks = chunks});
-    post(rests_.back());
+    keep({.peer = peer, .tag = tag, .chunks = chunks});
   }
 }
 
@@ -171,6 +169,12 @@ void Streams::post(Rest& rest) {
   }
 }
 
+// Its receives are posted at once: their sender may wait for them while this rank waits elsewhere.
+void Streams::keep(Rest rest) {
+  rests_.push_back(std::move(rest));
+  post(rests_.back());
+}
+
 bool Streams::advance(Rest& rest) {
   Ended how;
   std::erase_if(rest.posted, [&](Chunk& chunk) {
@@ -188,12 +192,15 @@ bool Streams::advance(Rest& rest) {
 }
 
 // Waits until MPI has let go of chunks in a caller's buffer, for which their peer is at work; how
-// many were not cancelled.
+// many were not cancelled. Others may wait for this rank meanwhile: what comes is taken.
 std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_s) {
   std::uint32_t moved = 0;
   const double give_up_s = port_.now_s() + most_s;
   while (true) {
-    port_.poll(messages);
+    std::vector<int> asked = messages;
+    coming(asked);
+    port_.poll(asked);
+    receive_on();
     Ended how;
     std::erase_if(messages, [&](int message) {
       const bool ended = port_.ended(message, how);
@@ -203,7 +210,7 @@ std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_
     if (messages.empty()) return moved;
     if (port_.now_s() < give_up_s) continue;
     for (int message : messages) port_.abandon(message, nullptr);
-    if (most_s == 0) return moved;
+    if (most_s < kLetGoS) return moved;  // it has left
     std::fprintf(stderr,
                  "paceline: mpi: rank %d stopped in the middle of a message that rank %d has given "
                  "up. MPI may still use the buffer of that call: leave it alone.\n",
@@ -212,7 +219,7 @@ std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_
   }
 }
 
-Streams::Rest Streams::rest_of(Stream& s, bool sends, bool peer_has_left) {
+Streams::Rest Streams::rest_of(Stream s, bool sends, double most_s) {
   Rest rest{sends, s.peer, s.tag, s.chunks, s.finished};
   std::vector<int> mine;
   for (std::uint32_t i = s.finished; i < s.started; ++i) {
@@ -224,52 +231,65 @@ Streams::Rest Streams::rest_of(Stream& s, bool sends, bool peer_has_left) {
     if (!sends) port_.cancel(chunk.message);
     mine.push_back(chunk.message);
   }
-  // What a peer that has left did not take is never read from here either.
-  rest.received += settle(mine, s.peer, sends && peer_has_left ? 0 : kLetGoS);
+  rest.received += settle(mine, s.peer, most_s);
   return rest;
 }
 
-std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, bool peer_has_left) {
+Streams::Stream Streams::take(std::vector<Stream>& from, std::vector<Stream>::iterator at) {
+  Stream taken = std::move(*at);
+  from.erase(at);
+  return taken;
+}
+
+std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, double most_s) {
   const auto is = [&](const Stream& s) { return s.transfer == &t; };
-  if (const auto s = std::find_if(in_.begin(), in_.end(), is); s != in_.end()) {
-    rests_.push_back(rest_of(*s, false));
-    in_.erase(s);
-  }
-  const auto s = std::find_if(out_.begin(), out_.end(), is);
-  if (s == out_.end()) return {};
-  const Withdrawn withdrawn{s->tag, s->started};
-  rests_.push_back(rest_of(*s, true, peer_has_left));
-  out_.erase(s);
+  if (const auto at = std::find_if(in_.begin(), in_.end(), is); at != in_.end())
+    keep(rest_of(take(in_, at), false));
+  const auto at = std::find_if(out_.begin(), out_.end(), is);
+  if (at == out_.end()) return {};
+  const Withdrawn withdrawn{at->tag, at->started};
+  keep(rest_of(take(out_, at), true, most_s));
   return withdrawn;
 }
 
 void Streams::withdraw(int peer, std::uint32_t tag, std::uint32_t chunks) {
   const auto is = [&](const auto& s) { return s.peer == peer && s.tag == tag; };
-  const auto s = std::find_if(in_.begin(), in_.end(), is);
-  if (s != in_.end() && chunks < s->chunks) {  // else all of it comes
-    rests_.push_back(rest_of(*s, false));
-    in_.erase(s);
-  }
+  const auto at = std::find_if(in_.begin(), in_.end(), is);
+  if (at != in_.end() && chunks < at->chunks)  // else all of it comes
+    keep(rest_of(take(in_, at), false));
   for (Rest& rest : rests_)
     if (!rest.sends && is(rest)) rest.chunks = std::min(rest.chunks, chunks);
 }
 
-void Streams::pending(std::vector<int>& messages) const {
-  for (const auto* streams : {&out_, &in_})
-    for (const Stream& s : *streams)
-      if (s.finished < s.started) messages.push_back(s.at(s.finished).message);
+void Streams::oldest_of(const std::vector<Stream>& streams, std::vector<int>& messages) {
+  for (const Stream& s : streams)
+    if (s.finished < s.started) messages.push_back(s.at(s.finished).message);
+}
+
+void Streams::coming(std::vector<int>& messages) const {
+  oldest_of(in_, messages);
   for (const Rest& rest : rests_)
     for (const Chunk& chunk : rest.posted) messages.push_back(chunk.message);
+}
+
+void Streams::pending(std::vector<int>& messages) const {
+  oldest_of(out_, messages);
+  coming(messages);
+}
+
+bool Streams::receive_on() {
+  bool moved = false;
+  for (Stream& s : in_) moved |= advance_receive(s);
+  std::erase_if(in_, [](const Stream& s) { return s.is_over(); });
+  std::erase_if(rests_, [&](Rest& rest) { return advance(rest); });
+  return moved;
 }
 
 bool Streams::progress() {
   bool moved = false;
   for (Stream& s : out_) moved |= advance_send(s);
-  for (Stream& s : in_) moved |= advance_receive(s);
-  const auto over = [](const Stream& s) { return s.is_over(); };
-  std::erase_if(out_, over);
-  std::erase_if(in_, over);
-  std::erase_if(rests_, [&](Rest& rest) { return advance(rest); });
+  std::erase_if(out_, [](const Stream& s) { return s.is_over(); });
+  moved |= receive_on();
   return moved;
 }
 
@@ -288,8 +308,7 @@ bool Streams::sent() const {
 
 void Streams::close() {
   closed_ = true;
-  for (Stream& s : in_) rests_.push_back(rest_of(s, false));
-  in_.clear();
+  while (!in_.empty()) keep(rest_of(take(in_, in_.begin()), false));
   for (Rest& rest : rests_)
     if (!rest.sends) rest.chunks = 0;
 }

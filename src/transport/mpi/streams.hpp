@@ -51,8 +51,10 @@ class Streams {
     std::uint32_t chunks = 0;  // that have been sent
   };
   // Lets go of a transfer, whichever way it goes: nothing of it is touched afterwards. What its
-  // receiver has to be told, if anything. A peer that has left takes nothing any more.
-  std::optional<Withdrawn> drop(const Transfer& transfer, bool peer_has_left);
+  // receiver has to be told, if anything. Waits at most so long for a receiver that is at work on
+  // it; kLetGoS for one that has not left.
+  static constexpr double kLetGoS = 5;
+  std::optional<Withdrawn> drop(const Transfer& transfer, double most_s);
   // The peer has sent only so many chunks of a stream.
   void withdraw(int peer, std::uint32_t tag, std::uint32_t chunks);
 
@@ -105,9 +107,14 @@ class Streams {
   void start_sends(Stream& s);
   void start_receives(Stream& s);
   bool check(Stream& s, const Ended& how, std::size_t bytes);
+  static Stream take(std::vector<Stream>& from, std::vector<Stream>::iterator at);
+  static void oldest_of(const std::vector<Stream>& streams, std::vector<int>& messages);
+  void coming(std::vector<int>& messages) const;
+  bool receive_on();
   void post(Rest& rest);
+  void keep(Rest rest);
   bool advance(Rest& rest);  // whether it is over
-  Rest rest_of(Stream& s, bool sends, bool peer_has_left = false);
+  Rest rest_of(Stream s, bool sends, double most_s = kLetGoS);
   std::uint32_t settle(std::vector<int>& messages, int peer, double most_s);
 
   MpiPort& port_;

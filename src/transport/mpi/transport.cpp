@@ -4,94 +4,15 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "transport/mpi/mailbox.hpp"
-#include "transport/mpi/naps.hpp"
-#include "transport/mpi/peer.hpp"
-#include "transport/mpi/sockets.hpp"
-#include "transport/mpi/streams.hpp"
+#include "transport/mpi/mpi_transport.hpp"
 
 namespace paceline::mpi {
 namespace {
 
 constexpr std::uint64_t kTellRead = kUnreadMost / 4;  // it says so itself where nothing else goes
-constexpr std::size_t kTextMost = 1024;               // of an abort
 constexpr double kStragglersS = 1;                    // for the chunks of a peer that has left
-constexpr double kLookS = 0.001;
-constexpr double kGoodbyeS = 1;  // for everybody to leave
-
-std::size_t whole_lines(std::size_t bytes) {
-  return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
-}
 
 }  // namespace
-
-class MpiTransport : public Transport {
- public:
-  MpiTransport(std::unique_ptr<MpiPort> port, const MpiConfig& config)
-      : config_(config),
-        port_(std::move(port)),
-        mail_(*port_, std::max(config.eager_bytes, kTextMost)),
-        streams_(*port_, whole_lines(config.chunk_bytes),
-                 [this](int peer, const std::string& why) { fails(peer, why); }),
-        peers_(std::size_t(port_->ranks())) {}
-  ~MpiTransport() override { MpiTransport::leave(); }
-
-  std::string_view name() const override { return "mpi"; }
-  int rank() const override { return port_->rank(); }
-  int ranks() const override { return port_->ranks(); }
-  bool is_crowded() const override { return false; }  // not known: route asks its neighbours
-  void listen(Listener* listener) override { listener_ = listener; }
-
-  void send(Transfer& t) override;
-  void recv(Transfer& t) override;
-  void cancel(Transfer& t) override;
-  bool progress() override;
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
-  void abort(int to, std::uint64_t context, const std::string& why) override;
-  void leave() override;
-  void check_peers() override;
-  void rest(int timeout_us, const std::function<bool()>& stirs) override;
-  void wake() override {}  // naps are short
-  void announce(const Doing& doing) override { doing_ = doing; }
-  Doing last_heard(int p) const override { return peers_[std::size_t(p)].is_at(port_->now_s()); }
-
- private:
-  void post(int to, Header header) {
-    header.read = told(peers_[std::size_t(to)]);
-    mail_.send(to, header);
-  }
-  void tell(int to, Kind kind) {
-    Header header;
-    header.kind = kind;
-    post(to, header);
-  }
-  std::uint64_t told(Peer& peer) { return peer.told_read = peer.read; }
-  void fails(int p, const std::string& why);
-  void stream(Transfer& t);
-  void try_tags();
-  void poll(bool block);
-  bool take(Mailbox::Letter& letter);
-  bool control(const Mailbox::Letter& letter);
-  void arrive(Mailbox::Letter& letter);
-  void eager(Peer& peer, int from, Transfer& t, const std::byte* data);
-  void drain(Peer& peer, int from, std::size_t bytes);
-  void wait_for_others(double most_s);
-  bool everybody_left() const;
-
-  MpiConfig config_;
-  std::unique_ptr<MpiPort> port_;
-  Mailbox mail_;
-  Streams streams_;
-  Naps naps_;
-  Sockets sockets_;
-  std::vector<Peer> peers_;
-  std::vector<int> asked_;  // messages, of poll()
-  Listener* listener_ = nullptr;
-  Doing doing_;
-  bool waiting_for_tags_ = false;
-  bool left_ = false;
-};
 
 void MpiTransport::send(Transfer& t) {
   Peer& peer = peers_[std::size_t(t.peer)];
@@ -144,7 +65,7 @@ void MpiTransport::cancel(Transfer& t) {
   Peer& peer = peers_[std::size_t(t.peer)];
   peer.matcher.cancel(t);
   std::erase(peer.waiting, &t);
-  const auto withdrawn = streams_.drop(t, !peer.gone.empty());
+  const auto withdrawn = streams_.drop(t, may_read_s(peer));
   if (!withdrawn || !peer.gone.empty()) return;
   Header header = header_of(Kind::withdraw, t);
   header.tag = withdrawn->tag;
@@ -231,9 +152,13 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
     case Kind::leave:
       if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";
       peer.left_s = port_->now_s();
+      if (left_) tell(letter.from, Kind::bye);
       return false;
     case Kind::close:
       peer.closed = true;
+      [[fallthrough]];
+    case Kind::bye:
+      peer.is_over = true;
       return false;
     default:
       return false;
@@ -324,62 +249,6 @@ void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {
   const double now_s = port_->now_s();
   if (naps_.missed()) sockets_.search(now_s);
   naps_.woke(sockets_.rest(naps_.next_us(now_s, timeout_us)));
-}
-
-bool MpiTransport::everybody_left() const {
-  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
-    return &peer == &peers_[std::size_t(rank())] || peer.left_s > 0;
-  });
-}
-
-// No call of MPI follows, so that it can be finalised. Waits a moment for what was sent to be on
-// its way, and for the others, since the communicator can be freed only once nobody uses it.
-void MpiTransport::leave() {
-  if (std::exchange(left_, true) || port_->is_finalized()) return;
-  wait_for_others(kLookS);  // who has closed already must not be written to
-  for (int p = 0; p < ranks(); ++p) {
-    const Peer& peer = peers_[std::size_t(p)];
-    if (p != rank() && !peer.closed) tell(p, Kind::leave);
-    for (const Early& e : peer.matcher.early())
-      if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it
-        streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
-  }
-  wait_for_others(kGoodbyeS);
-  for (int p = 0; p < ranks(); ++p)
-    if (p != rank() && peers_[std::size_t(p)].left_s == 0) tell(p, Kind::close);
-  mail_.close();
-  streams_.close();
-  const auto clean = [&] { return mail_.is_closed() && mail_.idle() && streams_.idle(); };
-  const double give_up_s = port_->now_s() + kGoodbyeS;
-  while (!clean() && port_->now_s() < give_up_s) {
-    poll(false);
-    mail_.collect_closed();
-    mail_.collect([](int, int) {});
-    streams_.progress();
-  }
-  const bool free = clean() && everybody_left();
-  mail_.abandon();
-  streams_.abandon();
-  if (free) port_->free();
-}
-
-// Until nothing of ours is under way and everybody has left, at most so long.
-void MpiTransport::wait_for_others(double most_s) {
-  const double give_up_s = port_->now_s() + most_s;
-  while (!(mail_.idle() && streams_.idle() && everybody_left()) && port_->now_s() < give_up_s) {
-    poll(false);
-    Mailbox::Letter letter;
-    int trouble = 0;
-    while (mail_.next(letter, trouble)) {
-      const Kind kind = letter.header.kind;
-      if (kind == Kind::abort || kind == Kind::query)
-        mail_.give_back(std::move(letter.memory));
-      else
-        take(letter);
-    }
-    mail_.collect([](int, int) {});
-    streams_.progress();
-  }
 }
 
 void agree(Meeting& meeting, const MpiConfig& config) {

@@ -16,7 +16,8 @@ namespace paceline::mpi {
 // withdraw  fewer chunks come than were said       credit  only says how much has been read
 // abort     a communicator is broken; text follows
 // query     what are you about?                    answer  this
-// leave     nothing will come any more             close   nothing is received any more either
+// leave     no call will come any more             close   nothing is received any more either
+// bye       the last word to one that has left, too
 enum class Kind : std::uint16_t {
   eager,
   stream,
@@ -26,7 +27,8 @@ enum class Kind : std::uint16_t {
   query,
   answer,
   leave,
-  close
+  close,
+  bye
 };
 
 struct Header {

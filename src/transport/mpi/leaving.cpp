@@ -1,0 +1,86 @@
+// How ranks part: each says to each other one that it leaves, and, once it has heard the same of
+// that one, a last word. After the last words of all others nothing can come any more, and the
+// communicator may be freed: messages to one that is freed would reach whoever is given its number
+// next.
+#include <algorithm>
+#include <utility>
+
+#include "transport/mpi/mpi_transport.hpp"
+
+namespace paceline::mpi {
+namespace {
+
+constexpr double kLookS = 0.001;
+constexpr double kGoodbyeS = 1;  // for everybody to leave
+
+}  // namespace
+
+// How long a peer may still be reading from a message that is given up here. One that has left
+// takes what comes for a while.
+double MpiTransport::may_read_s(const Peer& peer) const {
+  if (peer.gone.empty()) return Streams::kLetGoS;
+  if (peer.left_s == 0) return 0;  // MPI cannot reach it
+  return std::max(0.0, peer.left_s + Streams::kLetGoS - port_->now_s());
+}
+
+// Nothing of ours is under way, and nothing will come.
+bool MpiTransport::is_quiet() const {
+  const auto is_over = [&](const Peer& peer) {
+    return &peer == &peers_[std::size_t(rank())] || peer.is_over;
+  };
+  return mail_.idle() && streams_.idle() && std::ranges::all_of(peers_, is_over);
+}
+
+// No call of MPI follows, so that it can be finalised. Waits a moment for what was sent to be on
+// its way, and for the others, since the communicator can be freed only once nobody uses it.
+void MpiTransport::leave() {
+  if (std::exchange(left_, true) || port_->is_finalized()) return;
+  wait_for_others(kLookS);  // who has closed already must not be written to
+  for (int p = 0; p < ranks(); ++p) {
+    const Peer& peer = peers_[std::size_t(p)];
+    if (p != rank() && !peer.closed) tell(p, Kind::leave);
+    if (peer.left_s > 0 && !peer.closed) tell(p, Kind::bye);
+    for (const Early& e : peer.matcher.early())
+      if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it
+        streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
+  }
+  wait_for_others(kGoodbyeS);
+  for (int p = 0; p < ranks(); ++p)
+    if (p != rank() && peers_[std::size_t(p)].left_s == 0) tell(p, Kind::close);
+  const bool may_free = is_quiet();
+  mail_.close();
+  streams_.close();
+  const auto clean = [&] { return mail_.is_closed() && mail_.idle() && streams_.idle(); };
+  const double give_up_s = port_->now_s() + kGoodbyeS;
+  while (!clean() && port_->now_s() < give_up_s) {
+    poll(false);
+    mail_.collect_closed();
+    mail_.collect([](int, int) {});
+    streams_.progress();
+  }
+  const bool free = may_free && clean();
+  mail_.abandon();
+  streams_.abandon();
+  if (free) port_->free();
+}
+
+// Until it is quiet, at most so long.
+void MpiTransport::wait_for_others(double most_s) {
+  const double give_up_s = port_->now_s() + most_s;
+  while (!is_quiet() && port_->now_s() < give_up_s) {
+    poll(false);
+    Mailbox::Letter letter;
+    int trouble = 0;
+    while (mail_.next(letter, trouble)) {
+      const Kind kind = letter.header.kind;
+      if (kind == Kind::abort || kind == Kind::query)
+        mail_.give_back(std::move(letter.memory));
+      else
+        take(letter);
+    }
+    mail_.collect([](int, int) {});
+    streams_.progress();
+  }
+}
+
+}  // namespace paceline::mpi

@@ -1,0 +1,94 @@
+// MpiTransport: what its parts share. What it does with messages is in transport.cpp, how it ends
+// in leaving.cpp.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/mpi/mailbox.hpp"
+#include "transport/mpi/naps.hpp"
+#include "transport/mpi/peer.hpp"
+#include "transport/mpi/sockets.hpp"
+#include "transport/mpi/streams.hpp"
+#include "transport/mpi/transport.hpp"
+
+namespace paceline::mpi {
+
+inline constexpr std::size_t kTextMost = 1024;  // of an abort
+
+inline std::size_t whole_lines(std::size_t bytes) {
+  return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
+}
+
+class MpiTransport : public Transport {
+ public:
+  MpiTransport(std::unique_ptr<MpiPort> port, const MpiConfig& config)
+      : config_(config),
+        port_(std::move(port)),
+        mail_(*port_, std::max(config.eager_bytes, kTextMost)),
+        streams_(*port_, whole_lines(config.chunk_bytes),
+                 [this](int peer, const std::string& why) { fails(peer, why); }),
+        peers_(std::size_t(port_->ranks())) {}
+  ~MpiTransport() override { MpiTransport::leave(); }
+
+  std::string_view name() const override { return "mpi"; }
+  int rank() const override { return port_->rank(); }
+  int ranks() const override { return port_->ranks(); }
+  bool is_crowded() const override { return false; }  // not known: route asks its neighbours
+  void listen(Listener* listener) override { listener_ = listener; }
+
+  void send(Transfer& t) override;
+  void recv(Transfer& t) override;
+  void cancel(Transfer& t) override;
+  bool progress() override;
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
+  void abort(int to, std::uint64_t context, const std::string& why) override;
+  void leave() override;
+  void check_peers() override;
+  void rest(int timeout_us, const std::function<bool()>& stirs) override;
+  void wake() override {}  // naps are short
+  void announce(const Doing& doing) override { doing_ = doing; }
+  Doing last_heard(int p) const override { return peers_[std::size_t(p)].is_at(port_->now_s()); }
+
+ private:
+  void post(int to, Header header) {
+    header.read = told(peers_[std::size_t(to)]);
+    mail_.send(to, header);
+  }
+  void tell(int to, Kind kind) {
+    Header header;
+    header.kind = kind;
+    post(to, header);
+  }
+  std::uint64_t told(Peer& peer) { return peer.told_read = peer.read; }
+  void fails(int p, const std::string& why);
+  void stream(Transfer& t);
+  void try_tags();
+  void poll(bool block);
+  bool take(Mailbox::Letter& letter);
+  bool control(const Mailbox::Letter& letter);
+  void arrive(Mailbox::Letter& letter);
+  void eager(Peer& peer, int from, Transfer& t, const std::byte* data);
+  void drain(Peer& peer, int from, std::size_t bytes);
+  double may_read_s(const Peer& peer) const;
+  void wait_for_others(double most_s);
+  bool is_quiet() const;
+
+  MpiConfig config_;
+  std::unique_ptr<MpiPort> port_;
+  Mailbox mail_;
+  Streams streams_;
+  Naps naps_;
+  Sockets sockets_;
+  std::vector<Peer> peers_;
+  std::vector<int> asked_;  // messages, of poll()
+  Listener* listener_ = nullptr;
+  Doing doing_;
+  bool waiting_for_tags_ = false;
+  bool left_ = false;
+};
+
+}  // namespace paceline::mpi
