@@ -44,6 +44,7 @@ void MpiTransport::leave() {
       if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it
         streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
   }
+  answers_goodbyes_ = true;
   wait_for_others(kGoodbyeS);
   for (int p = 0; p < ranks(); ++p)
     if (p != rank() && peers_[std::size_t(p)].left_s == 0) tell(p, Kind::close);

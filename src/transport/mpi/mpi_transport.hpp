@@ -89,6 +89,7 @@ class MpiTransport : public Transport {
   Doing doing_;
   bool waiting_for_tags_ = false;
   bool left_ = false;
+  bool answers_goodbyes_ = false;  // everybody has been told that this rank leaves
 };
 
 }  // namespace paceline::mpi

@@ -152,7 +152,7 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
     case Kind::leave:
       if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";
       peer.left_s = port_->now_s();
-      if (left_) tell(letter.from, Kind::bye);
+      if (answers_goodbyes_) tell(letter.from, Kind::bye);
       return false;
     case Kind::close:
       peer.closed = true;
