@@ -2,7 +2,14 @@
 
 #include <sched.h>
 
+#include "runtime/clock.hpp"
+
 namespace paceline {
+namespace {
+
+constexpr double kYieldsS = 5e-3;   // time slices are of some 3 ms
+
+}  // namespace
 
 void pause() {
 #if defined(__x86_64__)
@@ -10,6 +17,14 @@ void pause() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+bool Yields::again() {
+  const double now = now_s();
+  if (since_s_ == 0) since_s_ = now;
+  if (now - since_s_ > kYieldsS) return false;
+  sched_yield();
+  return true;
 }
 
 Patience::Patience(Company company) {
@@ -23,9 +38,7 @@ Patience::Next Patience::next() {
     pause();
     return Next::again;
   }
-  if (looks_ > spins_ + yields_) return Next::sleep;
-  sched_yield();
-  return Next::again;
+  return looks_ <= spins_ + yields_ && yielding_.again() ? Next::again : Next::sleep;
 }
 
 }  // namespace paceline

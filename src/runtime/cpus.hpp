@@ -5,9 +5,20 @@ namespace paceline {
 
 void pause();   // the processor may look after its other threads for a moment
 
+// Yields for a while. To a rank that waits like this one that costs a microsecond; to a program
+// that computes it hands a whole time slice, and after two of these it is wiser to sleep: a sleeper
+// that is woken runs at once.
+class Yields {
+ public:
+  bool again();   // false: no more
+  void reset() { since_s_ = 0; }
+
+ private:
+  double since_s_ = 0;
+};
+
 // Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
-// working. Beside a thread that computes, yielding hands it a whole time slice, whereas a sleeper
-// that is woken runs at once: the session's own thread does not yield.
+// working. The session's own thread, beside one that computes, does not yield.
 enum class Company { alone, crowded, beside_compute };
 
 class Patience {
@@ -16,9 +27,13 @@ class Patience {
 
   enum class Next { again, sleep };
   Next next();  // call after each fruitless look; pauses or yields by itself
-  void reset() { looks_ = 0; }
+  void reset() {
+    looks_ = 0;
+    yielding_.reset();
+  }
 
  private:
+  Yields yielding_;
   int spins_, yields_;
   int looks_ = 0;
 };

@@ -1,7 +1,5 @@
 // The part of the session that looks after ranks that share memory: their stages, and the calls
 // that send nothing.
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -102,14 +100,18 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
   const int most = crowded_ ? kLooksCrowded : kLooks;
+  Yields yields;
   for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
-    if (operation.advance(*transport_)) looks = 0;
+    if (operation.advance(*transport_)) {
+      looks = 0;
+      yields.reset();
+    }
     if (operation.done()) {
       land(*flight);
       return true;
     }
     if (!crowded_) pause();
-    else if (looks >= kLooksBeforeYield) sched_yield();
+    else if (looks >= kLooksBeforeYield && !yields.again()) break;
   }
   enlist(flight);
   return true;
