@@ -78,8 +78,10 @@ std::string text_of(const RecordedCommunicator& one) {
 
 std::string now() {
   const std::time_t seconds = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&seconds, &parts);
   char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&seconds))};
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 bool write_file(const std::filesystem::path& path, const std::string& text) {
