@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from length import in_long
@@ -134,8 +135,17 @@ def test_the_lab_is_told_what_it_understands(report, capsys):
         assert {word for word in line.split() if word.startswith("--")} <= known, line
 
 
+def test_files_of_several_settings_are_read(file, tmp_path):
+    """As bench/lab/run.py writes them."""
+    one = json.loads(Path(file).read_text())
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"settings": {"default": one, "best": one}}))
+    assert [part.records for part in measured.read(path)] == 2 * [tuple(one["records"])]
+
+
 def test_files_of_others_are_refused(tmp_path):
-    for text, why in (("[]", "has no machine"), ("{", "cannot be read")):
+    for text, why in (("[]", "has no machine"), ("{", "cannot be read"),
+                      ('{"settings": {"x": 1}}', "has no machine")):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(UsageError, match=why):
             measured.read(tmp_path / "x.json")

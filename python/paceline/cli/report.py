@@ -7,8 +7,8 @@ from paceline.cli.common import Number, Size, console
 
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, dir_okay=False),
-                        help="Records of `./dev lab bench --json` or `paceline bench --json`; "
-                        "repeat it for more.")
+                        help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
+                        "what is in bench/results; repeat it for more.")
 LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
 
 
@@ -24,7 +24,8 @@ def make(module, files, page, **limits):
     from paceline.report import page as pages
 
     pages.check_extra()
-    figures = module.make([measured.read(file) for file in files], **limits)
+    read = [part for file in files for part in measured.read(file)]
+    figures = module.make(read, **limits)
     for name in pages.write(module.TITLE, module.ABOUT, figures, page):
         console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
     return 0

@@ -24,15 +24,22 @@ class Measured:
 
 
 def read(file):
-    """The Measured of a file. Raises UsageError."""
+    """The Measured of a file, one for each setting of an MPI. Raises UsageError."""
     try:
         found = json.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"report: {file} cannot be read: {error}.") from None
+    settings = found.get("settings") if isinstance(found, dict) else None
+    parts = list(settings.values()) if isinstance(settings, dict) else [found]
+    return [measured(file, part) for part in parts]
+
+
+def measured(file, found):
+    """The Measured of what `paceline bench --json` wrote. Raises UsageError."""
     lacking = [key for key in NEEDED if not isinstance(found, dict) or key not in found]
     if lacking:
         raise UsageError(f"report: {file} has no {', '.join(lacking)}; it takes a file that "
-                         "paceline bench --json or ./dev lab bench --json wrote.")
+                         "paceline bench --json, ./dev lab bench --json or bench/lab/run.py wrote.")
     mpi = found.get("mpi") or {}
     machine = found["machine"]
     about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
@@ -99,10 +106,10 @@ def by_number(file, row):
 
 
 def whole(file, row):
-    """Not cut: blocking and non-blocking."""
+    """Not cut: blocking and non-blocking; and what is chosen where nothing is named."""
     if not row.get("combines", True) or row.get("segment_bytes"):
         return False
-    return row["segments"] in (None, 0, 1)
+    return row["segments"] in (None, 0, 1) or bool(row.get("chosen"))
 
 
 def with_and_without(file, row):
