@@ -102,6 +102,23 @@ def check_zero_optimizer(comm):
     assert torch.equal(weights, first)
 
 
+def check_fsdp1(comm):
+    """The wrapper class that was there before fully_shard."""
+    import warnings
+
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is the older one, and that the CPU was meant
+        model = FullyShardedDataParallel(
+            network(), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}),
+            device_id=torch.device("cpu"), use_orig_params=True)
+        found = losses(model, comm.rank, 10)
+    expected = losses(DistributedDataParallel(network()), comm.rank, 10)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def check_fsdp2(comm):
     """fully_shard on the CPU trains like DDP."""
     from torch.distributed.device_mesh import init_device_mesh
