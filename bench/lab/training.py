@@ -88,6 +88,8 @@ def steps_of(models, ratio, compute_s, bound_s):
 
 def begun(path, head, plan, append):
     """The content of the file so far, or of a new one; refuses to add to another plan's."""
+    if path and not path.parent.is_dir():  # nodes of the lab have a /tmp of their own
+        raise click.UsageError(f"{path.parent} is no folder here; name one of this tree.")
     plan = json.loads(json.dumps(plan))  # as it is in a file
     if append and path and path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ bool Yields::again() {
 }
 
 Patience::Patience(Company company) {
-  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 4;
+  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 1;
   yields_ = company == Company::alone ? 1000 : company == Company::crowded ? 100 : 0;
 }
 
