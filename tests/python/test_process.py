@@ -13,8 +13,9 @@ SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
 CALLER = """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)   # whoever runs the tests may ignore it
 if {hangs_up}:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)   # whoever runs the tests may ignore it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)   # and this
 sys.path.insert(0, {tools!r})
 from dev import process
 process.GRACE_S = 1
