@@ -255,8 +255,11 @@ std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, double most_s
 void Streams::withdraw(int peer, std::uint32_t tag, std::uint32_t chunks) {
   const auto is = [&](const auto& s) { return s.peer == peer && s.tag == tag; };
   const auto at = std::find_if(in_.begin(), in_.end(), is);
-  if (at != in_.end() && chunks < at->chunks)  // else all of it comes
-    keep(rest_of(take(in_, at), false));
+  if (at != in_.end() && chunks < at->chunks) {  // else all of it comes
+    Rest rest = rest_of(take(in_, at), false);
+    rest.chunks = chunks;
+    keep(std::move(rest));
+  }
   for (Rest& rest : rests_)
     if (!rest.sends && is(rest)) rest.chunks = std::min(rest.chunks, chunks);
 }
