@@ -104,8 +104,12 @@ class Communicator {
   // What this process has called last and what it is in, in all its communicators of this world.
   FlightRecord record(const std::string& reason) const;
 
-  // Collective, where its ranks share a node: what the first call would have to find is found now.
-  void seat_together(int timeout_ms);
+  // Collective. Ranks that share a node find each other's memory now, not in their first call: who
+  // leaves after it need not wait for those that have yet to make it. split() and dup() do so.
+  // Throws timeout, lost and resource errors, as a call does.
+  void seat_together();
+  // The same at start-up, within so long; and what a first call needs is prepared.
+  void warm_up(int timeout_ms);
 
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.

@@ -1,11 +1,7 @@
-// The part of the session that looks after ranks that share memory: their stages, and the calls
-// that send nothing.
+// The part of the session that looks after calls that send nothing, of ranks that share memory.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
-#include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/session.hpp"
@@ -16,81 +12,8 @@ namespace {
 // A call that sends nothing looks so often for its peers before it waits like any other. Where
 // there are more ranks than processors it lets others run in between.
 constexpr int kLooks = 1000, kLooksCrowded = 200, kLooksBeforeYield = 2;
-constexpr int kNapUs = 200;
-constexpr double kFindersS = 10;   // that a rank which leaves waits for peers to find its stage
 
 }  // namespace
-
-// Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
-// they hear why there is none, and do not wait till they give up.
-void Session::seat(Group& group) try {
-  const std::lock_guard lock(mutex_);
-  group.stages->open();
-} catch (const Error& error) {
-  const std::lock_guard lock(mutex_);
-  break_group(group, error.fault(),
-              str(name_of(group, transport_->rank()), " has no room to share memory in: ",
-                  error.what()), true);
-  throw Error(group.fault, group.broken);
-}
-
-void Session::seat_together(Group& group, int timeout_ms) {
-  seat(group);
-  const double begun_s = now_s();
-  while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto unseen = group.stages->unseen();
-      if (!unseen && group.stages->is_found()) return;
-      if (now_s() - begun_s > 1e-3 * timeout_ms)
-        fail(Fault::timeout, "start-up: ",
-             unseen ? name_of(group, group.ranks[static_cast<std::size_t>(*unseen)]) : "a rank",
-             " has not shown its shared memory within ", timeout_ms * 1e-3,
-             " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
-}
-
-// With the lock held. A stage goes when its communicator is closed, and every peer has found it and
-// has been found. Peers may be waiting for each other's looks: each looks first.
-void Session::clear_stages() {
-  std::erase_if(left_stages_, [&](const auto& left) {
-    if (!left.second) return false;
-    StageView& stages = *left.second;
-    if (stages.is_idle()) stages.look_around();
-    if (!stages.is_idle() || stages.is_needed() || stages.owes_look()) return false;
-    transport_->stages()->close(left.first);
-    return true;
-  });
-}
-
-// With the lock held. What a rank shows must not go with it while a peer has yet to look for it.
-// Not every rank has had to look at every other: those that leave together do so here.
-void Session::wait_for_finders() {
-  const auto look_around = [&] {
-    for (const auto& left : left_stages_)
-      if (left.second) left.second->look_around();
-    for (const auto& entry : groups_)
-      if (entry.second->stages) entry.second->stages->look_around();
-  };
-  const auto is_needed = [](StageView* stages) { return stages && stages->is_needed(); };
-  const auto are_needed = [&] {
-    return std::any_of(left_stages_.begin(), left_stages_.end(),
-                       [&](const auto& left) { return is_needed(left.second.get()); }) ||
-           std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
-             return entry.second->broken.empty() && is_needed(entry.second->stages.get());
-           });
-  };
-  const auto is_gone = [](const std::string& why) { return !why.empty(); };
-  for (const double begun_s = now_s(); are_needed() && now_s() - begun_s < kFindersS;) {
-    transport_->check_peers();
-    if (std::any_of(gone_.begin(), gone_.end(), is_gone)) return;
-    progress();
-    look_around();
-    transport_->rest(kNapUs, [] { return false; });
-  }
-}
 
 // With the lock held. A call that sends nothing, while nothing else is under way, needs no
 // book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.

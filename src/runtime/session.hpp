@@ -68,7 +68,12 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   // Opens this rank's stage of a group whose ranks share memory.
   void seat(Group& group);   // throws a resource error
-  void seat_together(Group& group, int timeout_ms);   // and its peers theirs
+  // The same on all ranks of the group at once, till all have found each other's. Breaks the group,
+  // and throws, where that takes longer than timeout_ms (0: no limit) or a rank is lost.
+  struct Seating {
+    const char *what, *advice;   // how a time-out's error begins and ends
+  };
+  void seat_together(Group& group, int timeout_ms, const Seating& seating);
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
@@ -136,6 +141,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void meet(const Flight& flight, const Stranger& stranger);
   void meet(const Flight& flight, const Barred& barred);
   bool stirs();     // whether something under way could go on
+  bool is_seated(const Group& group);
+  void watch_seating(Group& group, double waited_s, int timeout_ms, const Seating& seating,
+                     bool& warned);
   void clear_stages();
   void wait_for_finders();
   [[noreturn]] void raise(const Flight& flight);

@@ -213,7 +213,7 @@ TEST_CASE(
             }
           });
         });
-    CHECK_MESSAGE(bad.empty(), d.word << ": " << bad);
+    CHECK_MESSAGE(bad.empty(), std::string(d.word) << ": " << bad);
   }
 }
 
