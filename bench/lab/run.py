@@ -3,7 +3,8 @@
 Brings a lab up for each number of nodes, runs `./dev lab bench` there for each MPI, collective and
 setting of that MPI, and takes it down. Results go to bench/results/lab-<nodes>-<mpi>-<collective>
 .json, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm that is asked for
-...-<algorithm>.json, and to the screen. Needs root; no other lab may be up.
+...-<algorithm>.json, of sizes that all are below 64 KiB ...-short.json, and to the screen: as
+fractions of the bound, or below 64 KiB messages / rounds. Needs root; no other lab may be up.
 """
 
 import json
@@ -42,17 +43,24 @@ def measure(name, collective, setting, options, machine):
         return json.loads(file.read_text(encoding="utf-8").replace(str(file), file.name)), said
 
 
+def figure(record):
+    """What counts at its size: the fraction of the bound, or below 64 KiB messages / rounds."""
+    if record["messages"] is None:
+        return f"{record['fraction_of_bound']:.3f}"
+    return f"{record['messages']:g} / {record['rounds']}"
+
+
 def table(title, settings):
-    """A row for each size: ours, and the MPI's own in each setting, as fractions of the bound."""
+    """A row for each size: ours, and the MPI's own in each setting."""
     out = Table(title=title)
     for head in ("bytes", "how", "ours", *settings):
         out.add_column(head, justify="right")
     ours = [r for r in next(iter(settings.values()))["records"] if r["library"] == "paceline"]
     for record in ours:
         cells = [f"{record['bytes']}", f"{record['algorithm']} x {record['segments']}",
-                 f"{record['fraction_of_bound']:.3f}"]
+                 figure(record)]
         for content in settings.values():
-            cells += [f"{r['fraction_of_bound']:.3f}" for r in content["records"]
+            cells += [figure(r) for r in content["records"]
                       if r["variant"] == "mpi" and r["bytes"] == record["bytes"]]
         out.add_row(*cells)
     return out
@@ -61,6 +69,8 @@ def table(title, settings):
 def write(folder, names, nodes, ppn, machine, settings):
     """The file of one table; its path. names: the MPI's, the collective's, an algorithm's."""
     first = next(iter(settings.values()))
+    if all(record["messages"] is not None for record in first["records"]):
+        names = (*names, "short")
     head = {key: first[key] for key in ("machine", "date", "versions")}
     head |= {"command": " ".join(["python bench/lab/run.py", *sys.argv[1:]]), "mpi": names[0],
              "paceline_machine": machine}

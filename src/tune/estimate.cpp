@@ -14,6 +14,9 @@ constexpr double kMostShort = 8192;   // likewise, so that each of its messages 
 // What rounds in step lose where messages are announced first: measured, docs/design/0027.
 constexpr double kAnnounced = 1.25;
 constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
+// Between nodes a shorter call is not cut: what every further message costs is known less well than
+// the little it could win (docs/design/0027).
+constexpr std::size_t kUncut = 64u << 10;
 
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
@@ -100,7 +103,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
-  if (row.cut == Cut::whole || t.start <= 0) return in_one;
+  if (row.cut == Cut::whole || t.start <= 0 || (!one_node && now.bytes < kUncut)) return in_one;
 
   if (row.hops > 0) t.share = std::min(1.0, row.hops * port.pipes / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.

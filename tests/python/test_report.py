@@ -143,6 +143,15 @@ def test_files_of_several_settings_are_read(file, tmp_path):
     assert [part.records for part in measured.read(path)] == 2 * [tuple(one["records"])]
 
 
+def test_what_is_chosen_is_drawn_beside_what_is_not_cut():
+    rows = {name: record(name, **more) for name, more in {
+        "ring x 1": {}, "ring x 4": {"segments": 4}, "paceline": {"segments": 4, "chosen": True},
+        "ring by 1 MiB": {"segment_bytes": 1 << 20}, "mpi": {"segments": None},
+        "ring x 1, no reduce": {"combines": False}}.items()}
+    drawn = [name for name, row in rows.items() if measured.whole(None, row)]
+    assert drawn == ["ring x 1", "paceline", "mpi"]
+
+
 def test_files_of_others_are_refused(tmp_path):
     for text, why in (("[]", "has no machine"), ("{", "cannot be read"),
                       ('{"settings": {"x": 1}}', "has no machine")):

@@ -117,6 +117,12 @@ def test_mutants_are_refused(mutant, why):
     assert "paceline" not in found["times"]["small"]
 
 
+def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path):
+    assert training.begun(tmp_path / "out.json", {}, {"ranks": 3}, append=False)["launches"] == []
+    with pytest.raises(click.UsageError, match="is no folder here"):
+        training.begun(tmp_path / "nowhere/out.json", {}, {"ranks": 3}, append=False)
+
+
 @in_long
 def test_training_ends_with_the_same_weights():
     spec = {"model": "resnet110", "images": 1, "rounds": 1, "warm_up": 1, "seed": 1}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from paceline import _core
-from paceline.bench import links
+from paceline.bench import links, messages
 
 REFUSED = "refused:"
 
@@ -74,6 +74,26 @@ def refusal(variant, launches, found, times, plan):
         if why:
             return why
     return ""
+
+
+def counted(variant, launches, found, plan):
+    """(messages, rounds) of a call, the median and the least of all launches; (None, None) where
+    none were counted."""
+    if not plan.cluster or not any(found[0][0].get("passed", {}).values()):
+        return None, None
+    sent, chains = [], []
+    for launch, cases in zip(launches, found):
+        first = [cases[ranks[0]]["passed"][variant.label] for ranks in places(launch)[1]]
+        calls = [[messages_of(node, plan) for node in call] for call in zip(*first)]
+        sent += [messages.messages(call) for call in calls]
+        chains.append(messages.rounds(calls))
+    return float(np.median(sent)), min(chains)
+
+
+def messages_of(rows, plan):
+    """The Messages of a node in one call, from a rank's file."""
+    segments = [messages.Segment(at, sent, tuple(way), size) for at, sent, way, size in rows]
+    return messages.joined(segments, plan.cluster.about["mtu"])
 
 
 def known(variant, found):

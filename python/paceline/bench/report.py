@@ -28,6 +28,8 @@ class Row:
     machine: str = ""  # for which machine
     idle: float | None = None  # and the share of the machine that was left
     transfers: list | None = None  # per launch the share of its time that transfers alone take
+    messages: float | None = None  # of a short call between nodes
+    rounds: float | None = None
 
     @property
     def summary(self):
@@ -98,7 +100,8 @@ def merge(launches, plan):
                 rows.append(Row(variant, nbytes, times[variant.label], limits,
                                 against(variant, times, plan.peer),
                                 batch_of(variant.label, found), bool(mode.kept),
-                                *crossing.known(variant, found), alone(variant, times)))
+                                *crossing.known(variant, found), alone(variant, times),
+                                *crossing.counted(variant, launches, found, plan)))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
 
 
@@ -174,6 +177,9 @@ def times_table(rows, plan):
     out.add_column("variant", no_wrap=True)
     for heading in ("median us", "min", "max", "GB/s", "bound" if plan.cluster else "ceiling"):
         out.add_column(heading, justify="right", no_wrap=True)
+    are_counted = any(row.messages is not None for row in rows)
+    for heading in ("messages", "rounds") if are_counted else ():
+        out.add_column(heading, justify="right", no_wrap=True)
     peer_name = plan.peer.removeprefix("torch ") if plan.peer else ""
     if plan.peer:
         out.add_column(f"vs {peer_name}", justify="right", no_wrap=True)
@@ -186,6 +192,8 @@ def times_table(rows, plan):
             rate(row) if row.bytes else "-",
             f"{100 * row.fraction:.0f} %" if row.fraction else "-",
         ]
+        if are_counted:
+            cells += ["" if n is None else f"{n:g}" for n in (row.messages, row.rounds)]
         if plan.peer:
             speed_up = 1 / float(np.median(row.ratios)) if row.ratios else None
             cells.append(f"{speed_up:.2f}x" if speed_up else "")
@@ -278,6 +286,6 @@ def record(row, plan):
         "bytes_per_s": row.bytes / s.median,
         "bound_us": float(np.median(row.ceilings)) * 1e6 if row.ceilings else None,
         "fraction_of_bound": row.fraction, "peer": peer,
-        **({"choice": row.choice, "machine": row.machine, "idle_share": row.idle}
-           if plan.cluster else {}),
+        **({"choice": row.choice, "machine": row.machine, "idle_share": row.idle,
+            "messages": row.messages, "rounds": row.rounds} if plan.cluster else {}),
     }

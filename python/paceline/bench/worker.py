@@ -8,11 +8,12 @@ import os
 import socket
 import sys
 import time
+from dataclasses import astuple
 from pathlib import Path
 
 import paceline
 from paceline import _core
-from paceline.bench import ceiling, links, variants
+from paceline.bench import ceiling, links, messages, variants
 from paceline.bench.cases import Case
 from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
@@ -134,7 +135,8 @@ class Worker:
                               self.meeting.crowded)
         found = {"bytes": size, "notes": notes}
         if self.cluster:
-            return {**found, "batches": {}, **self.counted(calls, cases, repeats)}
+            tap = messages.Tap(self.cluster.interface) if size < messages.BELOW else None
+            return {**found, "batches": {}, **self.counted(calls, cases, repeats, tap)}
         if not self.spec["native"]:
             return {**found, "batches": {}, "times": self.timed(calls, cases, repeats)}
         wanted = self.spec["batch"]
@@ -162,26 +164,31 @@ class Worker:
         if self.cluster:
             self.meeting.settle(self.world.nudge)
 
-    def counted(self, calls, cases, repeats):
-        """In the core, a call at a time, with the counters of this node's interface around each."""
+    def counted(self, calls, cases, repeats, tap):
+        """In the core, a call at a time, with the counters of this node's interface around each;
+        with a tap, what has passed in between."""
         times, moved = {label: [] for label in calls}, {label: [0, 0] for label in calls}
+        passed = {label: [] for label in calls} if tap else {}
         begin, idle, turn = time.monotonic(), links.idle_clock(), list(calls.items())
         for repetition in range(WARM_UP + repeats):
             for label, call in turn:
                 before = links.counters(self.cluster.interface)
+                tap and tap.take()
                 [[took]] = _core.alternate(self.meeting.line, [call], 0, 1, [1])
                 self.settle()
                 after = links.counters(self.cluster.interface)
                 if repetition >= WARM_UP:
                     times[label].append(took)
                     moved[label] = [m + b - a for m, a, b in zip(moved[label], before, after)]
+                    if tap:
+                        passed[label].append([astuple(segment) for segment in tap.take()])
                 self.meeting.barrier()  # nobody begins while another one still counts
             turn.append(turn.pop(0)) if turn else None
             late = time.monotonic() - begin > LINKS_BUDGET_S
             if repetition >= WARM_UP + LEAST_REPEATS - 1 and self.meeting.agreed({"on": not late}):
                 break
         rested, ticks = (b - a for a, b in zip(idle, links.idle_clock()))
-        return {"times": times, "moved": moved, "idle": rested / max(ticks, 1),
+        return {"times": times, "moved": moved, "passed": passed, "idle": rested / max(ticks, 1),
                 "calls": {label: len(some) for label, some in times.items()},
                 "machine": self.communicator._core.machine,
                 "explained": {v.label: self.explained(v, cases[v.label]) for v in self.variants
