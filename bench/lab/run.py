@@ -3,8 +3,9 @@
 Brings a lab up for each number of nodes, runs `./dev lab bench` there for each MPI, collective and
 setting of that MPI, and takes it down. Results go to bench/results/lab-<nodes>-<mpi>-<collective>
 .json, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm that is asked for
-...-<algorithm>.json, of sizes that all are below 64 KiB ...-short.json, and to the screen: as
-fractions of the bound, or below 64 KiB messages / rounds. Needs root; no other lab may be up.
+...-<algorithm>.json, of scattered ranks ...-scattered.json, of sizes that all are below 64 KiB
+...-short.json, and to the screen: as fractions of the bound, or below 64 KiB messages / rounds.
+Needs root; no other lab may be up.
 """
 
 import json
@@ -67,7 +68,8 @@ def table(title, settings):
 
 
 def write(folder, names, nodes, ppn, machine, settings):
-    """The file of one table; its path. names: the MPI's, the collective's, an algorithm's."""
+    """The file of one table; its path. names: the MPI's, the collective's, an algorithm's, and
+    how ranks lie."""
     first = next(iter(settings.values()))
     if all(record["messages"] is not None for record in first["records"]):
         names = (*names, "short")
@@ -85,6 +87,7 @@ def write(folder, names, nodes, ppn, machine, settings):
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--nodes", default="8,9", show_default=True, help="How many, one lab after another.")
 @click.option("--ppn", default=1, show_default=True, help="Ranks of a node.")
+@click.option("--scattered", is_flag=True, help="Ranks in turn on all nodes.")
 @click.option("--rate", default="200mbit", show_default=True, help="As of ./dev lab up.")
 @click.option("--mpis", default=",".join(MPIS), show_default=True)
 @click.option("--collectives", default=COLLECTIVES, show_default=True)
@@ -98,13 +101,14 @@ def write(folder, names, nodes, ppn, machine, settings):
               help="PACELINE_MACHINE: what the choice knows of the links.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
               help="Where the files go. [default: bench/results]")
-def main(nodes, ppn, rate, mpis, collectives, settings, algorithm, sizes, repeats, launches,
-         machine, folder):
+def main(nodes, ppn, scattered, rate, mpis, collectives, settings, algorithm, sizes, repeats,
+         launches, machine, folder):
     """Collectives between the lab's nodes, beside MPIs: tables, and bench/results/lab-*."""
     out = Console(width=None if sys.stdout.isatty() else 120)
     options = ["--sizes", sizes, "--repeats", repeats]
     options += ["--launches", launches] if launches > 1 else []
     options += ["--algorithm", algorithm] if algorithm else []
+    options += ["--scattered"] if scattered else []
     good = True
     for count in map(int, nodes.split(",")):
         status, said = dev("up", count, "--rate", rate, "--ppn", ppn)
@@ -123,7 +127,7 @@ def main(nodes, ppn, rate, mpis, collectives, settings, algorithm, sizes, repeat
                             out.print(said, style="red", markup=False, highlight=False)
                     if found:
                         out.print(table(f"{collective}, {count} nodes, {name}", found))
-                        names = (name, collective, algorithm)
+                        names = (name, collective, algorithm, "scattered" if scattered else "")
                         path = write(folder, names, count, ppn, machine, found)
                         out.print(f"Wrote {path}", soft_wrap=True, highlight=False)
         finally:

@@ -202,13 +202,24 @@ def test_ranks_of_an_mpi_cross_the_links(lab, name):
     assert all(rank["ours"] and rank["hosts"] and rank["ranks"] == NODES for rank in ranks)
 
 
-def measured(lab, ppn=1, rate=RATE, **variables):
+@needs_lab
+@pytest.mark.parametrize("name", there())
+def test_scattered_ranks_lie_on_the_nodes_in_turn(lab, name):
+    say = ["sh", "-c", "echo ${OMPI_COMM_WORLD_RANK:-$PMI_RANK}:$(hostname)"]
+    for scattered, node_of in ((False, [0, 0, 1, 1, 2, 2]), (True, [0, 1, 2, 0, 1, 2])):
+        own = mpis.environment(name, lab.plan().folder, 2, scattered=scattered)
+        text = printed(lab, *mpis.words(name, 6, say), environment={**os.environ, **own})
+        found = sorted(re.findall(r"(\d):node(\d)", text))  # maybe two on a line
+        assert found == [(str(rank), str(node)) for rank, node in enumerate(node_of)], text
+
+
+def measured(lab, ppn=1, rate=RATE, size="1MiB", **variables):
     """(status, what was said, records) of a short benchmark of three ranks in MPICH 5.
 
     ppn: what mpiexec is told; rate: what the benchmark is told."""
     environment = bench.variables("mpich5", lab.plan(), ppn, spin=False) | variables
     about = {**bench.description(lab.plan(), 1, False), "rate": rate}
-    words = bench.words("mpich5", lab, about, NODES, ["allreduce", "--sizes", "1MiB", "--repeats",
+    words = bench.words("mpich5", lab, about, NODES, ["allreduce", "--sizes", size, "--repeats",
                         "3", "--algorithm", "ring"], records=True)  # fmt: skip
     status, text = run(lab, *words, environment=environment)
     file = lab.inside(lab.plan().file(bench.RECORDS))
@@ -222,6 +233,17 @@ def test_figures_between_nodes(lab):
     assert [record["variant"] for record in records] == ["ring", "mpi"]
     assert all(0 < record["fraction_of_bound"] <= 1.02 for record in records)
     assert records[0]["bound_us"] == pytest.approx(2 * 2 / 3 * (1 << 20) * 8 / RATE * 1e6)
+    assert all(record["messages"] is None for record in records)
+
+
+@needs_lab
+def test_messages_of_short_calls_are_counted(lab):
+    status, text, (ours, theirs) = measured(lab, size="6KiB")
+    assert status == 0, text
+    assert ours["messages"] == NODES * 2 * (NODES - 1)
+    assert 2 * (NODES - 1) <= ours["rounds"] <= ours["messages"]  # in few calls some wait by chance
+    assert theirs["messages"] >= 2 * (NODES - 1) and theirs["rounds"] >= 2
+    assert "messages rounds" in text
 
 
 @needs_lab

@@ -14,7 +14,7 @@ from dev.process import VENV, environment
 FILE, RECORDS = "bench.json", "records.json"
 
 
-def description(plan, ppn, spin):
+def description(plan, ppn, spin, scattered=False):
     """What paceline bench wants to know about the nodes (paceline/bench/links.py)."""
     return {
         "nodes": plan.nodes, "ppn": ppn, "rate": plan.rate, "interface": network.INTERFACE,
@@ -24,6 +24,7 @@ def description(plan, ppn, spin):
             "mtu": network.MTU, "burst_bytes": network.burst_bytes(plan.rate),
             "queue_bytes": network.QUEUE_BYTES, "congestion_control": network.CONGESTION,
             "waiting": "as each library waits" if spin else idle.about(ppn),
+            "placed": "in turn on all nodes" if scattered else "node by node",
         },
     }
 
@@ -39,9 +40,9 @@ def words(name, state, about, ranks, rest, records):
             *(["--json", str(written)] if records else [])]
 
 
-def variables(name, plan, ppn, spin):
+def variables(name, plan, ppn, spin, scattered=False):
     """The environment of that."""
-    own = environment(**mpis.environment(name, plan.folder, ppn, spin))
+    own = environment(**mpis.environment(name, plan.folder, ppn, spin, scattered))
     return {**own, "PATH": f"{VENV / 'bin'}{os.pathsep}{own['PATH']}"}
 
 
@@ -51,10 +52,11 @@ def main(state, options, rest):
     prepare.ensure()
     build.release()
     ppn = options.ppn or plan.ppn
-    about = description(plan, ppn, options.spin)
+    about = description(plan, ppn, options.spin, options.scattered)
     command = words(options.mpi, state, about, options.ranks or plan.nodes * ppn, rest,
                     bool(options.json))
-    status = state.run(0, command, variables(options.mpi, plan, ppn, options.spin))
+    status = state.run(0, command, variables(options.mpi, plan, ppn, options.spin,
+                                                 options.scattered))
     if options.json:
         keep(state.inside(plan.file(RECORDS)), Path(options.json))
     return status

@@ -9,6 +9,9 @@ from lab.plan import MOST_NODES, MOST_PPN
 from lab.state import FOLDER, LabError, State
 
 
+SCATTERED = "ranks lie on the nodes in turn, not node by node"
+
+
 def between(least, most):
     """A whole number of an option."""
     def check(text):
@@ -34,6 +37,7 @@ def parser_of():
                      help="[as many as there are places]")
     run.add_argument("--ppn", type=between(1, MOST_PPN), help="ranks of a node [as of the lab]")
     run.add_argument("--spin", action="store_true", help="ranks poll without rest")
+    run.add_argument("--scattered", action="store_true", help=SCATTERED)
     run.add_argument("--node", type=between(0, MOST_NODES - 1), default=0,
                      help="where the command, or mpiexec, runs [0]")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND...")
@@ -45,6 +49,7 @@ def parser_of():
                        help="[as many as there are places]")
     bench.add_argument("--ppn", type=between(1, MOST_PPN), help="ranks of a node [as of the lab]")
     bench.add_argument("--spin", action="store_true", help="ranks poll without rest")
+    bench.add_argument("--scattered", action="store_true", help=SCATTERED)
     bench.add_argument("--json", metavar="FILE", help="write all records to this file")
     train = commands.add_parser(
         "train", help="steps of training between the nodes, against gloo and an MPI",
@@ -76,7 +81,8 @@ def do_run(state, options, rest):
     if options.mpi:
         ppn = options.ppn or plan.ppn
         words = mpis.words(options.mpi, options.ranks or plan.nodes * ppn, words)
-        environment |= mpis.environment(options.mpi, plan.folder, ppn, options.spin)
+        environment |= mpis.environment(options.mpi, plan.folder, ppn, options.spin,
+                                        options.scattered)
     return state.run(options.node, words, environment)
 
 

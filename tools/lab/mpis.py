@@ -86,14 +86,23 @@ def impi(folder, ppn):
     }
 
 
-def environment(name, folder, ppn, spin=False):
+# Ranks in turn on all nodes: of hosts with one place each Hydra begins again with the first.
+IN_TURN = {"openmpi5": {"PRTE_MCA_rmaps_default_mapping_policy": "node"}}
+
+
+def environment(name, folder, ppn, spin=False, scattered=False):
     """What the launcher of this MPI needs on a node, and its ranks.
 
-    spin: they poll as they would with a core for each."""
+    spin: they poll as they would with a core for each. scattered: consecutive ranks lie on
+    different nodes."""
     root, settings = MPIS[name].folder, {"openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
     resting = {} if spin else idle.environment(folder, ppn)
-    return {**settings[name](Path(folder), ppn), **resting, FOLDER: str(folder),
+    placed = settings[name](Path(folder), ppn)
+    if scattered:
+        placed = {**(placed if name in IN_TURN else settings[name](Path(folder), 1)),
+                  **IN_TURN.get(name, {})}
+    return {**placed, **resting, FOLDER: str(folder),
             "VIRTUAL_ENV": str(root), "PATH": path,
             "PACELINE_MPI": str(root / MPIS[name].library)}
 
