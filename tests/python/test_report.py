@@ -152,6 +152,24 @@ def test_what_is_chosen_is_drawn_beside_what_is_not_cut():
     assert drawn == ["ring x 1", "paceline", "mpi"]
 
 
+def test_files_of_one_mpi_share_a_panel(file, tmp_path):
+    one = json.loads(Path(file).read_text())
+    one["records"] = [record("ring x 2", segments=2), record("mpi", segments=None, ranks=9)]
+    other = json.loads(json.dumps(one))
+    other["mpi"]["setting"] = "best"
+    other["records"] = [record("ring x 2", nbytes=4 << 20, segments=2)]
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"settings": {"default": one, "best": other}}))
+    both = [part for name in (file, path) for part in measured.read(name)]
+    eight, nine = measured.panels(both, "allreduce", lambda file, row: True)
+    assert "8 ranks" in eight.title and "9 ranks" in nine.title
+    labels = [line.label for line in eight.lines]
+    assert len(set(labels)) == len(labels) and "ring x 1" in labels
+    assert {"ring x 2, other", "ring x 2, other, best"} <= set(labels)
+    assert [line.label for line in nine.lines] == ["mpi"]
+    assert set(eight.bounds) == {1 << 20, 4 << 20}
+
+
 def test_files_of_others_are_refused(tmp_path):
     for text, why in (("[]", "has no machine"), ("{", "cannot be read"),
                       ('{"settings": {"x": 1}}', "has no machine")):

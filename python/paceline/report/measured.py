@@ -1,7 +1,7 @@
 """Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import UsageError
@@ -15,8 +15,9 @@ class Measured:
     """One file."""
 
     origin: Records
+    name: str  # of the file, and of the MPI's setting where that is not the default
     kind: str  # of the MPI: Open MPI, MPICH, Intel MPI; empty: none
-    records: tuple
+    records: tuple = field(hash=False)
 
     def of(self, collective):
         """Its records of a collective."""
@@ -45,7 +46,9 @@ def measured(file, found):
     about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
     origin = Records(Path(file).name, network_of(mpi.get("cluster")), mpi.get("version", ""),
                      found["date"][:10], about, found["command"])
-    return Measured(origin, mpi.get("kind", ""), tuple(found["records"]))
+    setting = mpi.get("setting", "default")
+    name = Path(file).stem + ("" if setting == "default" else f", {setting}")
+    return Measured(origin, name, mpi.get("kind", ""), tuple(found["records"]))
 
 
 def network_of(cluster):
@@ -70,24 +73,30 @@ def short(version):
 
 
 def panels(files, collective, wanted):
-    """A Panel for each file and number of ranks that has records of a collective which `wanted`
-    takes; it gets the Measured and the record."""
-    made = []
+    """A Panel for each network, MPI and number of ranks with records of a collective that `wanted`
+    takes; it gets the Measured and the record. Files of the same ones share a panel."""
+    made = {}
     for file in files:
-        rows = [row for row in file.of(collective) if row["bytes"] and wanted(file, row)]
-        for ranks in sorted({row["ranks"] for row in rows}):
-            lines, bounds = {}, {}
-            for row in rows:
-                if row["ranks"] != ranks:
-                    continue
-                lines.setdefault(row["variant"], []).append(point(row))
-                if row["bound_us"]:
-                    bounds[row["bytes"]] = row["bound_us"] / 1e6
-            where = ", ".join(filter(None, (file.origin.network, short(file.origin.peer))))
-            made.append(Panel(f"{collective}, {ranks} ranks, {where}", collective,
-                              tuple(Line(label, file.origin, tuple(points))
-                                    for label, points in lines.items()), bounds))
-    return made
+        where = ", ".join(filter(None, (file.origin.network, short(file.origin.peer))))
+        for row in file.of(collective):
+            if not row["bytes"] or not wanted(file, row):
+                continue
+            title = f"{collective}, {row['ranks']} ranks, {where}"
+            lines, bounds = made.setdefault(title, ({}, {}))
+            lines.setdefault((row["variant"], file), []).append(point(row))
+            if row["bound_us"]:
+                bounds[row["bytes"]] = row["bound_us"] / 1e6
+    return [Panel(title, collective, tuple(lines_of(lines)), bounds)
+            for title, (lines, bounds) in sorted(made.items())]
+
+
+def lines_of(points):
+    """The Lines of a panel, from points by (label, Measured). What several files or settings have
+    under one label gets theirs, too."""
+    for (label, file), found in points.items():
+        same = [other for other, _ in points if other == label]
+        more = f", {file.name}" if len(same) > 1 else ""
+        yield Line(label + more, file.origin, tuple(found))
 
 
 def is_ours(row):
