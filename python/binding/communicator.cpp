@@ -92,13 +92,6 @@ std::optional<Communicator> split(Communicator& self, int colour, int key) {
   return part;
 }
 
-Communicator subgroup(Communicator& self, const std::vector<int>& ranks, std::uint64_t tag) {
-  const nb::gil_scoped_release unlocked;
-  Communicator part = self.subgroup(ranks, tag);
-  part.seat_together();
-  return part;
-}
-
 using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
 // Zeroed bytes that all ranks reach, as a numpy array that holds them; whether they do; and on one
@@ -163,7 +156,7 @@ void bind_communicator(nb::module_& m) {
            "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("allocate", allocate, "bytes"_a)
       .def("split", split, "colour"_a, "key"_a)
-      .def("subgroup", subgroup, "ranks"_a, "tag"_a)
+      .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
       .def("is_called", &Communicator::is_called, nb::call_guard<nb::gil_scoped_release>())
       .def("record", [](const Communicator& self, const std::string& reason) {
         return json_of(self.record(reason));

@@ -281,11 +281,9 @@ class Communicator:
         return self.split(0, self.rank)  # type: ignore[return-value]  # none is left out
 
     def subgroup(self, ranks: Sequence[int], tag: int) -> "Communicator":
-        """Makes a communicator of `ranks`, in that order.
+        """Makes a communicator of `ranks`, in that order, without communication.
 
-        Only its members call it, all of them, with the same `tag` (0 to 2**64 - 1), new for each
-        group. Nothing is sent; members that share a node wait for each other, as in a call, so
-        ranks that make several groups make them in an order that fits.
+        Only its members call it, with the same `tag` (0 to 2**64 - 1), new for each group.
         """
         return Communicator(self._core.subgroup(list(ranks), tag))
 

@@ -50,7 +50,7 @@ constexpr OptionRow kRows[] = {
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
      "Shared memory for all ranks of a node together; it must fit into shm_dir."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
-     "For the stages of each communicator on a node, made with it; equal on all its ranks."},
+     "For the stages of each communicator on a node, made when needed; equal on all its ranks."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
      "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
     {"attach", choice, "auto", 0, 0, "auto|off", everybody,

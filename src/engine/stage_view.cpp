@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 
 namespace paceline {
@@ -32,7 +33,9 @@ std::size_t around() {
 
 StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
     : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()),
-      settling_(kSettling) {}
+      settling_(kSettling) {
+  require(ranks.size() <= StageOwner::kMost, "stages: ", ranks.size(), " ranks on one node");
+}
 
 void StageView::open() {
   if (!own().memory) own() = stages_.open(context_);
@@ -156,7 +159,6 @@ std::optional<int> StageView::unseen() {
 }
 
 void StageView::look_around() {
-  if (!own().memory) return;
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
     if (position != rank_) find(position);
 }
@@ -165,13 +167,21 @@ bool StageView::find(int position) {
   Stage& stage = at(position).stage;
   if (stage.memory) return true;
   const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
-  if (found) stage = *found;
-  return found.has_value();
+  if (!found) return false;
+  stage = *found;
+  stage.owner().found[static_cast<std::size_t>(rank_)].store(1, std::memory_order_release);
+  return true;
 }
 
-bool StageView::is_found() {
-  return !own().memory ||
-         own().owner().found.load(std::memory_order_acquire) >= seats_.size() - 1;
+std::vector<int> StageView::finders() {
+  std::vector<int> ranks;
+  if (!own().memory) return ranks;
+  const StageOwner& owner = own().owner();
+  for (std::size_t position = 0; position < seats_.size(); ++position)
+    if (&seats_[position] != &at(rank_) &&
+        owner.found[position].load(std::memory_order_acquire) == 0)
+      ranks.push_back(ranks_[position]);
+  return ranks;
 }
 
 }  // namespace paceline

@@ -108,11 +108,11 @@ class StageView {
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   void look_around();            // finds the stages that are there; their owners may wait for that
   bool is_idle() const { return enrolled_ == left_; }
-  bool is_found();   // whether every peer has the own stage, and keeps it without this rank
+  std::vector<int> finders();    // ranks that have yet to find the own stage, and then keep it
   // Whether a peer's stage is yet to be looked for: its owner waits for that before it goes.
   bool owes_look() { return left_ > 0 && unseen().has_value(); }
-  // Whether a peer that has yet to look for the own stage may need what is there.
-  bool is_needed() { return is_idle() && left_ > 0 && !is_found(); }
+  // Whether those that have yet to look for the own stage may need what is there.
+  bool is_needed() const { return is_idle() && left_ > 0; }
 
  private:
   struct Seat {

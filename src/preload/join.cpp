@@ -132,21 +132,17 @@ std::string trouble_of(Step&& step) {
   }
 }
 
-// What `make` makes on all ranks; invalid on all of them where any has failed.
-template <class Make>
-Communicator made_on_all(MPI_Comm comm, const Seat& seat, Make&& make) {
-  Communicator made;
-  const std::string trouble = trouble_of([&] { made = make(); });
-  int all_made = trouble.empty();
-  check(PMPI_Allreduce(MPI_IN_PLACE, &all_made, 1, MPI_INT, MPI_MIN, comm), "Allreduce");
-  if (!trouble.empty()) say(seat, trouble);
-  return all_made ? made : Communicator();
-}
-
-// The ranks of `comm` as a world of their own.
+// The ranks of `comm` as a world of their own; invalid on all ranks where any of them failed.
 Communicator join_apart(MPI_Comm comm, const Seat& seat, const WorldConfig& config) {
-  const Own own(comm, seat.rank);
-  return join_mpi(*mpi::make_from_header(), &own.comm, config);
+  Communicator joined;
+  const std::string trouble = trouble_of([&] {
+    const Own own(comm, seat.rank);
+    joined = join_mpi(*mpi::make_from_header(), &own.comm, config);
+  });
+  int all_joined = trouble.empty();
+  check(PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm), "Allreduce");
+  if (!trouble.empty()) say(seat, trouble);
+  return all_joined ? joined : Communicator();
 }
 
 void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
@@ -166,9 +162,7 @@ Communicator part_of_world(const std::vector<int>& ranks, long id) {
   World& world = World::get();
   std::vector<int> positions;
   for (int rank : ranks) positions.push_back(world.position_of[std::size_t(rank)]);
-  Communicator part = world.communicator.subgroup(positions, static_cast<std::uint64_t>(id));
-  part.seat_together();
-  return part;
+  return world.communicator.subgroup(positions, static_cast<std::uint64_t>(id));
 }
 
 void prepare_progress() {
@@ -201,9 +195,8 @@ void join_intra(MPI_Comm comm, Seat& seat) {
   seat.why = Pass::option;
   if (!is_any_wanted()) return;
   seat.why = Pass::not_joined;
-  seat.communicator = made_on_all(comm, seat, [&] {
-    return agreed.in_world ? part_of_world(ranks, agreed.id) : join_apart(comm, seat, *config);
-  });
+  seat.communicator =
+      agreed.in_world ? part_of_world(ranks, agreed.id) : join_apart(comm, seat, *config);
   if (!seat.communicator.valid()) return;
   seat.nodes = seat.communicator.nodes();
   if (!agreed.in_world) remember(seat.communicator, ranks, agreed.id);

@@ -104,12 +104,8 @@ class Communicator {
   // What this process has called last and what it is in, in all its communicators of this world.
   FlightRecord record(const std::string& reason) const;
 
-  // Collective. Ranks that share a node find each other's memory now, not in their first call: who
-  // leaves after it need not wait for those that have yet to make it. split() and dup() do so.
-  // Throws timeout, lost and resource errors, as a call does.
-  void seat_together();
-  // The same at start-up, within so long; and what a first call needs is prepared.
-  void warm_up(int timeout_ms);
+  // Collective, where its ranks share a node: what the first call would have to find is found now.
+  void seat_together(int timeout_ms);
 
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.
@@ -174,6 +170,8 @@ struct WorldConfig {
   std::string machine = "usual";
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
+  // How long a rank that leaves waits for one that waits itself, and has yet to find its memory.
+  int finders_ms = 10000;
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory
   // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or

@@ -65,7 +65,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   if (!far) {
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
-    joined.warm_up(config.start_timeout_ms);
+    joined.seat_together(config.start_timeout_ms);
     world.free();  // an MPI has but some thousands
     return joined;
   }

@@ -1,7 +1,13 @@
-// The part of the session that looks after calls that send nothing, of ranks that share memory.
+// The part of the session that looks after ranks that share memory: their stages, and the calls
+// that send nothing.
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <thread>
+#include <utility>
 
+#include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/session.hpp"
@@ -12,8 +18,111 @@ namespace {
 // A call that sends nothing looks so often for its peers before it waits like any other. Where
 // there are more ranks than processors it lets others run in between.
 constexpr int kLooks = 1000, kLooksCrowded = 200, kLooksBeforeYield = 2;
+constexpr int kNapUs = 200;
 
 }  // namespace
+
+// Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
+// they hear why there is none, and do not wait till they give up.
+void Session::seat(Group& group) try {
+  const std::lock_guard lock(mutex_);
+  group.stages->open();
+} catch (const Error& error) {
+  const std::lock_guard lock(mutex_);
+  break_group(group, error.fault(),
+              str(name_of(group, transport_->rank()), " has no room to share memory in: ",
+                  error.what()), true);
+  throw Error(group.fault, group.broken);
+}
+
+void Session::seat_together(Group& group, int timeout_ms) {
+  seat(group);
+  const double begun_s = now_s();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto unseen = group.stages->unseen();
+      const std::vector<int> finders = group.stages->finders();
+      if (!unseen && finders.empty()) return;
+      const int peer = unseen ? group.ranks[static_cast<std::size_t>(*unseen)] : finders[0];
+      if (now_s() - begun_s > 1e-3 * timeout_ms)
+        fail(Fault::timeout, "start-up: ", name_of(group, peer),
+             unseen ? " has not shown its shared memory within "
+                    : " has not found this rank's shared memory within ",
+             timeout_ms * 1e-3,
+             " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// With the lock held. A stage goes when its communicator is closed, and every peer has found it and
+// has been found. Peers may be waiting for each other's looks: each looks first.
+void Session::clear_stages() {
+  std::erase_if(left_stages_, [&](const auto& left) {
+    if (!left.second) return false;
+    StageView& stages = *left.second;
+    if (stages.is_idle()) stages.look_around();
+    if (!stages.is_idle() || stages.owes_look()) return false;
+    if (stages.is_needed() && !stages.finders().empty()) return false;
+    transport_->stages()->close(left.first);
+    return true;
+  });
+}
+
+// With the lock held. What a peer shows, and has yet to be found by this rank, keeps it from going.
+void Session::look_around() {
+  for (const auto& left : left_stages_)
+    if (left.second) left.second->look_around();
+  for (const auto& entry : groups_)
+    if (entry.second->stages && entry.second->broken.empty()) entry.second->stages->look_around();
+}
+
+// With the lock held: who may still need what this rank shows, and is there.
+std::vector<int> Session::finders() {
+  std::vector<int> ranks;
+  const auto add = [&](StageView* stages) {
+    if (!stages || !stages->is_needed()) return;
+    for (int rank : stages->finders())
+      if (gone_[static_cast<std::size_t>(rank)].empty()) ranks.push_back(rank);
+  };
+  for (const auto& left : left_stages_) add(left.second.get());
+  for (const auto& entry : groups_)
+    if (entry.second->broken.empty()) add(entry.second->stages.get());
+  return ranks;
+}
+
+// With the lock held, but while it rests. What a rank shows must not go with it while a peer has
+// yet to look for it: one that computes comes to it in its next call, of whatever communicator, and
+// is waited for as long as a call would be. One that waits in a call looks around there, unless it
+// has yet to make the communicator; then it may wait for this very rank.
+void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop) {
+  if (std::exchange(has_waited_, true)) return;
+  const double begun_s = now_s();
+  for (bool warned = false;;) {
+    transport_->check_peers();
+    progress();
+    look_around();
+    const double waited_s = now_s() - begun_s;
+    const auto is_late = [&](int rank) {
+      const int limit_ms =
+          transport_->last_heard(rank).inside ? config_.finders_ms : config_.timeout_ms;
+      return limit_ms > 0 && waited_s > 1e-3 * limit_ms;
+    };
+    const std::vector<int> ranks = finders();
+    const auto awaited = std::find_if_not(ranks.begin(), ranks.end(), is_late);
+    if (awaited == ranks.end()) return;
+    if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !std::exchange(warned, true))
+      std::fprintf(stderr, "paceline: rank %d leaves, and has waited %.0f s for rank %d, which "
+                           "has yet to make a call that it has made.\n",
+                   transport_->rank(), waited_s, *awaited);
+    lock.unlock();
+    if (config_.meanwhile) config_.meanwhile();
+    transport_->rest(kNapUs, [] { return false; });
+    if (may_stop && config_.idle) config_.idle();
+    lock.lock();
+  }
+}
 
 // With the lock held. A call that sends nothing, while nothing else is under way, needs no
 // book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.

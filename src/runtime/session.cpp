@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <new>
 
 #include "runtime/clock.hpp"
@@ -42,8 +43,8 @@ Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config
 
 Session::~Session() {
   {
-    const std::lock_guard lock(mutex_);
-    wait_for_finders();
+    std::unique_lock lock(mutex_);
+    wait_for_finders(lock, false);
     stop_ = true;
   }
   work_.notify_all();
@@ -195,13 +196,20 @@ void Session::wait_on(Flight& flight) {
 
 void Session::leave() {
   if (is_inherited()) return;
-  const std::lock_guard lock(mutex_);
-  wait_for_finders();
-  for (const auto& [context, group] : groups_)
-    break_group(*group, Fault::usage,
-                "this rank has left the world (finalize); it can make no more calls.", false);
+  const std::string why = "this rank has left the world (finalize); it can make no more calls.";
+  std::unique_lock lock(mutex_);
+  for (const auto& flight : flying_) flight->operation->stop(*transport_, Error(Fault::usage, why));
+  std::exception_ptr stopped;
+  try {
+    wait_for_finders(lock, true);
+  } catch (...) {   // somebody has had enough of it
+    stopped = std::current_exception();
+    if (!lock.owns_lock()) lock.lock();
+  }
+  for (const auto& [context, group] : groups_) break_group(*group, Fault::usage, why, false);
   progress();   // what has been stopped leaves the list: it keeps this session
   transport_->leave();
+  if (stopped) std::rethrow_exception(stopped);
 }
 
 bool Session::progress() {

@@ -68,12 +68,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   // Opens this rank's stage of a group whose ranks share memory.
   void seat(Group& group);   // throws a resource error
-  // The same on all ranks of the group at once, till all have found each other's. Breaks the group,
-  // and throws, where that takes longer than timeout_ms (0: no limit) or a rank is lost.
-  struct Seating {
-    const char *what, *advice;   // how a time-out's error begins and ends
-  };
-  void seat_together(Group& group, int timeout_ms, const Seating& seating);
+  void seat_together(Group& group, int timeout_ms);   // and its peers theirs
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
@@ -141,11 +136,10 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void meet(const Flight& flight, const Stranger& stranger);
   void meet(const Flight& flight, const Barred& barred);
   bool stirs();     // whether something under way could go on
-  bool is_seated(const Group& group);
-  void watch_seating(Group& group, double waited_s, int timeout_ms, const Seating& seating,
-                     bool& warned);
   void clear_stages();
-  void wait_for_finders();
+  void look_around();
+  std::vector<int> finders();
+  void wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop);
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void starve(Group& group);
@@ -196,6 +190,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::atomic<int> waiting_{0};
   std::atomic<bool> asleep_{true};  // the thread: it has to be woken
   bool stop_ = false;
+  bool has_waited_ = false;   // for those who have yet to find what it shows
   double watched_s_ = 0;   // by watch_now_and_then()
   bool tracing_ = false;
   std::optional<FlightRecord> kept_record_;   // once one is on disk

@@ -20,6 +20,7 @@ constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
 // late. Breaking a group does not change the list of flights; it only ends some of them.
 void Session::watch(double now) {
   transport_->check_peers();
+  look_around();
   if (progress()) return;
   look_for_strangers();
   look_for_lost();

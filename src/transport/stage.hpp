@@ -6,6 +6,7 @@
 // rank may be one call ahead of its peers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -37,16 +38,18 @@ static_assert(sizeof(StageDoor) == sizeof(StageLine::room));
 // How far, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xffff;
 
-// Behind the lines: whose stage this is, and how many peers have found it. Those keep it when its
-// owner goes.
+// Behind the lines: whose stage this is, and which peers have found it, by their positions. Those
+// keep it when its owner goes.
 struct StageOwner {
+  static constexpr std::size_t kMost = 3000;
   std::uint64_t nonce, context;
-  std::atomic<std::uint32_t> found;
+  std::array<std::atomic<std::uint8_t>, kMost> found;
 };
 
 struct Stage {
   static constexpr std::size_t kHead = 4096;   // bytes before the place for rooms
   static constexpr std::size_t kOwner = 1024;  // offset of the StageOwner
+  static_assert(kOwner + sizeof(StageOwner) <= kHead);
   std::byte* memory = nullptr;
 
   StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }

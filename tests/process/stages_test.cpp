@@ -200,9 +200,10 @@ TEST_CASE("a later communicator that finds no room for one stage is an error on 
       2, 2 * kInbox, 8 * kMiB + 64 * kKiB,   // for the world's
       [](Communicator& world, const Heard& heard) -> std::string {
         if (world.rank() == 0) forbid_anonymous();
+        Communicator later = world.dup();
         std::string bad = expect_fault(
             Fault::resource, {"rank 0 has no room", "--shm-size", "PACELINE_STAGE_BYTES"},
-            [&] { world.dup(); });
+            [&] { allreduce(later, 5, true); });
         if (bad.empty()) bad = allreduce(world, 5, true);   // which lives on
         return bad.empty() ? heard_once(heard, world.rank(), {}) : bad;
       },

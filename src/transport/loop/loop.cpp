@@ -21,9 +21,7 @@ class LoopStages : public Stages {
     const std::lock_guard lock(net_.mutex_);
     const auto found = net_.stages_.find({peer, context});
     if (found == net_.stages_.end()) return {};
-    const Stage stage{found->second->bytes};
-    ++stage.owner().found;
-    return stage;
+    return Stage{found->second->bytes};
   }
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
 

@@ -53,9 +53,8 @@ std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
       const Stage found =
           keep({owner, context}, SharedFile::attach(str(boxes_.process_id(owner), " ", descriptor),
                                                     Stage::kHead + bytes_));
-      StageOwner& says = found.owner();
+      const StageOwner& says = found.owner();
       if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
-      says.found.fetch_add(1, std::memory_order_release);
       return found;
     } catch (const Error&) {
       return {};   // its owner has just gone; whoever waits will hear of that
