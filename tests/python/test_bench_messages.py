@@ -90,11 +90,29 @@ def answer(server):
             peer.sendall(said)
 
 
-def test_a_tap_sees_what_passes_and_no_answers():
+def opened():
+    """A tap on the loopback."""
     try:
-        tap = messages.Tap("lo")
+        return messages.Tap("lo")
     except PermissionError:
-        pytest.skip("needs CAP_NET_RAW")
+        pytest.skip("needs CAP_NET_RAW and CAP_NET_ADMIN")
+
+
+def test_a_tap_without_room_says_so(monkeypatch):
+    monkeypatch.setattr(messages, "ROOM", 4096)
+    tap = opened()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(200):
+            sender.sendto(bytes(1000), ("127.0.0.1", 9))
+    with pytest.raises(RuntimeError, match="found no room in a tap of 4096 bytes"):
+        tap.take()
+    tap.discard()
+    assert tap.lost() == 0
+    tap.close()
+
+
+def test_a_tap_sees_what_passes_and_no_answers():
+    tap = opened()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         thread = threading.Thread(target=answer, args=(server,))

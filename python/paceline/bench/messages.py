@@ -7,7 +7,6 @@ that carry something; a message is some full segments and one that is not. An MP
 and answers about a message count, but for those of 16 bytes that it cannot help.
 """
 
-import errno
 import socket
 import struct
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ BELOW = 64 << 10  # bytes of a call; from there on it is its time that counts
 HEADERS = 52  # of IP and TCP with time stamps, in a full segment
 ROOM = 4 << 20  # for what a tap has yet to take
 ALL_PROTOCOLS = 3  # others do not see what is sent
-SO_TIMESTAMPNS = 35
+SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+STATISTICS = struct.Struct("II")  # packets, and those that found no room
 NANOSECONDS = struct.Struct("qq")
 LOOK = 128  # bytes of a packet: its headers
 ANSWER = 16  # bytes with which libfabric says that a message has come, which no program asked for
@@ -33,28 +34,43 @@ class Segment:
 
 
 class Tap:
-    """What passes an interface of this process's network. Needs CAP_NET_RAW."""
+    """What passes an interface of this process's network. Needs CAP_NET_RAW and CAP_NET_ADMIN."""
 
     def __init__(self, interface):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM,
                                     socket.htons(ALL_PROTOCOLS))
         self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, ROOM)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
         self.socket.bind((interface, ALL_PROTOCOLS))
         self.socket.setblocking(False)
 
     def take(self):
-        """The Segments since the last time."""
+        """The Segments since the last time. Raises RuntimeError where some found no room."""
+        found = self.drain()
+        lost = self.lost()
+        if lost:
+            raise RuntimeError(f"bench: {lost} packets of a call found no room in a tap of {ROOM} "
+                               "bytes, so its messages cannot be counted; take shorter calls.")
+        return found
+
+    def discard(self):
+        """Forgets what has passed."""
+        self.drain()
+        self.lost()
+
+    def lost(self):
+        """How many packets found no room since the last time."""
+        found = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
+        return STATISTICS.unpack(found)[1]
+
+    def drain(self):
+        """The Segments that are there."""
         found = []
         while True:
             try:
                 packet, more, _, address = self.socket.recvmsg(LOOK, 64)
             except BlockingIOError:
                 return found
-            except OSError as error:
-                if error.errno == errno.ENOBUFS:
-                    continue
-                raise
             segment = read(packet, NANOSECONDS.unpack(more[0][2]), address[2])
             found += [segment] if segment else []
 

@@ -173,7 +173,8 @@ class Worker:
         for repetition in range(WARM_UP + repeats):
             for label, call in turn:
                 before = links.counters(self.cluster.interface)
-                tap and tap.take()
+                if tap:
+                    tap.discard()
                 [[took]] = _core.alternate(self.meeting.line, [call], 0, 1, [1])
                 self.settle()
                 after = links.counters(self.cluster.interface)
