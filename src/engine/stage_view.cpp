@@ -9,7 +9,9 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShort = 1024;       // rooms up to it do not go round
+constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
+constexpr std::size_t kShortOfAmd = 1024;   // as measured there
+constexpr std::size_t kApart = 8192;        // their two places: what fetches ahead stays in a page
 constexpr std::size_t kRound = 256u << 10;  // of rooms that go round
 constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
 constexpr std::size_t kLine = 64;
@@ -20,12 +22,25 @@ constexpr std::size_t kSettling = 2 * kRoundOfAmd;
 constexpr int kSlowCopies = 4;
 
 // Equal on all ranks: they are on one machine.
-std::size_t around() {
+bool is_amd() {
 #if defined(__x86_64__)
-  static const bool is_amd = __builtin_cpu_is("amd");
-  return is_amd ? kRoundOfAmd : kRound;
+  static const bool found = __builtin_cpu_is("amd");
+  return found;
 #else
-  return kRound;
+  return false;
+#endif
+}
+
+std::size_t around() { return is_amd() ? kRoundOfAmd : kRound; }
+std::size_t shorts() { return is_amd() ? kShortOfAmd : kShort; }
+
+// Begins to take a line from the peers that have read it, for a store that comes soon. Compilers
+// make of that, on x86-64, a fetch for loads, and loads are served already.
+inline void take(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const std::byte*>(line)));
+#else
+  __builtin_prefetch(line, 1);
 #endif
 }
 
@@ -41,6 +56,19 @@ void StageView::open() {
   if (!own().memory) own() = stages_.open(context_);
 }
 
+std::vector<Stage> StageView::all() const {
+  std::vector<Stage> stages;
+  for (const Seat& seat : seats_) stages.push_back(seat.stage);
+  return stages;
+}
+
+void StageView::use(std::pair<int, int> lines) {
+  const auto offset = [](int line) {
+    return static_cast<std::uint16_t>(static_cast<std::size_t>(line) * Stage::kApart);
+  };
+  for (Seat& seat : seats_) seat.stage.lines = {offset(lines.first), offset(lines.second)};
+}
+
 // Looks at a line only where what was seen before does not say enough.
 bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   Seat& seat = at(position);
@@ -52,8 +80,8 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
 }
 
 StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) const {
-  if (wanted <= kShort) return {call % 2 * kShort, (call % 2 + 1) * kShort};
-  const std::size_t first = 2 * kShort, most = bytes();
+  const std::size_t first = 2 * kApart, most = bytes();
+  if (wanted <= shorts()) return {call % 2 * kApart, call % 2 * kApart + wanted};
   const std::size_t round = std::min(most, std::max(around(), first + 2 * wanted));
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
@@ -95,7 +123,7 @@ void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t 
                       const Fingerprint& fingerprint) {
   room_ = next_room(call, room_bytes);
   left_quietly_ = false;
-  if (room_bytes > kShort) round_ = (room_.end + kLine - 1) / kLine * kLine;
+  if (room_bytes > shorts()) round_ = (room_.end + kLine - 1) / kLine * kLine;
   // One to one in what was there before: ranks that differ once differ until they cancel it out.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
   digest_ *= Random::kOdd;
@@ -124,9 +152,19 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
 
 bool StageView::leave(std::uint64_t call) {
   left_ = call;
-  left_quietly_ = room_.begin == kInLine || room_.end <= 2 * kShort;
-  if (!left_quietly_) signal(call, kLeft);
+  left_quietly_ = room_.begin == kInLine || room_.end - room_.begin <= shorts();
+  if (left_quietly_) take_back(call + 1);
+  else signal(call, kLeft);
   return !left_quietly_;
+}
+
+// What the next call writes first, if it is like this one: peers have read that in the call before,
+// and mostly left it.
+void StageView::take_back(std::uint64_t call) {
+  take(&own().line(call));
+  if (room_.begin == kInLine) return;
+  const std::byte* const begin = own().at(call % 2 * kApart);
+  for (std::size_t at = 0; at < room_.end - room_.begin; at += kLine) take(begin + at);
 }
 
 void StageView::wrote(std::size_t bytes, double seconds) {

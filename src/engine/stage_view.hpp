@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "transport/stage.hpp"
@@ -41,6 +42,8 @@ class StageView {
   StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank);
 
   void open();   // before the first call; throws a resource error
+  std::vector<Stage> all() const;   // by position, when all are found
+  void use(std::pair<int, int> lines);   // by number, the same on all ranks; before the first call
   std::size_t bytes() const { return stages_.bytes(); }
   std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
@@ -149,6 +152,7 @@ class StageView {
   [[gnu::noinline]]   // or short calls would pay for it
   Room room_around(std::uint64_t call, std::size_t wanted) const;
   void say(std::uint64_t call);
+  void take_back(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }
 

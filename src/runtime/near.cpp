@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/nearest.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/fingerprint.hpp"
@@ -38,22 +39,31 @@ void Session::seat(Group& group) try {
 void Session::seat_together(Group& group, int timeout_ms) {
   seat(group);
   const double begun_s = now_s();
-  while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto unseen = group.stages->unseen();
-      const std::vector<int> finders = group.stages->finders();
-      if (!unseen && finders.empty()) return;
-      const int peer = unseen ? group.ranks[static_cast<std::size_t>(*unseen)] : finders[0];
-      if (now_s() - begun_s > 1e-3 * timeout_ms)
-        fail(Fault::timeout, "start-up: ", name_of(group, peer),
-             unseen ? " has not shown its shared memory within "
-                    : " has not found this rank's shared memory within ",
-             timeout_ms * 1e-3,
-             " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
-    }
+  const auto beat = [&](int peer, const char* what) {
+    if (now_s() - begun_s > 1e-3 * timeout_ms)
+      fail(Fault::timeout, "start-up: ", name_of(group, peer), " has not ", what,
+           " shared memory within ", timeout_ms * 1e-3,
+           " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
     std::this_thread::sleep_for(std::chrono::microseconds(20));
+  };
+  const auto rank_at = [&](int position) {
+    return group.ranks[static_cast<std::size_t>(position)];
+  };
+  std::vector<Stage> stages;
+  while (stages.empty()) {
+    std::unique_lock lock(mutex_);
+    const auto unseen = group.stages->unseen();
+    const std::vector<int> finders = group.stages->finders();
+    if (!unseen && finders.empty()) stages = group.stages->all();
+    lock.unlock();
+    if (unseen) beat(rank_at(*unseen), "shown its");
+    else if (!finders.empty()) beat(finders[0], "found this rank's");
   }
+  const auto late = [&](int position) { beat(rank_at(position), "tried the"); };
+  const auto near = nearest_lines(stages, group.rank,
+                                  {.willing = !crowded_, .now_s = now_s, .late = late});
+  const std::lock_guard lock(mutex_);
+  if (near) group.stages->use(*near);
 }
 
 // With the lock held. A stage goes when its communicator is closed, and every peer has found it and

@@ -46,17 +46,29 @@ struct StageOwner {
   std::array<std::atomic<std::uint8_t>, kMost> found;
 };
 
+// What a rank has to say on which of the lines are near (engine/nearest.hpp).
+struct StageBallot {
+  static constexpr int kLines = 32;
+  std::atomic<std::uint32_t> step;   // how far its owner is
+  std::uint32_t willing, whole;      // whether it would take part, and has to the end
+  std::array<std::uint32_t, kLines> ns;
+};
+
 struct Stage {
-  static constexpr std::size_t kHead = 4096;   // bytes before the place for rooms
-  static constexpr std::size_t kOwner = 1024;  // offset of the StageOwner
-  static_assert(kOwner + sizeof(StageOwner) <= kHead);
+  static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
+  static constexpr std::size_t kApart = 2 * sizeof(StageLine);   // processors fetch them in pairs
+  static constexpr std::size_t kOwner = StageBallot::kLines * kApart;   // offset of the StageOwner
+  static constexpr std::size_t kBallot = 7168;                          // of the StageBallot
+  static_assert(kOwner + sizeof(StageOwner) <= kBallot && kBallot + sizeof(StageBallot) <= kHead);
   std::byte* memory = nullptr;
+  std::array<std::uint16_t, 2> lines{0, kApart};   // offsets of those in use
 
   StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
-  // Two lines apart, since processors fetch lines in pairs.
-  StageLine& line(std::uint64_t call) const {
-    return *reinterpret_cast<StageLine*>(memory + call % 2 * 2 * sizeof(StageLine));
+  StageBallot& ballot() const { return *reinterpret_cast<StageBallot*>(memory + kBallot); }
+  StageLine& line_at(std::size_t offset) const {
+    return *reinterpret_cast<StageLine*>(memory + offset);
   }
+  StageLine& line(std::uint64_t call) const { return line_at(lines[call % 2]); }
   std::byte* at(std::size_t offset) const { return memory + kHead + offset; }
 };
 
