@@ -34,6 +34,16 @@ inline void scatter_and_collect(Builder& b, const Algorithm& scatter, const Algo
             .input = sums, .output = sums, .whole = true, .reads_scratch = true}});
 }
 
+// A broadcast: the root deals out the blocks, then all get all blocks.
+inline void deal_and_spread(Builder& b, const Algorithm& scatter, const Algorithm& spread) {
+  const Region all = region_of(b.output());
+  const std::vector<int> everybody = all_ranks(b.problem().ranks);
+  compose(b, b.problem().rank,
+          {{.algorithm = &scatter, .members = everybody, .root = b.problem().root,
+            .input = all, .output = all},
+           {.algorithm = &spread, .members = everybody, .input = all, .output = all}});
+}
+
 // An allreduce: rank 0 gets the sum, then everybody does.
 inline void reduce_and_tell(Builder& b, const Algorithm& reduce, const Algorithm& broadcast) {
   const Region input = region_of(b.input()), output = region_of(b.output());

@@ -32,6 +32,7 @@
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
   X(broadcast_scatter_allgather)       \
+  X(broadcast_scatter_circulant)       \
   X(broadcast_circulant)               \
   X(broadcast_k_nomial)                \
   X(broadcast_shared)                  \

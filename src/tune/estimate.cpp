@@ -17,6 +17,9 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // Between nodes a shorter call is not cut: what every further message costs is known less well than
 // the little it could win (docs/design/0027).
 constexpr std::size_t kUncut = 64u << 10;
+// There, between nodes that were probed, a call with a root in which every rank sends in most
+// rounds takes so much longer: a tree has one message for each rank (docs/design/0022).
+constexpr double kBusy = 1.25;
 
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
@@ -97,13 +100,17 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   // A pipe that adds would wait for long sums in every round.
   const bool waits = row.hops > 0 && t.work > t.wire / 2;
   const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
-  if (in_step && link.short_bytes > 0 && message > link.short_bytes) {
-    t.start *= kAnnounced;
-    t.wire *= kAnnounced;
+  const bool is_short = !one_node && now.bytes < kUncut;
+  double slower = 1;
+  if (is_short && row.traits & busy) slower = kBusy;
+  if (in_step && !is_short && message > link.short_bytes) slower = kAnnounced;
+  if (link.short_bytes > 0) {
+    t.start *= slower;
+    t.wire *= slower;
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
-  if (row.cut == Cut::whole || t.start <= 0 || (!one_node && now.bytes < kUncut)) return in_one;
+  if (row.cut == Cut::whole || t.start <= 0 || is_short) return in_one;
 
   if (row.hops > 0) t.share = std::min(1.0, row.hops * port.pipes / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.

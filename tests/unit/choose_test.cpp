@@ -173,6 +173,23 @@ TEST_CASE("choose: what a link is like decides between nodes") {
         std::string("circulant"));
 }
 
+TEST_CASE("choose: short calls with a root have few messages unless that takes far longer") {
+  using enum Collective;
+  const Machine probed =
+      machine_from("alpha_us=100,flight_us=95,gbit_per_s=0.2,short_kib=8,long_kib=32");
+  const auto name = [&](Collective collective, int ranks, std::size_t kib) {
+    return choose(problem_of(collective, ranks), {kib << 10, probed}).algorithm->name;
+  };
+  for (int p : {8, 9})
+    for (const Collective c : {broadcast, reduce}) {
+      CHECK(name(c, p, 1) == std::string("binomial"));
+      CHECK(name(c, p, 8) == std::string("binomial"));
+    }
+  CHECK(name(broadcast, 8, 32) == std::string("scatter_circulant"));
+  CHECK(name(broadcast, 9, 32) == std::string("scatter_circulant"));
+  CHECK(name(reduce, 8, 32) == std::string("scatter_gather"));
+}
+
 TEST_CASE("choose: wishes are met") {
   const Problem p = problem_of(Collective::allreduce, 4);
   const Circumstances now{1 << 20};

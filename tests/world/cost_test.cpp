@@ -97,6 +97,7 @@ const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_bin
 const std::map<std::string, double> kOvertaking{{"allreduce/dual_root", 8.0 / 7},
                                                 {"broadcast/lanes", 7.0 / 6},
                                                 {"broadcast/circulant", 1.4},
+                                                {"broadcast/scatter_circulant", 7.0 / 6},
                                                 {"reduce/circulant", 1.1}};
 
 // Where the schedules and the formula of the algorithm differ; empty: nowhere.

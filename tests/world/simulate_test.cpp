@@ -73,10 +73,11 @@ const std::map<std::string, double> kOutOfStep{
     {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15},
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
     {"reduce/bruck", 1},          {"reduce_scatter/bruck", 1},     {"reduce/direct", 1},
-    {"reduce/gather", 1},         {"broadcast/lanes", 1.17}};
+    {"reduce/gather", 1},         {"broadcast/lanes", 1.17}, {"broadcast/scatter_circulant", 1.5}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
+    {"broadcast/scatter_circulant", 1e-9},
     {"allreduce/double_binary_tree", 0.45}, {"broadcast/lanes", 1e-9}};
 
 std::string full_name(const Algorithm& algorithm) {

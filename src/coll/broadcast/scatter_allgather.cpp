@@ -19,20 +19,14 @@
 //   round 4       A  B  C  D     A  B  C  D        A  B  C  D        A  B  C  D
 #include "coll/in_two.hpp"
 #include "coll/registry.hpp"
-#include "ir/compose.hpp"
 
 namespace paceline {
 namespace {
 
 int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
 
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  const Region all = region_of(b.output());
-  const std::vector<int> everybody = all_ranks(pb.ranks);
-  compose(b, pb.rank,
-          {{.algorithm = &scatter_binomial, .members = everybody, .root = pb.root,
-            .input = all, .output = all},
-           {.algorithm = &allgather_ring, .members = everybody, .input = all, .output = all}});
+void build(const Problem&, const Knobs&, Builder& b) {
+  deal_and_spread(b, scatter_binomial, allgather_ring);
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
