@@ -1,6 +1,7 @@
 """How the MPIs start ranks on the nodes: by environment alone, so that any mpiexec does."""
 
 import os
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,19 +23,23 @@ class Mpi:
     name: str
     family: str
     library: str
+    launcher: str = "bin/mpiexec"
+    of_system: bool = False
 
     @property
     def folder(self):
-        """Where ./dev mpi has put it."""
-        return INSTALLED / self.name
+        """Where ./dev mpi has put it, or the system's packages."""
+        return Path("/usr") if self.of_system else INSTALLED / self.name
 
     @property
     def mpiexec(self):
         """Its launcher."""
-        return self.folder / "bin/mpiexec"
+        return self.folder / self.launcher
 
 
 MPIS = {mpi.name: mpi for mpi in (
+    Mpi("openmpi4", "openmpi", f"lib/{sysconfig.get_config_var('MULTIARCH')}/libmpi.so.40",
+        "bin/mpiexec.openmpi", of_system=True),
     Mpi("openmpi5", "openmpi", "lib/libmpi.so.40"),
     Mpi("mpich5", "mpich", "lib/libmpi.so.12"),
     Mpi("impi", "mpich", "lib/libmpi.so.12"),
@@ -44,7 +49,9 @@ MPIS = {mpi.name: mpi for mpi in (
 def installed(name):
     """One that is there. Raises LabError."""
     if not MPIS[name].mpiexec.exists():
-        raise LabError(f"{name} is not installed; ./dev mpi installs it")
+        by = "root, with apt-get" if MPIS[name].of_system else "anybody"
+        raise LabError(f"{name} is not installed ({MPIS[name].mpiexec} is not there); ./dev mpi, "
+                       f"run by {by}, installs it")
     return MPIS[name]
 
 
@@ -54,14 +61,28 @@ def of_the_user(environment):
             if not name.startswith(OF_LAUNCHERS)}
 
 
-def openmpi5(folder, ppn):
-    """PRRTE starts its daemons by the agent; messages go by TCP between nodes."""
+# Of both: messages go by TCP between nodes.
+OPENMPI = {"OMPI_MCA_btl_tcp_if_include": INTERFACE, "OMPI_MCA_pml": "ob1",
+           "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def openmpi4(folder, ppn):
+    """ORTE starts its daemons by the agent."""
     return {
+        **OPENMPI, "OMPI_MCA_btl": "self,vader,tcp",
+        "OMPI_MCA_plm_rsh_agent": str(AGENT), "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "OMPI_MCA_orte_default_hostfile": str(folder / hosts_file("openmpi", ppn)),
+        "OMPI_MCA_oob_tcp_if_include": INTERFACE,
+    }
+
+
+def openmpi5(folder, ppn):
+    """PRRTE does."""
+    return {
+        **OPENMPI, "OMPI_MCA_btl": "self,sm,tcp",
         "PRTE_MCA_plm_ssh_agent": str(AGENT), "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "PRTE_MCA_prte_default_hostfile": str(folder / hosts_file("openmpi", ppn)),
-        "PRTE_MCA_prte_if_include": INTERFACE, "OMPI_MCA_btl_tcp_if_include": INTERFACE,
-        "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_prte_if_include": INTERFACE,
         "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
 
@@ -87,7 +108,8 @@ def impi(folder, ppn):
 
 
 # Ranks in turn on all nodes: of hosts with one place each Hydra begins again with the first.
-IN_TURN = {"openmpi5": {"PRTE_MCA_rmaps_default_mapping_policy": "node"}}
+IN_TURN = {"openmpi4": {"OMPI_MCA_rmaps_base_mapping_policy": "node"},
+           "openmpi5": {"PRTE_MCA_rmaps_default_mapping_policy": "node"}}
 
 
 def environment(name, folder, ppn, spin=False, scattered=False):
@@ -95,7 +117,8 @@ def environment(name, folder, ppn, spin=False, scattered=False):
 
     spin: they poll as they would with a core for each. scattered: consecutive ranks lie on
     different nodes."""
-    root, settings = MPIS[name].folder, {"openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
+    root = MPIS[name].folder
+    settings = {"openmpi4": openmpi4, "openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
     resting = {} if spin else idle.environment(folder, ppn)
     placed = settings[name](Path(folder), ppn)
