@@ -120,6 +120,16 @@ def test_ring(tmp_path, file):
     assert "Nothing was measured" not in html
 
 
+def test_a_folder_stands_for_the_files_in_it(tmp_path, file, capsys):
+    page = tmp_path / "ring.html"
+    of_folder, of_file = (run("ring", "--measured", path, "--html", page)[1]
+                          for path in (file.parent, file))
+    assert of_folder == of_file and any(row["kind"] == "measured" for row in of_folder)
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["report", "ring", "--measured", str(tmp_path / "empty")]) == 2
+    assert "There is no *.json in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("report", [pipelining, ring])
 def test_the_lab_is_told_what_it_understands(report, capsys):
     """Every command is one of ./dev lab, with options that the benchmark has."""

@@ -1,14 +1,16 @@
 """`paceline report`: what was published about pipelining and rings, again, as pages."""
 
+from pathlib import Path
+
 import click
 from rich.markup import escape
 
 from paceline.cli.common import Number, Size, console
 
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
-                        type=click.Path(exists=True, dir_okay=False),
+                        type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
-                        "what is in bench/results; repeat it for more.")
+                        "what is in bench/results; repeat it for more. Of a folder, all *.json.")
 LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
 
 
@@ -18,12 +20,21 @@ def html(default):
                         show_default=True, help="Write the page here, and a CSV beside it.")
 
 
-def make(module, files, page, **limits):
+def files_in(path):
+    """The file, or all of a folder. Raises click.UsageError where there are none."""
+    found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not found:
+        raise click.UsageError(f"There is no *.json in {path}.")
+    return found
+
+
+def make(module, paths, page, **limits):
     """Writes the page and the table of a report."""
     from paceline.report import measured
     from paceline.report import page as pages
 
     pages.check_extra()
+    files = [file for path in paths for file in files_in(path)]
     read = [part for file in files for part in measured.read(file)]
     figures = module.make(read, **limits)
     for name in pages.write(module.TITLE, module.ABOUT, figures, page):

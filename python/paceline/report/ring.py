@@ -81,10 +81,13 @@ def make(files):
                tuple(found), "" if found else NONE, drawn="bars")]
 
 
+FOLDER = "bench/results/ring"
+
+
 def commands():
     """What makes the files, in the lab: ten launches, scaled down."""
     yield f"./dev lab up {RANKS} --rate 200mbit"
     for mpi in ("openmpi5", "mpich5", "impi"):
         yield (f"./dev lab bench allreduce --mpi {mpi} -n {RANKS} --sizes 16MiB --launches 10 "
-               f"--repeats 1 --peer-segments 4 --peer-ring --json ring-{mpi}.json")
+               f"--repeats 1 --peer-segments 4 --peer-ring --json {FOLDER}/{mpi}.json")
     yield "./dev lab down"
