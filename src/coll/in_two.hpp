@@ -58,7 +58,8 @@ inline Cost cost_of_two(const Problem& pb, const Algorithm& first, const Algorit
                         const Knobs& knobs = {}) {
   const Cost before = first.cost(pb, knobs), after = second.cost(pb, knobs);
   return {.rounds = before.rounds + after.rounds, .volume = before.volume + after.volume,
-          .reduced = before.reduced + after.reduced};
+          .reduced = before.reduced + after.reduced,
+          .messages = before.sent(pb.ranks) + after.sent(pb.ranks)};
 }
 
 }  // namespace paceline

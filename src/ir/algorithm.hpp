@@ -41,6 +41,9 @@ struct Cost {
   double reduced = 0;    // of n, that is combined on it
   double near_rounds = 0;
   double near_volume = 0;
+  double messages = 0;   // of all ranks together; 0: every rank sends one in every round
+
+  double sent(int ranks) const { return messages > 0 ? messages : rounds * ranks; }
 };
 
 struct Algorithm {

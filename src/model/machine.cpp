@@ -25,7 +25,7 @@ struct Setting {
   double (*get)(const Machine&);
 };
 
-constexpr std::array<Setting, 11> kSettings{{
+constexpr std::array<Setting, 14> kSettings{{
     {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.across.alpha_s / kMicro; }},
     {"flight_us", [](Machine& m, double v) { m.across.flight_s = v * kMicro; },
@@ -34,11 +34,18 @@ constexpr std::array<Setting, 11> kSettings{{
      [](const Machine& m) { return rate_of(m.across.beta_s_per_byte, kGbit); }},
     {"short_kib", [](Machine& m, double v) { m.across.short_bytes = v * kKib; },
      [](const Machine& m) { return m.across.short_bytes / kKib; }},
+    {"lone_gbit_per_s",
+     [](Machine& m, double v) { m.across.lone_beta_s_per_byte = per_byte(v * kGbit); },
+     [](const Machine& m) { return rate_of(m.across.lone_beta_s_per_byte, kGbit); }},
     {"long_gbit_per_s",
      [](Machine& m, double v) { m.across.long_beta_s_per_byte = per_byte(v * kGbit); },
      [](const Machine& m) { return rate_of(m.across.long_beta_s_per_byte, kGbit); }},
     {"long_kib", [](Machine& m, double v) { m.across.long_bytes = v * kKib; },
      [](const Machine& m) { return m.across.long_bytes / kKib; }},
+    {"crowded_alpha_us", [](Machine& m, double v) { m.across.crowded_alpha_s = v * kMicro; },
+     [](const Machine& m) { return m.across.crowded_alpha_s / kMicro; }},
+    {"crowding_percent", [](Machine& m, double v) { m.across.crowding = v / 100; },
+     [](const Machine& m) { return m.across.crowding * 100; }},
     {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.inside.alpha_s / kMicro; }},
     {"inside_gbit_per_s",
@@ -107,8 +114,11 @@ Machine named(std::string_view name) {
 
 std::string text(const Link& link) {
   const double rate = link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte / kGbit : 0;
-  return str("alpha ", link.alpha_s / kMicro, " us",
-             link.flight_s > 0 ? str(" (", link.flight_s / kMicro, " in flight)") : "", ", ",
+  std::string more = link.flight_s > 0 ? str(link.flight_s / kMicro, " in flight") : "";
+  if (link.crowding > 0)
+    more += str(more.empty() ? "" : "; ", std::max(link.alpha_s, link.crowded_alpha_s) / kMicro,
+                " while all send, ", 100 * link.crowding, " % of it for that");
+  return str("alpha ", link.alpha_s / kMicro, " us", more.empty() ? "" : " (" + more + ")", ", ",
              rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"),
              link.long_beta_s_per_byte > 0 ? str(" (", rate_of(link.long_beta_s_per_byte, kGbit),
                                         " in messages of more than ",
@@ -146,6 +156,8 @@ Machine machine_from(std::string_view text) {
   }
   if (machine.across.flight_s > machine.across.alpha_s)
     fail(Fault::usage, "machine: flight_us is more than alpha_us, of which it is a part.");
+  if (machine.across.crowding > 1)
+    fail(Fault::usage, "machine: crowding_percent is more than 100, all of alpha.");
   return machine;
 }
 

@@ -22,12 +22,18 @@ struct Link {
   double short_bytes = 0;        // what is known holds from messages of this length on
   double long_beta_s_per_byte = 0;   // of long ones; 0: the same
   double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
+  double lone_beta_s_per_byte = 0;   // of calls of at most short_bytes; 0: the same
+  // Of a short call: a message's alpha in a round in which every rank sends (0: the same), and the
+  // part of it that is there because of that.
+  double crowded_alpha_s = 0;
+  double crowding = 0;
 
   double long_from() const { return long_bytes > 0 ? long_bytes : short_bytes; }
   bool is_long(double bytes) const { return long_beta_s_per_byte > 0 && bytes > long_from(); }
-  double time_s(double bytes) const {
-    return alpha_s + bytes * (is_long(bytes) ? long_beta_s_per_byte : beta_s_per_byte);
+  double rate(double bytes) const {
+    return is_long(bytes) ? long_beta_s_per_byte : beta_s_per_byte;
   }
+  double time_s(double bytes) const { return alpha_s + bytes * rate(bytes); }
 };
 
 struct Machine {
@@ -49,7 +55,9 @@ const std::vector<Machine>& known_machines();
 // "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
 //   alpha_us, flight_us, gbit_per_s       messages across nodes
 //   short_kib                             no piece is shorter
+//   lone_gbit_per_s                       in calls of at most that
 //   long_kib, long_gbit_per_s             of longer messages than that
+//   crowded_alpha_us, crowding_percent    alpha while every rank sends; what of it comes of that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
 //   ranks_per_node

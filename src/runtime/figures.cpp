@@ -12,11 +12,9 @@ constexpr double kSlower = 1.2;   // small messages, for the gap between them to
 // Longer messages, to be called slower. Medium ones are the way out, not for noise to rule out.
 constexpr double kMediumSlower = 1.2, kLargeSlower = 1.1;
 
-// Noise has to reach more than half of them to change it.
-double middle(std::vector<double> looks) {
-  std::sort(looks.begin(), looks.end());
-  return looks[(looks.size() - 1) / 2];
-}
+// Of a byte in a train, one of a lone message takes so much at least.
+constexpr double kLeastLone = 0.1;
+constexpr double kMostCrowding = 0.75;   // rounds count, too
 
 double mean(const std::vector<double>& looks) {
   return std::accumulate(looks.begin(), looks.end(), 0.0) / double(looks.size());
@@ -30,6 +28,11 @@ double mean_but_the_worst(std::vector<double> looks) {
 
 }  // namespace
 
+double middle(std::vector<double> looks) {
+  std::sort(looks.begin(), looks.end());
+  return looks[(looks.size() - 1) / 2];
+}
+
 Figures judged(const Looks& looks, double alpha_s) {
   const auto& [small, medium, large] = looks.s_per_byte;
   Figures out;
@@ -40,7 +43,13 @@ Figures judged(const Looks& looks, double alpha_s) {
   return out;
 }
 
-Link link_of(const Figures& agreed, const Bytes& lengths) {
+double crowding(double together_s, double alone_s, int nodes) {
+  if (together_s <= 0 || alone_s <= 0) return 0;
+  const double others = double(nodes - 1) / nodes;
+  return std::clamp((1 - alone_s / together_s) / others, 0.0, kMostCrowding);
+}
+
+Link link_of(const Figures& agreed, const Bytes& lengths, int nodes) {
   const double beta = agreed.beta_s_per_byte;
   const double best = beta * std::min({1.0, agreed.medium_ratio, agreed.large_ratio});
   const double gap_s = lengths.small * std::max(beta / kSlower - best, kLeastGap * beta);
@@ -50,6 +59,10 @@ Link link_of(const Figures& agreed, const Bytes& lengths) {
     out.long_beta_s_per_byte = agreed.large_ratio * beta;
     out.long_bytes = agreed.medium_ratio > kMediumSlower ? lengths.small : lengths.medium;
   }
+  out.crowded_alpha_s = agreed.together_s;
+  out.crowding = crowding(agreed.together_s, agreed.alone_s, nodes);
+  const double lone = (agreed.short_s - agreed.alpha_s) / lengths.small;
+  if (agreed.short_s > 0) out.lone_beta_s_per_byte = std::clamp(lone, kLeastLone * best, best);
   return out;
 }
 

@@ -32,17 +32,27 @@ struct Figures {
   double medium_ratio = 0;           // how many times as long a byte of these takes,
   double large_ratio = 0;            // and of these
   double gamma_s_per_byte = 0;
+  double short_s = 0;                // of one small message after a pause
+  double together_s = 0;             // of a round in which every node sends its shortest message
+  double alone_s = 0;                // of such a message while nobody else sends; 0: of other ranks
   bool failed = false;
 };
 
 // What the looks say of a link whose shortest messages take alpha_s.
 Figures judged(const Looks& looks, double alpha_s);
 
+// Of a round in which every one of so many nodes sends, the part that is there because the others
+// do: nodes that share processors, or a switch that is slow, have some.
+double crowding(double together_s, double alone_s, int nodes);
+
+// Noise has to reach more than half of them to change it.
+double middle(std::vector<double> looks);
+
 struct Bytes {
   double small = 0, medium = 0;
 };
 
 // The link of these figures, which are equal on all ranks.
-Link link_of(const Figures& agreed, const Bytes& lengths);
+Link link_of(const Figures& agreed, const Bytes& lengths, int nodes);
 
 }  // namespace paceline

@@ -1,7 +1,10 @@
 #include "runtime/probe.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
 #include "kernels/kernels.hpp"
@@ -12,13 +15,15 @@ namespace {
 
 // Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
 constexpr std::size_t kRing = 3;
-constexpr std::uint64_t kTag = 0x6c6f6f6b;
+constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c;
 constexpr int kShortCalls = 4, kSeries = 10;
 // Of a message that every MPI sends without asking first; of one that most do so; of one that any
 // of them announces, as the transport does itself.
 constexpr std::array<std::size_t, kLengths> kBytes{8u << 10, 32u << 10, 128u << 10};
 // Of a block, which takes long enough for the clock and for noise.
 constexpr std::size_t kFirstBytes = 2 * kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
+// Before a lone message, so that queues and buckets of the network are as a call finds them.
+constexpr auto kPause = std::chrono::milliseconds(2);
 constexpr int kWindow = 6;   // as choose() has it
 constexpr double kLongEnoughS = 5e-3;
 constexpr int kFewestLooks = 6, kMostLooks = 12;
@@ -70,6 +75,27 @@ class Ring {
     return found;
   }
 
+  // The same once, after a pause.
+  double lone_message_s(std::size_t bytes) {
+    std::this_thread::sleep_for(kPause);
+    ring_.run(prepared(Collective::barrier, "dissemination"));
+    return message_s(bytes, 1);
+  }
+
+  // A byte down the line of all ranks, then on from the last one: one message at a time.
+  double alone_s(int calls) {
+    Call call = prepared(Collective::broadcast, "chain");
+    call.output = memory_.data();
+    call.count = 1;
+    const double begun_s = now_s();
+    for (int i = 0; i < calls; ++i) {
+      call.root = last_;
+      last_ = (last_ + ring_.size() - 1) % ring_.size();
+      ring_.run(call);
+    }
+    return (now_s() - begun_s) / calls / (ring_.size() - 1);
+  }
+
   double round_s(double message_s) const { return message_s * (ring_.size() - 1); }
 
   // The greatest that any rank says.
@@ -86,6 +112,7 @@ class Ring {
  private:
   Communicator& ring_;
   std::vector<std::byte> memory_;
+  int last_ = 0;   // whom the last byte has come to
 };
 
 double sum_s_per_byte() {
@@ -102,15 +129,18 @@ double sum_s_per_byte() {
 
 }  // namespace
 
-std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
+std::vector<int> first_ranks(const std::vector<int>& nodes) {
   std::set<int> seen;
-  std::vector<int> first;   // rank of each node, in order
-  std::size_t own = 0;      // its place among them
-  for (std::size_t r = 0; r < nodes.size(); ++r) {
-    if (!seen.insert(nodes[r]).second) continue;
-    if (nodes[r] == nodes[std::size_t(rank)]) own = first.size();
-    first.push_back(int(r));
-  }
+  std::vector<int> first;
+  for (std::size_t r = 0; r < nodes.size(); ++r)
+    if (seen.insert(nodes[r]).second) first.push_back(int(r));
+  return first;
+}
+
+std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
+  const std::vector<int> first = first_ranks(nodes);
+  const auto of_node = [&](int r) { return nodes[std::size_t(r)] == nodes[std::size_t(rank)]; };
+  const auto own = std::size_t(std::find_if(first.begin(), first.end(), of_node) - first.begin());
   const std::size_t rings = std::max<std::size_t>(1, first.size() / kRing);
   const std::size_t ring = std::min(own / kRing, rings - 1);
   const auto begin = first.begin() + std::ptrdiff_t(ring * kRing);
@@ -121,6 +151,7 @@ Figures look_at_links(Communicator& ring) {
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
   const double alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
+  const double short_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
   std::size_t bytes = kFirstBytes;
   double all_s = 0;
   for (;; bytes *= kGrows) {
@@ -131,12 +162,32 @@ Figures look_at_links(Communicator& ring) {
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
   Figures found = judged(look.in_turn(bytes, looks), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
+  found.short_s = short_s;
   return found;
+}
+
+void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found) {
+  const Call meet = prepared(Collective::barrier, "dissemination");
+  const int rounds = std::bit_width(unsigned(firsts.size() - 1));   // of this barrier
+  std::vector<double> together, alone;
+  for (int i = 0; i < kSeries; ++i) {
+    const double begun_s = now_s();
+    for (int k = 0; k < kShortCalls; ++k) firsts.run(meet);
+    together.push_back((now_s() - begun_s) / kShortCalls / rounds);
+  }
+  if (ring) {
+    Ring look(*ring);
+    for (int i = 0; i < kSeries; ++i) alone.push_back(look.alone_s(kShortCalls));
+    found.alone_s = middle(alone);
+  }
+  firsts.run(meet);
+  found.together_s = middle(together);
 }
 
 Assumed agree_on_links(Communicator& all, const Figures& mine) {
   double worst[] = {mine.alpha_s,     mine.beta_s_per_byte,  mine.medium_ratio,
-                    mine.large_ratio, mine.gamma_s_per_byte, mine.failed ? 1.0 : 0.0};
+                    mine.large_ratio, mine.gamma_s_per_byte, mine.short_s,
+                    mine.together_s,   mine.alone_s,         mine.failed ? 1.0 : 0.0};
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
   call.op = Op::max;
@@ -144,14 +195,14 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
   call.count = std::size(worst);
   all.run(call);
   Assumed out = all.assumed();
-  const auto [alpha_s, beta, medium, large, gamma, failed] = worst;
+  const auto [alpha_s, beta, medium, large, gamma, lone, together, alone, failed] = worst;
   if (failed > 0 || std::min({alpha_s, beta, medium, large}) <= 0) {
     out.why = "usual, since measuring at the start failed";
     return out;
   }
   out.machine.name = "probed";
-  out.machine.across = link_of({alpha_s, beta, medium, large},
-                               {double(kBytes[0]), double(kBytes[1])});
+  out.machine.across = link_of({alpha_s, beta, medium, large, gamma, lone, together, alone},
+                               {double(kBytes[0]), double(kBytes[1])}, all.nodes());
   out.machine.gamma_s_per_byte = gamma;
   out.why = str("measured at the start between ", all.nodes(), " nodes");
   return out;
@@ -163,6 +214,9 @@ Assumed probed(Communicator all, const WorldConfig& config) {
   if (std::find(members.begin(), members.end(), all.rank()) != members.end()) try {
     Communicator ring = all.subgroup(members, kTag);
     mine = look_at_links(ring);
+    Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
+    const bool in_first = members == probing_ring(config.nodes, 0);
+    look_at_crowding(firsts, in_first ? &ring : nullptr, mine);
   } catch (const Error&) {   // whoever is missing is missed by the others, too
     mine.failed = true;
   }

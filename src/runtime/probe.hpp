@@ -13,12 +13,19 @@
 
 namespace paceline {
 
+// Of every node, in order.
+std::vector<int> first_ranks(const std::vector<int>& nodes);
+
 // The ring in which the ranks of a node look, by the node of every rank: its first rank and those
 // of some other nodes. Every node is in one ring of two or more.
 std::vector<int> probing_ring(const std::vector<int>& nodes, int rank);
 
 // Collective over the ring, whose ranks it tells apart by nothing but their times.
 Figures look_at_links(Communicator& ring);
+
+// What a round costs when every node sends, and a message that is under way alone. Collective over
+// the first ranks of all nodes; one ring of them comes with its ring, the others wait for it.
+void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found);
 
 // Collective: the worst figures of all ranks as a machine, the same on all of them. Where any has
 // failed, or nobody has looked, what was assumed before.

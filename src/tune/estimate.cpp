@@ -17,9 +17,6 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // Between nodes a shorter call is not cut: what every further message costs is known less well than
 // the little it could win (docs/design/0027).
 constexpr std::size_t kUncut = 64u << 10;
-// There, between nodes that were probed, a call with a root in which every rank sends in most
-// rounds takes so much longer: a tree has one message for each rank (docs/design/0022).
-constexpr double kBusy = 1.25;
 
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
@@ -76,6 +73,12 @@ struct Share {
   }
 };
 
+// Of a message of a short call, where the others' are in the way of those that could be under way.
+double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
+  const double quiet = cost.rounds > 0 ? 1 - cost.sent(ranks) / (cost.rounds * ranks) : 0;
+  return std::max(link.alpha_s, link.crowded_alpha_s) * (1 - link.crowding * quiet);
+}
+
 }  // namespace
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
@@ -89,10 +92,13 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Cost cost = a.cost(p, knobs);
   const double n = static_cast<double>(now.bytes);
   Terms t;
-  t.start = cost.rounds * link.alpha_s * port.senders;
+  const bool is_short = !one_node && now.bytes < kUncut;
+  const double alpha_s = is_short ? short_alpha_s(link, cost, p.ranks) : link.alpha_s;
+  t.start = cost.rounds * alpha_s * port.senders;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
   const bool is_long = link.is_long(message);
-  const double rate = is_long ? link.long_beta_s_per_byte : link.beta_s_per_byte;
+  const bool is_lone = is_short && link.lone_beta_s_per_byte > 0 && n <= link.short_bytes;
+  const double rate = is_lone ? link.lone_beta_s_per_byte : link.rate(message);
   t.wire = cost.volume * n * std::max(port.senders * rate, port.least);
   t.work = cost.reduced * n * m.gamma_s_per_byte;
   t.near_start = cost.near_rounds * m.inside.alpha_s;
@@ -100,13 +106,9 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   // A pipe that adds would wait for long sums in every round.
   const bool waits = row.hops > 0 && t.work > t.wire / 2;
   const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
-  const bool is_short = !one_node && now.bytes < kUncut;
-  double slower = 1;
-  if (is_short && row.traits & busy) slower = kBusy;
-  if (in_step && !is_short && message > link.short_bytes) slower = kAnnounced;
-  if (link.short_bytes > 0) {
-    t.start *= slower;
-    t.wire *= slower;
+  if (in_step && !is_short && link.short_bytes > 0 && message > link.short_bytes) {
+    t.start *= kAnnounced;
+    t.wire *= kAnnounced;
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};

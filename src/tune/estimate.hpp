@@ -17,8 +17,7 @@ enum class Cut { whole, segments, sums, blocks };
 // Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
 // ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp). On
 // nodes: wants to know which ranks share one (Problem::groups), and counts messages at its port.
-// Busy: has a root, and yet every rank sends in most rounds.
-inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4, busy = 8;
+inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4;
 
 // How an algorithm is meant to be used.
 struct Candidate {

@@ -173,10 +173,11 @@ TEST_CASE("choose: what a link is like decides between nodes") {
         std::string("circulant"));
 }
 
-TEST_CASE("choose: short calls with a root have few messages unless that takes far longer") {
+TEST_CASE("choose: short calls have few messages where others' messages are in the way") {
   using enum Collective;
-  const Machine probed =
-      machine_from("alpha_us=100,flight_us=95,gbit_per_s=0.2,short_kib=8,long_kib=32");
+  const Machine probed = machine_from(
+      "alpha_us=400,flight_us=390,crowding_percent=60,gbit_per_s=0.2,short_kib=8,long_kib=32");
+  const Machine real = machine_from("alpha_us=400,flight_us=390,gbit_per_s=0.2,short_kib=8");
   const auto name = [&](Collective collective, int ranks, std::size_t kib) {
     return choose(problem_of(collective, ranks), {kib << 10, probed}).algorithm->name;
   };
@@ -188,6 +189,12 @@ TEST_CASE("choose: short calls with a root have few messages unless that takes f
   CHECK(name(broadcast, 8, 32) == std::string("scatter_circulant"));
   CHECK(name(broadcast, 9, 32) == std::string("scatter_circulant"));
   CHECK(name(reduce, 8, 32) == std::string("scatter_gather"));
+  CHECK(name(allreduce, 9, 1) == std::string("recursive_doubling"));
+  CHECK(name(reduce_scatter, 9, 1) == std::string("recursive_halving"));
+  CHECK(choose(problem_of(allreduce, 9), {1 << 10, real}).algorithm->name ==
+        std::string("recursive_multiplying"));
+  CHECK(choose(problem_of(reduce_scatter, 9), {1 << 10, real}).algorithm->name ==
+        std::string("circulant"));
 }
 
 TEST_CASE("choose: wishes are met") {

@@ -60,7 +60,7 @@ int messages_between(std::size_t least, std::size_t most, const Truth& truth,
     Random random(std::uint64_t(seed) << 32);
     Machine machine;
     machine.gamma_s_per_byte = 1e-10;
-    machine.across = link_of(rule(looked(truth, random), kAlphaS), kBytes);
+    machine.across = link_of(rule(looked(truth, random), kAlphaS), kBytes, 9);
     const Choice choice = choose(problem, {4 * kMib, machine}, {"ring"});
     const std::size_t pieces = choice.whole_tail ? 1 : std::size_t(choice.segments);
     const std::size_t message = 4 * kMib / 9 / pieces;
@@ -75,6 +75,28 @@ TEST_CASE("figures: noise does not hide that announced messages stall") {
   const Truth open_mpi{.stalls_percent = 80};
   CHECK(messages_between(4 << 10, 32 << 10, open_mpi, judged) >= kSeeds * 99 / 100);
   CHECK(messages_between(4 << 10, 32 << 10, open_mpi, by_the_least) < kSeeds / 2);
+}
+
+TEST_CASE("figures: what of alpha is there because all send") {
+  CHECK(crowding(100e-6, 100e-6, 3) == 0);
+  CHECK(crowding(100e-6, 130e-6, 3) == 0);   // noise
+  // Of three ranks, the messages of two others; a byte alone is not quite alone.
+  CHECK(crowding(100e-6, 60e-6, 3) == doctest::Approx(0.6));
+  CHECK(crowding(100e-6, 75e-6, 2) == doctest::Approx(0.5));
+  CHECK(crowding(100e-6, 1e-6, 2) == doctest::Approx(0.75));
+  CHECK(crowding(100e-6, 0, 3) == 0);   // nobody has looked
+}
+
+TEST_CASE("figures: a lone message may take less than its part of a train, not more") {
+  Figures found{.alpha_s = 1e-4, .beta_s_per_byte = 4e-8, .medium_ratio = 1, .large_ratio = 1};
+  const auto lone = [&](double short_s) {
+    found.short_s = short_s;
+    return link_of(found, kBytes, 3).lone_beta_s_per_byte;
+  };
+  CHECK(lone(0) == 0);   // not known
+  CHECK(lone(1e-4 + kBytes.small * 2e-8) == doctest::Approx(2e-8));
+  CHECK(lone(1e-4 + kBytes.small * 9e-8) == doctest::Approx(4e-8));
+  CHECK(lone(0.5e-4) == doctest::Approx(4e-9));
 }
 
 TEST_CASE("figures: pieces are of medium length where those need no announcement") {

@@ -87,6 +87,13 @@ double busiest(const World& world) {
   return double(most) / world[0].blocks();
 }
 
+int sent(const World& world) {
+  int messages = 0;
+  for (const Schedule& s : world)
+    for (const Step& step : s.steps) messages += sends(step.kind);
+  return messages;
+}
+
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
 // Whose header says "at most"; all others are exact in step.
@@ -119,6 +126,10 @@ std::string cost_fault(const Algorithm& a, const Shape& shape) {
   const double most = kOvertaking.contains(full_name(a)) ? kOvertaking.at(full_name(a)) : 1;
   if (free > cost.rounds * most * (1 + 1e-9) || (most == 1 && !at_most && !near(free, cost.rounds)))
     out += str(describe(a, shape), ": ", free, " rounds where messages overtake each other\n");
+  const double messages = cost.sent(shape.ranks);
+  if (sent(world) > messages || (cost.messages > 0 && sent(world) < messages))
+    out += str(describe(a, shape), ": ", sent(world), " messages, the formula says ", messages,
+               "\n");
   if (const double port = busiest(world); port > cost.volume * (1 + 1e-9))
     out += str(describe(a, shape), ": a rank sends or receives ", port, " n, more than ",
                cost.volume, "\n");
@@ -283,6 +294,7 @@ TEST_CASE("cost: mutants are noticed") {
     for (int child : tree.children(pb.rank)) b.send(child, {b.output()});
   };
   Algorithm cheaper = allreduce_circulant, adds_less = reduce_binomial, small = allreduce_dual_root;
+  Algorithm quieter = broadcast_binomial, louder = broadcast_binomial;
   cheaper.cost = [](const Problem& pb, const Knobs& knobs) {
     Cost cost = allreduce_circulant.cost(pb, knobs);
     cost.volume -= 1.0 / pb.ranks;
@@ -293,12 +305,23 @@ TEST_CASE("cost: mutants are noticed") {
     cost.reduced -= 1;
     return cost;
   };
+  quieter.cost = [](const Problem& pb, const Knobs& knobs) {
+    Cost cost = broadcast_binomial.cost(pb, knobs);
+    cost.messages -= 1;
+    return cost;
+  };
+  louder.cost = [](const Problem& pb, const Knobs& knobs) {
+    Cost cost = broadcast_binomial.cost(pb, knobs);
+    cost.messages += 1;
+    return cost;
+  };
   small.cost = [](const Problem& pb, const Knobs& knobs) {   // an upper bound that is none
     Cost cost = allreduce_dual_root.cost(pb, knobs);
     cost.rounds /= 2;
     return cost;
   };
-  for (const Algorithm* a : {&more, &hollow, &nearest, &cheaper, &adds_less, &small})
+  for (const Algorithm* a : {&more, &hollow, &nearest, &cheaper, &adds_less, &small, &quieter,
+                             &louder})
     for (int p : {4, 7, 8}) CHECK(!cost_fault(*a, shape_of(*a, p)).empty());
   CHECK(bound_fault(allreduce_circulant, shape_of(allreduce_circulant, 7)).empty());
   Algorithm slow = allreduce_circulant;   // does not meet what is asked of its name

@@ -32,7 +32,8 @@ void build(const Problem&, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double q = ceil_log2(pb.ranks);
-  return {.rounds = 2 * q, .volume = 2 * q, .reduced = q};
+  return {.rounds = 2 * q, .volume = 2 * q, .reduced = q,
+          .messages = 2 * (pb.ranks - 1.0)};
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ Cost cost(const Problem& pb, const Knobs&) {
   const double fold = cube.extra() > 0 ? 1 : 0, corners = 1 << cube.dimensions();
   const double share = (corners - 1) / corners;
   return {.rounds = 2 * cube.dimensions() + 2 * fold, .volume = 2 * share + 2 * fold,
-          .reduced = share + fold};
+          .reduced = share + fold,
+          .messages = 2 * cube.dimensions() * corners + 2 * cube.extra()};
 }
 
 }  // namespace

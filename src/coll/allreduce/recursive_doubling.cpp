@@ -61,7 +61,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 Cost cost(const Problem& pb, const Knobs&) {
   const Hypercube cube{pb.ranks};
   const double q = cube.dimensions(), fold = cube.extra() > 0 ? 1 : 0;
-  return {.rounds = q + 2 * fold, .volume = q + 2 * fold, .reduced = q + fold};
+  return {.rounds = q + 2 * fold, .volume = q + 2 * fold, .reduced = q + fold,
+          .messages = q * (pb.ranks - cube.extra()) + 2 * cube.extra()};
 }
 
 }  // namespace

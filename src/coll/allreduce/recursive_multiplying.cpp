@@ -78,9 +78,10 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 Cost cost(const Problem& pb, const Knobs& knobs) {
   const Multicube cube = cube_of(pb, knobs);
   const double fold = cube.most() - 1;
-  double messages = 0;
-  for (int size : cube.sizes()) messages += size - 1;
-  return {.rounds = messages + 2 * fold, .volume = messages + 2 * fold, .reduced = messages + fold};
+  double others = 0;
+  for (int size : cube.sizes()) others += size - 1;
+  return {.rounds = others + 2 * fold, .volume = others + 2 * fold, .reduced = others + fold,
+          .messages = others * cube.corners() + 2.0 * (pb.ranks - cube.corners())};
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double q = ceil_log2(pb.ranks);
-  return {.rounds = q, .volume = q, .reduced = 0};
+  return {.rounds = q, .volume = q, .reduced = 0, .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

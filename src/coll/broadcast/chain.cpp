@@ -30,7 +30,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks - 1.0, .volume = pb.ranks - 1.0, .reduced = 0};
+  return {.rounds = pb.ranks - 1.0, .volume = pb.ranks - 1.0, .reduced = 0,
+          .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

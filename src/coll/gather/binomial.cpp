@@ -46,7 +46,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   return {.rounds = double(ceil_log2(pb.ranks)), .volume = double(pb.ranks - 1) / pb.ranks,
-          .reduced = 0};
+          .reduced = 0, .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

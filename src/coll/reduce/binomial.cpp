@@ -49,7 +49,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double q = ceil_log2(pb.ranks);
-  return {.rounds = q, .volume = q, .reduced = q};
+  return {.rounds = q, .volume = q, .reduced = q, .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

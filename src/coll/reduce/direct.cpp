@@ -30,7 +30,8 @@ void build(const Problem&, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = 2.0 * (pb.ranks - 1), .volume = 2 * share, .reduced = share};
+  return {.rounds = 2.0 * (pb.ranks - 1), .volume = 2 * share, .reduced = share,
+          .messages = (pb.ranks + 1.0) * (pb.ranks - 1)};
 }
 
 }  // namespace

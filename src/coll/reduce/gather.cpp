@@ -48,7 +48,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   return {.rounds = double(ceil_log2(pb.ranks)), .volume = pb.ranks - 1.0,
-          .reduced = pb.ranks - 1.0};
+          .reduced = pb.ranks - 1.0, .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks - 1.0, .volume = pb.ranks - 1.0, .reduced = pb.ranks - 1.0};
+  return {.rounds = pb.ranks - 1.0, .volume = pb.ranks - 1.0, .reduced = pb.ranks - 1.0,
+          .messages = pb.ranks - 1.0};
 }
 
 }  // namespace

@@ -71,7 +71,9 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 Cost cost(const Problem& pb, const Knobs&) {
   const Hypercube cube{pb.ranks};
   const double fold = cube.extra() > 0 ? 1 : 0;
-  Cost c{.rounds = cube.dimensions() + 2 * fold, .volume = fold + fold / pb.ranks, .reduced = fold};
+  const double corners = pb.ranks - cube.extra();
+  Cost c{.rounds = cube.dimensions() + 2 * fold, .volume = fold + fold / pb.ranks, .reduced = fold,
+         .messages = cube.dimensions() * corners + 2 * cube.extra()};
   for (int d = 0; d < cube.dimensions(); ++d) {   // as rank 0's corner and those near it see it
     const double larger = double(cube.behind_near(0, d)) / pb.ranks;
     c.volume += larger;

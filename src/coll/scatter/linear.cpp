@@ -29,7 +29,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks - 1.0, .volume = double(pb.ranks - 1) / pb.ranks, .reduced = 0};
+  return {.rounds = pb.ranks - 1.0, .volume = double(pb.ranks - 1) / pb.ranks, .reduced = 0,
+          .messages = pb.ranks - 1.0};
 }
 
 }  // namespace
