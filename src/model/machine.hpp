@@ -22,7 +22,7 @@ struct Link {
   double short_bytes = 0;        // what is known holds from messages of this length on
   double long_beta_s_per_byte = 0;   // of long ones; 0: the same
   double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
-  double lone_beta_s_per_byte = 0;   // of calls of at most short_bytes; 0: the same
+  double lone_beta_s_per_byte = 0;   // of calls of at most 2 short_bytes; 0: the same
   // Of a short call: a message's alpha in a round in which every rank sends (0: the same), and the
   // part of it that is there because of that.
   double crowded_alpha_s = 0;
@@ -55,7 +55,7 @@ const std::vector<Machine>& known_machines();
 // "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
 //   alpha_us, flight_us, gbit_per_s       messages across nodes
 //   short_kib                             no piece is shorter
-//   lone_gbit_per_s                       in calls of at most that
+//   lone_gbit_per_s                       in calls of at most twice that
 //   long_kib, long_gbit_per_s             of longer messages than that
 //   crowded_alpha_us, crowding_percent    alpha while every rank sends; what of it comes of that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node

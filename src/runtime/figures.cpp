@@ -14,7 +14,7 @@ constexpr double kMediumSlower = 1.2, kLargeSlower = 1.1;
 
 // Of a byte in a train, one of a lone message takes so much at least.
 constexpr double kLeastLone = 0.1;
-constexpr double kMostCrowding = 0.75;   // rounds count, too
+constexpr double kMostCrowding = 0.7;   // rounds count, too
 
 double mean(const std::vector<double>& looks) {
   return std::accumulate(looks.begin(), looks.end(), 0.0) / double(looks.size());

@@ -18,6 +18,9 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // the little it could win (docs/design/0027).
 constexpr std::size_t kUncut = 64u << 10;
 
+// How many short messages a rank sends where lone ones are looked at (runtime/probe.cpp).
+constexpr double kLone = 2;
+
 // The seconds of the parts of a call, and what of them every further piece takes.
 struct Terms {
   double start = 0, wire = 0, work = 0;
@@ -97,7 +100,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   t.start = cost.rounds * alpha_s * port.senders;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
   const bool is_long = link.is_long(message);
-  const bool is_lone = is_short && link.lone_beta_s_per_byte > 0 && n <= link.short_bytes;
+  const bool is_lone = is_short && link.lone_beta_s_per_byte > 0 && n <= kLone * link.short_bytes;
   const double rate = is_lone ? link.lone_beta_s_per_byte : link.rate(message);
   t.wire = cost.volume * n * std::max(port.senders * rate, port.least);
   t.work = cost.reduced * n * m.gamma_s_per_byte;

@@ -83,7 +83,7 @@ TEST_CASE("figures: what of alpha is there because all send") {
   // Of three ranks, the messages of two others; a byte alone is not quite alone.
   CHECK(crowding(100e-6, 60e-6, 3) == doctest::Approx(0.6));
   CHECK(crowding(100e-6, 75e-6, 2) == doctest::Approx(0.5));
-  CHECK(crowding(100e-6, 1e-6, 2) == doctest::Approx(0.75));
+  CHECK(crowding(100e-6, 1e-6, 2) == doctest::Approx(0.7));
   CHECK(crowding(100e-6, 0, 3) == 0);   // nobody has looked
 }
 

@@ -106,7 +106,7 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
     mutant[place] = describe(own);
   });
   CHECK(all_equal(agreed));
-  CHECK(agreed[0] == "probed: alpha 40 us (30.1696 in flight; 40 while all send, 75 % of "
+  CHECK(agreed[0] == "probed: alpha 40 us (30.1696 in flight; 40 while all send, 70 % of "
                      "it for that), 0.2 Gbit/s "
                      "(0.08 in messages of more than "
                      "8 KiB), reduce 10 GB/s "
