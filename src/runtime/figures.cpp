@@ -16,6 +16,12 @@ constexpr double kMediumSlower = 1.2, kLargeSlower = 1.1;
 constexpr double kLeastLone = 0.1;
 constexpr double kMostCrowding = 0.7;   // rounds count, too
 
+// Noise has to reach more than half of them to change it.
+double middle(std::vector<double> looks) {
+  std::sort(looks.begin(), looks.end());
+  return looks[(looks.size() - 1) / 2];
+}
+
 double mean(const std::vector<double>& looks) {
   return std::accumulate(looks.begin(), looks.end(), 0.0) / double(looks.size());
 }
@@ -27,11 +33,6 @@ double mean_but_the_worst(std::vector<double> looks) {
 }
 
 }  // namespace
-
-double middle(std::vector<double> looks) {
-  std::sort(looks.begin(), looks.end());
-  return looks[(looks.size() - 1) / 2];
-}
 
 Figures judged(const Looks& looks, double alpha_s) {
   const auto& [small, medium, large] = looks.s_per_byte;

@@ -45,9 +45,6 @@ Figures judged(const Looks& looks, double alpha_s);
 // do: nodes that share processors, or a switch that is slow, have some.
 double crowding(double together_s, double alone_s, int nodes);
 
-// Noise has to reach more than half of them to change it.
-double middle(std::vector<double> looks);
-
 struct Bytes {
   double small = 0, medium = 0;
 };

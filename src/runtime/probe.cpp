@@ -169,19 +169,16 @@ Figures look_at_links(Communicator& ring) {
 void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found) {
   const Call meet = prepared(Collective::barrier, "dissemination");
   const int rounds = std::bit_width(unsigned(firsts.size() - 1));   // of this barrier
-  std::vector<double> together, alone;
-  for (int i = 0; i < kSeries; ++i) {
+  found.together_s = least_of(kSeries, [&] {
     const double begun_s = now_s();
     for (int k = 0; k < kShortCalls; ++k) firsts.run(meet);
-    together.push_back((now_s() - begun_s) / kShortCalls / rounds);
-  }
+    return (now_s() - begun_s) / kShortCalls / rounds;
+  });
   if (ring) {
     Ring look(*ring);
-    for (int i = 0; i < kSeries; ++i) alone.push_back(look.alone_s(kShortCalls));
-    found.alone_s = middle(alone);
+    found.alone_s = least_of(kSeries, [&] { return look.alone_s(kShortCalls); });
   }
   firsts.run(meet);
-  found.together_s = middle(together);
 }
 
 Assumed agree_on_links(Communicator& all, const Figures& mine) {
