@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr int kSleepUs = 1000;  // at most, between two looks
-constexpr double kAlertS = 0.05;
+constexpr double kAlertS = 0.002;
 constexpr int kLookUpUs = 200;
 
 }  // namespace
