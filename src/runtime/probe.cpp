@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -208,14 +209,21 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
 Assumed probed(Communicator all, const WorldConfig& config) {
   Figures mine;
   const std::vector<int> members = probing_ring(config.nodes, all.rank());
-  if (std::find(members.begin(), members.end(), all.rank()) != members.end()) try {
-    Communicator ring = all.subgroup(members, kTag);
-    mine = look_at_links(ring);
-    Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
-    const bool in_first = members == probing_ring(config.nodes, 0);
-    look_at_crowding(firsts, in_first ? &ring : nullptr, mine);
-  } catch (const Error&) {   // whoever is missing is missed by the others, too
-    mine.failed = true;
+  if (std::find(members.begin(), members.end(), all.rank()) != members.end()) {
+    std::optional<Communicator> ring;
+    try {
+      ring = all.subgroup(members, kTag);
+      mine = look_at_links(*ring);
+    } catch (const Error&) {   // whoever is missing is missed by the others, too
+      mine.failed = true;
+    }
+    try {   // with those whose ring has failed, for whom the others would wait
+      Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
+      const bool looks = !mine.failed && members == probing_ring(config.nodes, 0);
+      look_at_crowding(firsts, looks ? &*ring : nullptr, mine);
+    } catch (const Error&) {
+      mine.failed = true;
+    }
   }
   return agree_on_links(all, mine);
 }
