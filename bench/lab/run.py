@@ -3,8 +3,9 @@
 Brings a lab up for each number of nodes, runs `./dev lab bench` there for each MPI, collective and
 setting of that MPI, and takes it down. Results go to bench/results/lab-<nodes>-<mpi>-<collective>
 .json, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm that is asked for
-...-<algorithm>.json, of scattered ranks ...-scattered.json, of sizes that all are below 64 KiB
-...-short.json, and to the screen: as fractions of the bound, or below 64 KiB messages / rounds.
+...-<algorithm>.json, of scattered ranks ...-scattered.json, beside settings without the default
+...-settings.json, of sizes that all are below 64 KiB ...-short.json, and to the screen: as
+fractions of the bound, or below 64 KiB messages / rounds.
 Needs root; no other lab may be up.
 """
 
@@ -73,6 +74,8 @@ def write(folder, names, nodes, ppn, machine, settings):
     first = next(iter(settings.values()))
     if all(record["messages"] is not None for record in first["records"]):
         names = (*names, "short")
+    if "default" not in settings:
+        names = (*names, "settings")
     head = {key: first[key] for key in ("machine", "date", "versions")}
     head |= {"command": " ".join(["python bench/lab/run.py", *sys.argv[1:]]), "mpi": names[0],
              "paceline_machine": machine}

@@ -42,6 +42,7 @@
   X(broadcast_leaders)                 \
   X(broadcast_lanes)                   \
   X(reduce_binomial)                   \
+  X(reduce_k_nomial)                   \
   X(reduce_linear)                     \
   X(reduce_chain)                      \
   X(reduce_scatter_gather)             \

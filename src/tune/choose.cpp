@@ -48,6 +48,7 @@ constexpr Candidate kCandidates[] = {
     {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
     {broadcast, "leaders", whole, 0, on_nodes, kLeaders},
     {broadcast, "lanes", segments, 1, on_nodes, kLanes},
+    {reduce, "k_nomial", whole, 0, lean, "short: fewest rounds, in threes", {3, 0}},
     {reduce, "binomial", whole, 0, lean, "short: fewest rounds"},
     {reduce, "scatter_gather", sums, 0, strict, "medium: every rank sums its share"},
     {reduce, "circulant", blocks, 1, strict, "long: a pipe of few hops"},

@@ -177,6 +177,7 @@ const Meets kMeets[] = {
     {"broadcast/binomial", true, 1, false},
     {"broadcast/k_nomial", true, 1, false, {.radix = 2}},
     {"reduce/binomial", true, 1, false},
+    {"reduce/k_nomial", true, 1, false, {.radix = 2}},
     {"reduce/scatter_gather", true, 2, false},
     {"reduce_scatter/circulant", true, 1, true},
     {"reduce_scatter/recursive_halving", false, 1, true},
