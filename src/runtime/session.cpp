@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
-constexpr std::uint32_t kUnseen = 16;  // calls that send nothing between two looks at other nodes
+constexpr std::uint32_t kUnseen = 16;  // calls that begin without a look at other nodes
 
 }  // namespace
 
@@ -103,9 +103,10 @@ void Session::close(Group& group) {
 void Session::launch(Flight& flight, const void* input, void* output,
                      const Fingerprint& fingerprint) {
   Group& group = *flight.group;
-  // What went wrong meanwhile shows before anything new is sent. Calls that send nothing leave
-  // other nodes alone most of the time.
-  if (!flight.operation->is_straight() || group.last % kUnseen == 0 || !transport_->is_quiet())
+  // What went wrong on this node shows before anything new is sent. Other nodes are looked at after
+  // it, since a look takes as long as a message, and before it now and then: calls that send
+  // nothing leave them alone.
+  if (group.last % kUnseen == 0 || !transport_->is_quiet())
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, told(group));
@@ -155,6 +156,7 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
     if (key.context == context && key.number == number) compare(peer, key, theirs);
   });
+  if (trouble_.empty()) flight->operation->advance(*transport_);   // peers wait for what it sends
   progress();
   if (!flight->operation->done() && waiting_.load() == 0 && thread_.joinable() &&
       asleep_.exchange(false))

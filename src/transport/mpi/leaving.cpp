@@ -24,7 +24,7 @@ double MpiTransport::may_read_s(const Peer& peer) const {
 }
 
 // Nothing of ours is under way, and nothing will come.
-bool MpiTransport::is_quiet() const {
+bool MpiTransport::is_over() const {
   const auto is_over = [&](const Peer& peer) {
     return &peer == &peers_[std::size_t(rank())] || peer.is_over;
   };
@@ -48,7 +48,7 @@ void MpiTransport::leave() {
   wait_for_others(kGoodbyeS);
   for (int p = 0; p < ranks(); ++p)
     if (p != rank() && peers_[std::size_t(p)].left_s == 0) tell(p, Kind::close);
-  const bool may_free = is_quiet();
+  const bool may_free = is_over();
   mail_.close();
   streams_.close();
   const auto clean = [&] { return mail_.is_closed() && mail_.idle() && streams_.idle(); };
@@ -65,10 +65,10 @@ void MpiTransport::leave() {
   if (free) port_->free();
 }
 
-// Until it is quiet, at most so long.
+// Until all is over, at most so long.
 void MpiTransport::wait_for_others(double most_s) {
   const double give_up_s = port_->now_s() + most_s;
-  while (!is_quiet() && port_->now_s() < give_up_s) {
+  while (!is_over() && port_->now_s() < give_up_s) {
     poll(false);
     Mailbox::Letter letter;
     int trouble = 0;

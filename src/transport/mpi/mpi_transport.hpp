@@ -43,6 +43,7 @@ class MpiTransport : public Transport {
   void recv(Transfer& t) override;
   void cancel(Transfer& t) override;
   bool progress() override;
+  bool is_quiet() override { return true; }   // it shares no memory
   void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
   void abort(int to, std::uint64_t context, const std::string& why) override;
@@ -75,7 +76,7 @@ class MpiTransport : public Transport {
   void drain(Peer& peer, int from, std::size_t bytes);
   double may_read_s(const Peer& peer) const;
   void wait_for_others(double most_s);
-  bool is_quiet() const;
+  bool is_over() const;
 
   MpiConfig config_;
   std::unique_ptr<MpiPort> port_;

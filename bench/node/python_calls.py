@@ -1,0 +1,110 @@
+"""What Python adds to a short allreduce: paceline run -n 2 -- python bench/node/python_calls.py
+
+Two ranks, one to a core, make the same call in a row from the core with no Python between, through
+a persistent plan, through Communicator.allreduce and, where torch is installed, through
+torch.distributed's all_reduce; by turns, ROUNDS times CALLS each. A call is as long as its rank 0
+takes for CALLS of them by CALLS; what Python adds is the difference to the core in the same round.
+"""
+
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import paceline
+from paceline import _core
+from paceline.bench.meeting import Meeting, size_of
+
+SIZES = [8, 1024]
+ROUNDS, CALLS = 31, 1000
+
+
+def meeting_of(world):
+    """A Meeting in a file that all ranks map; rank 0 makes it, and it goes with them."""
+    name = np.zeros(256, np.uint8)
+    if world.rank == 0:
+        file, path = tempfile.mkstemp(dir="/dev/shm")
+        os.ftruncate(file, size_of(world.size))
+        os.close(file)
+        name[: len(path)] = np.frombuffer(path.encode(), np.uint8)
+    world.broadcast(name)
+    path = name.tobytes().rstrip(b"\0").decode()
+    meeting = Meeting(path, world.rank, world.size)
+    world.barrier()
+    if world.rank == 0:
+        Path(path).unlink()
+    return meeting
+
+
+def looped(call):
+    """us per call of CALLS in a row, from Python."""
+    begin = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    return (time.perf_counter() - begin) / CALLS * 1e6
+
+
+def ways_of(world, nbytes, meeting):
+    """By name: a function that takes CALLS calls, and returns us per call."""
+    x = np.zeros(nbytes // 4, np.float32)
+    native = _core.native_call(world._core, "allreduce", x, x, "sum", 0, None, None, None)
+    plan = world.plan("allreduce", x)
+
+    def through_plan():
+        plan.start()
+        plan.wait()
+
+    ways = {
+        "core": lambda: _core.alternate(meeting.line, [native], 0, 1, [CALLS])[0][0] * 1e6,
+        "plan": lambda: looped(through_plan),
+        "plain call": lambda: looped(lambda: world.allreduce(x)),
+    }
+    try:
+        import torch
+        from torch import distributed
+    except ImportError:
+        return ways
+    t = torch.zeros(nbytes // 4)
+    return ways | {"torch": lambda: looped(lambda: distributed.all_reduce(t))}
+
+
+def started():
+    """The world: torch's where torch is installed, so that all calls are made in one."""
+    try:
+        import torch
+    except ImportError:
+        return paceline.init()
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("paceline")
+    return paceline.init()
+
+
+def main():
+    """A table by rank 0."""
+    world = started()
+    if world.size <= os.cpu_count():
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})
+    meeting = meeting_of(world)
+    table = Table("bytes", "way", "us", "more than the core, us",
+                  title=f"allreduce, {world.size} ranks, {ROUNDS} times {CALLS} calls")
+    for nbytes in SIZES:
+        ways = ways_of(world, nbytes, meeting)
+        found = {name: [] for name in ways}
+        for _ in range(ROUNDS):
+            for name, way in ways.items():
+                world.barrier()
+                found[name].append(way())
+        for name, times in found.items():
+            more = statistics.median(t - core for t, core in zip(times, found["core"], strict=True))
+            table.add_row(f"{nbytes}", name, f"{statistics.median(times):.2f}", f"{more:.2f}")
+    if world.rank == 0:
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
