@@ -1,9 +1,9 @@
 """What Python adds to a short allreduce: paceline run -n 2 -- python bench/node/python_calls.py
 
 Two ranks, one to a core, make the same call in a row from the core with no Python between, through
-a persistent plan, through Communicator.allreduce and, where torch is installed, through
-torch.distributed's all_reduce; by turns, ROUNDS times CALLS each. A call is as long as its rank 0
-takes for CALLS of them by CALLS; what Python adds is the difference to the core in the same round.
+a persistent plan and through Communicator.allreduce, or with --torch through torch.distributed's
+all_reduce; by turns, ROUNDS times CALLS each. A call is as long as rank 0 takes for CALLS of them
+by CALLS; what Python adds is the difference to the core in the same round.
 """
 
 import os
@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -20,7 +21,7 @@ import paceline
 from paceline import _core
 from paceline.bench.meeting import Meeting, size_of
 
-SIZES = [8, 1024]
+SIZES = [8, 1024, 4096]
 ROUNDS, CALLS = 31, 1000
 
 
@@ -49,7 +50,7 @@ def looped(call):
     return (time.perf_counter() - begin) / CALLS * 1e6
 
 
-def ways_of(world, nbytes, meeting):
+def ways_of(world, nbytes, meeting, with_torch):
     """By name: a function that takes CALLS calls, and returns us per call."""
     x = np.zeros(nbytes // 4, np.float32)
     native = _core.native_call(world._core, "allreduce", x, x, "sum", 0, None, None, None)
@@ -59,41 +60,38 @@ def ways_of(world, nbytes, meeting):
         plan.start()
         plan.wait()
 
-    ways = {
-        "core": lambda: _core.alternate(meeting.line, [native], 0, 1, [CALLS])[0][0] * 1e6,
-        "plan": lambda: looped(through_plan),
-        "plain call": lambda: looped(lambda: world.allreduce(x)),
-    }
-    try:
+    core = {"core": lambda: _core.alternate(meeting.line, [native], 0, 1, [CALLS])[0][0] * 1e6}
+    if with_torch:
         import torch
-        from torch import distributed
-    except ImportError:
-        return ways
-    t = torch.zeros(nbytes // 4)
-    return ways | {"torch": lambda: looped(lambda: distributed.all_reduce(t))}
+
+        t = torch.zeros(nbytes // 4)
+        return core | {"torch": lambda: looped(lambda: torch.distributed.all_reduce(t))}
+    return core | {"plan": lambda: looped(through_plan),
+                   "plain call": lambda: looped(lambda: world.allreduce(x))}
 
 
-def started():
-    """The world: torch's where torch is installed, so that all calls are made in one."""
-    try:
+def started(with_torch):
+    """The world; of torch's backend, so that all calls are made in one."""
+    if with_torch:
         import torch
-    except ImportError:
-        return paceline.init()
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("paceline")
+
+        torch.set_num_threads(1)
+        torch.distributed.init_process_group("paceline")
     return paceline.init()
 
 
-def main():
-    """A table by rank 0."""
-    world = started()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--torch", "with_torch", is_flag=True, help="Through torch.distributed.")
+def main(with_torch):
+    """What Python adds to a short allreduce, between two ranks: a table."""
+    world = started(with_torch)
     if world.size <= os.cpu_count():
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})
     meeting = meeting_of(world)
     table = Table("bytes", "way", "us", "more than the core, us",
                   title=f"allreduce, {world.size} ranks, {ROUNDS} times {CALLS} calls")
     for nbytes in SIZES:
-        ways = ways_of(world, nbytes, meeting)
+        ways = ways_of(world, nbytes, meeting, with_torch)
         found = {name: [] for name in ways}
         for _ in range(ROUNDS):
             for name, way in ways.items():
