@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/woven.hpp"
+
 namespace paceline {
 namespace {
 
 constexpr std::size_t kStrip = 8192;          // bytes that pass through the nearest cache
+constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
+constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
+constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
+constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
 constexpr std::size_t kLong = 4u << 20;       // of a message that should go past the caches
 constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
 
@@ -47,6 +53,25 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
+  weave();
+}
+
+// What is taken from peers into the own buffers, as long as those stay in the cache.
+void StraightOperation::weave() {
+  std::size_t all = 0;
+  for (Item& item : items_) {
+    if (!item.only) continue;
+    const BoundStep& step = bound_->steps[item.first];
+    const Place* const target = bound_->places.data() + item.only->first_place;
+    const Place* const end = target + step.places;
+    const Place* const theirs =
+        std::find_if(target + 1, end, [](const Place& source) { return source.owner != kOwn; });
+    if (theirs == end || target->owner != kOwn || target->space == Space::scratch) continue;
+    item.woven = step.bytes >= (theirs->space == Space::scratch ? kWoven : kWovenOfBuffers);
+    all += step.bytes;
+  }
+  if (all <= kMostWoven) return;
+  for (Item& item : items_) item.woven = false;
 }
 
 int StraightOperation::crosses_to(const Step& step) const {
@@ -199,8 +224,24 @@ inline void StraightOperation::combine_only(const Item& item) const {
   const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
   const void** const from = sources_.data();
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
-  if (sources == 1) std::memcpy(where(places[0]), from[0], bound_->steps[item.first].bytes);
+  const std::size_t bytes = bound_->steps[item.first].bytes;
+  if (item.woven) return combine_woven(where(places[0]), sources, bytes);
+  if (sources == 1) std::memcpy(where(places[0]), from[0], bytes);
   else bound_->reduce(where(places[0]), from, sources, item.only->elements);
+}
+
+// Of the sources in sources_, which move on.
+void StraightOperation::combine_woven(std::byte* target, int sources, std::size_t bytes) const {
+  std::size_t last = 0;
+  woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
+    for (int k = 0; k < sources; ++k) {
+      const auto* const from = static_cast<const std::byte*>(sources_[std::size_t(k)]);
+      sources_[std::size_t(k)] = from + std::ptrdiff_t(at) - std::ptrdiff_t(last);
+    }
+    last = at;
+    if (sources == 1) std::memcpy(target + at, sources_[0], strip);
+    else bound_->reduce(target + at, sources_.data(), sources, strip / size_of(bound_->type));
+  });
 }
 
 void StraightOperation::work(const Item& item) {

@@ -32,6 +32,7 @@ class StraightOperation : public Operation {
     int position = -1;
     std::uint32_t signals = 0;
     const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
+    bool woven = false;              // long, and from peers: several streams at a time
   };
 
   struct Strip {                 // of a stretch of the first step, and of those that go with it
@@ -39,6 +40,7 @@ class StraightOperation : public Operation {
     std::size_t offset, bytes;
   };
 
+  void weave();
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
@@ -54,6 +56,7 @@ class StraightOperation : public Operation {
   bool is_plain(const Item& item) const;
   void work(const Item& item);
   void combine_only(const Item& item) const;
+  void combine_woven(std::byte* target, int sources, std::size_t bytes) const;
   void copy_past(const BoundStep& step) const;
   bool is_shown(const BoundStep& step) const;
   void show(const BoundStep& step);
