@@ -10,8 +10,7 @@ bool is_straight(const Schedule& schedule) {
   });
 }
 
-Schedule in_order(const Schedule& schedule) {
-  Schedule out = schedule;
+Schedule in_order(Schedule schedule) {
   std::vector<Edge> edges;
   const auto count = static_cast<std::uint32_t>(schedule.steps.size());
   std::uint32_t before = 0, begin = 0;   // the group before, and the one that is being read
@@ -25,8 +24,8 @@ Schedule in_order(const Schedule& schedule) {
     }
     for (std::uint32_t earlier = before; earlier < begin; ++earlier) edges.emplace_back(earlier, i);
   }
-  set_edges(out, std::move(edges));
-  return out;
+  set_edges(schedule, std::move(edges));
+  return schedule;
 }
 
 }  // namespace paceline

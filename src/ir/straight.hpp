@@ -10,6 +10,6 @@ bool is_straight(const Schedule& schedule);
 
 // The same steps, each after the one before: what is run, and so what is proven, drawn and priced.
 // Signals that follow each other are given at once, and so are waits waited for.
-Schedule in_order(const Schedule& schedule);
+Schedule in_order(Schedule schedule);
 
 }  // namespace paceline

@@ -155,7 +155,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   const bool straight = choice.algorithm->is_straight();
   const bool by_stages = straight && group->stages;
   if (by_stages) {
-    *schedule = in_order(*schedule);
+    *schedule = in_order(std::move(*schedule));
     session->seat(*group);
   }
   auto prepared = std::make_shared<Prepared>();

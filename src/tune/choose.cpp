@@ -136,7 +136,7 @@ std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
 }
 
 // Ranks of one node show each other their scratch instead of sending it. So much of it passes at a
-// time: blocks that stay in the cache with their copies, and as long as the stages have room.
+// time: blocks that stay in the cache with their copies, as long as the stages have room.
 struct Staged {
   Collective collective;
   std::string_view algorithm;
@@ -147,7 +147,6 @@ struct Staged {
   const char* why;
 };
 
-constexpr std::size_t kStagedBlock = 1u << 20, kFlowingBlock = 512u << 10;
 constexpr std::size_t kFlows = 32u << 10;   // from so many bytes on it pays
 constexpr std::size_t kPieces = 4;
 constexpr std::size_t kSlotLoss = 128;
@@ -176,11 +175,16 @@ constexpr Staged kStaged[] = {
     {barrier, "staged", 0, 2, kAny, 0, false, "one node: one signal"},
 };
 
-// What more than two ranks show in turns is to stay in the caches of fewer processors; but a slice
-// should be worth its meeting.
-std::size_t block_of(int ranks) {
-  const std::size_t slices = static_cast<std::size_t>(ranks) * (16u << 10);
-  return ranks > 2 ? std::clamp<std::size_t>(slices, 128u << 10, kStagedBlock) : kStagedBlock;
+// Bytes that are shown at a time: with fewer, more meetings; with more, less of it in the caches
+// (docs/design/0019-straight.md). What more than two ranks show in turns is to stay in the caches
+// of fewer processors; but a slice should be worth its meeting.
+std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
+  const std::size_t kib = 1u << 10;
+  if (row.flows) return std::clamp(bytes / 16, 64 * kib, 512 * kib);
+  if (ranks > 2)
+    return std::clamp(static_cast<std::size_t>(ranks) * 16 * kib, 128 * kib, 1024 * kib);
+  if (row.collective != allreduce) return 1024 * kib;
+  return bytes <= 512 * kib ? 512 * kib : std::clamp(bytes / 32, 256 * kib, 1024 * kib);
 }
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
@@ -199,7 +203,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
     const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
-    const std::size_t block = std::min(row.flows ? kFlowingBlock : block_of(p.ranks), most);
+    const std::size_t block = std::min(block_of(row, p.ranks, now.bytes), most);
     const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
     const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
     if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
