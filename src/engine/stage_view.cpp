@@ -120,10 +120,17 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
 }
 
 void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
-                      const Fingerprint& fingerprint) {
+                      const Fingerprint& fingerprint, bool swaps) {
   room_ = next_room(call, room_bytes);
   left_quietly_ = false;
-  if (room_bytes > shorts()) round_ = (room_.end + kLine - 1) / kLine * kLine;
+  bool is_odd = call / 2 % 2 == 1;   // of the two places for short rooms, which take turns
+  if (room_bytes > shorts()) {
+    if (room_.begin < round_) is_odd_round_ = !is_odd_round_;
+    is_odd = is_odd_round_;
+    round_ = (room_.end + kLine - 1) / kLine * kLine;
+  }
+  swaps_ = swaps && !is_amd();
+  swapped_ = swaps_ && is_odd;
   // One to one in what was there before: ranks that differ once differ until they cancel it out.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
   digest_ *= Random::kOdd;
@@ -162,7 +169,7 @@ bool StageView::leave(std::uint64_t call) {
 // and mostly left it.
 void StageView::take_back(std::uint64_t call) {
   take(&own().line(call));
-  if (room_.begin == kInLine) return;
+  if (room_.begin == kInLine || swaps_) return;
   const std::byte* const begin = own().at(call % 2 * kApart);
   for (std::size_t at = 0; at < room_.end - room_.begin; at += kLine) take(begin + at);
 }

@@ -6,7 +6,8 @@
 //
 // Rooms go round: a line that a peer has read and still keeps in its cache is slow to write, one
 // that has left that cache by now is not (docs/design/0019-straight.md). Short ones do not: what
-// stays in the own cache is faster still.
+// stays in the own cache is faster still. Two ranks that both show and take swap stages each time
+// round: what a processor has read last it may write at once.
 #pragma once
 
 #include <optional>
@@ -57,8 +58,10 @@ class StageView {
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, stranger);
   }
+  // `swaps`: both of two ranks show and take, and they have found each other's stages.
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
-             const Fingerprint& fingerprint);
+             const Fingerprint& fingerprint, bool swaps = false);
+  bool has_found(int position) { return find(position); }
   void signal(std::uint64_t call, std::uint32_t signals);
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
   // rank waits for them: the store would cost them and this rank as much as the call's own signal.
@@ -76,8 +79,8 @@ class StageView {
   }
   // In the call that was entered last.
   std::byte* room(int position, std::uint64_t call) const {
-    const Stage& stage = at(position).stage;
-    return room_.begin == kInLine ? stage.line(call).room : stage.at(room_.begin);
+    if (room_.begin == kInLine) return at(position).stage.line(call).room;
+    return at(swapped_ ? 1 - position : position).stage.at(room_.begin);
   }
 
   // Of a call without scratch, which has the room of its line to itself.
@@ -169,6 +172,8 @@ class StageView {
   std::size_t settling_;         // so many more until the time of a copy says something
   int slow_ = 0;                 // copies, one after the other
   std::size_t round_ = 0;        // where the next one that goes round may begin
+  bool is_odd_round_ = false;
+  bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
   Mark marks_[4];                // of the own last calls
   std::uint64_t digest_ = 0;     // of all of them
 };

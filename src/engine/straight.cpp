@@ -54,6 +54,12 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
   weave();
+  swaps_ = s.problem.ranks == 2 && room_bytes_ > 0 && !has_root(s.problem.collective);
+}
+
+// Two ranks that swap stages write into each other's.
+bool StraightOperation::can_show() {
+  return !swaps_ || stages_.has_found(1 - schedule().problem.rank);
 }
 
 // What is taken from peers into the own buffers, as long as those stay in the cache.
@@ -113,13 +119,17 @@ void StraightOperation::cancel(Transport&) {
 
 inline bool StraightOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
+  if (!can_show()) {
+    waits_for_ = 1 - schedule().problem.rank;
+    return false;
+  }
   if (const auto peer = stages_.occupied(call_, room_bytes_, stranger_)) {
     waits_for_ = *peer;
     return false;
   }
   if (stranger_) return false;
   waits_for_ = -1;
-  stages_.enter(call_, room_bytes_, number_, fingerprint_);
+  stages_.enter(call_, room_bytes_, number_, fingerprint_, swaps_);
   base_[2] = stages_.room(schedule().problem.rank, call_);
   if (schedule().attached) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
@@ -335,7 +345,7 @@ void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::
 bool StraightOperation::stirs() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
-    return stages_.is_next(call_) && !stages_.occupied(call_, room_bytes_, stranger_);
+    return stages_.is_next(call_) && can_show() && !stages_.occupied(call_, room_bytes_, stranger_);
   const Item& item = items_[next_];
   return item.kind == Kind::wait && stages_.has_come(item.position, call_, item.signals);
 }

@@ -41,6 +41,7 @@ class StraightOperation : public Operation {
   };
 
   void weave();
+  bool can_show();
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
@@ -73,6 +74,7 @@ class StraightOperation : public Operation {
   std::vector<Item> items_;
   std::size_t room_bytes_;
   std::uint32_t signals_ = 0;    // given in all
+  bool swaps_;                   // both of two ranks show and take
   bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
   bool is_shown_far_ = false;    // what is shown goes past them as well
   std::uint64_t call_ = 0;
