@@ -27,6 +27,23 @@ class Turns {
   std::vector<Segment> slots_;
 };
 
+// What a rank shows each of the others alone, by the distance to them: so two ranks have one place
+// for both directions, as stages that are swapped want it (engine/stage_view.hpp).
+class Directed {
+ public:
+  Directed(Builder& b, const Segment& shape, int blocks) : ranks_(b.problem().ranks) {
+    for (int distance = 1; distance < ranks_; ++distance) turns_.emplace_back(b, shape, blocks);
+  }
+  Segment slot(int from, int to, int turn, const Segment& shape) const {
+    const int distance = (to - from + ranks_) % ranks_;
+    return turns_[static_cast<std::size_t>(distance - 1)].slot(turn, shape);
+  }
+
+ private:
+  int ranks_;
+  std::vector<Turns> turns_;
+};
+
 // Where one side only shows and the other only looks: who shows may be so many blocks ahead.
 constexpr int kAhead = 4;
 

@@ -7,7 +7,7 @@
 // Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma, n/p shown, (p-1)/p n
 //          copied out. The stage stays in the cache: of the memory of all ranks together p n are
 //          read and p n written.
-// Scratch  2 (1 + 1/p) n / B
+// Scratch  2 (1 + 1/p) n / B, of two ranks 2 n / B
 // When     from medium messages on, on one node; B so that the stage stays in the cache.
 // Order    rank order from left to right: same bits on every rank and in every run.
 //
@@ -36,7 +36,7 @@ class Block {
         p_(b.problem().ranks),
         r_(b.problem().rank),
         first_(turn * p_),
-        shown_(shown.slot(turn, b.output(first_, p_))),
+        shown_(shown.slot(turn, p_ == 2 ? b.output(first_) : b.output(first_, p_))),
         sums_(sums),
         turn_(turn) {}
 
@@ -47,7 +47,7 @@ class Block {
     if (!all) show(r_ + 1, p_ - r_ - 1);
   }
   void sum_own() const {
-    const Segment staged = b_.part(shown_, first_ + r_, 1), target = b_.output(first_ + r_);
+    const Segment staged = shown(r_, 1), target = b_.output(first_ + r_);
     const Segment mine = p_ > kSourcesAtOnce ? staged : b_.input(first_ + r_);
     sum(b_, of_everybody(b_, staged, mine), target);
     b_.finish(target);
@@ -63,8 +63,12 @@ class Block {
 
  private:
   void show(int slice, int slices) const {
-    if (slices > 0)
-      b_.copy(b_.input(first_ + slice, slices), b_.part(shown_, first_ + slice, slices));
+    if (slices > 0) b_.copy(b_.input(first_ + slice, slices), shown(slice, slices));
+  }
+  // Of two ranks each shows the other's slice alone, so both in one place (engine/stage_view.hpp).
+  Segment shown(int slice, int slices) const {
+    const Segment wanted = b_.output(first_ + slice, slices);
+    return p_ == 2 ? Builder::as(shown_, wanted) : b_.part(shown_, wanted.first, slices);
   }
 
   Builder& b_;
@@ -76,7 +80,8 @@ class Block {
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int blocks = blocks_of(knobs);
-  const Turns shown(b, b.output(0, pb.ranks), blocks), sums(b, b.output(0), blocks);
+  const Segment whole = pb.ranks == 2 ? b.output(0) : b.output(0, pb.ranks);
+  const Turns shown(b, whole, blocks), sums(b, b.output(0), blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
     if (turn < blocks) Block(b, shown, sums, turn).show();
     meet(b);

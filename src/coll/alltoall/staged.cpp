@@ -3,7 +3,7 @@
 // Source   elementary: two copies through shared memory, here by two slots in turn.
 // Needs    ranks of one node. Any p >= 1, any n >= 0, also in place.
 // Cost     B meetings; per rank (p-1)/p n copied in and as much out.
-// Scratch  2 n / B
+// Scratch  2 (p-1)/p n / B
 // When     on one node.
 // Order    no arithmetic.
 //
@@ -24,20 +24,22 @@ int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
-  std::vector<Turns> shown;   // one for each piece
-  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.output(unit * blocks), blocks);
+  const Directed shown(b, b.output(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto at = [&](int unit) { return unit * blocks + turn; };
-    const auto slot = [&](int unit) {
-      return shown[static_cast<std::size_t>(unit)].slot(turn, b.output(at(unit)));
+    const auto slot = [&](int from, int to) {
+      return shown.slot(from, to, turn, b.output(at(to)));
     };
-    for (int k = 1; k < p; ++k) b.copy(b.input(at((r + k) % p)), slot((r + k) % p));
+    for (int k = 1; k < p; ++k) {
+      const int to = (r + k) % p;
+      b.copy(b.input(at(to)), slot(r, to));
+    }
     signal_others(b);
     b.copy(b.input(at(r)), b.output(at(r)));   // rather than wait
     wait_for_others(b);
     for (int k = 1; k < p; ++k) {
       const int from = (r + k) % p;
-      b.copy(b.of_peer(from, slot(r)), b.output(at(from)));
+      b.copy(b.of_peer(from, slot(from, r)), b.output(at(from)));
     }
   }
 }

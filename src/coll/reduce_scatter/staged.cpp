@@ -3,7 +3,7 @@
 // Source   elementary: the first half of the sliced allreduce.
 // Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
 // Cost     B meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma.
-// Scratch  2 n / B
+// Scratch  2 (p-1)/p n / B
 // When     on one node.
 // Order    rank order from left to right: same bits in every run.
 //
@@ -31,17 +31,20 @@ std::optional<Reason> rejects(const Problem& pb) {
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
-  std::vector<Turns> shown;   // one for each unit
-  for (int unit = 0; unit < p; ++unit) shown.emplace_back(b, b.input(unit * blocks), blocks);
+  const Directed shown(b, b.input(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto block = [&](int unit) { return b.input(unit * blocks + turn); };
-    const auto slot = [&](int unit) {
-      return shown[static_cast<std::size_t>(unit)].slot(turn, block(unit));
-    };
-    for (int k = 1; k < p; ++k) b.copy(block((r + k) % p), slot((r + k) % p));
+    for (int k = 1; k < p; ++k) {
+      const int to = (r + k) % p;
+      b.copy(block(to), shown.slot(r, to, turn, block(to)));
+    }
     meet(b);
+    std::vector<Segment> all;   // in rank order
+    for (int rank = 0; rank < p; ++rank)
+      all.push_back(rank == r ? block(r)
+                              : b.of_peer(rank, shown.slot(rank, r, turn, block(r))));
     const Segment target = b.output(r * blocks + turn);
-    sum(b, of_everybody(b, slot(r), block(r)), target);
+    sum(b, all, target);
     b.finish(target);
   }
 }
