@@ -155,6 +155,7 @@ constexpr int kAny = std::numeric_limits<int>::max();
 // Those in groups: nobody has measured from where on they are worth their further meetings; they
 // are left to messages whose copies take far longer than those (docs/design/0021-groups.md).
 constexpr std::size_t kGrouped = 64u << 10;
+constexpr const char* kSliced = "one node: each sums a slice";
 constexpr const char* kCrossOnce = "one node in groups: little crosses between them";
 
 constexpr Staged kStaged[] = {
@@ -163,9 +164,10 @@ constexpr Staged kStaged[] = {
     {reduce, "grouped", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
     {reduce_scatter, "grouped", kGrouped, 4, kAny, 3, false, kCrossOnce},
     {allgather, "grouped", kGrouped, 4, kAny, 1, false, kCrossOnce},
-    {allreduce, "sliced", 128u << 10, 2, 2, 3, false, "one node: each sums a slice"},
-    {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, "one node: each sums a slice"},
+    {allreduce, "sliced", (1u << 20) + 1, 2, 2, 2, false, kSliced},
+    {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, kSliced},
     {allreduce, "symmetric", 0, 2, kAny, 1, false, "one node, short: one signal"},
+    {allreduce, "sliced", 0, 2, 2, 2, false, kSliced},   // where stages have little room
     {broadcast, "staged", 0, 2, kAny, 4, true, "one node: all copy from the root"},
     {reduce, "sliced", 64u << 10, 4, kAny, 3, false, "one node, long: each sums a slice"},
     {reduce, "staged", 0, 2, kAny, 4, true, "one node: the root sums"},
@@ -184,7 +186,7 @@ std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
   if (ranks > 2)
     return std::clamp(static_cast<std::size_t>(ranks) * 16 * kib, 128 * kib, 1024 * kib);
   if (row.collective != allreduce) return 1024 * kib;
-  return bytes <= 512 * kib ? 512 * kib : std::clamp(bytes / 32, 256 * kib, 1024 * kib);
+  return std::clamp(bytes / 32, 256 * kib, 1024 * kib);
 }
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
@@ -198,7 +200,10 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     if (!only && (!fits || (a.grouped && p.groups.empty()))) continue;
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{&a, {}, 1, 1, false, false, row.why};
-    if (!a.takes.blocks) return choice;
+    if (!a.takes.blocks) {
+      if (only || row.room * double(now.bytes) <= 0.9 * double(now.stage_bytes)) return choice;
+      continue;
+    }
     // Slots, at most three for each rank and some, are rounded up to cache lines.
     const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
