@@ -1,8 +1,8 @@
 // What algorithms that show each other their scratch have in common.
 //
-// A rank writes into its own scratch only, and its peers read there. A slot is written again when
-// all who read it have said so: by meeting once more, or because the call is over (the engine sees
-// to that: src/engine/straight.hpp).
+// A rank writes into its own scratch, or where two ranks swap slots into the peer's. A slot is
+// written again when all who read it have said so: by meeting once more, or because the call is
+// over (the engine sees to that: src/engine/straight.hpp).
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,11 @@ namespace paceline {
 
 // Slots in turn: while peers read one, the next block goes to another. No more than there are
 // blocks. Ranks that meet at each block need two.
+constexpr int kSlots = 2;
+
 class Turns {
  public:
-  Turns(Builder& b, const Segment& shape, int blocks, int slots = 2) {
+  Turns(Builder& b, const Segment& shape, int blocks, int slots = kSlots) {
     for (int i = 0; i < std::min(blocks, slots); ++i) slots_.push_back(b.scratch(shape));
   }
   Segment slot(int turn, const Segment& shape) const {
@@ -28,18 +30,23 @@ class Turns {
 };
 
 // What a rank shows each of the others alone, by the distance to them: so two ranks have one place
-// for both directions, as stages that are swapped want it (engine/stage_view.hpp).
+// for both directions, as stages that are swapped want it (engine/stage_view.hpp). Each time their
+// slots have had their turns, two ranks swap those as well: who has read one may write there.
 class Directed {
  public:
-  Directed(Builder& b, const Segment& shape, int blocks) : ranks_(b.problem().ranks) {
+  Directed(Builder& b, const Segment& shape, int blocks) : b_(b), ranks_(b.problem().ranks) {
     for (int distance = 1; distance < ranks_; ++distance) turns_.emplace_back(b, shape, blocks);
   }
-  Segment slot(int from, int to, int turn, const Segment& shape) const {
+  // Where one rank shows the other what has that shape, wherever it lies.
+  Segment at(int from, int to, int turn, const Segment& shape) const {
     const int distance = (to - from + ranks_) % ranks_;
-    return turns_[static_cast<std::size_t>(distance - 1)].slot(turn, shape);
+    const Segment slot = turns_[static_cast<std::size_t>(distance - 1)].slot(turn, shape);
+    const int owner = ranks_ == 2 && turn / kSlots % 2 == 1 ? to : from;
+    return owner == b_.problem().rank ? slot : b_.of_peer(owner, slot);
   }
 
  private:
+  Builder& b_;
   int ranks_;
   std::vector<Turns> turns_;
 };

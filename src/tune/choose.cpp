@@ -164,7 +164,7 @@ constexpr Staged kStaged[] = {
     {reduce, "grouped", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
     {reduce_scatter, "grouped", kGrouped, 4, kAny, 3, false, kCrossOnce},
     {allgather, "grouped", kGrouped, 4, kAny, 1, false, kCrossOnce},
-    {allreduce, "sliced", (1u << 20) + 1, 2, 2, 2, false, kSliced},
+    {allreduce, "sliced", (512u << 10) + 1, 2, 2, 2, false, kSliced},
     {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, kSliced},
     {allreduce, "symmetric", 0, 2, kAny, 1, false, "one node, short: one signal"},
     {allreduce, "sliced", 0, 2, 2, 2, false, kSliced},   // where stages have little room
@@ -185,8 +185,8 @@ std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
   if (row.flows) return std::clamp(bytes / 16, 64 * kib, 512 * kib);
   if (ranks > 2)
     return std::clamp(static_cast<std::size_t>(ranks) * 16 * kib, 128 * kib, 1024 * kib);
-  if (row.collective != allreduce) return 1024 * kib;
-  return std::clamp(bytes / 32, 256 * kib, 1024 * kib);
+  if (bytes <= 512 * kib) return 512 * kib;
+  return std::max(std::clamp(bytes / 16, 128 * kib, 256 * kib), std::min(bytes / 128, 512 * kib));
 }
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,

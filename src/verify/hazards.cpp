@@ -193,7 +193,8 @@ Verdict check_presence(const World& world, const Events& events, const Orderings
     const Schedule& schedule = world[std::size_t(id.rank)];
     const Step& step = schedule.steps[id.step];
     for (const Segment* s = schedule.begin(step); verdict && s != schedule.end(step); ++s) {
-      if (s->owner == kOwn || s->space == Space::scratch) continue;   // that is the engine's
+      const bool read = !writes(step.kind, std::size_t(s - schedule.begin(step)));
+      if (s->owner == kOwn || (s->space == Space::scratch && read)) continue;   // the engine's
       const bool entered = before.has(s->owner, events.start(id));
       if (entered && after.has(s->owner, events.end(id))) continue;
       verdict = {str("hazards: ", name(world, id), " touches memory of rank ", s->owner, ", which ",

@@ -5,24 +5,10 @@
 #include <set>
 
 #include "base/str.hpp"
-#include "ir/edges.hpp"
 #include "ir/straight.hpp"
 
 namespace paceline {
 namespace {
-
-Verdict check_writes(const World& world, const Schedule& schedule) {
-  for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
-    const Step& step = schedule.steps[i];
-    for (std::uint32_t k = 0; k < step.segments; ++k) {
-      const Segment& s = schedule.begin(step)[k];
-      if (writes(step.kind, k) && s.owner != kOwn && s.space == Space::scratch)
-        return {str("straight: ", name(world, {schedule.problem.rank, i}),
-                    " writes into the scratch of rank ", s.owner)};
-    }
-  }
-  return {};
-}
 
 // Blocks from the origin to the end of each slot.
 std::vector<int> extents(const Schedule& schedule) {
@@ -105,7 +91,6 @@ Verdict check_straight(const World& world) {
     if (!is_straight(schedule)) return {str("straight: rank ", rank, " sends a message")};
     if (extents(schedule) != extents(world[0]))
       return {str("straight: the slots of rank ", rank, " are not as long as those of rank 0")};
-    if (Verdict bad = check_writes(world, schedule); !bad) return bad;
     if (Verdict bad = check_signals(schedule); !bad) return bad;
     if (!schedule.attached) continue;
     if (Verdict bad = check_attached(world, schedule); !bad) return bad;

@@ -24,17 +24,23 @@ int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
-  const Turns shown(b, b.output(0), blocks);
+  const Turns shown(b, b.output(0), p == 2 ? 0 : blocks);
+  const Directed swapped(b, b.output(0), p == 2 ? blocks : 0);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto block = [&](int unit) { return b.output(unit * blocks + turn); };
+    const auto slot = [&](int from) {
+      if (p == 2) return swapped.at(from, 1 - from, turn, block(from));
+      const Segment own = shown.slot(turn, block(from));
+      return from == r ? own : b.of_peer(from, own);
+    };
     const Segment mine = b.input(r * blocks + turn);
-    if (p > 1) b.copy(mine, shown.slot(turn, block(r)));
+    if (p > 1) b.copy(mine, slot(r));
     signal_others(b);
     b.copy(mine, block(r));   // rather than wait
     wait_for_others(b);
     for (int k = 1; k < p; ++k) {
       const int from = (r + k) % p;
-      b.copy(b.of_peer(from, shown.slot(turn, block(from))), block(from));
+      b.copy(slot(from), block(from));
     }
   }
 }

@@ -7,7 +7,7 @@
 // Cost     B + 1 meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma, n/p shown, (p-1)/p n
 //          copied out. The stage stays in the cache: of the memory of all ranks together p n are
 //          read and p n written.
-// Scratch  2 (1 + 1/p) n / B, of two ranks 2 n / B
+// Scratch  2 (1 + 1/p) n / B, of two ranks n / B
 // When     from medium messages on, on one node; B so that the stage stays in the cache.
 // Order    rank order from left to right: same bits on every rank and in every run.
 //
@@ -51,9 +51,11 @@ class Block {
     const Segment mine = p_ > kSourcesAtOnce ? staged : b_.input(first_ + r_);
     sum(b_, of_everybody(b_, staged, mine), target);
     b_.finish(target);
-    if (p_ > 1) b_.copy(target, sums_.slot(turn_, target));
+    if (p_ == 2) b_.copy(target, b_.of_peer(1 - r_, staged));   // back where it was shown
+    else if (p_ > 1) b_.copy(target, sums_.slot(turn_, target));
   }
   void copy_out() const {
+    if (p_ == 2) return b_.copy(shown(1 - r_, 1), b_.output(first_ + 1 - r_));
     for (int k = 1; k < p_; ++k) {
       const int from = (r_ + k) % p_;
       const Segment slice = b_.output(first_ + from);
@@ -81,7 +83,7 @@ class Block {
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int blocks = blocks_of(knobs);
   const Segment whole = pb.ranks == 2 ? b.output(0) : b.output(0, pb.ranks);
-  const Turns shown(b, whole, blocks), sums(b, b.output(0), blocks);
+  const Turns shown(b, whole, blocks), sums(b, b.output(0), pb.ranks == 2 ? 0 : blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
     if (turn < blocks) Block(b, shown, sums, turn).show();
     meet(b);

@@ -28,7 +28,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   for (int turn = 0; turn < blocks; ++turn) {
     const auto at = [&](int unit) { return unit * blocks + turn; };
     const auto slot = [&](int from, int to) {
-      return shown.slot(from, to, turn, b.output(at(to)));
+      return shown.at(from, to, turn, b.output(at(to)));
     };
     for (int k = 1; k < p; ++k) {
       const int to = (r + k) % p;
@@ -39,7 +39,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
     wait_for_others(b);
     for (int k = 1; k < p; ++k) {
       const int from = (r + k) % p;
-      b.copy(b.of_peer(from, slot(from, r)), b.output(at(from)));
+      b.copy(slot(from, r), b.output(at(from)));
     }
   }
 }

@@ -36,13 +36,12 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
     const auto block = [&](int unit) { return b.input(unit * blocks + turn); };
     for (int k = 1; k < p; ++k) {
       const int to = (r + k) % p;
-      b.copy(block(to), shown.slot(r, to, turn, block(to)));
+      b.copy(block(to), shown.at(r, to, turn, block(to)));
     }
     meet(b);
     std::vector<Segment> all;   // in rank order
     for (int rank = 0; rank < p; ++rank)
-      all.push_back(rank == r ? block(r)
-                              : b.of_peer(rank, shown.slot(rank, r, turn, block(r))));
+      all.push_back(rank == r ? block(r) : shown.at(rank, r, turn, block(r)));
     const Segment target = b.output(r * blocks + turn);
     sum(b, all, target);
     b.finish(target);

@@ -1,0 +1,108 @@
+// Two ranks that both show and take: each writes where it has last read.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/random.hpp"
+#include "engine/stage_view.hpp"
+#include "transport/loop/loop.hpp"
+
+using namespace paceline;
+
+namespace {
+
+struct Two {
+  LoopNet net{2, {}};
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<StageView> views;
+
+  Two() {
+    for (int rank = 0; rank < 2; ++rank) {
+      transports.push_back(net.endpoint(rank));
+      views.emplace_back(*transports.back()->stages(), 7, std::vector<int>{0, 1}, rank);
+      views.back().open();
+    }
+    for (int rank = 0; rank < 2; ++rank) REQUIRE(view(rank).has_found(1 - rank));
+  }
+  StageView& view(int rank) { return views[std::size_t(rank)]; }
+  bool enter(int rank, std::uint64_t call, std::size_t bytes, bool swaps) {
+    std::optional<Stranger> stranger;
+    if (view(rank).occupied(call, bytes, stranger)) return false;
+    view(rank).enter(call, bytes, static_cast<std::uint32_t>(call), {}, swaps);
+    view(rank).signal(call, 1);
+    view(rank).enroll();
+    return true;
+  }
+};
+
+struct Range {
+  std::byte *begin = nullptr, *end = nullptr;
+  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+};
+
+bool may_swap() {
+#if defined(__x86_64__)
+  return !__builtin_cpu_is("amd");
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("stages: of two ranks each writes where it has read the last time, and nowhere else") {
+  for (std::size_t bytes : {500, 5000, 20000, 100000, 200000}) {
+    CAPTURE(bytes);
+    Two two;
+    std::map<std::byte*, int> last;   // by place, whose data it held, as rank 0 sees it
+    int again = 0;
+    for (std::uint64_t call = 1; call <= 120; ++call) {
+      for (int rank = 0; rank < 2; ++rank) {
+        REQUIRE(two.enter(rank, call, bytes, true));
+        two.view(rank).leave(call);
+      }
+      for (int whose = 0; whose < 2; ++whose) {
+        std::byte* const place = two.view(0).room(whose, call);
+        CHECK(place == two.view(1).room(whose, call));
+        if (const auto before = last.find(place); before != last.end() && may_swap()) {
+          CHECK(before->second == 1 - whose);
+          ++again;
+        }
+        last[place] = whose;
+      }
+    }
+    CHECK((again > 0 || !may_swap()));
+  }
+}
+
+TEST_CASE("stages: what is swapped in one call and not in the next stays apart") {
+  Two two;
+  Random random(5);
+  Range held[2];      // of rank 1, which is one call behind: what it writes and what it reads
+  int ahead = 0;
+  for (std::uint64_t call = 1; call <= 2000; ++call) {
+    const std::size_t bytes = 33 + random.below(random.below(4) == 0 ? 150000 : 9000);
+    const bool swaps = random.below(3) != 0;
+    if (two.enter(0, call, bytes, swaps)) {   // while rank 1 is in the call before
+      ++ahead;
+      std::byte* const room = two.view(0).room(0, call);
+      for (const Range& range : held) CHECK(!range.overlaps({room, room + bytes}));
+      if (call > 1) two.view(1).leave(call - 1);
+      REQUIRE(two.enter(1, call, bytes, swaps));
+    } else {   // it hears that rank 1 has left when that one goes on, or waits for it
+      two.view(1).leave(call - 1);
+      const bool is_first = two.enter(1, call, bytes, swaps);
+      REQUIRE(two.enter(0, call, bytes, swaps));
+      REQUIRE((is_first || two.enter(1, call, bytes, swaps)));
+    }
+    for (int whose = 0; whose < 2; ++whose) {
+      std::byte* const room = two.view(1).room(whose, call);
+      held[whose] = {room, room + bytes};
+    }
+    two.view(0).leave(call);
+  }
+  CHECK(ahead > 1000);
+}
