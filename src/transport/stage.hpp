@@ -1,9 +1,10 @@
 // Stages: memory in which the ranks of a node show each other what they do and what they have, for
 // calls that send nothing (ir/straight.hpp).
 //
-// Every rank of a communicator has one stage. It alone writes there, its peers read. Two lines are
-// used in turn by the calls, and each call has a room of its own beside the one before, so that a
-// rank may be one call ahead of its peers.
+// Every rank of a communicator has one stage. It alone writes there, its peers read; two ranks
+// write into each other's rooms as well (engine/stage_view.hpp). Two lines are used in turn by the
+// calls, and each call has a room of its own beside the one before, so that a rank may be one call
+// ahead of its peers.
 #pragma once
 
 #include <array>

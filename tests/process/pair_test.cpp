@@ -1,5 +1,5 @@
-// Two ranks of a node, many calls of all lengths and kinds, one rank ahead now and then: stages that
-// the two swap, and long stretches that are taken in several streams.
+// Two ranks of a node, many calls of all lengths and kinds, one rank ahead now and then: stages
+// that the two swap, and long stretches that are taken in several streams.
 #include <doctest/doctest.h>
 
 #include "base/random.hpp"

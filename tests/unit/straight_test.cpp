@@ -7,6 +7,7 @@
 #include "expect_fault.hpp"
 #include "ir/straight.hpp"
 #include "transport/loop/loop.hpp"
+#include "verify/hazards.hpp"
 #include "verify/straight.hpp"
 
 using namespace paceline;
@@ -82,6 +83,34 @@ TEST_CASE("straight: what its reading relies on is checked") {
   CHECK(fault_of(2, [](Builder& b, int rank) {
           if (rank == 0) b.signal(1);
         }) == "straight: rank 1 does not wait for the signals of rank 0 in their order");
+}
+
+TEST_CASE("straight: who writes into a peer's scratch is in the call together with it") {
+  const auto fault = [](bool before, bool after, bool reads) {
+    World world;
+    for (int rank = 0; rank < 2; ++rank) {
+      Problem problem{.collective = Collective::broadcast, .ranks = 2, .rank = rank};
+      problem.near = true;
+      Builder b(problem, 1);
+      const auto meet = [&] {
+        b.signal(1 - rank);
+        b.wait(1 - rank);
+      };
+      const Segment slot = b.scratch(b.output(0));
+      if (before) meet();
+      b.copy(b.output(0), b.of_peer(1 - rank, slot));
+      if (after) meet();
+      if (reads) b.copy(slot, b.output(0));
+      world.push_back(std::move(b).take("by_hand"));
+    }
+    Partners partners;
+    REQUIRE(match(world, partners));
+    return check_hazards(world, partners).fault;
+  };
+  CHECK(fault(true, true, true).empty());
+  CHECK(fault(false, true, true).find("which may not be there yet") != std::string::npos);
+  CHECK(fault(true, false, false).find("which may have left") != std::string::npos);
+  CHECK(!fault(true, false, true).empty());   // it may read before the peer has written
 }
 
 TEST_CASE("straight: what is relied on where the system copies is checked") {

@@ -11,13 +11,14 @@
 // When     from medium messages on, on one node; B so that the stage stays in the cache.
 // Order    rank order from left to right: same bits on every rank and in every run.
 //
-// p = 2, one block, slices A B; a digit is a contribution, * is final.
+// p = 2, one block, slices A B; a digit is a contribution, * is final. Of two ranks each stores its
+// sum where the other has shown the operand, which it has at hand; of more, in its own stage.
 //              rank 0              rank 1
 //              buffer    stage     buffer    stage
 //   start      A0 B0               A1 B1
 //   show       A0 B0     B0        A1 B1     A1
 //   meet
-//   sum        A* B0     B0 A*     A1 B*     A1 B*
+//   sum        A* B0     B*        A1 B*     A*
 //   meet
 //   copy out   A* B*               A* B*
 #include "coll/registry.hpp"
