@@ -88,6 +88,12 @@ StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) c
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
 }
 
+bool StageView::is_odd(std::uint64_t call, std::size_t room_bytes) const {
+  if (room_bytes <= shorts()) return call / 2 % 2 == 1;
+  const bool again = next_room(call, room_bytes).begin < round_;
+  return again != is_odd_round_;
+}
+
 std::optional<int> StageView::find_occupied(std::uint64_t before,
                                             std::optional<Stranger>& stranger) {
   const std::uint64_t left = turn_of(before, kLeft);
@@ -121,16 +127,15 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
 
 void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
+  swaps_ = swaps && !is_amd();
+  const bool is_odd = this->is_odd(call, room_bytes);
+  swapped_ = swaps_ && is_odd;
   room_ = next_room(call, room_bytes);
   left_quietly_ = false;
-  bool is_odd = call / 2 % 2 == 1;   // of the two places for short rooms, which take turns
   if (room_bytes > shorts()) {
-    if (room_.begin < round_) is_odd_round_ = !is_odd_round_;
-    is_odd = is_odd_round_;
+    is_odd_round_ = is_odd;
     round_ = (room_.end + kLine - 1) / kLine * kLine;
   }
-  swaps_ = swaps && !is_amd();
-  swapped_ = swaps_ && is_odd;
   // One to one in what was there before: ranks that differ once differ until they cancel it out.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
   digest_ *= Random::kOdd;

@@ -58,10 +58,13 @@ class StageView {
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, stranger);
   }
-  // `swaps`: both of two ranks show and take, and they have found each other's stages.
+  // `swaps`: both of two ranks show and take, and can_enter().
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
              const Fingerprint& fingerprint, bool swaps = false);
-  bool has_found(int position) { return find(position); }
+  // Whether it may: who swaps writes into the peer's stage, each second time round.
+  bool can_enter(std::uint64_t call, std::size_t room_bytes, bool swaps) {
+    return !swaps || !is_odd(call, room_bytes) || find(1 - rank_);
+  }
   void signal(std::uint64_t call, std::uint32_t signals);
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
   // rank waits for them: the store would cost them and this rank as much as the call's own signal.
@@ -152,6 +155,8 @@ class StageView {
   Room next_room(std::uint64_t call, std::size_t wanted) const {
     return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
   }
+  // Of the rounds that rooms of that length make; of the two places for short ones, of each two.
+  bool is_odd(std::uint64_t call, std::size_t room_bytes) const;
   [[gnu::noinline]]   // or short calls would pay for it
   Room room_around(std::uint64_t call, std::size_t wanted) const;
   void say(std::uint64_t call);

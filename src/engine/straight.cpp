@@ -57,11 +57,6 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   swaps_ = s.problem.ranks == 2 && room_bytes_ > 0 && !has_root(s.problem.collective);
 }
 
-// Two ranks that swap stages write into each other's.
-bool StraightOperation::can_show() {
-  return !swaps_ || stages_.has_found(1 - schedule().problem.rank);
-}
-
 // What is taken from peers into the own buffers, as long as those stay in the cache.
 void StraightOperation::weave() {
   std::size_t all = 0;
@@ -119,7 +114,7 @@ void StraightOperation::cancel(Transport&) {
 
 inline bool StraightOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
-  if (!can_show()) {
+  if (!stages_.can_enter(call_, room_bytes_, swaps_)) {
     waits_for_ = 1 - schedule().problem.rank;
     return false;
   }
@@ -345,7 +340,8 @@ void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::
 bool StraightOperation::stirs() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
-    return stages_.is_next(call_) && can_show() && !stages_.occupied(call_, room_bytes_, stranger_);
+    return stages_.is_next(call_) && stages_.can_enter(call_, room_bytes_, swaps_) &&
+           !stages_.occupied(call_, room_bytes_, stranger_);
   const Item& item = items_[next_];
   return item.kind == Kind::wait && stages_.has_come(item.position, call_, item.signals);
 }

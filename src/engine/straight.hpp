@@ -41,7 +41,6 @@ class StraightOperation : public Operation {
   };
 
   void weave();
-  bool can_show();
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;

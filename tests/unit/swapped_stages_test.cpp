@@ -25,11 +25,12 @@ struct Two {
       views.emplace_back(*transports.back()->stages(), 7, std::vector<int>{0, 1}, rank);
       views.back().open();
     }
-    for (int rank = 0; rank < 2; ++rank) REQUIRE(view(rank).has_found(1 - rank));
+    for (StageView& view : views) view.look_around();   // as who waits does
   }
   StageView& view(int rank) { return views[std::size_t(rank)]; }
   bool enter(int rank, std::uint64_t call, std::size_t bytes, bool swaps) {
     std::optional<Stranger> stranger;
+    REQUIRE(view(rank).can_enter(call, bytes, swaps));
     if (view(rank).occupied(call, bytes, stranger)) return false;
     view(rank).enter(call, bytes, static_cast<std::uint32_t>(call), {}, swaps);
     view(rank).signal(call, 1);
@@ -76,6 +77,19 @@ TEST_CASE("stages: of two ranks each writes where it has read the last time, and
     }
     CHECK((again > 0 || !may_swap()));
   }
+}
+
+TEST_CASE("stages: nobody swaps before it has found the peer's stage") {
+  LoopNet net{2, {}};
+  const auto alone = net.endpoint(0), late = net.endpoint(1);
+  StageView view(*alone->stages(), 7, {0, 1}, 0), other(*late->stages(), 7, {0, 1}, 1);
+  view.open();
+  for (std::uint64_t call : {1, 4, 5}) CHECK(view.can_enter(call, 500, true));
+  CHECK(!view.can_enter(2, 500, true));
+  CHECK(view.can_enter(2, 500, false));
+  CHECK(view.can_enter(1, 5000, true));
+  other.open();
+  CHECK(view.can_enter(2, 500, true));
 }
 
 TEST_CASE("stages: what is swapped in one call and not in the next stays apart") {
