@@ -12,12 +12,11 @@ std::span<const Algorithm* const> registry() {
 }
 
 const Algorithm& find_algorithm(Collective collective, std::string_view name) {
+  for (const Algorithm* a : registry())
+    if (a->collective == collective && a->name == name) return *a;
   std::string known;
-  for (const Algorithm* a : registry()) {
-    if (a->collective != collective) continue;
-    if (a->name == name) return *a;
-    known += str(known.empty() ? "" : ", ", a->name);
-  }
+  for (const Algorithm* a : registry())
+    if (a->collective == collective) known += str(known.empty() ? "" : ", ", a->name);
   fail(Fault::usage, name_of(collective), ": algorithm '", name,
        "' is not known; use one of: ", known, ", or auto.");
 }

@@ -107,7 +107,7 @@ Segment Builder::of_peer(int peer, Segment segment) const {
   return segment;
 }
 
-void Builder::add(Kind kind, int position, const std::vector<Segment>& segments) {
+void Builder::add(Kind kind, int position, Segments first, Segments rest) {
   Recording& r = *recording_;
   const bool talks =
       kind == Kind::send || kind == Kind::recv || kind == Kind::signal || kind == Kind::wait;
@@ -118,23 +118,20 @@ void Builder::add(Kind kind, int position, const std::vector<Segment>& segments)
     step.peer = rank_of(position);
     step.seq = r.messages[{kind, step.peer}]++;
   }
-  for (const Segment& segment : segments) {
-    if (segment.blocks == 0) continue;
-    require(segment.space != Space::scratch || segment.first >= segment.origin,
-            name_of(problem_.collective), " uses block ", segment.first,
-            " of a slot that begins at ", segment.origin);
-    r.schedule.segments.push_back(segment);
-  }
+  for (const Segments& list : {first, rest})
+    for (const Segment& segment : list) {
+      if (segment.blocks == 0) continue;
+      require(segment.space != Space::scratch || segment.first >= segment.origin,
+              name_of(problem_.collective), " uses block ", segment.first,
+              " of a slot that begins at ", segment.origin);
+      r.schedule.segments.push_back(segment);
+    }
   step.segments = static_cast<std::uint32_t>(r.schedule.segments.size()) - step.first;
   r.schedule.steps.push_back(step);
 }
 
-void Builder::send(int peer, const std::vector<Segment>& message) {
-  add(Kind::send, peer, message);
-}
-void Builder::recv(int peer, const std::vector<Segment>& message) {
-  add(Kind::recv, peer, message);
-}
+void Builder::send(int peer, Segments message) { add(Kind::send, peer, message); }
+void Builder::recv(int peer, Segments message) { add(Kind::recv, peer, message); }
 void Builder::signal(int peer) { add(Kind::signal, peer, {}); }
 void Builder::wait(int peer) { add(Kind::wait, peer, {}); }
 
@@ -142,15 +139,8 @@ void Builder::copy(const Segment& source, const Segment& target) {
   if (source.blocks > 0 && !same_place(source, target)) add(Kind::copy, 0, {target, source});
 }
 
-void Builder::reduce(std::initializer_list<Segment> sources, const Segment& target) {
-  reduce(std::vector(sources), target);
-}
-
-void Builder::reduce(const std::vector<Segment>& sources, const Segment& target) {
-  if (target.blocks == 0) return;
-  std::vector<Segment> all{target};
-  all.insert(all.end(), sources.begin(), sources.end());
-  add(Kind::reduce, 0, all);
+void Builder::reduce(Segments sources, const Segment& target) {
+  if (target.blocks > 0) add(Kind::reduce, 0, {target}, sources);
 }
 
 void Builder::finish(const Segment& block) {

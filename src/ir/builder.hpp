@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct Region {
   int first = 0;
   int blocks = 0;
   Segment room = {};   // scratch only: the slot
+};
+
+// Segments that somebody has listed, for as long as a call takes.
+struct Segments : std::span<const Segment> {
+  Segments(std::initializer_list<Segment> list) : span(list.begin(), list.size()) {}
+  Segments(const std::vector<Segment>& list) : span(list) {}
 };
 
 class Builder {
@@ -45,14 +52,11 @@ class Builder {
   // must say when it may. The peer's problem must be in place where this rank's is.
   Segment of_peer(int peer, Segment segment) const;
 
-  void send(int peer, std::initializer_list<Segment> message) { send(peer, std::vector(message)); }
-  void recv(int peer, std::initializer_list<Segment> message) { recv(peer, std::vector(message)); }
-  void send(int peer, const std::vector<Segment>& message);   // empty: a message without content
-  void recv(int peer, const std::vector<Segment>& message);
+  void send(int peer, Segments message);   // empty: a message without content
+  void recv(int peer, Segments message);
   void copy(const Segment& source, const Segment& target);    // nothing where both are the same
   // target = sources[0] op sources[1] op ..., in this order; the target may be one of the sources.
-  void reduce(std::initializer_list<Segment> sources, const Segment& target);
-  void reduce(const std::vector<Segment>& sources, const Segment& target);
+  void reduce(Segments sources, const Segment& target);
   // The combination of this block is complete: here an average is divided. Once per block, before
   // it spreads.
   void finish(const Segment& block);
@@ -84,7 +88,7 @@ class Builder {
 
   Segment place(const Region& region, int first, int blocks) const;
   int rank_of(int position) const;
-  void add(Kind kind, int position, const std::vector<Segment>& segments);
+  void add(Kind kind, int position, Segments first, Segments rest = {});
 
   Builder() = default;
 

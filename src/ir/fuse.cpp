@@ -87,7 +87,7 @@ class Rounds {
 
 }  // namespace
 
-Schedule fuse(const Schedule& schedule) {
+Schedule fuse(Schedule schedule) {
   require(schedule.pipeline == 1, "a schedule is fused before it is pipelined");
   if (is_straight(schedule)) return schedule;   // there is nothing to receive
   Schedule out = schedule;

@@ -9,6 +9,6 @@
 
 namespace paceline {
 
-Schedule fuse(const Schedule& schedule);
+Schedule fuse(Schedule schedule);
 
 }  // namespace paceline

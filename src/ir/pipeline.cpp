@@ -116,13 +116,12 @@ Rim rim_of(const Schedule& one) {
 
 }  // namespace
 
-Schedule pipeline(const Schedule& schedule, int segments, int window, Tail tail) {
+Schedule pipeline(Schedule one, int segments, int window, Tail tail) {
   if (segments < 1 || window < 1)
     fail(Fault::usage, "pipeline: ", segments, " segments with a window of ", window,
          "; both must be at least 1.");
-  require(schedule.pipeline == 1, "a pipelined schedule cannot be pipelined again");
-  if (segments == 1) return schedule;
-  Schedule one = schedule;
+  require(one.pipeline == 1, "a pipelined schedule cannot be pipelined again");
+  if (segments == 1) return one;
   if (tail == Tail::cut) {
     one.tail = 0;
     one.tail_reads_scratch = false;

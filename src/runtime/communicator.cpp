@@ -148,14 +148,14 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   const Choice choice =
       choose(alike, {bytes_for_choice(call, problem), assumed.machine, room}, wish_of(call));
   if (spans_nodes) check_nodes(*choice.algorithm, grouping);
-  auto one = fuse(build(*choice.algorithm, problem, choice.knobs));
+  Schedule one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
+  const Tail tail = choice.whole_tail ? Tail::whole : Tail::cut;
   auto schedule = std::make_shared<Schedule>(
-      pipeline(one, choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
-  const bool straight = choice.algorithm->is_straight();
-  const bool by_stages = straight && group->stages;
+      pipeline(std::move(one), choice.segments, choice.window, tail));
+  const bool straight = choice.algorithm->is_straight(), by_stages = straight && group->stages;
   if (by_stages) {
-    *schedule = in_order(std::move(*schedule));
+    if (schedule->pipeline > 1) *schedule = in_order(std::move(*schedule));
     session->seat(*group);
   }
   auto prepared = std::make_shared<Prepared>();
