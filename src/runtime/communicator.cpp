@@ -77,7 +77,6 @@ struct Plan::State {
 
 namespace {
 
-constexpr std::size_t kUsualElements = 1u << 18;
 constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
 
 Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
@@ -150,9 +149,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   if (spans_nodes) check_nodes(*choice.algorithm, grouping);
   Schedule one = fuse(build(*choice.algorithm, problem, choice.knobs));
   if (choice.in_step) one = in_step(one);
-  const Tail tail = choice.whole_tail ? Tail::whole : Tail::cut;
-  auto schedule = std::make_shared<Schedule>(
-      pipeline(std::move(one), choice.segments, choice.window, tail));
+  auto schedule = std::make_shared<Schedule>(pipeline(
+      std::move(one), choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
   const bool straight = choice.algorithm->is_straight(), by_stages = straight && group->stages;
   if (by_stages) {
     if (schedule->pipeline > 1) *schedule = in_order(std::move(*schedule));
@@ -323,20 +321,22 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
               std::move(members), position, &group);
 }
 
-// Whoever calls first should not wait for this program's pages to come from disk or memory: a call
-// is prepared here that nobody will start.
+// So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
 void Communicator::seat_together(int timeout_ms) {
   if (!state_->group->stages) return;
   state_->session->seat_together(*state_->group, timeout_ms);
-  std::byte place{};
+  std::vector<float> numbers(1u << 18);
   Call call{Collective::allreduce, Type::f32, Op::sum};
-  call.input = call.output = &place;
-  call.count = kUsualElements;
+  call.input = call.output = numbers.data();
+  call.count = numbers.size();
+  call.timeout_ms = timeout_ms;
   try {
-    const Ready ready = state_->prepare(call);
-    state_->free_flight(*ready.prepared);
+    if (!state_->prepare(call).prepared->straight) return;
   } catch (const Error&) {   // options may ask for what it cannot have; who calls will be told
+    return;
   }
+  state_->session->leave_uncounted(*state_->group);
+  run(call);
 }
 
 FlightRecord Communicator::record(const std::string& reason) const {

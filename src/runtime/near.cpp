@@ -66,6 +66,11 @@ void Session::seat_together(Group& group, int timeout_ms) {
   if (near) group.stages->use(*near);
 }
 
+void Session::leave_uncounted(Group& group) {
+  const std::lock_guard lock(mutex_);
+  group.last = ~std::uint32_t{0};   // it gets number 0, as if nothing had been called
+}
+
 // With the lock held. A stage goes when its communicator is closed, and every peer has found it and
 // has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {

@@ -69,6 +69,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   // Opens this rank's stage of a group whose ranks share memory.
   void seat(Group& group);   // throws a resource error
   void seat_together(Group& group, int timeout_ms);   // and its peers theirs
+  void leave_uncounted(Group& group);   // the next call, which is to be the first: no record has it
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
