@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kStrip = 8192;          // bytes that pass through the nearest cache
+constexpr std::size_t kStrip = 16384;         // bytes that pass through the nearest cache
 constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
 constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
 constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
