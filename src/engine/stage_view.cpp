@@ -79,18 +79,21 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   return seat.seen >= turn;
 }
 
-StageView::Room StageView::room_around(std::uint64_t call, std::size_t wanted) const {
+// By turns, however many other calls come between: their swaps are in step with their uses.
+std::size_t StageView::place() const { return short_calls_ % 2 * kApart; }
+
+StageView::Room StageView::room_around(std::size_t wanted) const {
   const std::size_t first = 2 * kApart, most = bytes();
-  if (wanted <= shorts()) return {call % 2 * kApart, call % 2 * kApart + wanted};
+  if (wanted <= shorts()) return {place(), place() + wanted};
   const std::size_t round = std::min(most, std::max(around(), first + 2 * wanted));
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
 }
 
-bool StageView::is_odd(std::uint64_t call, std::size_t room_bytes) const {
-  if (room_bytes <= shorts()) return call / 2 % 2 == 1;
-  const bool again = next_room(call, room_bytes).begin < round_;
+bool StageView::is_odd(std::size_t room_bytes) const {
+  if (room_bytes <= shorts()) return short_calls_ / 2 % 2 == 1;
+  const bool again = next_room(room_bytes).begin < round_;
   return again != is_odd_round_;
 }
 
@@ -128,13 +131,15 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
 void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
   swaps_ = swaps && !is_amd();
-  const bool is_odd = this->is_odd(call, room_bytes);
+  const bool is_odd = this->is_odd(room_bytes);
   swapped_ = swaps_ && is_odd;
-  room_ = next_room(call, room_bytes);
+  room_ = next_room(room_bytes);
   left_quietly_ = false;
   if (room_bytes > shorts()) {
     is_odd_round_ = is_odd;
     round_ = (room_.end + kLine - 1) / kLine * kLine;
+  } else if (room_.begin != kInLine) {
+    ++short_calls_;
   }
   // One to one in what was there before: ranks that differ once differ until they cancel it out.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
@@ -175,7 +180,7 @@ bool StageView::leave(std::uint64_t call) {
 void StageView::take_back(std::uint64_t call) {
   take(&own().line(call));
   if (room_.begin == kInLine || swaps_) return;
-  const std::byte* const begin = own().at(call % 2 * kApart);
+  const std::byte* const begin = own().at(place());
   for (std::size_t at = 0; at < room_.end - room_.begin; at += kLine) take(begin + at);
 }
 

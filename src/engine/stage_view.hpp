@@ -53,7 +53,7 @@ class StageView {
   // Ranks that did not wait for each other learn here whether they were in the same call.
   std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
                               std::optional<Stranger>& stranger) {
-    const bool both = next_room(call, room_bytes).overlaps(room_);   // also of the call before
+    const bool both = next_room(room_bytes).overlaps(room_);   // also of the call before
     const std::uint64_t before = call - (both ? 1 : 2);
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, stranger);
@@ -62,8 +62,8 @@ class StageView {
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
              const Fingerprint& fingerprint, bool swaps = false);
   // Whether it may: who swaps writes into the peer's stage, each second time round.
-  bool can_enter(std::uint64_t call, std::size_t room_bytes, bool swaps) {
-    return !swaps || !is_odd(call, room_bytes) || find(1 - rank_);
+  bool can_enter(std::size_t room_bytes, bool swaps) {
+    return !swaps || !is_odd(room_bytes) || find(1 - rank_);
   }
   void signal(std::uint64_t call, std::uint32_t signals);
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
@@ -152,13 +152,14 @@ class StageView {
     return call << 16 | signals;
   }
   // Equal on all ranks, since they make the same calls.
-  Room next_room(std::uint64_t call, std::size_t wanted) const {
-    return wanted <= sizeof(StageLine::room) ? Room{} : room_around(call, wanted);
+  Room next_room(std::size_t wanted) const {
+    return wanted <= sizeof(StageLine::room) ? Room{} : room_around(wanted);
   }
   // Of the rounds that rooms of that length make; of the two places for short ones, of each two.
-  bool is_odd(std::uint64_t call, std::size_t room_bytes) const;
+  bool is_odd(std::size_t room_bytes) const;
   [[gnu::noinline]]   // or short calls would pay for it
-  Room room_around(std::uint64_t call, std::size_t wanted) const;
+  Room room_around(std::size_t wanted) const;
+  std::size_t place() const;   // of the next short call
   void say(std::uint64_t call);
   void take_back(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
@@ -176,6 +177,7 @@ class StageView {
   std::size_t far_ = 0;          // so many bytes still go past the caches
   std::size_t settling_;         // so many more until the time of a copy says something
   int slow_ = 0;                 // copies, one after the other
+  std::uint64_t short_calls_ = 0;   // that had one of the two places
   std::size_t round_ = 0;        // where the next one that goes round may begin
   bool is_odd_round_ = false;
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call

@@ -114,7 +114,7 @@ void StraightOperation::cancel(Transport&) {
 
 inline bool StraightOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
-  if (!stages_.can_enter(call_, room_bytes_, swaps_)) {
+  if (!stages_.can_enter(room_bytes_, swaps_)) {
     waits_for_ = 1 - schedule().problem.rank;
     return false;
   }
@@ -340,7 +340,7 @@ void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::
 bool StraightOperation::stirs() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
-    return stages_.is_next(call_) && stages_.can_enter(call_, room_bytes_, swaps_) &&
+    return stages_.is_next(call_) && stages_.can_enter(room_bytes_, swaps_) &&
            !stages_.occupied(call_, room_bytes_, stranger_);
   const Item& item = items_[next_];
   return item.kind == Kind::wait && stages_.has_come(item.position, call_, item.signals);
