@@ -9,8 +9,8 @@ namespace {
 // Of the time of a message that travels with its header: what a port spends on it at least.
 constexpr double kLeastGap = 0.03;
 constexpr double kSlower = 1.2;   // small messages, for the gap between them to count
-// Longer messages, to be called slower. Medium ones are the way out, not for noise to rule out.
-constexpr double kMediumSlower = 1.2, kLargeSlower = 1.1;
+// Longer messages, to be called slower. Those between are the way out, not for noise to rule out.
+constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.1;
 
 // Of a byte in a train, one of a lone message takes so much at least.
 constexpr double kLeastLone = 0.1;
@@ -35,10 +35,11 @@ double mean_but_the_worst(std::vector<double> looks) {
 }  // namespace
 
 Figures judged(const Looks& looks, double alpha_s) {
-  const auto& [small, medium, large] = looks.s_per_byte;
+  const auto& [small, modest, medium, large] = looks.s_per_byte;
   Figures out;
   out.alpha_s = alpha_s;
   out.beta_s_per_byte = middle(small);
+  out.modest_ratio = mean_but_the_worst(modest) / out.beta_s_per_byte;
   out.medium_ratio = mean_but_the_worst(medium) / out.beta_s_per_byte;
   out.large_ratio = mean(large) / out.beta_s_per_byte;
   return out;
@@ -52,13 +53,15 @@ double crowding(double together_s, double alone_s, int nodes) {
 
 Link link_of(const Figures& agreed, const Bytes& lengths, int nodes) {
   const double beta = agreed.beta_s_per_byte;
-  const double best = beta * std::min({1.0, agreed.medium_ratio, agreed.large_ratio});
+  const double between = std::min({1.0, agreed.modest_ratio, agreed.medium_ratio});
+  const double best = beta * std::min(between, agreed.large_ratio);
   const double gap_s = lengths.small * std::max(beta / kSlower - best, kLeastGap * beta);
   Link out{agreed.alpha_s, best, std::max(0.0, agreed.alpha_s - gap_s), lengths.small};
-  const double medium = std::min(1.0, agreed.medium_ratio);
-  if (agreed.large_ratio > kLargeSlower * medium) {
+  if (agreed.large_ratio > kLargeSlower * between) {
     out.long_beta_s_per_byte = agreed.large_ratio * beta;
-    out.long_bytes = agreed.medium_ratio > kMediumSlower ? lengths.small : lengths.medium;
+    out.long_bytes = agreed.medium_ratio <= kBetweenSlower   ? lengths.medium
+                     : agreed.modest_ratio <= kBetweenSlower ? lengths.modest
+                                                             : lengths.small;
   }
   out.crowded_alpha_s = agreed.together_s;
   out.crowding = crowding(agreed.together_s, agreed.alone_s, nodes);

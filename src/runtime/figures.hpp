@@ -4,7 +4,7 @@
 // announces, and the least of some looks misses them. So small messages, which do not stall, are
 // judged by the middle one of their looks, large ones by the mean of all. What is in doubt counts
 // against those: pieces of medium length cost little where nobody needs them, and a ring that needs
-// them loses a quarter of the link without. Of medium ones the worst look is left out, since they
+// them loses a quarter of the link without. Of those between the worst look is left out, since they
 // are the way out (docs/design/0027-probed-machine.md).
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace paceline {
 
-// Small is what travels with its header, medium what most MPIs send at once, large what any of them
-// announces.
-inline constexpr std::size_t kLengths = 3;
+// Small is what every MPI sends at once, modest what one does only where its buffers have room for
+// our header, medium what most do, large what any of them announces.
+inline constexpr std::size_t kLengths = 4;
 
-// Seconds per byte of trains of messages of each length: small, medium, large.
+// Seconds per byte of trains of messages of each length: small, modest, medium, large.
 struct Looks {
   std::array<std::vector<double>, kLengths> s_per_byte;
 };
@@ -29,7 +29,8 @@ struct Looks {
 struct Figures {
   double alpha_s = 0;
   double beta_s_per_byte = 0;        // of small messages
-  double medium_ratio = 0;           // how many times as long a byte of these takes,
+  double modest_ratio = 0;           // how many times as long a byte of these takes,
+  double medium_ratio = 0;           // of these,
   double large_ratio = 0;            // and of these
   double gamma_s_per_byte = 0;
   double short_s = 0;                // of one small message after a pause
@@ -46,7 +47,7 @@ Figures judged(const Looks& looks, double alpha_s);
 double crowding(double together_s, double alone_s, int nodes);
 
 struct Bytes {
-  double small = 0, medium = 0;
+  double small = 0, modest = 0, medium = 0;
 };
 
 // The link of these figures, which are equal on all ranks.

@@ -16,11 +16,11 @@ namespace {
 constexpr int kLooks = 6, kSeeds = 1000;
 constexpr double kAlphaS = 170e-6;
 constexpr std::size_t kMib = 1u << 20;
-constexpr Bytes kBytes{8 << 10, 32 << 10};
+constexpr Bytes kBytes{8 << 10, 16 << 10, 32 << 10};
 
 // Times of a byte without noise, and what a stall makes of one of a large message.
 struct Truth {
-  double small = 40e-9, medium = 40e-9, large = 40e-9;
+  double small = 40e-9, modest = 40e-9, medium = 40e-9, large = 40e-9;
   int stalls_percent = 0;   // of the looks at large ones
   double stall = 1.5;
 };
@@ -35,8 +35,9 @@ Looks looked(const Truth& truth, Random& random) {
   for (int i = 0; i < kLooks; ++i) {
     const bool stalls = int(random.below(100)) < truth.stalls_percent;
     out.s_per_byte[0].push_back(truth.small * noise());
-    out.s_per_byte[1].push_back(truth.medium * noise());
-    out.s_per_byte[2].push_back(truth.large * noise() * (stalls ? truth.stall : 1));
+    out.s_per_byte[1].push_back(truth.modest * noise());
+    out.s_per_byte[2].push_back(truth.medium * noise());
+    out.s_per_byte[3].push_back(truth.large * noise() * (stalls ? truth.stall : 1));
   }
   return out;
 }
@@ -46,7 +47,7 @@ Figures by_the_least(const Looks& looks, double alpha_s) {
   const auto least = [&](std::size_t k) {
     return *std::min_element(looks.s_per_byte[k].begin(), looks.s_per_byte[k].end());
   };
-  return {alpha_s, least(0), least(1) / least(0), least(2) / least(0)};
+  return {alpha_s, least(0), least(1) / least(0), least(2) / least(0), least(3) / least(0)};
 }
 
 // In how many of all seeds the messages of a ring of 9 ranks are at least and at most so long.
@@ -88,7 +89,11 @@ TEST_CASE("figures: what of alpha is there because all send") {
 }
 
 TEST_CASE("figures: a lone message may take less than its part of a train, not more") {
-  Figures found{.alpha_s = 1e-4, .beta_s_per_byte = 4e-8, .medium_ratio = 1, .large_ratio = 1};
+  Figures found{.alpha_s = 1e-4,
+                .beta_s_per_byte = 4e-8,
+                .modest_ratio = 1,
+                .medium_ratio = 1,
+                .large_ratio = 1};
   const auto lone = [&](double short_s) {
     found.short_s = short_s;
     return link_of(found, kBytes, 3).lone_beta_s_per_byte;
@@ -99,10 +104,12 @@ TEST_CASE("figures: a lone message may take less than its part of a train, not m
   CHECK(lone(0.5e-4) == doctest::Approx(4e-9));
 }
 
-TEST_CASE("figures: pieces are of medium length where those need no announcement") {
+TEST_CASE("figures: pieces are of the greatest length that needs no announcement") {
   const Truth open_mpi{.large = 55e-9};
   CHECK(messages_between(16 << 10, 32 << 10, open_mpi, judged) > kSeeds * 8 / 10);
-  const Truth others{.medium = 55e-9, .large = 60e-9};
+  const Truth impi{.medium = 55e-9, .large = 60e-9};
+  CHECK(messages_between(8 << 10, 16 << 10, impi, judged) > kSeeds * 8 / 10);
+  const Truth others{.modest = 55e-9, .medium = 55e-9, .large = 60e-9};
   CHECK(messages_between(4 << 10, 8 << 10, others, judged) > kSeeds * 8 / 10);
 }
 
@@ -119,6 +126,7 @@ TEST_CASE("figures: of looks that agree they say what these say") {
   const Figures found = judged(looks, kAlphaS);
   CHECK(found.alpha_s == kAlphaS);
   CHECK(found.beta_s_per_byte == doctest::Approx(40e-9));
-  CHECK(found.medium_ratio == doctest::Approx(2));
-  CHECK(found.large_ratio == doctest::Approx(3));
+  CHECK(found.modest_ratio == doctest::Approx(2));
+  CHECK(found.medium_ratio == doctest::Approx(3));
+  CHECK(found.large_ratio == doctest::Approx(4));
 }
