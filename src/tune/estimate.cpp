@@ -11,8 +11,8 @@ namespace {
 constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
 constexpr double kMostOfChain = 512;   // has few steps for each, and a port's time is all they cost
 constexpr double kMostShort = 8192;   // likewise, so that each of its messages is short
-// What rounds in step lose where messages are announced first: measured, docs/design/0027.
-constexpr double kAnnounced = 1.25;
+// What rounds in step lose where messages are longer than short: measured, docs/design/0027.
+constexpr double kInStep = 1.25;
 constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
 // Between nodes a shorter call is not cut: what every further message costs is known less well than
 // the little it could win (docs/design/0027).
@@ -110,8 +110,8 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const bool waits = row.hops > 0 && t.work > t.wire / 2;
   const bool is_strict = (row.traits & strict) && !one_node, in_step = is_strict && !waits;
   if (in_step && !is_short && link.short_bytes > 0 && message > link.short_bytes) {
-    t.start *= kAnnounced;
-    t.wire *= kAnnounced;
+    t.start *= kInStep;
+    t.wire *= kInStep;
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
@@ -134,6 +134,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   if (is_long && link.long_from() > 0) {   // its pieces may be short
     const double pieces = std::exp2(std::ceil(std::log2(message / link.long_from())));
     t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
+    if (in_step && link.long_from() > link.short_bytes) t.wire *= kInStep;
     const Estimate shorter = InPieces(t, 1).in_the_best(pieces, std::max(pieces, most));
     if (pieces <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }
