@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 
 #include "base/error.hpp"
 #include "runtime/join.hpp"
@@ -95,6 +96,18 @@ bool is_started(Meeting& meeting) {
   return true;
 }
 
+// Intel MPI sends through libfabric's RxM, which asks before it sends more than one of its buffers
+// holds, by default 16 KiB: a KiB more is for our header. All ranks must have the same, or they wait
+// for each other for ever; so nobody sets it where anybody else has.
+void make_room(Meeting& meeting, const MpiLibrary& library) {
+  constexpr const char* kBuffer = "FI_OFI_RXM_BUFFER_SIZE";
+  const bool takes = library.about().find("Intel") != std::string::npos;
+  const std::string mine = takes && !std::getenv(kBuffer) ? "unset" : "leave";
+  const std::vector<std::string> said = meeting.share(mine);
+  if (std::all_of(said.begin(), said.end(), [](const auto& word) { return word == "unset"; }))
+    setenv(kBuffer, "17408", 0);
+}
+
 }  // namespace
 
 MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
@@ -102,6 +115,7 @@ MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& no
   if (!is_started(meeting)) {
     std::shared_ptr<MpiLibrary> library;
     together(meeting, [&] { library = load(nodes, config); });
+    make_room(meeting, *library);
     const std::string name = meeting.share(random_name()).front();
     auto server = std::make_unique<PmiServer>(
         std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank},

@@ -84,7 +84,7 @@ MUTANTS = [
     ("registered_once", RING, ALGORITHM, "// no algorithm in here\n"),
     ("todo_has_issue", "src/ir/a.cpp", f"// {MARK} (#12): x", f"// {MARK}: x"),
     ("todo_has_issue", "dev", "", f"# {MARK} tomorrow"),
-    ("no_machine_paths", "docs/a.md", "https://example.org/home/ and ~/work/",
+    ("no_machine_paths", "docs/a.md", "https://example.org/" + "home/ and ~/" + "work/",
      "see /" + "home/me/x"),
     ("no_machine_paths", "bench/a.json", "", '{"file": "/tmp/x"}'),
     ("no_machine_paths", "tests/python/test_a.py", "open('/tmp/x')", None),

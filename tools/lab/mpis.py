@@ -97,13 +97,13 @@ def mpich5(folder, ppn):
 
 
 def impi(folder, ppn):
-    """Hydra as well, under names of its own."""
+    """Hydra as well, under names of its own. Its buffers have room for 16 KiB and our header."""
     return {
         "I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": str(AGENT),
         "I_MPI_HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn)),
         "I_MPI_PERHOST": str(ppn), "I_MPI_FABRICS": "shm:ofi",
         "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE,
-        "FI_PROVIDER_PATH": str(MPIS["impi"].folder / "lib"),
+        "FI_PROVIDER_PATH": str(MPIS["impi"].folder / "lib"), "FI_OFI_RXM_BUFFER_SIZE": "17408",
     }
 
 
