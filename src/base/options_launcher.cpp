@@ -16,4 +16,6 @@ std::string mpi_launcher() {
   return {};
 }
 
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
 }  // namespace paceline

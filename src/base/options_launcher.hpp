@@ -9,4 +9,7 @@ namespace paceline {
 // "PMI_SIZE=4". Empty where none says so.
 std::string mpi_launcher();
 
+// Whether a variable that is somebody else's is in the environment.
+bool is_set(const char* variable);
+
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/options_launcher.hpp"
 #include "runtime/join.hpp"
 #include "transport/mpi/pmi.hpp"
 
@@ -97,12 +98,12 @@ bool is_started(Meeting& meeting) {
 }
 
 // Intel MPI sends through libfabric's RxM, which asks before it sends more than one of its buffers
-// holds, by default 16 KiB: a KiB more is for our header. All ranks must have the same, or they wait
-// for each other for ever; so nobody sets it where anybody else has.
+// holds, by default 16 KiB: a KiB more is for our header. All ranks must have the same, or they
+// wait for each other for ever; so nobody sets it where anybody else has.
 void make_room(Meeting& meeting, const MpiLibrary& library) {
   constexpr const char* kBuffer = "FI_OFI_RXM_BUFFER_SIZE";
   const bool takes = library.about().find("Intel") != std::string::npos;
-  const std::string mine = takes && !std::getenv(kBuffer) ? "unset" : "leave";
+  const std::string mine = takes && !is_set(kBuffer) ? "unset" : "leave";
   const std::vector<std::string> said = meeting.share(mine);
   if (std::all_of(said.begin(), said.end(), [](const auto& word) { return word == "unset"; }))
     setenv(kBuffer, "17408", 0);
