@@ -131,7 +131,10 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
   bound.schedule = std::move(schedule);
   bound.type = type;
   const Problem& problem = bound.schedule->problem;
-  if (has_op(problem.collective)) bound.reduce = reduce_kernel(type, op);
+  if (has_op(problem.collective)) {
+    bound.reduce = reduce_kernel(type, op);
+    bound.spread = spread_kernel(type, op);
+  }
   if (op == Op::average && has_op(problem.collective)) bound.divisor = problem.ranks;
   Binder binder(bound, layout, peers);
   for (const Step& step : bound.schedule->steps) binder.add(step);

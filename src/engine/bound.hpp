@@ -40,6 +40,7 @@ struct Bound {
   bool straight = false;   // proven to be one, and its rank has a stage (ir/straight.hpp)
   Type type = Type::u8;
   Reduce reduce = nullptr;  // where the collective combines
+  Spread spread = nullptr;  // likewise
   int divisor = 1;          // average: what finish() divides by
   std::size_t scratch_bytes = 0;
   std::vector<BoundStep> steps;

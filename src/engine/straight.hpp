@@ -2,8 +2,9 @@
 // the author's order, with nothing between the processor and the memory: a signal is a store, a
 // wait is a load until it shows, scratch is the rank's stage.
 //
-// Steps that pass the same data on go together, in strips that stay in the nearest cache: a sum,
-// its division, and the copies of it are one pass over memory.
+// Steps that pass the same data on go together: a sum and its copies leave the registers once, and
+// where it is divided, or goes past the caches, all of that happens in strips that stay in the
+// nearest cache.
 #pragma once
 
 #include <vector>
@@ -36,11 +37,11 @@ class StraightOperation : public Operation {
   };
 
   struct Strip {                 // of a stretch of the first step, and of those that go with it
-    std::uint32_t stretch;
-    std::size_t offset, bytes;
+    std::uint32_t stretch = 0;
+    std::size_t offset = 0, bytes = 0;
   };
 
-  void weave();
+  void find_woven();
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
@@ -56,7 +57,9 @@ class StraightOperation : public Operation {
   bool is_plain(const Item& item) const;
   void work(const Item& item);
   void combine_only(const Item& item) const;
-  void combine_woven(std::byte* target, int sources, std::size_t bytes) const;
+  void weave(int targets, int sources, std::size_t bytes, int divisor) const;
+  bool is_spread(const Item& item) const;
+  void spread(const Item& item);
   void copy_past(const BoundStep& step) const;
   bool is_shown(const BoundStep& step) const;
   void show(const BoundStep& step);
@@ -71,6 +74,7 @@ class StraightOperation : public Operation {
   StageView& stages_;
   Attached attached_;            // where the schedule says so
   std::vector<Item> items_;
+  mutable std::vector<void*> targets_;   // of the steps that are done just now
   std::size_t room_bytes_;
   std::uint32_t signals_ = 0;    // given in all
   bool swaps_;                   // both of two ranks show and take

@@ -35,6 +35,17 @@ bool is_available(Target target) {
 
 Target best() { return targets().back(); }
 
+template <class Kernel>
+Kernel defined(const Kernel (&table)[kTypes][kOps], Type type, Op op) {
+  if (!is_defined(op, type))
+    fail(Fault::refusal, "reduce: op '", name_of(op), "' is not defined for ", name_of(type),
+         "; bitwise operations want integers or bool, average wants a floating type.",
+         " Use another op, or convert the data.");
+  const Kernel kernel = table[static_cast<int>(type)][static_cast<int>(op)];
+  require(kernel != nullptr, "no kernel for ", name_of(op), " on ", name_of(type));
+  return kernel;
+}
+
 }  // namespace
 
 std::span<const Target> targets() {
@@ -63,18 +74,15 @@ const KernelTable& kernel_table(Target target) {
 }
 
 Reduce reduce_kernel(Type type, Op op) { return reduce_kernel(type, op, best()); }
+Spread spread_kernel(Type type, Op op) { return spread_kernel(type, op, best()); }
 
 Reduce reduce_kernel(Type type, Op op, Target target) {
-  if (!is_defined(op, type))
-    fail(Fault::refusal, "reduce: op '", name_of(op), "' is not defined for ", name_of(type),
-         "; bitwise operations want integers or bool, average wants a floating type.",
-         " Use another op, or convert the data.");
-  const Reduce kernel =
-      kernel_table(target).reduce[static_cast<int>(type)][static_cast<int>(op)];
-  require(kernel != nullptr, "no kernel for ", name_of(op), " on ", name_of(type));
-  return kernel;
+  return defined(kernel_table(target).reduce, type, op);
 }
 
+Spread spread_kernel(Type type, Op op, Target target) {
+  return defined(kernel_table(target).spread, type, op);
+}
 void stream(void* dst, const void* src, std::size_t bytes) {
   static const Stream kernel = kernel_table(best()).stream;
   kernel(dst, src, bytes);

@@ -23,9 +23,17 @@ enum class Target { portable, avx2, avx512 };
 // `average` combines like `sum`. Expects the default floating-point mode (no flush to zero).
 using Reduce = void (*)(void* dst, const void* const* sources, int source_count, std::size_t count);
 
-// Throws a refusal if the operation is not defined for the type (is_defined).
+// Likewise into each of several targets, while it is in registers: what several ranks want to have.
+// An average is divided on the way, as divide() does it; other operations want the divisor 1.
+using Spread = void (*)(void* const* targets, int target_count, const void* const* sources,
+                        int source_count, std::size_t count, int divisor);
+
+// Throw a refusal if the operation is not defined for the type (is_defined), or if the processor
+// lacks the target.
 Reduce reduce_kernel(Type type, Op op);
-Reduce reduce_kernel(Type type, Op op, Target target);   // throws if the processor lacks it
+Reduce reduce_kernel(Type type, Op op, Target target);
+Spread spread_kernel(Type type, Op op);
+Spread spread_kernel(Type type, Op op, Target target);
 
 // data[i] /= divisor, for floating types: what ends an average. 16-bit types divide in float32.
 // Throws a refusal for other types and for divisor 0.

@@ -24,14 +24,28 @@ namespace {
 struct Placement {
   std::size_t shift;   // bytes; buffers are displaced by different multiples of it
   int alias;           // the source that is also the destination, or -1
+  int targets = 1;     // further ones are the next sources, or no source either
+  int divisor = 1;     // of an average
 };
+
+void call(Reduce kernel, const std::vector<void*>& targets, const std::vector<const void*>& sources,
+          std::size_t count, int) {
+  kernel(targets[0], sources.data(), static_cast<int>(sources.size()), count);
+}
+
+void call(Spread kernel, const std::vector<void*>& targets, const std::vector<const void*>& sources,
+          std::size_t count, int divisor) {
+  kernel(targets.data(), static_cast<int>(targets.size()), sources.data(),
+         static_cast<int>(sources.size()), count, divisor);
+}
 
 // All buffers lie in one piece of memory: comparing it as a whole also sees a write past the end
 // and a changed source.
-bool agrees(Reduce kernel, const Data& data, Placement where) {
+template <class Kernel>
+bool agrees(Kernel kernel, const Data& data, Placement where) {
   const std::size_t size = data.expected.size(), slot = (size + 63) / 64 * 64 + 256;
-  const std::size_t n = data.sources.size();
-  Bytes memory((n + 1) * slot + 64, 0xa5);
+  const std::size_t n = data.sources.size(), others = n + std::size_t(where.targets);
+  Bytes memory(others * slot + 64, 0xa5);
   const std::size_t start = 64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
   const auto place = [&](std::size_t k) { return start + k * slot + (k + 1) % 4 * where.shift; };
   std::vector<const void*> sources(n);
@@ -39,10 +53,15 @@ bool agrees(Reduce kernel, const Data& data, Placement where) {
     sources[k] = memory.data() + place(k);
     std::copy(data.sources[k].begin(), data.sources[k].end(), memory.data() + place(k));
   }
-  const std::size_t target = place(where.alias < 0 ? n : static_cast<std::size_t>(where.alias));
   Bytes wanted = memory;
-  std::copy(data.expected.begin(), data.expected.end(), wanted.data() + target);
-  kernel(memory.data() + target, sources.data(), static_cast<int>(n), data.count);
+  std::vector<void*> targets;
+  for (int t = 0; t < where.targets; ++t) {
+    const std::size_t k = where.alias < 0 ? n : static_cast<std::size_t>(where.alias);
+    targets.push_back(memory.data() + place((k + std::size_t(t)) % others));
+    std::copy(data.expected.begin(), data.expected.end(),
+              wanted.data() + place((k + std::size_t(t)) % others));
+  }
+  call(kernel, targets, sources, data.count, where.divisor);
   return memory == wanted;
 }
 
@@ -50,7 +69,8 @@ constexpr std::size_t kCounts[] = {0,  1,  2,  3,  7,  15,  16,   17,
                                    31, 33, 63, 64, 65, 127, 1000, 8193};
 
 // The first case in which one of the kernels is wrong, or nothing.
-std::string flaw(Type type, Op op, const std::vector<Reduce>& kernels) {
+template <class Kernel>
+std::string flaw(Type type, Op op, const std::vector<Kernel>& kernels) {
   const std::size_t size = size_of(type), shifts[] = {0, size, 2 * size, 3 * size, 1};
   for (const int n : {1, 2, 3, 5, 9})
     for (const std::size_t count : kCounts) {
@@ -62,9 +82,10 @@ std::string flaw(Type type, Op op, const std::vector<Reduce>& kernels) {
           const bool in_turn = alias == ++turn % (n + 1) - 1;
           if ((shift != 0 || count > 127) && !in_turn && alias != -1) continue;
           for (std::size_t i = 0; i < kernels.size(); ++i)
-            if (!agrees(kernels[i], data, {shift, alias}))
-              return str(name_of(op), " of ", n, " x ", count, " ", name_of(type), ", shift ",
-                         shift, ", dst is source ", alias, ", kernel ", i);
+            for (int several = 1; several <= (std::is_same_v<Kernel, Spread> ? 3 : 1); ++several)
+              if (!agrees(kernels[i], data, {shift, alias, several}))
+                return str(name_of(op), " of ", n, " x ", count, " ", name_of(type), ", shift ",
+                           shift, ", dst is source ", alias, ", ", several, " targets, kernel ", i);
         }
     }
   return "";
@@ -76,11 +97,27 @@ std::vector<Reduce> all_targets(Type type, Op op) {
   return kernels;
 }
 
+std::vector<Spread> all_targets_of_spread(Type type, Op op) {
+  std::vector<Spread> kernels;
+  for (const Target target : targets()) kernels.push_back(spread_kernel(type, op, target));
+  return kernels;
+}
+
 template <class Body>
 void for_each_defined(Body body) {
   for (int t = 0; t < kTypes; ++t)
     for (int o = 0; o < kOps; ++o)
       if (is_defined(Op(o), Type(t))) body(Type(t), Op(o));
+}
+
+Bytes divided(Type type, Bytes numbers, int divisor) {
+  const std::size_t size = size_of(type);
+  for (std::size_t i = 0; i < numbers.size() / size; ++i) {
+    const double value = decode(type, bits_at(numbers, i, size)) / divisor;
+    const std::uint64_t bits = encode(type, rounded_to_arithmetic(type, value));
+    std::memcpy(numbers.data() + i * size, &bits, size);
+  }
+  return numbers;
 }
 
 constexpr Type kFloats[] = {Type::f64, Type::f32, Type::f16, Type::bf16};
@@ -89,6 +126,11 @@ constexpr Type kFloats[] = {Type::f64, Type::f32, Type::f16, Type::bf16};
 
 TEST_CASE("kernels: every type, operation and target") {
   for_each_defined([](Type type, Op op) { CHECK(flaw(type, op, all_targets(type, op)) == ""); });
+}
+
+TEST_CASE("kernels: into several targets at once") {
+  for_each_defined(
+      [](Type type, Op op) { CHECK(flaw(type, op, all_targets_of_spread(type, op)) == ""); });
 }
 
 TEST_CASE("kernels: every pair of special values") {
@@ -103,6 +145,8 @@ TEST_CASE("kernels: every pair of special values") {
     data = with_expected(data, op);
     for (const Reduce kernel : all_targets(type, op))
       CHECK_MESSAGE(agrees(kernel, data, {0, -1}), name_of(op), " ", name_of(type));
+    for (const Spread kernel : all_targets_of_spread(type, op))
+      CHECK_MESSAGE(agrees(kernel, data, {0, 0, 2}), name_of(op), " ", name_of(type));
   });
 }
 
@@ -133,8 +177,12 @@ TEST_CASE("kernels: nothing is read beyond the end") {
       Bytes dst(count * size_of(type));
       const void* sources[] = {data.sources[0].data(), data.sources[1].data(),
                                data.sources[2].data()};
+      Bytes also = dst;
+      void* targets[] = {dst.data(), also.data()};
       for (const Reduce kernel : all_targets(type, op))
         for (const int n : {2, 3}) kernel(dst.data(), sources, n, count);
+      for (const Spread kernel : all_targets_of_spread(type, op))
+        for (const int n : {1, 2, 3}) kernel(targets, 2, sources, n, count, 1);
     }
   });
 }
@@ -145,12 +193,7 @@ TEST_CASE("kernels: divide") {
       for (const int divisor : {1, 2, 3, 7, 16, 1000003}) {
         const std::size_t size = size_of(type);
         const Data data = drawn(type, {1, count});
-        Bytes wanted(count * size);
-        for (std::size_t i = 0; i < count; ++i) {
-          const double value = decode(type, bits_at(data.sources[0], i, size)) / divisor;
-          const std::uint64_t bits = encode(type, rounded_to_arithmetic(type, value));
-          std::memcpy(wanted.data() + i * size, &bits, size);
-        }
+        const Bytes wanted = divided(type, data.sources[0], divisor);
         for (const Target target : targets()) {
           Bytes got(count * size + 1, 0xa5);   // off by one: no alignment is needed
           std::copy(data.sources[0].begin(), data.sources[0].end(), got.begin() + 1);
@@ -164,8 +207,23 @@ TEST_CASE("kernels: divide") {
       }
 }
 
+TEST_CASE("kernels: averages into several targets are sums that were divided") {
+  for (const Type type : kFloats)
+    for (const int n : {2, 3, 5})
+      for (const std::size_t count : {1, 7, 33, 127, 1000})
+        for (const int divisor : {1, 2, 3, 8}) {
+          Data data = with_expected(drawn(type, {n, count}), Op::sum);
+          data.expected = divided(type, data.expected, divisor);
+          for (const Spread kernel : all_targets_of_spread(type, Op::average))
+            for (const int several : {1, 2, 3})
+              CHECK_MESSAGE(agrees(kernel, data, {0, 0, several, divisor}), n, " x ", count, " ",
+                            name_of(type), " / ", divisor, " into ", several);
+        }
+}
+
 TEST_CASE("kernels: what is not defined is refused") {
   CHECK_THROWS_AS((void)reduce_kernel(Type::f32, Op::bit_and), Error);
+  CHECK_THROWS_AS((void)spread_kernel(Type::f32, Op::bit_and), Error);
   CHECK_THROWS_AS((void)reduce_kernel(Type::i32, Op::average), Error);
   CHECK_THROWS_AS((void)reduce_kernel(Type::boolean, Op::average, Target::portable), Error);
   float number = 1;
@@ -224,6 +282,17 @@ struct Mutant {
   }
 };
 
+// One target after the other: wrong where the first is a source.
+void spreads_by_passes(void* const* targets, int target_count, const void* const* sources, int n,
+                       std::size_t count, int) {
+  for (int k = 0; k < target_count; ++k)
+    reduce_kernel(Type::f32, Op::sum)(targets[k], sources, n, count);
+}
+void spreads_to_two(void* const* targets, int target_count, const void* const* sources, int n,
+                    std::size_t count, int) {
+  spread_kernel(Type::f32, Op::sum)(targets, std::min(target_count, 2), sources, n, count, 1);
+}
+
 template <bool ordered>
 void max_of_floats(void* dst, const void* const* sources, int n, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -240,18 +309,22 @@ void max_of_floats(void* dst, const void* const* sources, int n, std::size_t cou
 }  // namespace
 
 TEST_CASE("kernels: mutants are rejected") {
+  using Kernels = std::vector<Reduce>;
   using Floats = Mutant<Type::f32, Op::sum>;
-  CHECK(flaw(Type::f32, Op::sum, {Floats::right}) == "");
+  CHECK(flaw(Type::f32, Op::sum, Kernels{Floats::right}) == "");
   for (const Reduce mutant : {Floats::forgets_last, Floats::writes_past_end, Floats::turns_order,
                               Floats::drops_last_source, Floats::spoils_source})
-    CHECK(flaw(Type::f32, Op::sum, {mutant}) != "");
-  CHECK(flaw(Type::f32, Op::sum, {Floats::goes_by_passes}) == "");
-  CHECK(flaw(Type::bf16, Op::sum, {Mutant<Type::bf16, Op::sum>::goes_by_passes}) != "");
-  CHECK(flaw(Type::f16, Op::sum, {Mutant<Type::f16, Op::sum>::goes_by_passes}) != "");
-  CHECK(flaw(Type::f32, Op::max, {max_of_floats<true>}) != "");    // loses NaN
-  CHECK(flaw(Type::f32, Op::max, {max_of_floats<false>}) != "");   // likewise
-  CHECK(flaw(Type::f32, Op::min, {Mutant<Type::f32, Op::max>::right}) != "");
-  CHECK(flaw(Type::i32, Op::max, {Mutant<Type::u32, Op::max>::right}) != "");
-  CHECK(flaw(Type::boolean, Op::sum, {Mutant<Type::u8, Op::sum>::right}) != "");
-  CHECK(flaw(Type::boolean, Op::bit_or, {Mutant<Type::u8, Op::bit_or>::right}) != "");
+    CHECK(flaw(Type::f32, Op::sum, Kernels{mutant}) != "");
+  CHECK(flaw(Type::f32, Op::sum, Kernels{Floats::goes_by_passes}) == "");
+  CHECK(flaw(Type::bf16, Op::sum, Kernels{Mutant<Type::bf16, Op::sum>::goes_by_passes}) != "");
+  CHECK(flaw(Type::f16, Op::sum, Kernels{Mutant<Type::f16, Op::sum>::goes_by_passes}) != "");
+  CHECK(flaw(Type::f32, Op::max, Kernels{max_of_floats<true>}) != "");    // loses NaN
+  CHECK(flaw(Type::f32, Op::max, Kernels{max_of_floats<false>}) != "");   // likewise
+  CHECK(flaw(Type::f32, Op::sum, all_targets_of_spread(Type::f32, Op::sum)) == "");
+  for (const Spread mutant : {spreads_by_passes, spreads_to_two})
+    CHECK(flaw(Type::f32, Op::sum, std::vector<Spread>{mutant}) != "");
+  CHECK(flaw(Type::f32, Op::min, Kernels{Mutant<Type::f32, Op::max>::right}) != "");
+  CHECK(flaw(Type::i32, Op::max, Kernels{Mutant<Type::u32, Op::max>::right}) != "");
+  CHECK(flaw(Type::boolean, Op::sum, Kernels{Mutant<Type::u8, Op::sum>::right}) != "");
+  CHECK(flaw(Type::boolean, Op::bit_or, Kernels{Mutant<Type::u8, Op::bit_or>::right}) != "");
 }

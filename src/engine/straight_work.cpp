@@ -1,0 +1,193 @@
+// What a straight operation does with memory: one step, or several that pass the same data on.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/straight.hpp"
+#include "engine/woven.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kStrip = 16384;         // bytes that pass through the nearest cache
+constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
+constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
+
+}  // namespace
+
+// Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
+bool StraightOperation::streams(const Place& place) const {
+  return place.space == Space::output ? is_long_ : place.space == Space::scratch && is_shown_far_;
+}
+
+// With nothing to divide, a sum and its end are one step.
+bool StraightOperation::is_one(const Item& item) const {
+  const std::uint32_t steps = item.last - item.first;
+  return steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
+                        bound_->steps[item.first + 1].places == 1);
+}
+
+bool StraightOperation::is_plain(const Item& item) const {
+  const BoundStep& first = bound_->steps[item.first];
+  return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
+         !streams(bound_->places[bound_->stretches[first.first].first_place]);
+}
+
+inline std::byte* StraightOperation::where(const Place& place) const {
+  return place.owner != kOwn && place.space == Space::scratch
+             ? stages_.room(place.owner, call_) + place.offset
+             : at(place);
+}
+
+// As combine() does it.
+inline void StraightOperation::combine_only(const Item& item) const {
+  const Place* places = bound_->places.data() + item.only->first_place;
+  const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
+  const void** const from = sources_.data();
+  for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
+  const std::size_t bytes = bound_->steps[item.first].bytes;
+  if (item.woven) {
+    targets_[0] = where(places[0]);
+    return weave(1, sources, bytes, 1);
+  }
+  if (sources == 1) std::memcpy(where(places[0]), from[0], bytes);
+  else bound_->reduce(where(places[0]), from, sources, item.only->elements);
+}
+
+// From sources_ into targets_, of which there are so many and which move on.
+void StraightOperation::weave(int targets, int sources, std::size_t bytes, int divisor) const {
+  const std::size_t element = size_of(bound_->type);
+  std::size_t last = 0;
+  woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
+    const std::ptrdiff_t by = std::ptrdiff_t(at) - std::ptrdiff_t(last);
+    for (auto to = targets_.begin(); to != targets_.begin() + targets; ++to)
+      *to = static_cast<std::byte*>(*to) + by;
+    for (auto from = sources_.begin(); from != sources_.begin() + sources; ++from)
+      *from = static_cast<const std::byte*>(*from) + by;
+    last = at;
+    if (sources == 1) return void(std::memcpy(targets_[0], sources_[0], strip));
+    bound_->spread(targets_.data(), targets, sources_.data(), sources, strip / element, divisor);
+  });
+}
+
+// A sum, its division and its copies: in one pass.
+bool StraightOperation::is_spread(const Item& item) const {
+  const BoundStep& sum = bound_->steps[item.first];
+  if (sum.places < 3) return false;
+  for (std::uint32_t i = item.first; i < item.last; ++i) {
+    const BoundStep& step = bound_->steps[i];
+    if (step.places == 1 && i > item.first + 1) return false;   // copied before it is divided
+    if (step.stretches > 0 && streams(*places_of(step, {}))) return false;
+  }
+  return true;
+}
+
+void StraightOperation::spread(const Item& item) {
+  const BoundStep& sum = bound_->steps[item.first];
+  const int sources = static_cast<int>(sum.places) - 1;
+  const bool ends = item.first + 1 < item.last && bound_->steps[item.first + 1].places == 1;
+  const int divisor = ends ? bound_->divisor : 1;
+  for (Strip all{}; all.stretch < sum.stretches; ++all.stretch) {
+    int targets = 0;
+    for (std::uint32_t i = item.first; i < item.last; ++i)
+      if (const BoundStep& step = bound_->steps[i]; step.places > 1)
+        targets_[std::size_t(targets++)] = target_of(step, all);
+    const Place* const places = places_of(sum, all);
+    for (int k = 0; k < sources; ++k) sources_[std::size_t(k)] = at(places[k + 1]);
+    const std::size_t elements = bound_->stretches[sum.first + all.stretch].elements;
+    const std::size_t bytes = elements * size_of(bound_->type);
+    if (bytes >= kStreams * kWovenStrip) weave(targets, sources, bytes, divisor);
+    else
+      bound_->spread(targets_.data(), targets, sources_.data(), sources, elements, divisor);
+  }
+}
+
+void StraightOperation::work(const Item& item) {
+  if (item.only) return combine_only(item);
+  const BoundStep& first = bound_->steps[item.first];
+  if (first.stretches == 0) return;
+  is_shown_far_ = false;
+  const bool one = is_one(item);
+  const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
+  if (one && !aside) return is_shown(first) ? show(first) : combine(first);
+  is_shown_far_ = first.bytes >= kTimed && stages_.is_far();
+  if (is_spread(item)) return spread(item);
+  if (one && first.places == 2) copy_past(first);
+  else pass_on(item);
+  if (is_long_ || is_shown_far_) end_stream();   // before any signal
+}
+
+// Whether it copies so much into the stage that it matters how.
+bool StraightOperation::is_shown(const BoundStep& step) const {
+  const Place& target = bound_->places[bound_->stretches[step.first].first_place];
+  return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
+}
+
+void StraightOperation::show(const BoundStep& step) {
+  if (stages_.is_far()) {
+    copy_past(step);
+    end_stream();
+    return stages_.streamed(step.bytes);
+  }
+  const double begin_s = channel_.now_s ? channel_.now_s() : 0;
+  combine(step);
+  if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
+}
+
+void StraightOperation::copy_past(const BoundStep& step) const {
+  for (std::uint32_t i = 0; i < step.stretches; ++i) {
+    const Stretch& stretch = bound_->stretches[step.first + i];
+    const Place* places = bound_->places.data() + stretch.first_place;
+    stream(at(places[0]), at(places[1]), stretch.elements * size_of(bound_->type));
+  }
+}
+
+void StraightOperation::pass_on(const Item& item) {
+  alignas(64) std::byte aside[kStrip];
+  const BoundStep& first = bound_->steps[item.first];
+  for (std::uint32_t i = 0; i < first.stretches; ++i) {
+    const std::size_t bytes = bound_->stretches[first.first + i].elements * size_of(bound_->type);
+    for (std::size_t at = 0; at < bytes; at += kStrip) {
+      const Strip strip{i, at, std::min(kStrip, bytes - at)};
+      std::byte* const made = make(first, strip, aside);
+      for (std::uint32_t step = item.first + 1; step < item.last; ++step)
+        hand_on(bound_->steps[step], strip, made);
+      if (made == aside) stream(target_of(first, strip), made, strip.bytes);
+    }
+  }
+}
+
+const Place* StraightOperation::places_of(const BoundStep& step, const Strip& strip) const {
+  return bound_->places.data() + bound_->stretches[step.first + strip.stretch].first_place;
+}
+
+std::byte* StraightOperation::target_of(const BoundStep& step, const Strip& strip) const {
+  return at(*places_of(step, strip)) + strip.offset;
+}
+
+// What is not to stay in the cache is made aside, and stored last.
+std::byte* StraightOperation::make(const BoundStep& step, const Strip& strip,
+                                   std::byte* aside) const {
+  const Place* places = places_of(step, strip);
+  std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
+  const void** const sources = sources_.data();
+  for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]) + strip.offset;
+  if (step.places == 2)
+    std::memcpy(made, sources[0], strip.bytes);
+  else
+    bound_->reduce(made, sources, static_cast<int>(step.places) - 1,
+                   strip.bytes / size_of(bound_->type));
+  return made;
+}
+
+void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const {
+  if (step.places == 1) {
+    if (bound_->divisor > 1)
+      divide(made, bound_->type, strip.bytes / size_of(bound_->type), bound_->divisor);
+  } else if (streams(*places_of(step, strip))) {
+    stream(target_of(step, strip), made, strip.bytes);
+  } else {
+    std::memcpy(target_of(step, strip), made, strip.bytes);
+  }
+}
+
+}  // namespace paceline
