@@ -16,6 +16,9 @@ std::string mpi_launcher() {
   return {};
 }
 
-bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+std::optional<std::string> value_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
 
 }  // namespace paceline

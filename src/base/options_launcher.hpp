@@ -1,6 +1,7 @@
 // What an MPI launcher leaves in the environment of the processes that it starts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace paceline {
@@ -9,7 +10,7 @@ namespace paceline {
 // "PMI_SIZE=4". Empty where none says so.
 std::string mpi_launcher();
 
-// Whether a variable that is somebody else's is in the environment.
-bool is_set(const char* variable);
+// What a variable that is somebody else's has in the environment.
+std::optional<std::string> value_of(const char* variable);
 
 }  // namespace paceline

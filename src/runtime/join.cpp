@@ -1,10 +1,10 @@
 #include "runtime/join.hpp"
 
 #include <chrono>
-#include <cstdlib>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "runtime/mpi_settings.hpp"
 #include "runtime/session.hpp"
 #include "runtime/start_card.hpp"
 #include "runtime/start_mpi.hpp"
@@ -96,15 +96,8 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 
-// An MPICH that has both takes UCX before libfabric. In 5.0.2, a receive from anybody that is
-// posted before its message comes from another node then never ends (over TCP, 4 ranks: 5 of 5
-// starts; 0 of 5 by libfabric, or with the sender named). Whoever knows better sets the variable.
 MpiThreads init_mpi(MpiLibrary& library) {
-  const std::string about = library.about();
-  const std::size_t device = about.find("ch4:ucx");
-  if (!library.is_initialized() && device != std::string::npos &&
-      about.substr(device, about.find('\n', device) - device).ends_with("ofi"))
-    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+  choose_netmod(library);
   return library.init();
 }
 

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 
 #include "base/error.hpp"
-#include "base/options_launcher.hpp"
 #include "runtime/join.hpp"
+#include "runtime/mpi_settings.hpp"
 #include "transport/mpi/pmi.hpp"
 
 namespace paceline {
@@ -97,18 +96,6 @@ bool is_started(Meeting& meeting) {
   return true;
 }
 
-// Intel MPI sends through libfabric's RxM, which asks before it sends more than one of its buffers
-// holds, by default 16 KiB: a KiB more is for our header. All ranks must have the same, or they
-// wait for each other for ever; so nobody sets it where anybody else has.
-void make_room(Meeting& meeting, const MpiLibrary& library) {
-  constexpr const char* kBuffer = "FI_OFI_RXM_BUFFER_SIZE";
-  const bool takes = library.about().find("Intel") != std::string::npos;
-  const std::string mine = takes && !is_set(kBuffer) ? "unset" : "leave";
-  const std::vector<std::string> said = meeting.share(mine);
-  if (std::all_of(said.begin(), said.end(), [](const auto& word) { return word == "unset"; }))
-    setenv(kBuffer, "17408", 0);
-}
-
 }  // namespace
 
 MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
@@ -116,7 +103,7 @@ MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& no
   if (!is_started(meeting)) {
     std::shared_ptr<MpiLibrary> library;
     together(meeting, [&] { library = load(nodes, config); });
-    make_room(meeting, *library);
+    widen_buffers(*library, meeting);
     const std::string name = meeting.share(random_name()).front();
     auto server = std::make_unique<PmiServer>(
         std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank},

@@ -1,0 +1,39 @@
+#include "runtime/mpi_settings.hpp"
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/options_launcher.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr const char* kBuffer = "FI_OFI_RXM_BUFFER_SIZE";   // bytes
+constexpr const char* kRoom = "17408";                      // 16 KiB, and our header
+
+bool has_buffers(const MpiLibrary& library) {
+  return library.about().find("Intel") != std::string::npos;
+}
+
+}  // namespace
+
+void choose_netmod(const MpiLibrary& library) {
+  const std::string about = library.about();
+  const std::size_t device = about.find("ch4:ucx");
+  if (!library.is_initialized() && device != std::string::npos &&
+      about.substr(device, about.find('\n', device) - device).ends_with("ofi"))
+    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+}
+
+void widen_buffers(const MpiLibrary& library, Meeting& meeting) {
+  if (!has_buffers(library)) return;
+  const std::vector<std::string> said = meeting.share(value_of(kBuffer).value_or("unset"));
+  for (std::size_t rank = 1; rank < said.size(); ++rank)
+    if (said[rank] != said[0])
+      fail(Fault::usage, "start-up: ", kBuffer, " differs between ranks (rank 0: ", said[0],
+           ", rank ", rank, ": ", said[rank], "); ranks of Intel MPI whose buffers differ wait for ",
+           "each other for ever. Unset it, or set it to ", kRoom, " for all of them.");
+  setenv(kBuffer, kRoom, 0);
+}
+
+}  // namespace paceline

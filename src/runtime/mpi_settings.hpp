@@ -1,0 +1,20 @@
+// What an MPI is told before it is initialised here, unless the environment says it already.
+#pragma once
+
+#include "transport/meeting.hpp"
+#include "transport/mpi/library.hpp"
+
+namespace paceline {
+
+// An MPICH that has both takes UCX before libfabric. In 5.0.2, a receive from anybody that is
+// posted before its message comes from another node then never ends (over TCP, 4 ranks: 5 of 5
+// starts; 0 of 5 by libfabric, or with the sender named).
+void choose_netmod(const MpiLibrary& library);
+
+// Intel MPI sends between nodes through libfabric's RxM, which asks before it sends more than one
+// of its buffers holds, by default 16 KiB. A KiB more has room for our header beside that
+// (docs/design/0012, 0022). Ranks whose buffers differ wait for each other for ever, in the first
+// message: a usage error, the same on all ranks, says so before. Collective.
+void widen_buffers(const MpiLibrary& library, Meeting& meeting);
+
+}  // namespace paceline
