@@ -36,3 +36,10 @@ def test_buffers_that_differ_are_an_error_at_once():
     for rank in range(2):
         text = run.text(rank)
         assert f"{NAME} differs between ranks (rank 0: 16384, rank 1: 17408)" in text, text
+
+
+@pytest.mark.parametrize("env, advised", [({}, True), ({NAME: "17408"}, False)])
+def test_doctor_says_what_only_a_launcher_can_do(env, advised):
+    run = launched.start("one.py", 1, "from paceline.cli.doctor import mpi; print(mpi(2).advice)",
+                         env=SETTINGS | env)  # fmt: skip
+    assert run.status == 0 and (f"-genv {NAME} 17408" in run.text()) == advised, run.text()

@@ -199,7 +199,16 @@ def mpi(ranks):
     if not which:
         return Finding("MPI", "ok", "none found; one machine needs none",
                        "For several: pip install 'paceline[mpi]', or PACELINE_MPI=.../libmpi.so.")
-    return Finding("MPI", "ok", f"{version}: {which}")
+    return Finding("MPI", "ok", f"{version}: {which}", _advice(version))
+
+
+def _advice(version):
+    """What makes this MPI faster, where only its launcher can do it."""
+    room = "FI_OFI_RXM_BUFFER_SIZE"
+    if "Intel" not in version or room in os.environ:
+        return ""
+    return (f"Between nodes, mpiexec -genv {room} 17408 lets 16 KiB and our header go in one "
+            "message.")
 
 
 def variables(ranks):
