@@ -31,6 +31,7 @@ bool is_amd() {
 #endif
 }
 
+std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 std::size_t around() { return is_amd() ? kRoundOfAmd : kRound; }
 std::size_t shorts() { return is_amd() ? kShortOfAmd : kShort; }
 
@@ -85,7 +86,7 @@ std::size_t StageView::place() const { return short_calls_ % 2 * kApart; }
 StageView::Room StageView::room_around(std::size_t wanted) const {
   const std::size_t first = 2 * kApart, most = bytes();
   if (wanted <= shorts()) return {place(), place() + wanted};
-  const std::size_t round = std::min(most, std::max(around(), first + 2 * wanted));
+  const std::size_t round = std::min(most, std::max(around(), first + 2 * in_lines(wanted)));
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
@@ -137,7 +138,7 @@ void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t 
   left_quietly_ = false;
   if (room_bytes > shorts()) {
     is_odd_round_ = is_odd;
-    round_ = (room_.end + kLine - 1) / kLine * kLine;
+    round_ = in_lines(room_.end);
   } else if (room_.begin != kInLine) {
     ++short_calls_;
   }

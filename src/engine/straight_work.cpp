@@ -12,6 +12,12 @@ constexpr std::size_t kStrip = 16384;         // bytes that pass through the nea
 constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
 constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
 
+void copy_woven(std::byte* to, const void* from, std::size_t bytes) {
+  woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
+    copy(to + at, static_cast<const std::byte*>(from) + at, strip);
+  });
+}
+
 }  // namespace
 
 // Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
@@ -45,12 +51,12 @@ inline void StraightOperation::combine_only(const Item& item) const {
   const void** const from = sources_.data();
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
   const std::size_t bytes = bound_->steps[item.first].bytes;
-  if (item.woven) {
-    targets_[0] = where(places[0]);
-    return weave(1, sources, bytes, 1);
-  }
-  if (sources == 1) std::memcpy(where(places[0]), from[0], bytes);
-  else bound_->reduce(where(places[0]), from, sources, item.only->elements);
+  std::byte* const to = where(places[0]);
+  if (sources == 1 && item.woven) return copy_woven(to, from[0], bytes);
+  if (sources == 1) return void(std::memcpy(to, from[0], bytes));
+  if (!item.woven) return bound_->reduce(to, from, sources, item.only->elements);
+  targets_[0] = to;
+  weave(1, sources, bytes, 1);
 }
 
 // From sources_ into targets_, of which there are so many and which move on.
@@ -64,7 +70,6 @@ void StraightOperation::weave(int targets, int sources, std::size_t bytes, int d
     for (auto from = sources_.begin(); from != sources_.begin() + sources; ++from)
       *from = static_cast<const std::byte*>(*from) + by;
     last = at;
-    if (sources == 1) return void(std::memcpy(targets_[0], sources_[0], strip));
     bound_->spread(targets_.data(), targets, sources_.data(), sources, strip / element, divisor);
   });
 }

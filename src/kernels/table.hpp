@@ -10,14 +10,15 @@
 
 namespace paceline {
 
-using Stream = void (*)(void* dst, const void* src, std::size_t bytes);
+using Copy = void (*)(void* dst, const void* src, std::size_t bytes);
 using Divide = void (*)(void* data, std::size_t count, int divisor);
 
 struct KernelTable {
   Reduce reduce[kTypes][kOps];   // null where is_defined is false
   Spread spread[kTypes][kOps];   // likewise
   Divide divide[kTypes];         // null where is_floating is false
-  Stream stream;
+  Copy copy;
+  Copy stream;
   void (*end_stream)();
 };
 

@@ -221,6 +221,26 @@ TEST_CASE("kernels: averages into several targets are sums that were divided") {
         }
 }
 
+TEST_CASE("kernels: copies, also past the caches") {
+  for (const Target target : targets()) {
+    const KernelTable& table = kernel_table(target);
+    for (const auto kernel : {table.copy, table.stream})
+      for (const std::size_t bytes : {0, 1, 63, 64, 100, 511, 512, 513, 1024, 4099})
+        for (const std::size_t from : {0, 1, 60})
+          for (const std::size_t to : {0, 4, 63}) {
+            Bytes source(from + bytes), dst(to + bytes + 64, 0xa5);
+            for (std::size_t i = 0; i < bytes; ++i)
+              source[from + i] = static_cast<unsigned char>(i * 131 + i / 256);
+            Bytes wanted = dst;
+            std::copy(source.begin() + std::ptrdiff_t(from), source.end(),
+                      wanted.begin() + std::ptrdiff_t(to));
+            kernel(dst.data() + to, source.data() + from, bytes);
+            table.end_stream();
+            CHECK_MESSAGE(dst == wanted, bytes, " from ", from, " to ", to, ", ", name_of(target));
+          }
+  }
+}
+
 TEST_CASE("kernels: what is not defined is refused") {
   CHECK_THROWS_AS((void)reduce_kernel(Type::f32, Op::bit_and), Error);
   CHECK_THROWS_AS((void)spread_kernel(Type::f32, Op::bit_and), Error);

@@ -1,0 +1,59 @@
+// Where the rooms of calls lie in a stage: beside the one before, whatever their lengths.
+#include <doctest/doctest.h>
+
+#include <new>
+#include <vector>
+
+#include "engine/stage_view.hpp"
+
+using namespace paceline;
+
+namespace {
+
+constexpr std::size_t kBytes = 1u << 20;
+
+// The stage of a rank that is alone.
+class Alone : public Stages {
+ public:
+  std::size_t bytes() const override { return kBytes; }
+  Stage open(std::uint64_t) override {
+    Stage stage;
+    stage.memory = reinterpret_cast<std::byte*>(lines_.data());
+    return stage;
+  }
+  std::optional<Stage> find(int, std::uint64_t) override { return {}; }
+  void close(std::uint64_t) override {}
+  const std::string& why_not_attached() const override { return why_; }
+  int copy(const PeerCopy&) override { return 0; }
+  bool has_ended(int) const override { return false; }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> lines_ = std::vector<Line>((Stage::kHead + kBytes) / sizeof(Line));
+  std::string why_ = "alone";
+};
+
+}  // namespace
+
+TEST_CASE("rooms: a call's is apart from the last one's, also where its end is within a line") {
+  for (const std::size_t bytes : {24, 500, 4096, 4100, 20000, 65536, 65540, 122880, 122884, 131072,
+                                  131076, 200001, 262144, 262148, 500000, 515001}) {
+    CAPTURE(bytes);
+    Alone stages;
+    const std::vector<int> ranks{0};
+    StageView view(stages, 7, ranks, 0);
+    view.open();
+    const std::byte* before = nullptr;
+    for (std::uint64_t call = 1; call <= 12; ++call) {
+      CHECK(view.enroll() == call);
+      view.enter(call, bytes, static_cast<std::uint32_t>(call), {});
+      const std::byte* const room = view.room(0, call);
+      if (before) CHECK((room + bytes <= before || before + bytes <= room));
+      CHECK(reinterpret_cast<std::uintptr_t>(room) % (bytes > 32 ? 64 : 8) == 0);
+      before = room;
+      view.leave(call);
+    }
+  }
+}
