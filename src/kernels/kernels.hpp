@@ -39,8 +39,9 @@ Spread spread_kernel(Type type, Op op, Target target);
 // Throws a refusal for other types and for divisor 0.
 void divide(void* data, Type type, std::size_t count, int divisor);
 
-// As memcpy, for a KiB or so at a time; no overlap. Where dst lies a little behind src in its page, a
-// processor takes what it loads for what it has just stored, and memcpy of a KiB takes twice as long.
+// As memcpy, for a KiB or so at a time; no overlap. Where dst lies some bytes further in its page
+// than src, processors take what they load for what they have just stored, and a KiB by memcpy
+// takes twice as long.
 void copy(void* dst, const void* src, std::size_t bytes);
 
 // Copies past the caches, for what nobody reads soon; no overlap. After end_stream() the stores

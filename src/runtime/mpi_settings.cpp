@@ -31,8 +31,8 @@ void widen_buffers(const MpiLibrary& library, Meeting& meeting) {
   for (std::size_t rank = 1; rank < said.size(); ++rank)
     if (said[rank] != said[0])
       fail(Fault::usage, "start-up: ", kBuffer, " differs between ranks (rank 0: ", said[0],
-           ", rank ", rank, ": ", said[rank], "); ranks of Intel MPI whose buffers differ wait for ",
-           "each other for ever. Unset it, or set it to ", kRoom, " for all of them.");
+           ", rank ", rank, ": ", said[rank], "); ranks of Intel MPI whose buffers differ wait ",
+           "for each other for ever. Unset it, or set it to ", kRoom, " for all of them.");
   setenv(kBuffer, kRoom, 0);
 }
 
