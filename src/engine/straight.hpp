@@ -2,9 +2,8 @@
 // the author's order, with nothing between the processor and the memory: a signal is a store, a
 // wait is a load until it shows, scratch is the rank's stage.
 //
-// Steps that pass the same data on go together: a sum and its copies leave the registers once, and
-// where it is divided, or goes past the caches, all of that happens in strips that stay in the
-// nearest cache.
+// Steps that pass the same data on go together: a sum, its division and its copies leave the
+// registers once; where they go past the caches, in strips that stay in the nearest one till then.
 #pragma once
 
 #include <vector>
