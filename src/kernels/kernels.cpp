@@ -83,6 +83,7 @@ Reduce reduce_kernel(Type type, Op op, Target target) {
 Spread spread_kernel(Type type, Op op, Target target) {
   return defined(kernel_table(target).spread, type, op);
 }
+
 void copy(void* dst, const void* src, std::size_t bytes) {
   static const Copy kernel = kernel_table(best()).copy;
   kernel(dst, src, bytes);
