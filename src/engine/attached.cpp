@@ -11,7 +11,7 @@ namespace {
 // Of a copy: so long a rank that withdraws has to wait for it. A system call costs next to nothing
 // beside it.
 constexpr std::size_t kPiece = 1u << 20;
-// For a peer that is stopped while it writes; nothing else takes so long.
+// For a peer that is stopped while it copies; nothing else takes so long.
 constexpr int kNapUs = 50, kMostNaps = 200000;
 
 }  // namespace
@@ -28,13 +28,13 @@ void Attached::show(std::uint64_t call, const std::byte* input, const std::byte*
 void Attached::withdraw() {
   stages_.door(rank_, call_).is_open.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const auto writes_here = [&](int peer) {
+  const auto copies_here = [&](int peer) {
     return stages_.is_inside(peer, call_) && !stages_.has_ended(peer) &&
            stages_.door(peer, call_).inside.load(std::memory_order_acquire) ==
                static_cast<std::uint64_t>(rank_) + 1;
   };
   for (int peer = 0; peer < stages_.ranks(); ++peer)
-    for (int naps = 0; peer != rank_ && naps < kMostNaps && writes_here(peer); ++naps)
+    for (int naps = 0; peer != rank_ && naps < kMostNaps && copies_here(peer); ++naps)
       std::this_thread::sleep_for(std::chrono::microseconds(kNapUs));
 }
 
@@ -47,10 +47,8 @@ int Attached::copy(const Copy& wanted) {
 int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) {
   const StageDoor& theirs = stages_.door(wanted.position, call_);
   std::atomic<std::uint64_t>& inside = stages_.door(rank_, call_).inside;
-  if (wanted.writes) {
-    inside.store(static_cast<std::uint64_t>(wanted.position) + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
+  inside.store(static_cast<std::uint64_t>(wanted.position) + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   int error = kGone;
   if (theirs.is_open.load(std::memory_order_acquire)) {
     const auto& base = wanted.is_input ? theirs.input : theirs.output;
@@ -60,7 +58,7 @@ int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) 
     // What it has freed since is no fault of this rank's.
     if (error == ESRCH || !theirs.is_open.load(std::memory_order_acquire)) error = kGone;
   }
-  if (wanted.writes) inside.store(0, std::memory_order_release);
+  inside.store(0, std::memory_order_release);
   return error;
 }
 

@@ -1,10 +1,10 @@
-// Attached: the buffers of a call's peers where this process does not see them, and the system
-// copies from and to them.
+// Attached: the buffers of a call's peers that are in no memory shared by all, and copies from and
+// to them.
 //
 // Every rank shows where its buffers are, in its line, and its peers believe it as long as it is in
 // the call. A call that fails is left before its end, and then the caller may free the buffers: so
-// who fails takes back what it has shown, and stays until no peer is writing there any more. Who is
-// about to write says so first and then looks whether it still may: one of the two sees the other.
+// who fails takes back what it has shown, and stays until no peer copies there. Who is about to
+// copy says so first and then looks whether it still may: one of the two sees the other.
 #pragma once
 
 #include <cstddef>

@@ -97,7 +97,10 @@ class StageView {
     return seen > turn_of(call, 0) && seen < turn_of(call, kLeft);
   }
   bool are_attached() const { return stages_.why_not_attached().empty(); }
-  const std::string& why_not_attached() const { return stages_.why_not_attached(); }
+  std::string describe_copies() const {
+    return are_attached() ? std::string("by ") + stages_.attached_by()
+                          : "not attached: " + stages_.why_not_attached();
+  }
   int copy(PeerCopy wanted) {   // the peer by its position
     wanted.peer = ranks_[static_cast<std::size_t>(wanted.peer)];
     return stages_.copy(wanted);

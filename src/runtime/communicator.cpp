@@ -358,10 +358,10 @@ std::string Communicator::explain(const Call& call) const {
   const Wish wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
   if (state_->spans_nodes) check_nodes(*c.algorithm, state_->grouping);
-  std::string missed;   // the choice, were the ranks attached
-  if (!std::exchange(problem.attached, true) && state_->group->stages &&
-      choose(problem, now, wish).algorithm->attached)
-    missed = str("; not attached: ", state_->group->stages->why_not_attached());
+  std::string copies;   // the choice, were the ranks attached
+  problem.attached = true;
+  if (state_->group->stages && choose(problem, now, wish).algorithm->attached)
+    copies = str("; ", state_->group->stages->describe_copies());
   return str(c.algorithm->name,
              c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
              c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
@@ -369,7 +369,7 @@ std::string Communicator::explain(const Call& call) const {
              ": ", c.why,
              c.algorithm->staged || nodes() > 1 ? str("; ", state_->grouping.why) : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
-             missed, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
+             copies, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
 }
 
 const Assumed& Communicator::assumed() const { return state_->assumed; }

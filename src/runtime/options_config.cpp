@@ -16,7 +16,7 @@ WorldConfig config_from_options() {
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
   config.stage_bytes = static_cast<std::size_t>(number_of(Option::stage_bytes));
-  config.attach = text_of(Option::attach) == "auto";
+  config.attach = text_of(Option::attach);
   config.huge_pages = text_of(Option::huge_pages) == "on";
   for (int i = 0; i < kCollectives; ++i)
     config.algorithms[static_cast<std::size_t>(i)] =

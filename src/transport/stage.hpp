@@ -95,6 +95,7 @@ class Stages {
   // Why the system does not copy between the memory of these ranks; empty: it does. Found out when
   // they met, and equal on all of them.
   virtual const std::string& why_not_attached() const = 0;
+  virtual const char* attached_by() const = 0;   // what does it, where they are
   virtual int copy(const PeerCopy& wanted) = 0;   // 0, or its errno; ESRCH: the peer has ended
   virtual bool has_ended(int peer) const = 0;     // its process
 };

@@ -123,7 +123,7 @@ struct OfSystem {
   const char* why;
 };
 constexpr OfSystem kAttached[] = {
-    {broadcast, "attached", 1u << 20, 2, "two of a node, long: copied once, by the system"}};
+    {broadcast, "attached", 1u << 20, 2, "two of a node, long: copied once"}};
 
 std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
   for (const OfSystem& row : kAttached) {

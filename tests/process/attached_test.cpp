@@ -1,18 +1,14 @@
 // The system copies between ranks' buffers: what comes out, where it is not let, and what happens
 // when it stops half-way.
 #include <doctest/doctest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include <chrono>
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
 #include <thread>
 
+#include "process/answer_call.hpp"
 #include "process/ranks.hpp"
 #include "runtime/options_config.hpp"
 #include "world/collective_case.hpp"
@@ -20,29 +16,17 @@
 namespace paceline {
 namespace {
 
+using test::answer_call;
 using test::Buffers;
 using test::Case;
 using test::expect_fault;
 using test::is_attached;
 using test::join;
+using test::kDenied;
+using test::kKilled;
 using test::run_ranks;
 
 constexpr std::size_t kLong = 9u << 20;   // bytes, more than from where on it is chosen
-
-// From now on this process, and who it starts, gets this answer instead of a call's effect.
-bool answer_call(long number, unsigned answer) {
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, answer),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(rules), rules};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-constexpr unsigned kDenied = SECCOMP_RET_ERRNO | EPERM, kKilled = SECCOMP_RET_KILL_PROCESS;
 
 Call broadcast_of(std::vector<std::byte>& data, int root = 0) {
   Call call;

@@ -234,8 +234,8 @@ def test_doctor_finds_nothing_here(paceline):
     assert status == 0, out
     assert "allreduce on 2 ranks" in flat(out)
     assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
-    assert re.search(r"ok single copies (broadcasts from 1 MiB on|none; E[A-Z]+: )", flat(out))
-    assert "XPMEM is " in flat(out)
+    copies = r"(broadcasts from 1 MiB on|none; no cross-memory attach: E[A-Z]+: )"
+    assert re.search(f"ok single copies {copies}", flat(out))
 
 
 def test_doctor_says_which_machine_is_reckoned_with(monkeypatch):
@@ -261,8 +261,38 @@ def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
     assert attach.trouble() == "EFAULT"
     monkeypatch.setattr(attach.sys, "executable", "/nowhere")
     assert "No such file" in attach.trouble()
-    monkeypatch.setenv("PACELINE_ATTACH", "off")
-    assert attach.trouble() == "PACELINE_ATTACH=off"
+    for wish in ("off", "xpmem"):
+        monkeypatch.setenv("PACELINE_ATTACH", wish)
+        assert attach.trouble() == f"PACELINE_ATTACH={wish}"
+
+
+def test_what_keeps_xpmem_from_being_used_is_told(monkeypatch):
+    class Library:
+        def __init__(self, segment):
+            self.xpmem_make = lambda *_: segment
+            self.xpmem_remove = lambda _: 0
+
+    def no_library(_):
+        raise OSError
+
+    monkeypatch.setattr(attach.ctypes, "CDLL", no_library)
+    monkeypatch.setattr(attach.os.path, "exists", lambda _: False)
+    assert attach.xpmem_trouble() == "not there"
+    monkeypatch.setattr(attach.os.path, "exists", lambda _: True)
+    assert "libxpmem.so.0) is not found" in attach.xpmem_trouble()
+    monkeypatch.setattr(attach.ctypes, "CDLL", lambda _: Library(-1))
+    assert "gives nothing" in attach.xpmem_trouble()
+    monkeypatch.setattr(attach.ctypes, "CDLL", lambda _: Library(7))
+    assert attach.xpmem_trouble() == ""
+    monkeypatch.setattr(attach, "trouble", lambda: "EPERM")
+    assert doctor.single_copies(2).text == (
+        "broadcasts from 1 MiB on between 2 ranks, by XPMEM; no cross-memory attach: EPERM")
+    monkeypatch.setattr(attach, "trouble", lambda: "")
+    assert doctor.single_copies(2).text.endswith(
+        "by cross-memory attach or XPMEM, whichever ranks find faster as they start")
+    monkeypatch.setenv("PACELINE_ATTACH", "cma")
+    assert doctor.single_copies(2).text.endswith(
+        "by cross-memory attach; no XPMEM: PACELINE_ATTACH=cma")
 
 
 def test_doctor_says_what_to_do(paceline, monkeypatch, tmp_path):

@@ -29,6 +29,7 @@ class Watched : public Stages {
   }
   void close(std::uint64_t context) override { stages_.close(context); }
   const std::string& why_not_attached() const override { return stages_.why_not_attached(); }
+  const char* attached_by() const override { return stages_.attached_by(); }
   int copy(const PeerCopy& wanted) override {
     if (before_copy) before_copy();
     return stages_.copy(wanted);
@@ -76,6 +77,7 @@ struct Two {
   int write(std::size_t bytes = kLong - 100) {   // into the other's output, from its 100th byte on
     return one.attached.copy({1, false, true, 100, one.input.data(), bytes});
   }
+  int read() { return one.attached.copy({1, false, false, 0, one.input.data(), kLong}); }
 };
 
 }  // namespace
@@ -103,7 +105,10 @@ TEST_CASE("attached: what has been taken back, or has ended, is left alone") {
         Attached::kGone);
 }
 
-TEST_CASE("attached: who takes back what is just being written waits for the piece, no longer") {
+TEST_CASE("attached: who takes back what is just being copied waits for the piece, no longer") {
+  bool writes = false;
+  SUBCASE("written") { writes = true; }
+  SUBCASE("read") {}
   Two ranks;
   std::promise<void> started, go_on;
   int copies = 0;
@@ -113,21 +118,21 @@ TEST_CASE("attached: who takes back what is just being written waits for the pie
     go_on.get_future().wait();
   };
   int result = 0;
-  std::thread writer([&] { result = ranks.write(); });
+  std::thread copier([&] { result = writes ? ranks.write() : ranks.read(); });
   started.get_future().wait();
   auto taken_back = std::async(std::launch::async, [&] { ranks.other.attached.withdraw(); });
   CHECK(taken_back.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
   go_on.set_value();
   taken_back.wait();
-  writer.join();
+  copier.join();
   CHECK(result == Attached::kGone);
   CHECK(copies == 1);
 }
 
-TEST_CASE("attached: nobody waits for a writer that has ended, or is in no such call") {
+TEST_CASE("attached: nobody waits for a copier that has ended, or is in no such call") {
   const auto begun = std::chrono::steady_clock::now();
   Two ranks;
-  ranks.one.view.door(0, kCall).inside = 2;   // as if it wrote into the other
+  ranks.one.view.door(0, kCall).inside = 2;   // as if it copied from the other
   ranks.net.kill(0);
   ranks.other.attached.withdraw();
   LoopNet net{2, {}};

@@ -61,7 +61,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.group_ranks == 16);
   CHECK(config.machine == "lab-200mbit");
   CHECK(config.canonical);
-  CHECK(!config.attach);
+  CHECK(config.attach == "off");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::reduce)].empty());

@@ -24,6 +24,7 @@ class Alone : public Stages {
   std::optional<Stage> find(int, std::uint64_t) override { return {}; }
   void close(std::uint64_t) override {}
   const std::string& why_not_attached() const override { return why_; }
+  const char* attached_by() const override { return ""; }
   int copy(const PeerCopy&) override { return 0; }
   bool has_ended(int) const override { return false; }
 

@@ -144,12 +144,18 @@ def machine(ranks):
 
 
 def single_copies(ranks):
-    """Whether ranks would have the system copy from one's memory straight into another's."""
-    trouble = attach.trouble()
-    what = (f"none; {trouble}" if trouble else
-            "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")
-    xpmem = "there, and not used" if os.path.exists("/dev/xpmem") else "not there"
-    return Finding("single copies", "ok", f"{what}; XPMEM is {xpmem}")
+    """Whether ranks would copy from one's memory straight into another's, and how."""
+    by_system, by_xpmem = attach.trouble(), attach.xpmem_trouble()
+    ways = [name for name, trouble in (("cross-memory attach", by_system), ("XPMEM", by_xpmem))
+            if not trouble]
+    if ways:
+        text = f"broadcasts from 1 MiB on between 2 ranks, by {' or '.join(ways)}"
+        text += ", whichever ranks find faster as they start" if len(ways) > 1 else ""
+    else:
+        text = "none"
+    text += f"; no cross-memory attach: {by_system}" if by_system else ""
+    text += f"; no XPMEM: {by_xpmem}" if by_xpmem else ""
+    return Finding("single copies", "ok", text)
 
 
 def process_handles(ranks):

@@ -144,7 +144,7 @@ def attached(trouble):
     """What has the system copy between ranks' memory, or why nothing does."""
     if trouble:
         return f"not attached: {trouble}"
-    return "ranks of a node are attached: the system copies from one's memory into another's"
+    return "ranks of a node are attached: what one has is copied straight into another's memory"
 
 
 def groups_of(choice, ranks, group):
@@ -210,7 +210,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
     """
     out = console()
-    trouble = attach.trouble()
+    trouble = attach.xpmem_trouble() and attach.trouble()
     where = {"machine": machine, "group": group, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:

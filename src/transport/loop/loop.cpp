@@ -26,6 +26,7 @@ class LoopStages : public Stages {
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
 
   const std::string& why_not_attached() const override { return net_.options_.why_not_attached; }
+  const char* attached_by() const override { return "memory of one process"; }
   int copy(const PeerCopy& wanted) override {
     if (has_ended(wanted.peer)) return ESRCH;
     if (wanted.there == 0) return EFAULT;

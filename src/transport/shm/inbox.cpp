@@ -64,7 +64,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       files_(std::size_t(ranks_)),
       process_(std::size_t(ranks_), -1),
       pid_(std::size_t(ranks_), -1),
-      probe_(rank_, c.names, c.attach) {
+      memory_(rank_, c.names, c.attach) {
   const std::vector<std::string> cards = meeting.share(create(c));
   std::string why;   // this rank's own trouble comes first
   for (int i = 0; i < ranks_ && why.empty(); ++i) {
@@ -76,7 +76,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
     }
   }
   const std::string no_stage = why.empty() && ranks_ > 1 ? reserve(c) : "";
-  settle(c, meeting.share(str(why, "\n", no_stage, "\n", why_not_attached_)));
+  settle(c, meeting.share(str(why, "\n", no_stage, "\n", memory_.finding())));
   files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
 }
 
@@ -91,11 +91,10 @@ std::string Inboxes::reserve(const ShmConfig& c) try {
   return error.what();
 }
 
-// With what every rank has said, a line each: why it cannot take part, why it has no stage, why it
-// is not attached.
+// With what every rank has said, a line each: why it cannot take part, why it has no stage, what it
+// has found of the others' memory.
 void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
   std::string no_stage;
-  why_not_attached_.clear();
   for (int i = 0; i < ranks_; ++i) {
     const int peer = (rank_ + i) % ranks_;
     const std::string& theirs = said[std::size_t(peer)];
@@ -105,8 +104,9 @@ void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
     if (first + 1 < last)
       no_stage = str("rank ", peer, ": ", theirs.substr(first + 1, last - first - 1));
   }
-  for (const std::string& theirs : said)   // in rank order, so that all know the same
-    if (why_not_attached_.empty()) why_not_attached_ = theirs.substr(theirs.rfind('\n') + 1);
+  std::vector<std::string> findings;
+  for (const std::string& theirs : said) findings.push_back(theirs.substr(theirs.rfind('\n') + 1));
+  memory_.agree(findings);
   if (!no_stage.empty()) {
     provision_.bytes = 0;
     reserved_ = {};
@@ -123,7 +123,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", room.free, " ", room.anonymous, " ", probe_.card());
+             " ", room.free, " ", room.anonymous, " ", memory_.card());
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -135,12 +135,12 @@ void Inboxes::attach(int peer, const std::string& card) {
     fail(Fault::resource, "rank ", peer, " could not start: ", why);
   }
   std::istringstream words(card);
-  std::string state, pid, descriptor, where, probe;
+  std::string state, pid, descriptor, where, memory;
   std::uint64_t nonce[2] = {};
   int light = 0;
   Room room;
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> room.free >>
-      room.anonymous >> probe;
+      room.anonymous >> memory;
   rooms_.push_back(room);
   light_ = light_ && light == 1;
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
@@ -151,8 +151,7 @@ void Inboxes::attach(int peer, const std::string& card) {
     files_[std::size_t(peer)] = SharedFile::attach(pid + " " + descriptor, file_bytes());
     if (header(peer).nonce[0] != nonce[0] || header(peer).nonce[1] != nonce[1])
       fail(Fault::refusal, "the memory found is another's");
-    if (why_not_attached_.empty())
-      why_not_attached_ = probe_.try_peer({peer, number, is_watched}, probe);
+    memory_.try_peer({peer, number, is_watched}, memory);
   } catch (const Error& error) {
     fail(Fault::refusal, "shm: rank ", peer, " on '", where, "' cannot be reached from rank ",
          rank_, " on '", host(), "' (", error.what(),

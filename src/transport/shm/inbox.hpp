@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/shm/attach.hpp"
+#include "transport/shm/peer_memory.hpp"
 #include "transport/shm/provision.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
@@ -70,7 +70,7 @@ class Inboxes {
   // What has been agreed upon stages, and this rank's first one, to be taken once.
   const Provision& provision() const { return provision_; }
   SharedFile take_reserved() { return std::move(reserved_); }
-  const std::string& why_not_attached() const { return why_not_attached_; }   // see Stages
+  PeerMemory& memory() { return memory_; }
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
@@ -89,8 +89,7 @@ class Inboxes {
   std::vector<Room> rooms_;   // of the ranks, in any order
   Provision provision_;
   SharedFile reserved_;
-  AttachProbe probe_;
-  std::string why_not_attached_;   // so far as this rank knows; in the end, what all have agreed on
+  PeerMemory memory_;
 };
 
 // How large a ring is where `ranks` share `bytes`: equal on all ranks.

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "transport/shm/attach.hpp"
 
 namespace paceline {
 
@@ -70,10 +69,11 @@ void ShmStages::close(std::uint64_t context) {
   std::erase_if(files_, [&](const auto& file) { return file.first.second == context; });
 }
 
-// The number of a process that has ended may be another's by now.
+// The number of a process that has ended may be another's by now; and its pages go as it ends.
 int ShmStages::copy(const PeerCopy& wanted) {
   if (has_ended(wanted.peer)) return ESRCH;
-  return copy_attached(boxes_.process_id(at_[static_cast<std::size_t>(wanted.peer)]), wanted);
+  const int error = boxes_.memory().copy(at_[static_cast<std::size_t>(wanted.peer)], wanted);
+  return error && has_ended(wanted.peer) ? ESRCH : error;
 }
 
 bool ShmStages::has_ended(int peer) const {

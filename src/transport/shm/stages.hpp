@@ -23,7 +23,8 @@ class ShmStages : public Stages {
   Stage open(std::uint64_t context) override;
   std::optional<Stage> find(int peer, std::uint64_t context) override;
   void close(std::uint64_t context) override;
-  const std::string& why_not_attached() const override { return boxes_.why_not_attached(); }
+  const std::string& why_not_attached() const override { return boxes_.memory().why_not(); }
+  const char* attached_by() const override { return boxes_.memory().way(); }
   int copy(const PeerCopy& wanted) override;
   bool has_ended(int peer) const override;
 
@@ -32,7 +33,7 @@ class ShmStages : public Stages {
 
   Stage keep(const Name& name, SharedFile file);
 
-  const Inboxes& boxes_;
+  Inboxes& boxes_;
   int rank_;
   const std::vector<int>& at_;
   std::string folder_;
