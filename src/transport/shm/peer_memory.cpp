@@ -48,6 +48,11 @@ Seconds time_of(Copy&& copy) {
 
 bool wants(const std::string& wish, const char* way) { return wish == "auto" || wish == way; }
 
+// On XPMEM, be it slower.
+bool insists(const std::string& one, const std::string& other) {
+  return one == "xpmem" || other == "xpmem";
+}
+
 std::uint64_t address_of(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 }  // namespace
@@ -88,9 +93,11 @@ void PeerMemory::try_peer(const Peer& peer, const std::string& card) {
   const auto place = static_cast<std::size_t>(peer.rank);
   peers_.resize(std::max(peers_.size(), place + 1));
   peers_[place] = {peer.process, theirs.segment};
-  const std::string why = why_not_cma(peer, theirs);
+  std::string why = why_not_cma(peer, theirs);
+  const std::string unmapped = why_not_mapped(peer, theirs, why.empty());
+  by_xpmem_ = by_xpmem_ && unmapped.empty();
+  if (!unmapped.empty() && insists(wish_, theirs.wish)) why += str(", and ", unmapped);
   if (why_not_.empty()) why_not_ = why;
-  by_xpmem_ = by_xpmem_ && can_map(peer, theirs, why.empty());
 }
 
 std::string PeerMemory::why_not_cma(const Peer& peer, const Card& theirs) const {
@@ -113,32 +120,39 @@ std::string PeerMemory::why_not_cma(const Peer& peer, const Card& theirs) const 
   return {};
 }
 
-// Whether it works and is the faster way, where nobody insists on it: than the system's copy, or
-// where that is not to be had, than the two copies of calls without.
-bool PeerMemory::can_map(const Peer& peer, const Card& theirs, bool has_cma) {
-  if (theirs.segment == 0 || !peer.is_watched) return false;
+// It must work, and be the faster way where nobody insists on it: than the system's copy, or where
+// that is not to be had, than the two copies of calls without.
+std::string PeerMemory::why_not_mapped(const Peer& peer, const Card& theirs, bool has_cma) {
+  for (const int rank : {rank_, peer.rank})
+    if ((rank == rank_ ? xpmem_.segment() : theirs.segment) == 0)
+      return str(name_of(rank), " has no XPMEM");
+  if (!peer.is_watched) return "the system has no pidfd_open";
   std::uint64_t found = 0;
   const PeerCopy number{peer.rank, false, theirs.place + offsetof(Place, nonce),
                         reinterpret_cast<std::byte*>(&found), sizeof(found)};
-  if (xpmem_.copy(theirs.segment, number) != 0 || found != theirs.nonce) return false;
-  if (wish_ == "xpmem" || theirs.wish == "xpmem") return true;
+  const int error = xpmem_.copy(theirs.segment, number);
+  if (error != 0 || found != theirs.nonce)
+    return str(name_of(rank_), " may not map the memory of ", name_of(peer.rank), ": ",
+               std::strerror(error ? error : ESRCH));
+  if (insists(wish_, theirs.wish)) return {};
   std::vector<std::byte> room(kSample);
   const PeerCopy sample{peer.rank, false, theirs.sample, room.data(), kSample};
   const Seconds mapped = time_of([&] { return xpmem_.copy(theirs.segment, sample); });
   const Seconds other =
       has_cma ? time_of([&] { return copy_by_system(peer.process, sample); })
               : 2 * time_of([&] { return std::memcpy(room.data(), sample_.data(), kSample), 0; });
-  return mapped < other;
+  return mapped < other ? "" : "XPMEM is slower";
 }
 
 std::string PeerMemory::finding() const { return str(by_xpmem_ ? "1" : "0", why_not_); }
 
-// In rank order, so that all know the same.
+// In rank order, so that all know the same; who cannot map says more than who can.
 void PeerMemory::agree(const std::vector<std::string>& findings) {
   why_not_.clear();
   by_xpmem_ = std::ranges::all_of(findings, [](const auto& one) { return one.starts_with('1'); });
-  for (const std::string& one : findings)
-    if (why_not_.empty() && !by_xpmem_) why_not_ = one.substr(std::min<std::size_t>(1, one.size()));
+  for (const char mapped : {'0', '1'})
+    for (const std::string& one : findings)
+      if (!by_xpmem_ && why_not_.empty() && one.starts_with(mapped)) why_not_ = one.substr(1);
 }
 
 int PeerMemory::copy(int rank, const PeerCopy& wanted) {

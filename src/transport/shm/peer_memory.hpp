@@ -50,7 +50,7 @@ class PeerMemory {
   static Card read_card(const std::string& text);
   std::string name_of(int rank) const;
   std::string why_not_cma(const Peer& peer, const Card& theirs) const;
-  bool can_map(const Peer& peer, const Card& theirs, bool has_cma);
+  std::string why_not_mapped(const Peer& peer, const Card& theirs, bool has_cma);
 
   int rank_;
   std::vector<int> names_;
