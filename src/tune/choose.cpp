@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "coll/registry.hpp"
+#include "coll/shared.hpp"
 #include "tune/estimate.hpp"
 
 namespace paceline {
@@ -106,7 +107,7 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
     if (a->collective != p.collective || !a->shared || why_not(*a, p)) continue;
     Choice choice{a, {}, 1, 1, false, false, "shared buffers: every rank works on all of them"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
-    if (a->takes.blocks)
+    if (a->takes.blocks && p.ranks > kSourcesAtOnce)
       choice.knobs.blocks = static_cast<int>(std::min(part / kSharedBlock + 1, kMostSharedBlocks));
     return choice;
   }

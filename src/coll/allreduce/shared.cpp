@@ -24,7 +24,7 @@
 namespace paceline {
 namespace {
 
-// A part is cut into blocks, so that a sum is still in the cache when it is spread.
+// Where a sum takes more than one step, its part is cut into blocks, so that it stays in the cache.
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
