@@ -8,7 +8,8 @@ namespace {
 constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
 constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
 constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
-constexpr std::size_t kLong = 4u << 20;       // of a message that should go past the caches
+// Written by a rank in a call whose output goes past the caches; where two share the last of them.
+constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 
 }  // namespace
 
@@ -43,7 +44,7 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
     items_.push_back(item);
   }
   for (const BoundStep& step : bound_->steps) most += step.bytes;
-  is_long_ = !s.problem.in_place && most >= kLong;
+  is_long_ = !s.problem.in_place && most >= (s.problem.ranks == 2 ? kLongOfTwo : kLong);
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
