@@ -54,7 +54,7 @@ constexpr OptionRow kRows[] = {
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
      "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
     {"attach", choice, "auto", 0, 0, "auto|cma|xpmem|off", everybody,
-     "How ranks copy from each other's memory: by the system (cma) or XPMEM; unlike ones: none."},
+     "What copies between ranks' memory: the system (cma) or XPMEM; off on one rank: on none."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms to use instead of the chosen ones: allreduce=ring,broadcast=chain."},
     {"segments", integer, "0", 0, 4096, "", everybody,

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
 constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
 constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
-// Written by a rank in a call whose output goes past the caches; where two share the last of them.
+// Written by a rank in a call whose outputs go past the caches; where there are two ranks.
 constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 
 }  // namespace

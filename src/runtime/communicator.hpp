@@ -155,7 +155,7 @@ struct WorldConfig {
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
   bool huge_pages = false;            // for what allocate() gives; equal on all ranks of a node
-  std::string attach = "auto";   // copies between memory of ranks of a node: cma, xpmem or off
+  std::string attach = "auto";   // what copies between ranks' memory: or cma, xpmem, off
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too

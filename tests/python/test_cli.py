@@ -278,12 +278,15 @@ def test_what_keeps_xpmem_from_being_used_is_told(monkeypatch):
     monkeypatch.setattr(attach.ctypes, "CDLL", no_library)
     monkeypatch.setattr(attach.os.path, "exists", lambda _: False)
     assert attach.xpmem_trouble() == "not there"
+    monkeypatch.setenv("PACELINE_ATTACH", "xpmem")
+    assert attach.why_not() == "PACELINE_ATTACH=xpmem, and no XPMEM: not there"
     monkeypatch.setattr(attach.os.path, "exists", lambda _: True)
     assert "libxpmem.so.0) is not found" in attach.xpmem_trouble()
     monkeypatch.setattr(attach.ctypes, "CDLL", lambda _: Library(-1))
     assert "gives nothing" in attach.xpmem_trouble()
     monkeypatch.setattr(attach.ctypes, "CDLL", lambda _: Library(7))
-    assert attach.xpmem_trouble() == ""
+    assert attach.xpmem_trouble() == "" and attach.why_not() == ""
+    monkeypatch.delenv("PACELINE_ATTACH")
     monkeypatch.setattr(attach, "trouble", lambda: "EPERM")
     assert doctor.single_copies(2).text == (
         "broadcasts from 1 MiB on between 2 ranks, by XPMEM; no cross-memory attach: EPERM")

@@ -49,6 +49,15 @@ def xpmem_trouble():
     return ""
 
 
+def why_not():
+    """Why neither copies; empty: one of them would."""
+    by_xpmem = xpmem_trouble()
+    by_system = by_xpmem and trouble()
+    if by_system and _core.option("attach") == "xpmem":
+        return f"{by_system}, and no XPMEM: {by_xpmem}"
+    return by_system
+
+
 def trouble():
     """Why the system copies nothing; empty: it would."""
     wish = _core.option("attach")

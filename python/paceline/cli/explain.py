@@ -141,7 +141,7 @@ def numbers():
 
 
 def attached(trouble):
-    """What has the system copy between ranks' memory, or why nothing does."""
+    """Whether ranks' buffers are copied straight from one to another, or why not."""
     if trouble:
         return f"not attached: {trouble}"
     return "ranks of a node are attached: what one has is copied straight into another's memory"
@@ -210,7 +210,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
     """
     out = console()
-    trouble = attach.xpmem_trouble() and attach.trouble()
+    trouble = attach.why_not()
     where = {"machine": machine, "group": group, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:
