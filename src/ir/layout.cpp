@@ -7,6 +7,8 @@
 namespace paceline {
 namespace {
 
+constexpr std::size_t kLeastGrains = 16;   // of a part: with fewer, parts would be too unequal
+
 std::vector<Piece> one_after_the_other(const std::vector<std::size_t>& counts) {
   std::vector<Piece> pieces;
   std::size_t offset = 0;
@@ -26,17 +28,21 @@ std::vector<Piece> only(const std::vector<Piece>& units, int rank) {
 
 }  // namespace
 
-Piece cut(std::size_t count, int parts, int i) {
+Piece cut(std::size_t count, int parts, int i, std::size_t grain) {
   const auto n = static_cast<std::size_t>(parts), k = static_cast<std::size_t>(i);
-  const std::size_t base = count / n, longer = count % n;
-  return {k * base + std::min(k, longer), base + (k < longer ? 1 : 0)};
+  if (count / n < kLeastGrains * grain) grain = 1;
+  const std::size_t grains = (count + grain - 1) / grain, base = grains / n, longer = grains % n;
+  const auto begin = [&](std::size_t part) {
+    return std::min(count, (part * base + std::min(part, longer)) * grain);
+  };
+  return {begin(k), begin(k + 1) - begin(k)};
 }
 
 Piece place(const Schedule& s, const std::vector<Piece>& units, int block) {
   const int per_segment = s.units * s.cuts;
   const Piece unit = units[static_cast<std::size_t>(block % per_segment / s.cuts)];
-  const Piece slice = cut(unit.count, s.pipeline, block / per_segment);
-  const Piece part = cut(slice.count, s.cuts, block % s.cuts);
+  const Piece slice = cut(unit.count, s.pipeline, block / per_segment, s.grain);
+  const Piece part = cut(slice.count, s.cuts, block % s.cuts, s.grain);
   return {unit.offset + slice.offset + part.offset, part.count};
 }
 

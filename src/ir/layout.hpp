@@ -20,8 +20,10 @@ struct Layout {
   std::vector<Piece> output;
 };
 
-// Part i of n elements cut into `parts`; the first n mod parts of them are one element longer.
-Piece cut(std::size_t count, int parts, int i);
+// Part i of `count` elements cut into `parts`. They are cut in grains of so many elements, unless a
+// part would have few of those; of what cannot be shared out the first parts have one each, and
+// the last part is where the last grain may end early.
+Piece cut(std::size_t count, int parts, int i, std::size_t grain = 1);
 
 // Where a block lies in the buffer with these units: the pipeline segment cuts the unit first, then
 // the algorithm's cuts do.

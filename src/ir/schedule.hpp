@@ -4,6 +4,7 @@
 // nothing in it is a pointer, a byte count, a type, a tag or a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ struct Schedule {
   int units = 1;                  // of the message, by its collective
   int cuts = 1;                   // blocks per unit and pipeline segment
   int pipeline = 1;               // pipeline segments
+  std::size_t grain = 1;          // elements that long parts begin at multiples of
   int lanes = 1;                  // how many of them run at the same time
   int tail = 0;                   // the last steps, which may take all segments together
   bool tail_reads_scratch = false;   // some rank's: then each of the segments has its own lane

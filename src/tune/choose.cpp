@@ -187,7 +187,7 @@ std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
   if (ranks > 2)
     return std::clamp(static_cast<std::size_t>(ranks) * 16 * kib, 128 * kib, 1024 * kib);
   if (bytes <= 512 * kib) return 512 * kib;
-  return std::max(std::clamp(bytes / 16, 128 * kib, 256 * kib), std::min(bytes / 128, 512 * kib));
+  return std::max(std::clamp(bytes / 8, 128 * kib, 256 * kib), std::min(bytes / 128, 512 * kib));
 }
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,

@@ -46,6 +46,36 @@ TEST_CASE("layout: cut covers exactly, in order, in nearly equal parts") {
     }
 }
 
+TEST_CASE("layout: long parts begin at multiples of a grain, short ones are cut by elements") {
+  for (std::size_t count : {0, 63, 2047, 2048, 2049, 2111, 2112, 2113, 4097, 10007})
+    for (int parts : {1, 2, 3, 7, 64}) {
+      const std::size_t least = count / std::size_t(parts);
+      const bool is_long = least >= 16 * 64;
+      std::size_t next = 0;
+      for (int i = 0; i < parts; ++i) {
+        const Piece piece = cut(count, parts, i, 64), bare = cut(count, parts, i);
+        CHECK(piece.offset == next);
+        if (is_long) CHECK(piece.offset % 64 == 0);
+        else CHECK(piece.offset == bare.offset);
+        CHECK(piece.count < least + 2 * 64);
+        CHECK(piece.count + 2 * 64 > least);
+        next += piece.count;
+      }
+      CHECK(next == count);
+    }
+}
+
+// Ranks that share memory work on parts that have no cache line in common.
+TEST_CASE("layout: ranks that send nothing cut long parts at lines, others equally") {
+  Problem p = problem(Collective::allreduce, 2, 0);
+  p.near = true;
+  const std::vector<Piece> vector{{0, 65538}};
+  const Schedule near = build(find_algorithm(Collective::allreduce, "sliced"), p);
+  CHECK(place(near, vector, 1).offset == 32768 + 64);
+  const Schedule far = build(find_algorithm(Collective::allreduce, "ring"), p);
+  CHECK(place(far, vector, 1).offset == 32769);
+}
+
 // Every element of every unit belongs to exactly one block, and the blocks of a pipeline segment
 // are one contiguous slice of the unit.
 TEST_CASE("layout: the blocks of a pipelined schedule cover every unit exactly") {

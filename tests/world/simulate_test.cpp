@@ -20,7 +20,7 @@ using namespace paceline;
 namespace {
 
 constexpr std::size_t kElement = 4;
-constexpr std::size_t kDividesWell = 12252240;   // by 1, 2, ..., 17
+constexpr std::size_t kDividesWell = 64ull * 12252240;   // grains, by 1, 2, ..., 17
 
 Machine machine_with(double gamma_s_per_byte) {
   Machine m;
