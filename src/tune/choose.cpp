@@ -17,7 +17,9 @@ namespace {
 
 constexpr int kWindow = 6;         // segments under way: more keep no port busier
 constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
-constexpr std::size_t kSharedBlock = 256u << 10, kMostSharedBlocks = 256;
+constexpr int kSharedBlocks = 4;
+constexpr std::size_t kSharedPart = 128u << 10;   // of such a block, for a rank, at least
+constexpr std::size_t kSharedSum = 256u << 10, kMostSharedSums = 256;   // that several steps make
 constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 
 using enum Collective;
@@ -108,7 +110,9 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
     Choice choice{a, {}, 1, 1, false, false, "shared buffers: every rank works on all of them"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks && p.ranks > kSourcesAtOnce)
-      choice.knobs.blocks = static_cast<int>(std::min(part / kSharedBlock + 1, kMostSharedBlocks));
+      choice.knobs.blocks = static_cast<int>(std::min(part / kSharedSum + 1, kMostSharedSums));
+    else if (a->takes.blocks && part >= kSharedBlocks * kSharedPart)
+      choice.knobs.blocks = kSharedBlocks;
     return choice;
   }
   return {};

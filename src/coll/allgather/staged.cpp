@@ -27,13 +27,14 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const Turns shown(b, b.output(0), p == 2 ? 0 : blocks);
   const Directed swapped(b, b.output(0), p == 2 ? blocks : 0);
   for (int turn = 0; turn < blocks; ++turn) {
-    const auto block = [&](int unit) { return b.output(unit * blocks + turn); };
+    const int at = block_at(turn, blocks);
+    const auto block = [&](int unit) { return b.output(unit * blocks + at); };
     const auto slot = [&](int from) {
       if (p == 2) return swapped.at(from, 1 - from, turn, block(from));
       const Segment own = shown.slot(turn, block(from));
       return from == r ? own : b.of_peer(from, own);
     };
-    const Segment mine = b.input(r * blocks + turn);
+    const Segment mine = b.input(r * blocks + at);
     if (p > 1) b.copy(mine, slot(r));
     signal_others(b);
     b.copy(mine, block(r));   // rather than wait

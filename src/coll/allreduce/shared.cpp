@@ -7,11 +7,11 @@
 // Needs    buffers that all ranks reach. Any p >= 1, any n >= 0; operands stay in rank order.
 // Cost     no message but 4 (p-1) signals a rank; (p-1)/p n gamma, and n copied (a rank writes its
 //          part of every output). Memory traffic of all ranks together: 2 p n, the least there is.
-// Scratch  none up to 16 ranks, else a block
+// Scratch  none up to 16 ranks, else a part of a block
 // When     buffers of paceline.empty on one node, from a few KiB on.
 // Order    rank order from left to right: same bits on every rank and in every run.
 //
-// p = 2, parts A B; a digit is a contribution, * is final.
+// p = 2, one block, parts A B; a digit is a contribution, * is final.
 //                 rank 0       rank 1
 //   start         A0   B0      A1   B1
 //   meet
@@ -24,14 +24,15 @@
 namespace paceline {
 namespace {
 
-// Where a sum takes more than one step, its part is cut into blocks, so that it stays in the cache.
+// A rank has a part of each block.
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   const Segment partial = p > kSourcesAtOnce ? b.scratch(b.input(0)) : Segment{};
   meet(b);
-  for (int i = r * blocks; i < (r + 1) * blocks; ++i) {
+  for (int turn = 0; turn < blocks; ++turn) {
+    const int i = block_at(turn, blocks) * p + r;
     sum_everywhere(b, b.input(i), b.output(i),
                    p > kSourcesAtOnce ? b.as(partial, b.input(i)) : partial);
     for (int k = 1; k < p; ++k) b.copy(b.output(i), b.of_peer((r + k) % p, b.output(i)));

@@ -29,14 +29,14 @@ namespace {
 
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
-// Of one block: its slices are blocks [first, first + p) of the schedule.
+// What is done with one block in its turn: its slices are blocks [first, first + p).
 class Block {
  public:
-  Block(Builder& b, const Turns& shown, const Turns& sums, int turn)
+  Block(Builder& b, const Turns& shown, const Turns& sums, int turn, int blocks)
       : b_(b),
         p_(b.problem().ranks),
         r_(b.problem().rank),
-        first_(turn * p_),
+        first_(block_at(turn, blocks) * p_),
         shown_(shown.slot(turn, p_ == 2 ? b.output(first_) : b.output(first_, p_))),
         sums_(sums),
         turn_(turn) {}
@@ -86,10 +86,10 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const Segment whole = pb.ranks == 2 ? b.output(0) : b.output(0, pb.ranks);
   const Turns shown(b, whole, blocks), sums(b, b.output(0), pb.ranks == 2 ? 0 : blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
-    if (turn < blocks) Block(b, shown, sums, turn).show();
+    if (turn < blocks) Block(b, shown, sums, turn, blocks).show();
     meet(b);
-    if (turn > 0) Block(b, shown, sums, turn - 1).copy_out();
-    if (turn < blocks) Block(b, shown, sums, turn).sum_own();
+    if (turn > 0) Block(b, shown, sums, turn - 1, blocks).copy_out();
+    if (turn < blocks) Block(b, shown, sums, turn, blocks).sum_own();
   }
 }
 

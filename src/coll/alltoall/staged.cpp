@@ -26,7 +26,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   const Directed shown(b, b.output(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
-    const auto at = [&](int unit) { return unit * blocks + turn; };
+    const auto at = [&](int unit) { return unit * blocks + block_at(turn, blocks); };
     const auto slot = [&](int from, int to) {
       return shown.at(from, to, turn, b.output(at(to)));
     };

@@ -23,7 +23,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const Turns shown(b, b.output(0), blocks_of(knobs), kAhead);
   const int blocks = pb.ranks > 1 ? blocks_of(knobs) : 0;
   for (int turn = 0; turn < blocks; ++turn) {
-    const Segment block = b.output(turn), slot = shown.slot(turn, block);
+    const Segment block = b.output(block_at(turn, blocks)), slot = shown.slot(turn, block);
     if (pb.rank == pb.root) {
       if (turn >= kAhead) wait_for_others(b);   // they have taken what is in the slot
       b.copy(block, slot);

@@ -47,7 +47,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   const Turns shown(b, b.output(0, p), blocks), sums(b, b.output(0), blocks);
   for (int turn = 0; turn <= blocks; ++turn) {
-    const int first = turn * p, before = first - p;
+    const int first = block_at(turn, blocks) * p, before = first + p;
     if (turn < blocks) show(b, first, shown.slot(turn, b.output(first, p)));
     meet(b);
     for (int k = 1; k < p && turn > 0 && r == pb.root; ++k) {

@@ -30,14 +30,15 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const Turns shown(b, b.output(0), blocks_of(knobs), kAhead);
   const int blocks = blocks_of(knobs);
   for (int turn = 0; turn < blocks; ++turn) {
-    const Segment block = b.output(turn), slot = shown.slot(turn, block);
+    const int at = block_at(turn, blocks);
+    const Segment block = b.output(at), slot = shown.slot(turn, block);
     if (pb.rank != pb.root) {
       if (turn >= kAhead) b.wait(pb.root);   // it has summed what is in the slot
-      b.copy(b.input(turn), slot);
+      b.copy(b.input(at), slot);
       b.signal(pb.root);
     } else {
       wait_for_others(b);
-      sum(b, of_everybody(b, slot, b.input(turn)), block);
+      sum(b, of_everybody(b, slot, b.input(at)), block);
       b.finish(block);
       if (turn + kAhead < blocks) signal_others(b);
     }

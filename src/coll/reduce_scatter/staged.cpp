@@ -33,7 +33,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int p = pb.ranks, r = pb.rank, blocks = blocks_of(knobs);
   const Directed shown(b, b.input(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
-    const auto block = [&](int unit) { return b.input(unit * blocks + turn); };
+    const int at = block_at(turn, blocks);
+    const auto block = [&](int unit) { return b.input(unit * blocks + at); };
     for (int k = 1; k < p; ++k) {
       const int to = (r + k) % p;
       b.copy(block(to), shown.at(r, to, turn, block(to)));
@@ -42,7 +43,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
     std::vector<Segment> all;   // in rank order
     for (int rank = 0; rank < p; ++rank)
       all.push_back(rank == r ? block(r) : shown.at(rank, r, turn, block(r)));
-    const Segment target = b.output(r * blocks + turn);
+    const Segment target = b.output(r * blocks + at);
     sum(b, all, target);
     b.finish(target);
   }
