@@ -6,6 +6,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
+constexpr std::size_t kWovenOfOne = 32u << 10;   // likewise, where one of two ranks shows
 constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
 constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
 // Written by a rank in a call whose outputs go past the caches; where there are two ranks.
@@ -48,6 +49,7 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
+  one_shows_ = s.problem.ranks == 2 && has_root(s.problem.collective);
   find_woven();
   std::uint32_t together = 1;
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
@@ -66,7 +68,8 @@ void StraightOperation::find_woven() {
     const Place* const theirs =
         std::find_if(target + 1, end, [](const Place& source) { return source.owner != kOwn; });
     if (theirs == end || target->owner != kOwn || target->space == Space::scratch) continue;
-    item.woven = step.bytes >= (theirs->space == Space::scratch ? kWoven : kWovenOfBuffers);
+    const std::size_t shown = one_shows_ ? kWovenOfOne : kWoven;
+    item.woven = step.bytes >= (theirs->space == Space::scratch ? shown : kWovenOfBuffers);
     all += step.bytes;
   }
   if (all <= kMostWoven) return;

@@ -77,6 +77,7 @@ class StraightOperation : public Operation {
   std::size_t room_bytes_;
   std::uint32_t signals_ = 0;    // given in all
   bool swaps_;                   // both of two ranks show and take
+  bool one_shows_;               // and the other one of two takes
   bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
   bool is_shown_far_ = false;    // what is shown goes past them as well
   std::uint64_t call_ = 0;

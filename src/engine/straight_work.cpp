@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kStrip = 16384;         // bytes that pass through the nearest cache
 constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
 constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
+constexpr std::size_t kWovenShown = 64u << 10;   // from which one of two ranks shows in streams
 
 void copy_woven(std::byte* to, const void* from, std::size_t bytes) {
   woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
@@ -134,7 +135,10 @@ void StraightOperation::show(const BoundStep& step) {
     return stages_.streamed(step.bytes);
   }
   const double begin_s = channel_.now_s ? channel_.now_s() : 0;
-  combine(step);
+  const Place* const places = places_of(step, {});
+  if (one_shows_ && step.stretches == 1 && step.bytes >= kWovenShown)
+    copy_woven(at(places[0]), at(places[1]), step.bytes);
+  else combine(step);
   if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
