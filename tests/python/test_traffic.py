@@ -13,7 +13,7 @@ from paceline.spent import REST, spent, table
 from paceline.trace import Event, Trace, from_json, kind
 
 PAGE = Path(__file__).parents[2] / "docs/design/0020-traffic.md"
-UNIT = 840 * 8   # elements: every cut of 1 to 8 ranks and a few blocks is even
+UNIT = 840 * 8 * 64   # elements: every cut of 1 to 8 ranks and a few blocks is even, in lines
 
 
 def tables(page):
