@@ -6,11 +6,14 @@
 namespace paceline {
 namespace {
 
+constexpr std::size_t kGrain = 64;   // elements: cache lines, of every type
+
 Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
   Builder builder(problem, algorithm.cuts(problem, knobs));
   algorithm.build(problem, knobs, builder);
   Schedule schedule = std::move(builder).take(algorithm.name);
   schedule.attached = algorithm.attached;
+  if (algorithm.is_straight()) schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }
 

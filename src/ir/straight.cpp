@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace paceline {
-namespace {
-
-constexpr std::size_t kGrain = 64;   // elements: cache lines, of every type
-
-}  // namespace
 
 bool is_straight(const Schedule& schedule) {
   return std::none_of(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) {
@@ -30,7 +25,6 @@ Schedule in_order(Schedule schedule) {
     for (std::uint32_t earlier = before; earlier < begin; ++earlier) edges.emplace_back(earlier, i);
   }
   set_edges(schedule, std::move(edges));
-  schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }
 
