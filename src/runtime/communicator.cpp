@@ -174,8 +174,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
          human_bytes(double(prepared->bound->scratch_bytes)), " of every rank's stage, which has ",
          human_bytes(double(room)), ". Ask for more blocks, for another algorithm, or raise ",
          "PACELINE_STAGE_BYTES.");
-  prepared->choice = hash_of(choice) ^ (prepared->shared && problem.in_place ? 1 : 0) ^
-                     (call.combines ? 0 : 2);
+  prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
+                     (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2);
   book.add(prepared);
   return prepared;
 }

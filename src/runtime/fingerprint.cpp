@@ -8,10 +8,12 @@
 namespace paceline {
 namespace {
 
-// Bits of Fingerprint::what, from the lowest: collective 8, type 8, op 8, root 24, choice 15, and
-// whether buffers of peers are touched. If so the count has 40 bits, and the places 24 above them.
+// Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 8, op
+// 8, root 24, choice 15, and whether buffers of peers are touched. If so the count has 40 bits, and
+// the places 24 above them.
 struct What {
   Collective collective;
+  bool uneven;
   Type type;
   Op op;
   int root;
@@ -20,13 +22,14 @@ struct What {
 };
 
 constexpr int kCountBits = 40;
+constexpr std::uint64_t kUneven = 0x80;
 
 std::uint64_t count_of(const Fingerprint& f) {
   return f.what >> 63 ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
 }
 
 What unpack(const Fingerprint& f) {
-  return {static_cast<Collective>((f.what & 0xff) % kCollectives),
+  return {static_cast<Collective>((f.what & 0x7f) % kCollectives), (f.what & kUneven) != 0,
           static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
           static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
           static_cast<unsigned>(f.what >> 48 & 0x7fff), f.what >> 63 != 0};
@@ -56,15 +59,21 @@ Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
   f.what = static_cast<std::uint64_t>(call.collective) |
            static_cast<std::uint64_t>(call.type) << 8 | op << 16 | (root & 0xffffff) << 24 |
            (choice & 0x7fff) << 48;
-  if (!call.uneven)
-    f.count = call.count;
-  else if (!counts_may_differ(call.collective))
+  if (!call.uneven) f.count = call.count;
+  else f.what |= kUneven;
+  if (call.uneven && !counts_may_differ(call.collective))
     for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
   if (places) {
     f.what |= std::uint64_t{1} << 63;
     f.count = (f.count & ((std::uint64_t{1} << kCountBits) - 1)) | *places << kCountBits;
   }
   return f;
+}
+
+std::uint64_t digest_of(const std::vector<int>& ranks) {
+  std::uint64_t digest = 0;
+  for (int rank : ranks) digest = Random::mix(digest ^ static_cast<std::uint64_t>(rank + 1));
+  return digest;
 }
 
 std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,
@@ -76,6 +85,13 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
     return differs("type", name_of(a.type), my_rank, name_of(b.type), their_rank);
   if (a.op != b.op) return differs("operation", name_of(a.op), my_rank, name_of(b.op), their_rank);
   if (a.root != b.root) return differs("root", a.root, my_rank, b.root, their_rank);
+  if (a.uneven != b.uneven)
+    return str("rank ", a.uneven ? my_rank : their_rank, " passes a count for every rank, rank ",
+               a.uneven ? their_rank : my_rank, " one for all; all ranks must pass the same");
+  if (count_of(mine) != count_of(theirs) && a.uneven)   // a hash of them, which says nothing
+    return str("the counts differ between rank ", std::min(my_rank, their_rank), " and rank ",
+               std::max(my_rank, their_rank),
+               "; all ranks must pass the same counts, in the same order");
   if (count_of(mine) != count_of(theirs))
     return differs("count", count_of(mine), my_rank, count_of(theirs), their_rank);
   if (a.shared != b.shared)
@@ -86,18 +102,19 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (mine.count != theirs.count)
     return differs("place in shared memory", mine.count >> kCountBits, my_rank,
                    theirs.count >> kCountBits, their_rank);
-  return str("the algorithm or its segments, window, radix or blocks differs between rank ",
-             std::min(my_rank, their_rank), " and rank ", std::max(my_rank, their_rank),
-             "; all ranks must ask for the same");
+  return str("the algorithm or its segments, window, radix or blocks, or the order of the ranks in ",
+             "a subgroup differs between rank ", std::min(my_rank, their_rank), " and rank ",
+             std::max(my_rank, their_rank), "; all ranks must ask for the same");
 }
 
 std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).collective); }
 
 std::string describe(const Fingerprint& f) {
   const What a = unpack(f);
+  const std::string counts = a.uneven ? "uneven counts of" : str(count_of(f));
   return str(name_of(a.collective),
              a.collective == Collective::barrier ? std::string()
-                                                 : str(" of ", count_of(f), " ", name_of(a.type)),
+                                                 : str(" of ", counts, " ", name_of(a.type)),
              has_op(a.collective) ? str(", ", name_of(a.op)) : "",
              has_root(a.collective) ? str(", root ", a.root) : "");
 }

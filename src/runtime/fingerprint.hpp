@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/communicator.hpp"
 #include "transport/transport.hpp"
@@ -15,6 +16,9 @@ namespace paceline {
 // memory, if its peers touch them there.
 Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
                            std::optional<std::uint64_t> places = {});
+
+// Of the ranks of a communicator, in their order: subgroup() makes one without asking the others.
+std::uint64_t digest_of(const std::vector<int>& ranks);
 
 // "root differs (rank 2: 0, rank 3: 1); all ranks must pass the same root."
 std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,

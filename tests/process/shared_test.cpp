@@ -264,6 +264,17 @@ TEST_CASE("ranks that pass different places, or only one of them shared memory, 
   };
   const std::string places = run({"place in shared memory differs"}, 64, false);
   CHECK_MESSAGE(places.empty(), places);
+  const std::string traded = run_ranks(2, 30, [&](int rank, const std::string& folder) {
+    Communicator world = join(rank, 2, folder, 5000);
+    const auto memory = world.allocate(1 << 16);
+    Call call{.collective = Collective::allreduce};
+    call.count = 1 << 15;
+    call.input = memory->data() + (rank == 1 ? 1 << 15 : 0);
+    call.output = memory->data() + (rank == 1 ? 0 : 1 << 15);
+    return expect_fault(Fault::mismatch, {"place in shared memory differs"},
+                        [&] { world.run(call); });
+  });
+  CHECK_MESSAGE(traded.empty(), traded);
   const std::string one = run({"rank 0 passes buffers in shared memory, rank 1 others"}, 0, true);
   CHECK_MESSAGE(one.empty(), one);
 }

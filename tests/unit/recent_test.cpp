@@ -54,6 +54,9 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   SUBCASE("within some time") { other.timeout_ms = 5; }
   SUBCASE("in uneven parts") { other.uneven = true; }
   SUBCASE("another operation") { other.op = Op::max; }
+  SUBCASE("at a time") { other.window = 2; }
+  SUBCASE("by a knob") { other.knobs.radix = 4; }
+  SUBCASE("without adding") { other.combines = false; }
   SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
   SUBCASE("without an output") { other.output = nullptr; }
   for (int round = 0; round < 2; ++round) {
@@ -63,6 +66,34 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   const auto flight = std::make_shared<Flight>();
   recent.keep({other, 0}, flight, {2, 2});
   CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
+}
+
+TEST_CASE("recent calls: each field is part of the call, also where values trade places") {
+  std::vector<float> a(64), b(64);
+  Call call = call_of(2, a.data());
+  call.collective = Collective::reduce;
+  call.output = b.data();
+  call.root = 3;
+  for (const std::uint64_t shares : {0, 1}) {   // whether some array is shared
+    RecentCalls recent(3, 4);
+    recent.keep({call, shares}, std::make_shared<Flight>(), {1, 1});
+    const auto finds = [&](auto&& change) {
+      Call other = call;
+      change(other);
+      return recent.find({other, shares}) != nullptr;
+    };
+    CHECK(!finds([](Call& c) { c.collective = Collective::allreduce; }));
+    CHECK(!finds([](Call& c) { c.type = Type::f64; }));
+    CHECK(!finds([](Call& c) { c.op = Op::max; }));
+    CHECK(!finds([](Call& c) { c.root = 2; }));
+    CHECK(!finds([](Call& c) { c.count = 3; }));
+    CHECK(!finds([](Call& c) { c.count = 3, c.root = 2; }));
+    CHECK(!finds([](Call& c) { c.output = const_cast<void*>(c.input); }));
+    const auto swapped = [&](Call& c) { c.input = b.data(), c.output = a.data(); };
+    CHECK(finds(swapped) == (shares == 0));
+    CHECK(!recent.find({call, shares + 1}));   // some array has been shared, or freed, since
+    CHECK(finds([](Call&) {}));
+  }
 }
 
 TEST_CASE("recent calls: a training's dozen sizes stay known") {

@@ -1,0 +1,58 @@
+// Ranks that pass the same values in another order do not go on with wrong data.
+#include <vector>
+
+#include "process/ranks.hpp"
+
+using namespace paceline;
+using test::expect_fault;
+using test::join;
+using test::run_ranks;
+
+namespace {
+
+// Which way messages travel decides where fingerprints meet: through stages, or in headers.
+const std::vector<std::string> kWays{"", "ring"};
+
+}  // namespace
+
+TEST_CASE("uneven counts in another order are told on both ranks") {
+  for (const Collective collective : {Collective::allgather, Collective::reduce_scatter})
+    for (const std::string& way : kWays) {
+      const std::string bad =
+          run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+            Communicator world = join(rank, 2, folder, 5000);
+            std::vector<float> in(8), out(8);
+            Call call{.collective = collective, .type = Type::f32, .op = Op::sum};
+            call.input = in.data();
+            call.output = out.data();
+            call.uneven = true;
+            call.counts = {3, 5};
+            if (rank == 1) std::swap(call.counts[0], call.counts[1]);
+            call.algorithm = way;
+            return expect_fault(
+                Fault::mismatch,
+                {"the counts differ between rank 0 and rank 1", "in the same order"},
+                [&] { world.run(call); });
+          });
+      CHECK_MESSAGE(bad.empty(), name_of(collective), " ", way, ": ", bad);
+    }
+}
+
+TEST_CASE("a subgroup whose ranks are in another order is told on both") {
+  for (const std::string& way : kWays) {
+    const std::string bad =
+        run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
+          Communicator world = join(rank, 2, folder, 5000);
+          Communicator part = world.subgroup(rank ? std::vector{1, 0} : std::vector{0, 1}, 7);
+          std::vector<float> in(64), out(128);
+          Call call{.collective = Collective::allgather, .type = Type::f32};
+          call.input = in.data();
+          call.output = out.data();
+          call.count = 64;
+          call.algorithm = way;
+          return expect_fault(Fault::mismatch, {"in a subgroup differs"},
+                              [&] { part.run(call); });
+        });
+    CHECK_MESSAGE(bad.empty(), way, ": ", bad);
+  }
+}
