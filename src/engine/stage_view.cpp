@@ -5,9 +5,12 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "ir/straight.hpp"
 
 namespace paceline {
 namespace {
+
+static_assert(kMostSignals < kLeft);
 
 constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
 constexpr std::size_t kShortOfAmd = 1024;   // as measured there

@@ -1,6 +1,7 @@
 #include "ir/straight.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace paceline {
 
@@ -8,6 +9,19 @@ bool is_straight(const Schedule& schedule) {
   return std::none_of(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) {
     return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
   });
+}
+
+std::size_t signals_in(const Schedule& schedule) {
+  std::vector<std::size_t> heard(static_cast<std::size_t>(schedule.problem.ranks), 0);
+  std::size_t given = 0, most = 0;
+  Kind before = Kind::copy;
+  for (const Step& step : schedule.steps) {
+    if (step.kind == Kind::signal && before != Kind::signal) most = std::max(most, ++given);
+    if (step.kind == Kind::wait)
+      most = std::max(most, ++heard[static_cast<std::size_t>(step.peer)]);
+    before = step.kind;
+  }
+  return most;
 }
 
 Schedule in_order(Schedule schedule) {

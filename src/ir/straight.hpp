@@ -2,11 +2,20 @@
 // one after the other, in its author's order.
 #pragma once
 
+#include <cstddef>
+
 #include "ir/schedule.hpp"
 
 namespace paceline {
 
 bool is_straight(const Schedule& schedule);
+
+// What a call can count: 16 bits, of which the highest value says that its owner has left it.
+inline constexpr std::size_t kMostSignals = 0xfffe;
+
+// The signals that its rank gives, those that follow each other together, or that it waits for from
+// one peer: the larger number.
+std::size_t signals_in(const Schedule& schedule);
 
 // The same steps, each after the one before: what is run, and so what is proven, drawn and priced.
 // Signals that follow each other are given at once, and so are waits waited for.

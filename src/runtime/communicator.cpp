@@ -8,13 +8,10 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "ir/fuse.hpp"
-#include "ir/in_step.hpp"
-#include "ir/pipeline.hpp"
-#include "ir/straight.hpp"
 #include "runtime/check_call.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/lower.hpp"
 #include "runtime/plans.hpp"
 #include "runtime/probe.hpp"
 #include "runtime/recent.hpp"
@@ -147,33 +144,13 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   const Choice choice =
       choose(alike, {bytes_for_choice(call, problem), assumed.machine, room}, wish_of(call));
   if (spans_nodes) check_nodes(*choice.algorithm, grouping);
-  Schedule one = fuse(build(*choice.algorithm, problem, choice.knobs));
-  if (choice.in_step) one = in_step(one);
-  auto schedule = std::make_shared<Schedule>(pipeline(
-      std::move(one), choice.segments, choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
-  const bool straight = choice.algorithm->is_straight(), by_stages = straight && group->stages;
-  if (by_stages) {
-    if (schedule->pipeline > 1) *schedule = in_order(std::move(*schedule));
-    session->seat(*group);
-  }
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
-  prepared->straight = straight;
-  std::vector<Layout> peers;
-  for (Problem peer = problem; straight && peers.size() < std::size_t(problem.ranks);) {
-    peer.rank = static_cast<int>(peers.size());
-    peers.push_back(even_layout(peer, call.count));
-  }
-  Bound bound = resolve(schedule, layout, call.type, call.op, peers);
-  bound.straight = by_stages;
-  if (!call.combines) leave_out_combining(bound, straight);
+  prepared->straight = choice.algorithm->is_straight();
+  Bound bound = lower(choice, problem, layout, call, group->stages ? &room : nullptr);
+  if (bound.straight) session->seat(*group);
   prepared->bound = std::make_shared<Bound>(std::move(bound));
-  if (by_stages && prepared->bound->scratch_bytes > room)
-    fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
-         human_bytes(double(prepared->bound->scratch_bytes)), " of every rank's stage, which has ",
-         human_bytes(double(room)), ". Ask for more blocks, for another algorithm, or raise ",
-         "PACELINE_STAGE_BYTES.");
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2);
   book.add(prepared);

@@ -132,6 +132,33 @@ TEST_CASE("every algorithm over shared buffers keeps its contract, and all are t
   }
 }
 
+TEST_CASE("a call that gives more signals than stages count is refused on every rank, unsent") {
+  const std::string bad = run_ranks(3, 60, [&](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder);
+    const Shared memory(world, 200000);
+    for (const Collective collective : {Collective::allreduce, Collective::broadcast}) {
+      const SharedCase c{collective, 65541, 1, collective == Collective::allreduce};
+      Call call = call_of(c, memory, rank, 0);
+      for (int segments : {32768, 50000, 65536}) {
+        call.segments = segments;
+        const std::string told = expect_fault(
+            Fault::refusal, {"signals in a call", "count 65534", "at most 32767 segments"},
+            [&] { world.run(call); });
+        if (!told.empty()) return str(segments, " segments: ", told);
+      }
+      fill(c, call, rank, 3);
+      call.segments = 32767;
+      world.run(call);   // nothing was sent, so nothing is out of step
+      const auto* out = static_cast<const double*>(call.output);
+      for (std::size_t i = 0; i < c.count; ++i)
+        if (const double want = wanted(c, rank, 3, 0, i); out[i] != want)
+          return str("element ", i, " is ", out[i], ", not ", want);
+    }
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 TEST_CASE("more than 16 ranks are summed in groups, in rank order") {
   const std::string bad = run_ranks(18, 60, [&](int rank, const std::string& folder) {
     Communicator world = join(rank, 18, folder);

@@ -3,8 +3,11 @@
 
 #include <functional>
 
+#include "coll/registry.hpp"
 #include "engine/stage_view.hpp"
 #include "expect_fault.hpp"
+#include "ir/fuse.hpp"
+#include "ir/pipeline.hpp"
 #include "ir/straight.hpp"
 #include "transport/loop/loop.hpp"
 #include "verify/hazards.hpp"
@@ -221,4 +224,22 @@ TEST_CASE("stages: ranks in different calls notice it, also if they did not wait
   CHECK(!r.views[0].is_called());
   CHECK(!r.enter(2, 3, 8));
   CHECK(r.views[0].is_called());
+}
+
+TEST_CASE("straight: segments give no more signals than one of them times their number") {
+  for (const Algorithm* a : registry())
+    for (int p : {2, 3, 8})
+      for (int rank = 0; a->is_straight() && rank < p; ++rank)
+        for (int blocks : {0, 5, 40}) {
+          Problem problem{.collective = a->collective, .ranks = p, .rank = rank};
+          problem.near = problem.shared = problem.attached = true;
+          if (a->rejects(problem) || (blocks > 0 && !a->takes.blocks)) continue;
+          const Schedule one = build(*a, problem, {.blocks = blocks});
+          const std::size_t signals = signals_in(one);
+          CAPTURE(a->name);
+          CHECK(signals < 64 * std::size_t(std::max(blocks, 1)));
+          if (a->staged) continue;
+          for (int window : {1, 6})
+            CHECK(signals_in(in_order(pipeline(fuse(one), 7, window))) <= 7 * signals);
+        }
 }
