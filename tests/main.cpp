@@ -1,3 +1,7 @@
 // The main function of every C++ test binary. `build/release/tests/world --help` lists its options.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <doctest/doctest.h>
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "skip.hpp"
+
+int main(int argc, char** argv) {
+  return paceline::test::with_skips(doctest::Context(argc, argv).run());
+}

@@ -10,11 +10,12 @@
 #include <doctest/doctest.h>
 
 #include "fuzz/command.hpp"
+#include "skip.hpp"
 
 int main(int argc, char** argv) {
   using namespace paceline::fuzz;
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "play" || first == "print" || first == "tapes" || first == "judge")
     return command({argv + 1, argv + argc});
-  return doctest::Context(argc, argv).run();
+  return paceline::test::with_skips(doctest::Context(argc, argv).run());
 }

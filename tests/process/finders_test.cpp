@@ -115,7 +115,7 @@ TEST_CASE("nor at all by those who are gone") {
         Communicator part = world.subgroup({0, 1, 2}, 5);
         broadcast(part, 0, 3.5f);
         return leaves_soon(world);
-      });
+      }, {{2, SIGKILL}});
   CHECK_MESSAGE(bad.empty(), bad);
 }
 

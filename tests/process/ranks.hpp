@@ -10,11 +10,13 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "expect_fault.hpp"
 #include "runtime/communicator.hpp"
+#include "skip.hpp"
 
 namespace paceline::test {
 
@@ -25,10 +27,23 @@ constexpr unsigned kPatience = 10;
 constexpr unsigned kPatience = 1;
 #endif
 
+// Ranks that are to end by a signal, and by which.
+using Ends = std::map<int, int>;
+
+// Empty if a rank has ended as it was to: by that signal, or by itself, and with nothing to tell.
+inline std::string wrong_end(int status, int signal) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == signal) return {};
+  if (WIFSIGNALED(status)) return str("ended by signal ", WTERMSIG(status));
+  const int code = WEXITSTATUS(status);
+  if (signal != 0) return str("ended with status ", code, ", and not by signal ", signal);
+  return code == 0 ? std::string() : str("ended with status ", code);
+}
+
 // Runs body(rank, store folder) in p processes; returns what went wrong on any of them. A rank that
 // hangs is ended after `limit_s`, or some times as long, by its own alarm.
 inline std::string run_ranks(int p, unsigned limit_s,
-                             const std::function<std::string(int, const std::string&)>& body) {
+                             const std::function<std::string(int, const std::string&)>& body,
+                             const Ends& ends = {}) {
   char folder[] = "/tmp/paceline-test-XXXXXX";
   if (!mkdtemp(folder)) return "no folder for the store";
   std::vector<pid_t> ranks;
@@ -52,10 +67,11 @@ inline std::string run_ranks(int p, unsigned limit_s,
   for (int r = 0; r < p; ++r) {
     int status = 0;
     waitpid(ranks[std::size_t(r)], &status, 0);
-    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-      all += str("rank ", r, " ended by signal ", WTERMSIG(status), "; ");
+    const std::string wrong = wrong_end(status, ends.contains(r) ? ends.at(r) : 0);
     if (std::ifstream file(str(folder, "/bad.", r)); file)
       all += std::string(std::istreambuf_iterator<char>(file), {}) + "; ";
+    else if (!wrong.empty())
+      all += str("rank ", r, " ", wrong, "; ");
   }
   std::filesystem::remove_all(folder);
   return all;
@@ -83,6 +99,15 @@ inline bool is_attached(const Communicator& world) {
   } catch (const Error&) {
     return false;
   }
+}
+
+// Whether it does so between two ranks here; the test that asks is skipped otherwise.
+inline bool can_attach() {
+  static const bool can = run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
+                            return is_attached(join(rank, 2, folder)) ? "" : "no";
+                          }).empty();
+  if (!can) skip("the system copies nothing between processes here");
+  return can;
 }
 
 }  // namespace paceline::test

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -11,6 +10,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "process/own_memory.hpp"
 #include "process/ranks.hpp"
 #include "world/cases.hpp"
 
@@ -20,31 +20,11 @@ namespace {
 using test::Buffers;
 using test::Case;
 using test::expect_fault;
+using test::OwnMemory;
 using test::run_ranks;
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::size_t kInbox = 2 * kMiB + 64 * kKiB;   // at most, of one of two ranks
-
-// A memory file system of so many bytes; only root can have one.
-class SmallFolder {
- public:
-  explicit SmallFolder(std::size_t bytes) {
-    REQUIRE(mkdtemp(path_));
-    is_there_ = mount("tmpfs", path_, "tmpfs", 0, str("size=", bytes).c_str()) == 0;
-    if (!is_there_) MESSAGE("skipped: only root can make a small /dev/shm");
-  }
-  ~SmallFolder() {
-    if (is_there_) umount(path_);
-    rmdir(path_);
-  }
-  SmallFolder(const SmallFolder&) = delete;
-  bool is_there() const { return is_there_; }
-  std::string path() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/paceline-small-XXXXXX";
-  bool is_there_ = false;
-};
 
 // As in a sandbox: from now on this process gets no shared memory but files.
 void forbid_anonymous() {
@@ -60,7 +40,7 @@ void forbid_anonymous() {
     fail(Fault::resource, "this system has no seccomp");
 }
 
-Communicator join_in(const SmallFolder& small, int rank, int ranks, const std::string& store) {
+Communicator join_in(const OwnMemory& small, int rank, int ranks, const std::string& store) {
   WorldConfig config;
   config.rank = rank;
   config.ranks = ranks;
@@ -137,7 +117,7 @@ std::string sums_shared(Communicator& world) {
 std::string in_room_for(int ranks, std::size_t inboxes, std::size_t bytes,
                         const std::function<std::string(Communicator&, const Heard&)>& body,
                         bool anonymous) {
-  const SmallFolder small(inboxes + bytes);
+  const OwnMemory small(inboxes + bytes);
   if (!small.is_there()) return {};
   return run_ranks(ranks, 60, [&](int rank, const std::string& folder) -> std::string {
     const Heard heard(folder, rank);

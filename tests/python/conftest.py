@@ -8,15 +8,20 @@ from pathlib import Path
 
 import launched
 import pytest
+import running
 
 from paceline import _core
 from paceline.cli import main
 
 
+def pytest_configure(config):
+    config.pluginmanager.register(running)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_shared_memory_left():
     yield
-    assert list(launched.shared_folder().iterdir()) == []
+    assert launched.left() == []
 
 
 @pytest.fixture

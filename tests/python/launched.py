@@ -4,9 +4,12 @@ import atexit
 import functools
 import importlib
 import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from paceline.bench.launching import LAUNCHED
@@ -20,10 +23,49 @@ sys.path.insert(0, str(RANKS))
 
 @functools.cache
 def shared_folder():
-    """Where the ranks of all tests share memory: apart from whatever else runs here."""
+    """Where the ranks of all tests share memory: apart from whatever else runs here, and as root in
+    a file system of its own, whose free pages tell of files that have no names."""
     folder = Path(tempfile.mkdtemp(prefix="paceline-tests-", dir="/dev/shm"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(folder)]
+    if os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0:
+        atexit.register(subprocess.run, ["umount", "-l", str(folder)], capture_output=True)
     return folder
+
+
+def uses_of(folder):
+    """Processes that have open or mapped what lies in `folder`, named or not, or memory of ranks
+    that lies in no folder and is of a job whose folder it is: "number (command): what"."""
+    told = f"PACELINE_SHM_DIR={folder}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            maps = (process / "maps").read_text(errors="replace").splitlines()
+            files = [os.readlink(file) for file in (process / "fd").iterdir()]
+            ours = told in (process / "environ").read_bytes().split(b"\0")
+            command = (process / "comm").read_text().strip()
+        except OSError:  # it has ended, or is another user's
+            continue
+        what = {line.split(maxsplit=5)[-1] for line in maps} | set(files)
+        kept = {path for path in what if path.startswith(f"{folder}/")
+                or (ours and path.startswith("/memfd:paceline"))}  # fmt: skip
+        found += [f"{process.name} ({command}): {path}" for path in sorted(kept)]
+    return found
+
+
+def left(wait_s=5):
+    """What ranks have left in shared memory: names, whoever still uses some, pages. The last rank
+    that was told to end may take that long to do so."""
+    folder = shared_folder()
+    deadline = time.monotonic() + wait_s
+    while True:
+        room = os.statvfs(folder)
+        found = [*map(str, folder.iterdir()), *uses_of(folder)]
+        if os.path.ismount(folder) and room.f_bfree < room.f_blocks:
+            found.append(f"{room.f_blocks - room.f_bfree} pages of {folder}")
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
 
 
 def limits():

@@ -29,7 +29,7 @@ def nothing_left(tmp_path, monkeypatch):
     """Whatever happens, shared memory and temporary folders are gone afterwards."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
-    assert list(launched.shared_folder().iterdir()) == []
+    assert launched.left() == []
     assert list(tmp_path.glob("paceline-*")) == []
 
 

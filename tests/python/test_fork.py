@@ -8,7 +8,7 @@ from length import in_long
 def lines_of(what, ranks=2, **env):
     run = launched.start("forking.py", ranks, what, env=env, timeout_s=60)
     assert "Traceback" not in run.text() and "child:" not in run.text(), run.text()
-    assert list(launched.shared_folder().iterdir()) == []
+    assert launched.left() == []
     return run, [run.text(rank, "stdout") for rank in range(ranks)]
 
 

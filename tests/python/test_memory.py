@@ -17,7 +17,7 @@ def growth(ranks, calls, *words, **env):
     run = launched.start("steady.py", ranks, calls, *words, timeout_s=900 if LONG else 60,
                          env={"PACELINE_TIMEOUT_MS": "60000", **env})  # fmt: skip
     assert run.status == 0, run.text()
-    assert list(launched.shared_folder().iterdir()) == []
+    assert launched.left() == []
     found = []
     for rank in range(ranks):
         first, *rest = json.loads(run.text(rank, "stdout").splitlines()[-1])

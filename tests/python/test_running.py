@@ -1,0 +1,97 @@
+"""The rules of running.py: an unknown reason to skip fails a run, what hangs is ended, slices."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import running
+import skips
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs tests of this source with our hooks alone; (status, output)."""
+
+    def run(source, *words, **env):
+        (tmp_path / "conftest.py").write_text("from running import *\n")
+        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+        (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
+        clean = {k: v for k, v in os.environ.items()
+                 if not k.startswith(("PACELINE_", "PYTEST_"))}  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, tmp_path],
+            env={**clean, "PYTHONPATH": str(HERE), **env}, capture_output=True, text=True,
+            timeout=60, cwd=tmp_path,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize("reason, status", [
+    ("only root can make a full /dev/shm", 0), ("it does not work today", 1),
+])  # fmt: skip
+def test_a_reason_that_nobody_knows_fails_the_run(run, reason, status, workers):
+    ended, said = run(f'def test(): pytest.skip("{reason}")', *workers)
+    assert ended == status and f"skipped 1: {reason}" in said, said
+    assert ("a new one needs a row in" in said) == bool(status), said
+
+
+def test_what_hangs_is_ended_and_the_next_test_runs(run):
+    status, said = run("""
+        import time
+        @pytest.mark.limit_s(0.5)
+        def test_hangs(): time.sleep(1000)
+        def test_next(): pass
+    """)
+    assert status == 1 and "no end after 0.5 s" in said and "1 failed, 1 passed" in said, said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_cpp_test_that_cannot_run_is_no_success():
+    unit = HERE.parents[1] / "build/release/tests/unit"
+    command = [unit, "--source-file=*/strangers_test.cpp"]
+    done = subprocess.run(command, user=65534, group=65534, extra_groups=[], capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED ")]
+    assert done.returncode == 77 and skips.is_known(line.rpartition(": ")[2]), done.stdout
+
+
+LONG = "@pytest.mark.long\n@pytest.mark.parametrize('n', range(64))\ndef test(n): pass"
+
+
+def test_sixteen_slices_are_the_whole(run):
+    assert "64 passed" in run(LONG, PACELINE_LONG="1")[1]
+    assert "skipped 64: PACELINE_LONG=1 tries this, too" in run(LONG)[1]
+    passed = [run(LONG, "-v", PACELINE_SLICE=f"{k}/4")[1].count(" PASSED") for k in range(4)]
+    assert sum(passed) == 64 and min(passed) > 0, passed
+
+
+def test_a_slice_ends_with_its_time(run):
+    _, said = run(LONG, PACELINE_SLICE="0/1", PACELINE_SLICE_S="0")
+    assert "skipped 64: the slice's 0 s are over" in said, said
+
+
+def test_limits():
+    class Item:
+        def __init__(self, **markers):
+            self.markers = {name: pytest.mark.limit_s(*args).mark for name, args in markers.items()}
+
+        def get_closest_marker(self, name):
+            return self.markers.get(name)
+
+    assert running.limit_of(Item()) == running.LIMIT_S
+    assert running.limit_of(Item(long=())) == running.LONG_LIMIT_S
+    assert running.limit_of(Item(long=(), limit_s=(7,))) == 7
+
+
+def test_every_pattern_means_something():
+    for pattern in skips.KNOWN:
+        assert not skips.is_known(""), pattern
+    assert not skips.is_known("only rootless") and not skips.is_known("broken")
