@@ -22,6 +22,12 @@ def test_futures(name, ranks):
     launched.expect("future_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("hook_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_hooks(name, ranks):
+    launched.expect("hook_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("train_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_training(name, ranks):

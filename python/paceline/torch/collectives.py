@@ -35,6 +35,7 @@ class Collectives:
 
     _comm: Communicator
     _knobs: calls.Knobs
+    _is_gloo: bool  # taken for gloo: futures of all_gather hold the list of tensors, as gloo's
     _coalesced: list[Work] | None  # what was started since _start_coalescing
 
     def allreduce(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
@@ -89,9 +90,13 @@ class Collectives:
         sizes = sizes_of(target)
         counts = None if sizes.count(sizes[0]) == len(sizes) else sizes
         source = moved(inputs[0]).contiguous()
-        return self._call(
+        work = self._call(
             list(outputs[0]), finish, opts, "allgather", source, memory, "sum", 0, counts
         )
+        # As over NCCL, where DDP's hooks that quantise find it.
+        if counts is None and not self._is_gloo and memory.dtype == inputs[0].dtype:
+            work._gathered = memory.view(self._comm.size, *inputs[0].shape)
+        return work
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         memory, finish = room(moved(output))

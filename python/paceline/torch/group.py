@@ -28,6 +28,7 @@ class PacelineGroup(Collectives, Points, dist.ProcessGroup):  # type: ignore[mis
         self._comm = comm
         self._owns_world = owns_world
         self._coalesced = None
+        self._is_gloo = False
         self._pairs = {}
         self._name, self._desc = "", ""
         self.set_timeout(timeout)

@@ -1,7 +1,5 @@
 """Work: what torch.distributed's calls return. Futures of it fail loudly, also for C++."""
 
-import atexit
-import os
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -10,7 +8,7 @@ from typing import Any
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
-_LOOK_MS = 10  # how long the completer sleeps at most before it looks at all requests
+from paceline.torch.futures import completer
 
 
 class Work(_Work):
@@ -22,7 +20,9 @@ class Work(_Work):
     _source = -1
     _any: Any = None
     _error: BaseException | None = None
+    _gathered: torch.Tensor | None = None  # what the future holds instead of the tensors
     _future: torch.futures.Future | None = None
+    _is_nested = False  # the future was asked for inside a callback of another
     _lock = threading.Lock()  # only to make a future
 
     def __init__(
@@ -105,7 +105,7 @@ class Work(_Work):
     def _value(self, _: torch.futures.Future) -> list[torch.Tensor]:
         if self._error is not None:
             raise self._error
-        return self._tensors
+        return self._tensors if self._gathered is None else [self._gathered]
 
     def _settle(self, error: BaseException | None = None) -> None:
         with self._lock:
@@ -156,69 +156,3 @@ class Works:
         for work in self._works if over else ():
             work.wait()  # raises what went wrong
         return over
-
-
-class _Completer:
-    """Completes futures: one thread per process, started by the first get_future()."""
-
-    def __init__(self) -> None:
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin)  # the thread may have held the lock
-
-    def _begin(self) -> None:
-        self._works: list[Work] = []
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._stopped = False
-
-    def add(self, work: Work) -> None:
-        if work.is_completed():  # saves a change of threads
-            work._base.set_result(None)
-            return
-        with self._changed:
-            self._works.append(work)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._run, name="paceline-futures", daemon=True
-                )
-                self._thread.start()
-                # A thread that comes back from C++ while the interpreter ends, ends the process.
-                atexit.unregister(self._stop)
-                atexit.register(self._stop)
-            self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._works and not self._stopped:
-                    self._changed.wait()
-                if self._stopped:
-                    return
-            self._look()
-
-    def _look(self) -> None:
-        """Waits a moment for the oldest work, then completes the futures of all that are over."""
-        with self._changed:
-            works = list(self._works)
-        request = works[0]._request
-        try:
-            if request is not None:
-                request.sleep_for(_LOOK_MS)
-        except Exception:
-            pass  # is_completed() meets it again, and keeps it for whoever waits
-        for work in works:
-            if work.is_completed():
-                with self._changed:
-                    self._works.remove(work)
-                work._base.set_result(None)
-
-    def _stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join(1)
-
-
-completer = _Completer()
