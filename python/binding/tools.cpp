@@ -17,6 +17,7 @@
 #include "model/machine.hpp"
 #include "runtime/assumed.hpp"
 #include "runtime/locality.hpp"
+#include "runtime/machine_file.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/stages.hpp"
 #include "tune/choose.hpp"
@@ -236,6 +237,23 @@ void bind_choice(nb::module_& m) {
         "machine"_a, "Checks a machine model and describes it.");
   m.def("assumed_machine", [] { return describe(assumed_by(text_of(Option::machine))); },
         "What choices between nodes reckon with before anything is measured, and why.");
+  m.def("machine_file", [] {
+    const MachineFile file = read_machine_file(machine_folder());
+    nb::list machines;
+    for (const MeasuredMachine& one : file.machines) {
+      nb::dict row;
+      row["ranks"] = one.ranks;
+      row["nodes"] = one.nodes;
+      row["day"] = one.day;
+      row["settings"] = one.settings;
+      machines.append(row);
+    }
+    nb::dict out;
+    out["path"] = file.path;
+    out["trouble"] = file.trouble;
+    out["machines"] = machines;
+    return out;
+  }, "The file of measured figures: path, trouble (empty: none), machines, newest first.");
   m.def("bound_s", [](const std::string& collective, int ranks, double bytes,
                       const std::string& machine) {
     return bound_s(machine_from(machine), collective_from(collective), ranks, bytes);

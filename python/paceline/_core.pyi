@@ -347,6 +347,11 @@ def assumed_machine() -> str:
     What choices between nodes reckon with before anything is measured, and why.
     """
 
+def machine_file() -> dict:
+    """
+    The file of measured figures: path, trouble (empty: none), machines, newest first.
+    """
+
 def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
     """
     What no algorithm can beat on this machine, in seconds; 0: it says nothing.

@@ -7,10 +7,10 @@ namespace paceline {
 
 Assumed assumed_by(std::string_view option) try {
   if (option == "usual") return {usual_machine(1), "usual"};
-  if (option == "probe") return {usual_machine(1), "usual, not measured"};
+  if (option == "auto" || option == "probe") return {usual_machine(1), "usual, not measured"};
   return {machine_from(option), "as PACELINE_MACHINE says"};
 } catch (const Error& error) {
-  fail(Fault::usage, "PACELINE_MACHINE: ", error.what(), " Or usual, or probe.");
+  fail(Fault::usage, "PACELINE_MACHINE: ", error.what(), " Or auto, usual, or probe.");
 }
 
 std::string describe(const Assumed& assumed) {

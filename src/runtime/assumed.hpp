@@ -1,7 +1,7 @@
 // Assumed: the machine that choices between nodes reckon with, and where its numbers come from.
 //
-// Equal on all ranks: no choice depends on measured time unless the option `machine` asks for it,
-// and then all ranks take the figures that were agreed on (runtime/probe.hpp).
+// Equal on all ranks: where the option `machine` is `auto` or `probe`, all ranks take the figures
+// that were agreed on (runtime/machine_choice.hpp, runtime/probe.hpp).
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Assumed {
   std::string why;
 };
 
-// What the option says by itself; `probe` begins with the usual machine. Throws a usage error that
-// names PACELINE_MACHINE.
+// What the option says by itself; `auto` and `probe` begin with the usual machine. Throws a usage
+// error that names PACELINE_MACHINE.
 Assumed assumed_by(std::string_view option);
 
 // "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s (usual)"

@@ -12,8 +12,8 @@
 #include "runtime/clock.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/lower.hpp"
+#include "runtime/machine_choice.hpp"
 #include "runtime/plans.hpp"
-#include "runtime/probe.hpp"
 #include "runtime/recent.hpp"
 #include "runtime/record_signal.hpp"
 #include "runtime/session.hpp"
@@ -367,8 +367,8 @@ Communicator join_transport(std::unique_ptr<Transport> transport, const WorldCon
   record_on_signal(config.record_signal, config.record_dir, session);
   std::vector<int> everybody(static_cast<std::size_t>(ranks));
   std::iota(everybody.begin(), everybody.end(), 0);
-  if (config.machine == "probe" && std::set(config.nodes.begin(), config.nodes.end()).size() > 1)
-    session->assume(probed(open(session, kProbing, everybody, rank), config));
+  if (asks_links(config))
+    session->assume(machine_between_nodes(open(session, kProbing, everybody, rank), config));
   Communicator world = open(session, 1, std::move(everybody), rank);
   if (together) world.seat_together(config.start_timeout_ms);
   return world;

@@ -49,6 +49,7 @@ struct Call {
 };
 
 class Plan;
+struct KnownMachine;   // runtime/machine_choice.hpp
 
 // Memory of the same size on every rank of a communicator. Where they share a node each rank
 // reaches all of it, and calls on it take the algorithms called `shared`; elsewhere it is memory
@@ -168,6 +169,10 @@ struct WorldConfig {
   int group_ranks = 0;
   // What choices between nodes reckon with (runtime/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
+  // Where figures that were measured are kept (runtime/machine_file.hpp), and what the start has
+  // found there and agreed on; for `auto`.
+  std::string machine_dir = {};
+  std::shared_ptr<const KnownMachine> known = {};
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
   // How long a rank that leaves waits for one that waits itself, and has yet to find its memory.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "runtime/machine_choice.hpp"
 #include "runtime/mpi_settings.hpp"
 #include "runtime/session.hpp"
 #include "runtime/start_card.hpp"
@@ -21,13 +22,13 @@ ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = 
 }
 
 // The ranks of this rank's node, through memory; called by their numbers in the whole meeting.
+// `notes`: this rank's, and then those of all ranks.
 std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& neighbours,
-                                     const WorldConfig& config) {
+                                     const WorldConfig& config, std::vector<std::string>& notes) {
   PartMeeting part(meeting, neighbours);
   std::unique_ptr<Transport> near;
-  together(meeting, [&] {
-    near = make_shm(part, shm_config(config, neighbours));
-  });
+  notes = together(meeting, [&] { near = make_shm(part, shm_config(config, neighbours)); },
+                   notes.front());
   return near;
 }
 
@@ -58,10 +59,13 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
     (void)agree_on_start(world.share(start_card(config)), config.nodes);
+    if (const std::string note = machine_note(config, library.about()); !note.empty())
+      config.known = agree_on_machine(world.share(note), config);
     return join_transport(world.transport(config.mpi), config);
   }
   const std::vector<int> neighbours = nodes.members(nodes.of_rank[std::size_t(config.rank)]);
-  std::unique_ptr<Transport> near = make_near(world, neighbours, config);
+  std::vector<std::string> notes{far ? machine_note(config, library.about()) : ""};
+  std::unique_ptr<Transport> near = make_near(world, neighbours, config, notes);
   if (!far) {
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
@@ -69,6 +73,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     world.free();  // an MPI has but some thousands
     return joined;
   }
+  config.known = agree_on_machine(notes, config);
   std::unique_ptr<Transport> distant = world.transport(config.mpi);
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }

@@ -2,6 +2,7 @@
 
 #include "base/options.hpp"
 #include "runtime/assumed.hpp"
+#include "runtime/machine_file.hpp"
 
 namespace paceline {
 
@@ -27,6 +28,7 @@ WorldConfig config_from_options() {
   config.group_ranks = number(Option::groups);
   config.machine = text_of(Option::machine);
   (void)assumed_by(config.machine);   // throws where it is wrong
+  config.machine_dir = machine_folder();
   config.record_dir = text_of(Option::record_dir);
   config.record_signal = number(Option::record_signal);
   config.node = text_of(Option::node);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <thread>
@@ -16,18 +18,27 @@ namespace {
 
 // Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
 constexpr std::size_t kRing = 3;
-constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c;
+constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c, kTagOfSamples = 0x6c6f6f6d;
 constexpr int kShortCalls = 4, kSeries = 10;
 // Of messages as figures.hpp calls them; the last one the transport announces itself.
 constexpr std::array<std::size_t, kLengths> kBytes{8u << 10, 16u << 10, 32u << 10, 128u << 10};
-// Of a block, which takes long enough for the clock and for noise.
-constexpr std::size_t kFirstBytes = 2 * kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
+// Of a block, which takes long enough for the clock and for noise. Long rings pass a block on
+// more often, so theirs begin shorter.
+constexpr std::size_t kMostBytes = 1u << 20, kGrows = 2;
+constexpr int kLongRing = 4;
 // Before a lone message, so that queues and buckets of the network are as a call finds them.
 constexpr auto kPause = std::chrono::milliseconds(2);
 constexpr int kWindow = 6;   // as choose() has it
 constexpr double kLongEnoughS = 5e-3;
-constexpr int kFewestLooks = 6, kMostLooks = 12;
-constexpr double kBudgetS = 0.4;
+constexpr int kFewestLooks = 2, kMostLooks = 12;
+// Of a whole probe: what a link of 200 Mbit/s carries in 0.5 s, and one of 50 Mbit/s in 2 s; at
+// most so long there. Trains may take this part of it.
+constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.7;
+constexpr double kMostLookBytes = 64 << 20;   // that a rank sends, however fast its link is
+// A sample, once round the ring, and how many times as long it may take, or as short.
+constexpr double kSampleS = 3e-3, kDisagrees = 3;
+constexpr double kLeastSample = 2;   // messages
+constexpr int kSamples = 3, kRounds = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
 
@@ -49,8 +60,8 @@ Call prepared(Collective collective, const char* algorithm) {
 // Once round the ring with blocks of so many bytes: seconds for each of its messages.
 class Ring {
  public:
-  explicit Ring(Communicator& ring)
-      : ring_(ring), memory_((std::size_t(ring.size()) + 1) * kMostBytes) {}
+  explicit Ring(Communicator& ring, std::size_t most_bytes = kMostBytes)
+      : ring_(ring), most_(most_bytes), memory_((std::size_t(ring.size()) + 1) * most_) {}
 
   double message_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
     Call call = prepared(Collective::allgather, "ring");
@@ -58,21 +69,30 @@ class Ring {
     call.window = std::min(int(pieces), kWindow);
     call.count = bytes;
     call.input = memory_.data();
-    call.output = memory_.data() + kMostBytes;
+    call.output = memory_.data() + most_;
     const double begun_s = now_s();
     for (int i = 0; i < calls; ++i) ring_.run(call);
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // Of every length in turn. What one has left in queues must not be the next one's.
-  Looks in_turn(std::size_t bytes, int looks) {
+  // Of every length in turn, not for long. What one has left in queues must not be the next one's.
+  Looks in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
     Looks found;
-    for (int i = 0; i < looks; ++i)
+    for (int i = 0; i < looks; ++i) {
+      if (i >= kFewestLooks && agreed(now_s() - begun_s) > budget_s) break;
       for (std::size_t k = 0; k < kLengths; ++k) {
         ring_.run(prepared(Collective::barrier, "dissemination"));
         found.s_per_byte[k].push_back(message_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
       }
+    }
     return found;
+  }
+
+  // Seconds per byte of a short train, the least of some.
+  double sample_s(std::size_t bytes) {
+    ring_.run(prepared(Collective::barrier, "dissemination"));
+    return least_of(kSamples, [&] { return message_s(bytes, 1, bytes / kBytes.front()); }) /
+           double(bytes);
   }
 
   // The same once, after a pause.
@@ -111,6 +131,7 @@ class Ring {
 
  private:
   Communicator& ring_;
+  std::size_t most_;   // bytes of a block
   std::vector<std::byte> memory_;
   int last_ = 0;   // whom the last byte has come to
 };
@@ -142,25 +163,32 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
   const auto of_node = [&](int r) { return nodes[std::size_t(r)] == nodes[std::size_t(rank)]; };
   const auto own = std::size_t(std::find_if(first.begin(), first.end(), of_node) - first.begin());
   const std::size_t rings = std::max<std::size_t>(1, first.size() / kRing);
-  const std::size_t ring = std::min(own / kRing, rings - 1);
-  const auto begin = first.begin() + std::ptrdiff_t(ring * kRing);
-  return {begin, ring == rings - 1 ? first.end() : begin + std::ptrdiff_t(kRing)};
+  // So that no ring is longer than another by more than one.
+  const auto begin = [&](std::size_t ring) { return ring * first.size() / rings; };
+  std::size_t ring = 0;
+  while (own >= begin(ring + 1)) ++ring;
+  return {first.begin() + std::ptrdiff_t(begin(ring)),
+          first.begin() + std::ptrdiff_t(begin(ring + 1))};
 }
 
 Figures look_at_links(Communicator& ring) {
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
+  const double begun_s = now_s();
   const double alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
   const double short_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
-  std::size_t bytes = kFirstBytes;
+  std::size_t bytes = (ring.size() < kLongRing ? 2 : 1) * kBytes.back();
   double all_s = 0;
   for (;; bytes *= kGrows) {
     all_s = look.round_s(look.agreed(look.message_s(bytes, 1, bytes / kBytes.front())));
     if (all_s >= kLongEnoughS || bytes == kMostBytes) break;
   }
-  const double most = kBudgetS / (all_s * double(kLengths));
+  const double sent = double(bytes) * (ring.size() - 1);
+  const double budget_s =
+      kOfTrains * std::clamp(kBudgetBytes * all_s / sent, kLeastBudgetS, kMostBudgetS);
+  const double most = std::min(budget_s / all_s, kMostLookBytes / sent) / double(kLengths);
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
-  Figures found = judged(look.in_turn(bytes, looks), alpha_s);
+  Figures found = judged(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
   found.short_s = short_s;
   return found;
@@ -205,6 +233,59 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
   out.machine.gamma_s_per_byte = gamma;
   out.why = str("measured at the start between ", all.nodes(), " nodes");
   return out;
+}
+
+namespace {
+
+// This rank's ring, where it is in one. Each use of it has a tag of its own.
+std::optional<Communicator> ring_of(Communicator& all, const WorldConfig& config,
+                                    std::uint64_t tag) {
+  const std::vector<int> members = probing_ring(config.nodes, all.rank());
+  if (std::find(members.begin(), members.end(), all.rank()) == members.end()) return {};
+  return all.subgroup(members, tag);
+}
+
+// A block of which so many round the ring take kSampleS.
+std::size_t sample_bytes(double beta, int ranks) {
+  const double most = kSampleS / beta / (ranks - 1) / double(kBytes.front());
+  const std::size_t pieces = kMostBytes / kBytes.front();
+  return kBytes.front() * std::size_t(std::clamp(most, kLeastSample, double(pieces)));
+}
+
+// The longest sample of all ranks; a ring that fails has an endless one.
+double sample_of_all(Communicator& all, std::optional<Communicator>& ring, double beta) {
+  double longest = 0;
+  if (ring) try {
+      const std::size_t bytes = sample_bytes(beta, ring->size());
+      longest = Ring(*ring, bytes).sample_s(bytes);
+    } catch (const Error&) {
+      longest = std::numeric_limits<double>::infinity();
+    }
+  Call call = prepared(Collective::allreduce, "recursive_doubling");
+  call.type = Type::f64;
+  call.op = Op::max;
+  call.input = call.output = &longest;
+  call.count = 1;
+  all.run(call);
+  return longest;
+}
+
+}  // namespace
+
+double sample_links(Communicator& all, const WorldConfig& config, double beta) {
+  std::optional<Communicator> ring = ring_of(all, config, kTagOfSamples);
+  const double sample = sample_of_all(all, ring, beta);
+  return std::isfinite(sample) ? sample : 0;
+}
+
+bool agrees_with(Communicator& all, const WorldConfig& config, double beta, double sample) {
+  if (sample <= 0) return true;
+  std::optional<Communicator> ring = ring_of(all, config, kTagOfSamples + 1);
+  for (int round = 0; round < kRounds; ++round) {
+    const double ratio = sample_of_all(all, ring, beta) / sample;
+    if (ratio > 1 / kDisagrees && ratio < kDisagrees) return true;
+  }
+  return false;
 }
 
 Assumed probed(Communicator all, const WorldConfig& config) {

@@ -31,6 +31,15 @@ void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found);
 // failed, or nobody has looked, what was assumed before.
 Assumed agree_on_links(Communicator& all, const Figures& mine);
 
+// What a later start compares: seconds per byte of a short train round every ring, the longest of
+// all ranks and the same on all of them; 0 where it failed. `beta` is the link's. Collective, once
+// per world.
+double sample_links(Communicator& all, const WorldConfig& config, double beta);
+
+// Whether such a sample is what it was then, 0 agreeing with all. Looks again before it denies
+// that. Collective, once per world, and equal on all ranks.
+bool agrees_with(Communicator& all, const WorldConfig& config, double beta, double sample);
+
 // All of it. Collective over the ranks of a world on several nodes. What goes wrong while looking
 // is no error: then nothing is known.
 Assumed probed(Communicator all, const WorldConfig& config);

@@ -30,8 +30,9 @@ std::vector<std::string> PartMeeting::share(const std::string& mine) {
   return said;
 }
 
-void together(Meeting& meeting, const std::function<void()>& step) {
-  std::string why;
+std::vector<std::string> together(Meeting& meeting, const std::function<void()>& step,
+                                  const std::string& note) {
+  constexpr char kWell = '\n';   // with which no error begins
   try {
     step();
   } catch (const Error& error) {
@@ -42,10 +43,14 @@ void together(Meeting& meeting, const std::function<void()>& step) {
     meeting.share(str("start-up: ", error.what()));
     throw;
   }
-  const std::vector<std::string> said = meeting.share("");
-  for (int r = 0; r < meeting.ranks(); ++r)
-    if (!said[std::size_t(r)].empty())
-      fail(Fault::resource, "start-up: rank ", r, " could not start: ", said[std::size_t(r)]);
+  std::vector<std::string> said = meeting.share(kWell + note);
+  for (int r = 0; r < meeting.ranks(); ++r) {
+    std::string& theirs = said[std::size_t(r)];
+    if (!theirs.starts_with(kWell))
+      fail(Fault::resource, "start-up: rank ", r, " could not start: ", theirs);
+    theirs.erase(0, 1);
+  }
+  return said;
 }
 
 }  // namespace paceline

@@ -57,7 +57,9 @@ class PartMeeting : public Meeting {
 };
 
 // Does a step of the start-up that may fail on some ranks. Collective; throws on every rank if it
-// failed on any: there what went wrong, elsewhere who failed and why.
-void together(Meeting& meeting, const std::function<void()>& step);
+// failed on any: there what went wrong, elsewhere who failed and why. Returns every rank's `note`,
+// which travels with the word that it went well.
+std::vector<std::string> together(Meeting& meeting, const std::function<void()>& step,
+                                  const std::string& note = "");
 
 }  // namespace paceline

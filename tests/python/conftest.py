@@ -13,6 +13,9 @@ import running
 from paceline import _core
 from paceline.cli import main
 
+# Choices that no measured time has a say in, and nothing in the home of who runs the tests.
+os.environ["PACELINE_MACHINE"] = "usual"
+
 
 def pytest_configure(config):
     config.pluginmanager.register(running)
@@ -73,9 +76,10 @@ def control_group():
 
 
 @pytest.fixture
-def paceline(capsys, monkeypatch):
+def paceline(capsys, monkeypatch, tmp_path_factory):
     """Runs a command line in this process; returns (status, stdout, stderr)."""
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     for row in _core.options():
         monkeypatch.delenv(row["variable"], raising=False)
 

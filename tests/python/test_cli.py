@@ -241,7 +241,7 @@ def test_doctor_finds_nothing_here(paceline):
 def test_doctor_says_which_machine_is_reckoned_with(monkeypatch):
     usual = "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s"
     for asked, text in {
-        "usual": f"between nodes {usual} (usual); PACELINE_MACHINE=probe measures",
+        "usual": f"between nodes {usual} (usual); PACELINE_MACHINE=auto measures",
         "probe": f"between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
                  f"fails, {usual} (usual, not measured)",
         "lab-200mbit": "between nodes lab-200mbit: alpha 30 us, 0.2 Gbit/s, reduce 10 GB/s (as "
@@ -254,6 +254,53 @@ def test_doctor_says_which_machine_is_reckoned_with(monkeypatch):
     monkeypatch.setenv("PACELINE_MACHINE", "edr-100gg")
     found = doctor.machine(2)
     assert found.state == "fail" and found.text.startswith("PACELINE_MACHINE: "), found
+
+
+FIGURES = "alpha_us=130,gbit_per_s=0.2,reduce_gbyte_per_s=10"
+
+
+def sealed(text):
+    """A machine file of these lines, as a start writes it."""
+    hashed = 0xCBF29CE484222325
+    for byte in text.encode():
+        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
+    return f"{text}end {hashed:016x}\n"
+
+
+@pytest.fixture
+def machine_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("PACELINE_MACHINE", "auto")
+    monkeypatch.setenv("PACELINE_MACHINE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def test_doctor_and_explain_name_the_machine_file(paceline, monkeypatch, machine_folder):
+    monkeypatch.setenv("PACELINE_MACHINE_DIR", str(machine_folder))  # `paceline` takes all away
+    path = machine_folder / "machine"
+    words = ["explain", "-n", "9", "--machine", "lab-200mbit"]
+    first = f"the first start measures, and keeps what it finds in {path}"
+    assert flat(doctor.machine(2).text) == f"between nodes {first}"
+    assert "".join(first.split()) in "".join(paceline(*words)[1].split())
+    machine_folder.mkdir()
+    entry = f"{'1' * 16} {'a' * 16} 9 9 2026-11-23 4e-08 {FIGURES}\n"
+    path.write_text(sealed("paceline-machine 1\n" + entry))
+    kept = (f"what starts have measured is kept in {path}: 1 layout, the last of 9 ranks on 9 "
+            "nodes on 2026-11-23: alpha 130 us, 0.2 Gbit/s, reduce 10 GB/s")
+    found = doctor.machine(2)
+    assert (found.state, found.text) == ("ok", f"between nodes {kept}")
+    assert "".join(kept.split()) in "".join(paceline(*words)[1].split())
+    assert "kept" not in paceline("explain", "-n", "9")[1]  # one node
+    path.write_text("paceline-machine 1\n" + entry)
+    found = doctor.machine(2)
+    assert found.state == "warn" and f"{path} is damaged" in found.text, found
+    assert "is damaged" in flat(paceline(*words)[1])
+
+
+def test_doctor_says_where_nothing_can_be_kept(monkeypatch, machine_folder):
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)  # root may write anywhere
+    found = doctor.machine(2)
+    assert found.state == "warn" and f"{machine_folder.parent} cannot be written" in found.text
+    assert "PACELINE_MACHINE_DIR" in found.advice
 
 
 def test_what_keeps_the_system_from_copying_is_told(monkeypatch):

@@ -91,7 +91,7 @@ def test_explain_shows_every_decision(paceline, ranks, machine):
     assert status == 0
     is_attached = not attach.trouble()
     rows, collective = {}, ""   # (collective, first size) -> algorithm
-    for line in out.splitlines()[4:]:
+    for line in out.partition("\nbetween nodes ")[0].splitlines()[4:]:
         found = re.match(r"(\w+)?\s+(?:(\d+(?:\.\d+)? (?:B|[KMG]iB))\s+)?(\w+)", line)
         if not line.startswith(" " * 40):
             collective = found[1] or collective

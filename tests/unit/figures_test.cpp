@@ -13,7 +13,7 @@ using namespace paceline;
 
 namespace {
 
-constexpr int kLooks = 6, kSeeds = 1000;
+constexpr int kLooks = 4, kSeeds = 1000;
 constexpr double kAlphaS = 170e-6;
 constexpr std::size_t kMib = 1u << 20;
 constexpr Bytes kBytes{8 << 10, 16 << 10, 32 << 10};

@@ -20,6 +20,18 @@ def console():
     return made
 
 
+def kept_figures(file):
+    """What choices between nodes take from the machine file (_core.machine_file())."""
+    machines = file["machines"]
+    if not machines:
+        return f"the first start measures, and keeps what it finds in {file['path']}"
+    last = machines[0]
+    number = f"{len(machines)} layout{'s' if len(machines) > 1 else ''}"
+    return (f"what starts have measured is kept in {file['path']}: {number}, the last of "
+            f"{last['ranks']} ranks on {last['nodes']} nodes on {last['day']}: "
+            f"{_core.machine(last['settings'])}")
+
+
 class Size(click.ParamType):
     """Bytes, with or without a unit."""
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from paceline import _core, record
 from paceline.bench import provenance
-from paceline.cli import attach
+from paceline.cli import attach, common
 from paceline.cli.common import Number, console, human_time
 from paceline.errors import Error
 
@@ -134,13 +134,29 @@ def machine(ranks):
         assumed = _core.assumed_machine()
     except ValueError as error:
         return Finding("machine", "fail", str(error), "Correct or unset the variable.")
+    if asked == "auto":
+        return kept_figures(_core.machine_file())
     text = f"between nodes {assumed}"
     if asked == "probe":
         text = ("between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
                 f"fails, {assumed}")
     elif asked == "usual":
-        text += "; PACELINE_MACHINE=probe measures their links as ranks join"
+        text += "; PACELINE_MACHINE=auto measures their links at the first start"
     return Finding("machine", "ok", text)
+
+
+def kept_figures(file):
+    """What the machine file says, and whether a start could write it."""
+    if file["trouble"]:
+        return Finding("machine", "warn", f"between nodes every start measures: {file['trouble']}",
+                       "Remove it, or set PACELINE_MACHINE_DIR to a folder of yours.")
+    folder = os.path.dirname(file["path"])
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.access(folder, os.W_OK):
+        return Finding("machine", "warn", f"between nodes every start measures: {folder} cannot be "
+                       "written", "Set PACELINE_MACHINE_DIR to a folder of yours.")
+    return Finding("machine", "ok", f"between nodes {common.kept_figures(file)}")
 
 
 def single_copies(ranks):

@@ -7,8 +7,8 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli import attach
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, how, human_time, knob_options,
-    unit_count,
+    COLLECTIVES, Collective, Number, Size, console, details, how, human_time, kept_figures,
+    knob_options, unit_count,
 )
 from paceline.cli.draw import simulated
 
@@ -160,6 +160,15 @@ def groups_of(choice, ranks, group):
     return "no groups; --group N shows what is chosen where N ranks share a cache or memory"
 
 
+def about_kept_figures(machine, out):
+    """Where nodes differ from the model asked for: what ranks would reckon with, and its file."""
+    if _core.option("machine") != "auto" or machine == "shm":
+        return
+    file = _core.machine_file()
+    out.print("\nbetween nodes " + escape(
+        f"every start measures: {file['trouble']}" if file["trouble"] else kept_figures(file)))
+
+
 def explain_one(collective, ranks, size, choice, where, out):
     """The choice for one size, and the table of candidates."""
     out.print(
@@ -219,6 +228,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         out.print(attached(trouble))
         out.print(f"{numbers()}\n" if numbers() else "", soft_wrap=True)
         out.print(table_of_all(ranks, where))
+        about_kept_figures(machine, out)
         return 0
     choice = _core.choose(
         collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
@@ -226,4 +236,5 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     if choice["near"] and any(
             row["attached"] for row in _core.algorithms() if row["collective"] == collective):
         out.print(attached(trouble), soft_wrap=True)
+    about_kept_figures(machine, out)
     return 0
