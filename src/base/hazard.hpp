@@ -1,31 +1,33 @@
 // The conflict rule: who has to wait for whom, given what each reads and writes.
 //
 // A read follows the last write; a write follows the last write and every read since. The schedule
-// Builder orders steps by it; anything else that orders work by reads and writes uses it too.
+// Builder orders steps by it, and the dependency engine (src/graph) orders tasks.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace paceline {
 
 enum class Access { read, write };
 
-// One thing that can be read and written. Actors are numbered by whoever uses the cell.
+// One thing that can be read and written. An actor is whatever the user of the cell compares: the
+// index of a step, a pointer to a task.
+template <class Actor>
 struct Cell {
-  static constexpr int kNobody = -1;
-  int writer = kNobody;
-  std::vector<int> readers;  // since the last write
+  std::optional<Actor> writer;
+  std::vector<Actor> readers;  // since the last write
 };
 
 // Records that `actor` accesses the cell; calls follow(earlier) for each actor it has to wait for.
-template <class Follow>
-void access(Cell& cell, int actor, Access kind, Follow&& follow) {
-  if (cell.writer != Cell::kNobody && cell.writer != actor) follow(cell.writer);
+template <class Actor, class Follow>
+void access(Cell<Actor>& cell, const Actor& actor, Access kind, Follow&& follow) {
+  if (cell.writer && *cell.writer != actor) follow(*cell.writer);
   if (kind == Access::read) {
     cell.readers.push_back(actor);
     return;
   }
-  for (int reader : cell.readers)
+  for (const Actor& reader : cell.readers)
     if (reader != actor) follow(reader);
   cell.readers.clear();
   cell.writer = actor;

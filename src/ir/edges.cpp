@@ -9,6 +9,8 @@
 namespace paceline {
 namespace {
 
+using StepCell = Cell<int>;   // actors: indices of steps
+
 class Deriver {
  public:
   void add(std::uint32_t id, const Step& step, const Segment* segments) {
@@ -28,7 +30,7 @@ class Deriver {
  private:
   void touch(const Segment& segment, Access kind, std::uint32_t id) {
     if (segment.space == Space::incoming) return;
-    std::vector<Cell>& buffer = cells_[{segment.space, segment.owner, segment.slot}];
+    std::vector<StepCell>& buffer = cells_[{segment.space, segment.owner, segment.slot}];
     const auto [first, last] = range(segment, buffer);
     for (std::size_t i = first; i < last; ++i)
       access(buffer[i], static_cast<int>(id), kind,
@@ -37,11 +39,11 @@ class Deriver {
 
   // The cells that a segment covers. When a slot changes its shape, each of its new cells may be
   // any of the old ones: it starts with all that they have seen.
-  std::pair<std::size_t, std::size_t> range(const Segment& s, std::vector<Cell>& buffer) {
+  std::pair<std::size_t, std::size_t> range(const Segment& s, std::vector<StepCell>& buffer) {
     const bool scratch = s.space == Space::scratch;
     const auto first = static_cast<std::size_t>(s.first - (scratch ? s.origin : 0));
     const auto last = first + static_cast<std::size_t>(s.blocks);
-    Cell fresh;
+    StepCell fresh;
     if (scratch) {
       Shape& shape =
           shapes_.try_emplace({s.owner, s.slot}, Shape{s.like, s.origin, {}}).first->second;
@@ -55,11 +57,11 @@ class Deriver {
     return {first, last};
   }
 
-  static Cell overall(const std::vector<Cell>& buffer) {
-    Cell all;
-    for (const Cell& cell : buffer) {
+  static StepCell overall(const std::vector<StepCell>& buffer) {
+    StepCell all;
+    for (const StepCell& cell : buffer) {
       all.readers.insert(all.readers.end(), cell.readers.begin(), cell.readers.end());
-      if (cell.writer != Cell::kNobody) all.readers.push_back(cell.writer);
+      if (cell.writer) all.readers.push_back(*cell.writer);
     }
     std::sort(all.readers.begin(), all.readers.end());
     all.readers.erase(std::unique(all.readers.begin(), all.readers.end()), all.readers.end());
@@ -69,10 +71,10 @@ class Deriver {
   struct Shape {
     Space like;
     int origin;
-    Cell before;   // what the slot had seen when it took this shape
+    StepCell before;   // what the slot had seen when it took this shape
   };
 
-  std::map<std::tuple<Space, int, int>, std::vector<Cell>> cells_;   // by space, owner, slot
+  std::map<std::tuple<Space, int, int>, std::vector<StepCell>> cells_;   // by space, owner, slot
   std::map<std::pair<int, int>, Shape> shapes_;                      // by owner and slot
   std::vector<std::uint32_t> since_fence_;
   int fence_ = -1;

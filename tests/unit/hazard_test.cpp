@@ -14,7 +14,7 @@ namespace {
 // "w0 r1 w2": actor 0 writes, actor 1 reads, actor 2 writes. The answer, "1<0 2<0 2<1", says who
 // follows whom, in the order of the accesses.
 std::string follows(const std::string& accesses) {
-  Cell cell;
+  Cell<int> cell;
   std::istringstream words(accesses);
   std::string out;
   for (std::string word; words >> word;) {
@@ -61,7 +61,7 @@ TEST_CASE("hazard: who follows whom") {
 }
 
 TEST_CASE("hazard: cells know nothing of each other") {
-  Cell a, b;
+  Cell<int> a, b;
   const auto nobody = [](int) { FAIL("no actor shares a cell with another"); };
   access(a, 0, Access::write, nobody);
   access(b, 1, Access::write, nobody);

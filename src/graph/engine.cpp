@@ -1,0 +1,240 @@
+#include "graph/engine.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace paceline::graph {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);   // of a thread that waits
+constexpr std::size_t kFewReaders = 32;
+
+}  // namespace
+
+Engine::Engine(const Threads& threads) : process_(getpid()) {
+  const int wanted[kPools] = {threads.compute, threads.copy, threads.communication};
+  static constexpr const char* kNames[kPools] = {"compute", "copy", "communication"};
+  for (int pool = 0; pool < kPools; ++pool)
+    if (wanted[pool] < 1)
+      fail(Fault::usage, "engine: ", wanted[pool], " threads for the pool '", kNames[pool],
+           "'; each pool needs at least 1.");
+  for (int pool = 0; pool < kPools; ++pool)
+    for (int i = 0; i < wanted[pool]; ++i) {
+      threads_.emplace_back([this, pool] { serve(static_cast<Pool>(pool)); });
+      pthread_setname_np(threads_.back().native_handle(), str("pl-", kNames[pool]).substr(0, 15)
+                                                              .c_str());
+    }
+}
+
+Engine::~Engine() {
+  if (getpid() != process_) {   // a forked child has none of the threads
+    for (std::thread& thread : threads_) thread.detach();
+    return;
+  }
+  try {
+    close();
+  } catch (...) {   // whoever wants to know calls close()
+  }
+}
+
+void Engine::close(Idle idle) {
+  check_caller("close()");
+  std::exception_ptr error;
+  try {
+    wait_all(idle);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const Lock lock(mutex_);
+    if (unfinished_ > 0) std::rethrow_exception(error);   // `idle` has ended the wait
+    closed_ = stop_ = true;
+  }
+  for (Ready& ready : ready_) ready.arrived.notify_all();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+Variable Engine::variable(std::string name) {
+  auto variable = std::make_shared<VariableState>();
+  variable->engine = this;
+  variable->name = std::move(name);
+  return variable;
+}
+
+Sequence Engine::sequence() {
+  auto sequence = std::make_shared<SequenceState>();
+  sequence->engine = this;
+  return sequence;
+}
+
+Task Engine::push(std::function<void()> work, TaskSpec spec) {
+  auto task = std::make_shared<TaskState>();
+  task->work = std::move(work);
+  task->spec = std::move(spec);
+  return add(std::move(task));
+}
+
+Task Engine::push_asynchronous(std::function<void(Completion)> work, TaskSpec spec) {
+  auto task = std::make_shared<TaskState>();
+  task->asynchronous_work = std::move(work);
+  task->spec = std::move(spec);
+  return add(std::move(task));
+}
+
+// Nothing is changed before everything has been looked at.
+void Engine::check(const TaskSpec& spec) const {
+  if (getpid() != process_)
+    fail(Fault::usage, "engine: this process is a child of the one that made it, and has none of "
+                       "its threads; make an engine here.");
+  const auto is_ours = [&](const Variable& variable) {
+    if (!variable) fail(Fault::usage, "engine: a task names no variable where it should name one.");
+    if (variable->engine != this)
+      fail(Fault::usage, "engine: variable '", variable->name, "' belongs to another engine; ",
+           "tasks use the variables of their own.");
+  };
+  for (const Variable& variable : spec.read) is_ours(variable);
+  for (const Variable& variable : spec.write) is_ours(variable);
+  if (spec.sequence && spec.sequence->engine != this)
+    fail(Fault::usage, "engine: a task's sequence belongs to another engine.");
+}
+
+void Engine::check_caller(const char* what) const {
+  if (is_own_thread())
+    fail(Fault::usage, "engine: ", what, " inside of a task, which could wait for itself; push a ",
+         "task that reads what it should wait for.");
+}
+
+Task Engine::add(Task task) {
+  check(task->spec);
+  task->engine = this;
+  Lock lock(mutex_);
+  if (closed_) fail(Fault::usage, "engine: it is closed; push tasks before close().");
+  task->number = pushed_++;
+  ++unfinished_;
+  for (const Variable& variable : task->spec.read) depend(task, variable, Access::read);
+  for (const Variable& variable : task->spec.write) depend(task, variable, Access::write);
+  if (const Sequence& sequence = task->spec.sequence) {
+    if (sequence->last && !sequence->last->started) {
+      sequence->last->follow_start.push_back(task);
+      ++task->waits_for;
+    }
+    sequence->last = task;
+  }
+  if (task->waits_for == 0) make_ready(task);
+  collect(lock);
+  return task;
+}
+
+void Engine::depend(const Task& task, const Variable& variable, Access kind) {
+  std::vector<Task>& readers = variable->cell.readers;
+  // A variable that is read for ever must not keep every task that has read it.
+  if (kind == Access::read && readers.size() >= kFewReaders &&
+      readers.size() == readers.capacity())
+    std::erase_if(readers, [](const Task& reader) { return reader->stage == Stage::complete; });
+  access(variable->cell, task, kind, [&](const Task& earlier) { follow(task, earlier); });
+}
+
+void Engine::follow(const Task& task, const Task& earlier) {
+  if (earlier->stage == Stage::complete) return;
+  earlier->follow_completion.push_back(task);
+  ++task->waits_for;
+}
+
+template <class Done>
+void Engine::wait_until(Lock& lock, Idle idle, const Done& done) {
+  while (!done()) {
+    if (!idle) {
+      completed_.wait(lock);
+      continue;
+    }
+    completed_.wait_for(lock, kBetweenLooks);
+    lock.unlock();
+    idle();
+    lock.lock();
+  }
+}
+
+void Engine::wait_locked(const Task& task, Lock& lock, Idle idle) {
+  task->awaited = true;
+  wait_until(lock, idle, [&] { return task->stage == Stage::complete; });
+  collect(lock);
+  if (!task->failure) return;
+  task->failure->told = std::min(task->failure->told, pushed_);
+  std::erase(untold_, task->failure);
+  const std::exception_ptr error = task->failure->error;
+  lock.unlock();
+  std::rethrow_exception(error);
+}
+
+void Engine::wait(const Task& task, Idle idle) {
+  if (task->engine != this) fail(Fault::usage, "engine: wait() for a task of another engine.");
+  check_caller("wait()");
+  Lock lock(mutex_);
+  wait_locked(task, lock, idle);
+}
+
+void Engine::wait(const Variable& variable, Idle idle) {
+  check({.read = {variable}});
+  check_caller("wait()");
+  Lock lock(mutex_);
+  if (const auto writer = variable->cell.writer) wait_locked(*writer, lock, idle);
+}
+
+void Engine::wait_all(Idle idle) {
+  check_caller("wait()");
+  Lock lock(mutex_);
+  ++waiting_for_all_;
+  try {
+    wait_until(lock, idle, [&] { return unfinished_ == 0; });
+  } catch (...) {
+    const Lock again(mutex_);
+    --waiting_for_all_;
+    throw;
+  }
+  --waiting_for_all_;
+  collect(lock);
+  told_failures_ = failures_;
+  told_tasks_ = pushed_;
+  if (untold_.empty()) return;
+  const std::exception_ptr error = untold_.front()->error;
+  untold_.clear();
+  lock.unlock();
+  std::rethrow_exception(error);
+}
+
+bool Engine::is_complete(const Task& task) const {
+  const Lock lock(mutex_);
+  return task->stage == Stage::complete;
+}
+
+std::exception_ptr Engine::error(const Task& task) const {
+  const Lock lock(mutex_);
+  return task->failure ? task->failure->error : nullptr;
+}
+
+bool Engine::cancel(const Task& task) {
+  const Lock lock(mutex_);
+  if (task->stage != Stage::waiting) return false;
+  task->cancelled = true;
+  return true;
+}
+
+void Engine::cancel_all() {
+  const Lock lock(mutex_);
+  cancelled_below_ = pushed_;
+}
+
+std::size_t Engine::unfinished() const {
+  const Lock lock(mutex_);
+  return unfinished_;
+}
+
+}  // namespace paceline::graph

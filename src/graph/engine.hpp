@@ -1,0 +1,125 @@
+// Engine: runs tasks in threads, in an order that their reads and writes allow.
+//
+// Whoever pushes names the variables that a task reads and writes, and does not wait. A task runs
+// when all earlier tasks that it conflicts with are complete (base/hazard.hpp). A task that throws
+// fails, and so do the tasks that read or write what it should have written; the caller gets the
+// error from the next wait. Tasks that are pushed after that wait may use the variables again.
+//
+// Any thread may call; tasks may push tasks, but may not wait for them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/task.hpp"
+
+namespace paceline::graph {
+
+// Threads of each pool.
+struct Threads {
+  int compute = 1;
+  int copy = 1;
+  int communication = 1;
+};
+
+class Engine {
+ public:
+  // Called by a thread that waits, every now and then and without a lock; what it throws ends the
+  // wait.
+  using Idle = void (*)();
+
+  explicit Engine(const Threads& threads);   // at least 1 of each: else a usage error
+  ~Engine();                                 // completes what has been pushed
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Variable variable(std::string name = {});
+  Sequence sequence();
+
+  // The task is complete when `work` returns, or has failed when it throws.
+  Task push(std::function<void()> work, TaskSpec spec);
+  // The task is complete when it is told so: `work` starts it and returns.
+  Task push_asynchronous(std::function<void(Completion)> work, TaskSpec spec);
+
+  // Waits until the task is complete; throws what has gone wrong.
+  void wait(const Task& task, Idle idle = nullptr);
+  // Waits until all tasks that write the variable are complete; throws what has gone wrong.
+  void wait(const Variable& variable, Idle idle = nullptr);
+  // Waits for all tasks; throws the first error that no wait has thrown.
+  void wait_all(Idle idle = nullptr);
+
+  bool is_complete(const Task& task) const;
+  std::exception_ptr error(const Task& task) const;   // of a complete task; null: none
+  // A task that has not started will not run, and those that depend on it fail with a usage error.
+  // Whether it had not started.
+  bool cancel(const Task& task);
+  void cancel_all();
+  std::size_t unfinished() const;
+
+  // Completes what has been pushed and ends the threads; nothing can be pushed afterwards. Throws
+  // like wait_all().
+  void close(Idle idle = nullptr);
+
+ private:
+  friend class Completion;
+  using Lock = std::unique_lock<std::mutex>;
+
+  struct Ready {   // what the threads of a pool may run
+    std::vector<Task> heap;
+    std::atomic<std::size_t> count{0};   // of the heap, to look at without the lock
+    std::condition_variable arrived;
+    int sleeping = 0;
+  };
+
+  Task add(Task task);
+  void check(const TaskSpec& spec) const;
+  void check_caller(const char* what) const;
+  void depend(const Task& task, const Variable& variable, Access kind);
+  void follow(const Task& task, const Task& earlier);
+  void make_ready(const Task& task);
+  void release(std::vector<Task>& followers);
+
+  void serve(Pool pool);   // a thread of the pool
+  bool is_own_thread() const;
+  Task next(Ready& ready, Lock& lock);
+  void run(const Task& task, Lock& lock);
+  void skip(const Task& task, const std::shared_ptr<Failure>& failure, Lock& lock);
+  void mark_started(const Task& task);
+  void complete(const Task& task, std::shared_ptr<Failure> failure);
+  void end(const Task& task, const std::exception_ptr& error);   // one that is asynchronous
+  void collect(Lock& lock);
+
+  std::shared_ptr<Failure> failed(std::exception_ptr error);
+  std::shared_ptr<Failure> inherited(const TaskState& task) const;
+  bool applies(const Failure& failure, const TaskState& task) const;
+  void wait_locked(const Task& task, Lock& lock, Idle idle);
+  template <class Done>
+  void wait_until(Lock& lock, Idle idle, const Done& done);
+
+  const int process_;
+  mutable std::mutex mutex_;
+  std::array<Ready, kPools> ready_;
+  std::condition_variable completed_;
+  int waiting_for_all_ = 0;
+  std::uint64_t pushed_ = 0;            // tasks, so far
+  std::uint64_t cancelled_below_ = 0;   // tasks with lower numbers that have not started
+  std::size_t unfinished_ = 0;
+  std::uint64_t failures_ = 0;          // so far
+  std::vector<std::shared_ptr<Failure>> untold_;       // that no wait has thrown
+  std::uint64_t told_failures_ = 0, told_tasks_ = 0;   // as they were at the last wait_all()
+  std::vector<std::shared_ptr<void>> trash_;   // of complete tasks
+  bool closed_ = false, stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace paceline::graph

@@ -1,0 +1,113 @@
+// Task: a piece of work of the dependency engine, with the variables that it reads and writes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hazard.hpp"
+
+namespace paceline::graph {
+
+class Engine;
+struct TaskState;
+using TaskPointer = std::shared_ptr<TaskState>;
+
+// Where a task runs. Each pool has threads of its own, so that copies and collectives go on while
+// all compute threads are busy.
+enum class Pool { compute, copy, communication };
+inline constexpr int kPools = 3;
+
+// Why a task has not done its work. The tasks that depend on it fail with the same Failure.
+struct Failure {
+  std::exception_ptr error;
+  std::uint64_t birth = 0;                       // failures of the engine before this one
+  std::uint64_t told = ~std::uint64_t{0};        // tasks with this number and later ones may ignore
+                                                 // it: a wait has raised it before they were pushed
+};
+
+struct VariableState {
+  const Engine* engine = nullptr;
+  std::string name;
+  Cell<TaskPointer> cell;
+  std::shared_ptr<Failure> failure;   // of its last writer
+};
+
+// What tasks read and write: readers run together, writers one at a time, all as if in the order of
+// their pushes.
+using Variable = std::shared_ptr<VariableState>;
+
+struct SequenceState {
+  const Engine* engine = nullptr;
+  TaskPointer last;
+};
+
+// Tasks of one sequence start in the order of their pushes; each starts as soon as its predecessor
+// has started, not when it is complete. For calls that must be made in one order.
+using Sequence = std::shared_ptr<SequenceState>;
+
+// What a task is, besides its work.
+struct TaskSpec {
+  std::string name = {};
+  std::vector<Variable> read = {}, write = {};
+  Sequence sequence = {};   // or none
+  int priority = 0;         // of the tasks of a pool that could run, the highest runs first
+  Pool pool = Pool::compute;
+  // Called in the place of the work when the task fails because of an earlier one, or is cancelled.
+  std::function<void(const std::exception_ptr&)> skipped = {};
+  // What must live until the task is complete. Never released by a thread inside done() or failed(),
+  // nor under a lock: its destructor may do anything.
+  std::shared_ptr<void> keeps = {};
+};
+
+// How a task that goes on after its work has returned is ended: by one call of done() or failed(),
+// on any thread. A Completion that is dropped without either fails the task.
+class Completion {
+ public:
+  void done() const;
+  void failed(std::exception_ptr error) const;
+
+ private:
+  friend class Engine;
+  struct Promise {
+    Promise(Engine* e, TaskPointer t) : engine(e), task(std::move(t)) {}
+    ~Promise();
+    Promise(const Promise&) = delete;
+    Promise& operator=(const Promise&) = delete;
+    void end(std::exception_ptr error);   // but for the first time nothing happens
+
+    Engine* engine;
+    TaskPointer task;
+    std::atomic<bool> ended{false};
+  };
+  explicit Completion(std::shared_ptr<Promise> promise) : promise_(std::move(promise)) {}
+  std::shared_ptr<Promise> promise_;
+};
+
+enum class Stage { waiting, running, complete };
+
+// Guarded by the engine's mutex.
+struct TaskState {
+  const Engine* engine = nullptr;
+  std::uint64_t number = 0;            // in the order of pushes
+  TaskSpec spec;
+  std::function<void()> work;          // one of the two
+  std::function<void(Completion)> asynchronous_work;
+  int waits_for = 0;                   // earlier tasks that still have to start or to complete
+  Stage stage = Stage::waiting;
+  bool started = false;                // its work has returned, or it was skipped
+  bool cancelled = false;
+  bool awaited = false;                // a thread waits for it
+  std::vector<TaskPointer> follow_start, follow_completion;
+  std::shared_ptr<Failure> failure;
+};
+
+// What push() returns, to wait for, to ask and to cancel.
+using Task = TaskPointer;
+
+}  // namespace paceline::graph

@@ -1,0 +1,209 @@
+// The part of the engine that runs tasks: the threads of its pools, and how a task ends.
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "graph/engine.hpp"
+
+namespace paceline::graph {
+namespace {
+
+constexpr int kLooks = 400;   // of a pool's thread, before it sleeps: some microseconds
+constexpr std::size_t kMostUntold = 64;
+
+thread_local const Engine* t_engine = nullptr;   // whose pool this thread belongs to
+
+void look_again() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// For heaps: whether a runs after b.
+bool runs_after(const Task& a, const Task& b) {
+  if (a->spec.priority != b->spec.priority) return a->spec.priority < b->spec.priority;
+  return a->number > b->number;
+}
+
+std::string name_of(const TaskState& task) {
+  return task.spec.name.empty() ? str("#", task.number) : "'" + task.spec.name + "'";
+}
+
+}  // namespace
+
+bool Engine::is_own_thread() const { return t_engine == this; }
+
+void Engine::make_ready(const Task& task) {
+  Ready& ready = ready_[static_cast<std::size_t>(task->spec.pool)];
+  ready.heap.push_back(task);
+  std::push_heap(ready.heap.begin(), ready.heap.end(), runs_after);
+  ready.count.store(ready.heap.size(), std::memory_order_relaxed);
+  if (ready.sleeping > 0) ready.arrived.notify_one();
+}
+
+void Engine::release(std::vector<Task>& followers) {
+  for (const Task& follower : std::exchange(followers, {}))
+    if (--follower->waits_for == 0) make_ready(follower);
+}
+
+void Engine::serve(Pool pool) {
+  t_engine = this;
+  Ready& ready = ready_[static_cast<std::size_t>(pool)];
+  Lock lock(mutex_);
+  while (Task task = next(ready, lock)) {
+    const auto failure = inherited(*task);
+    if (failure)
+      skip(task, failure, lock);
+    else
+      run(task, lock);
+    collect(lock);
+  }
+}
+
+// The most urgent task, or none once the engine stops. Looks for one for a while before it sleeps:
+// to wake a thread costs whoever pushes some microseconds.
+Task Engine::next(Ready& ready, Lock& lock) {
+  for (bool has_looked = false; ready.heap.empty();) {
+    if (stop_) return nullptr;
+    if (!std::exchange(has_looked, true)) {
+      lock.unlock();
+      for (int i = 0; i < kLooks && ready.count.load(std::memory_order_relaxed) == 0; ++i)
+        look_again();
+      lock.lock();
+      continue;
+    }
+    ++ready.sleeping;
+    ready.arrived.wait(lock);
+    --ready.sleeping;
+  }
+  std::pop_heap(ready.heap.begin(), ready.heap.end(), runs_after);
+  Task task = std::move(ready.heap.back());
+  ready.heap.pop_back();
+  ready.count.store(ready.heap.size(), std::memory_order_relaxed);
+  return task;
+}
+
+void Engine::run(const Task& task, Lock& lock) {
+  task->stage = Stage::running;
+  std::function<void()> work = std::move(task->work);
+  std::function<void(Completion)> asynchronous = std::move(task->asynchronous_work);
+  std::function<void(const std::exception_ptr&)> skipped = std::move(task->spec.skipped);
+  task->spec.skipped = nullptr;
+  const bool is_asynchronous = asynchronous != nullptr;
+  lock.unlock();
+  std::exception_ptr error;
+  std::shared_ptr<Completion::Promise> promise;
+  try {
+    if (is_asynchronous) {
+      promise = std::make_shared<Completion::Promise>(this, task);
+      asynchronous(Completion(promise));
+    } else {
+      work();
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  work = nullptr;   // its captures are destroyed here, without the lock
+  asynchronous = nullptr;
+  skipped = nullptr;
+  if (error && promise) promise->end(error);
+  promise.reset();
+  lock.lock();
+  mark_started(task);
+  if (!is_asynchronous) complete(task, error ? failed(error) : nullptr);
+}
+
+void Engine::skip(const Task& task, const std::shared_ptr<Failure>& failure, Lock& lock) {
+  task->stage = Stage::running;
+  const auto work = std::move(task->work);
+  const auto asynchronous = std::move(task->asynchronous_work);
+  auto skipped = std::move(task->spec.skipped);
+  task->spec.skipped = nullptr;
+  lock.unlock();
+  try {
+    if (skipped) skipped(failure->error);
+  } catch (...) {   // the task has failed already, for a better reason
+  }
+  skipped = nullptr;
+  lock.lock();
+  mark_started(task);
+  complete(task, failure);
+}
+
+void Engine::mark_started(const Task& task) {
+  task->started = true;
+  release(task->follow_start);
+}
+
+void Engine::complete(const Task& task, std::shared_ptr<Failure> failure) {
+  task->stage = Stage::complete;
+  for (const Variable& variable : task->spec.write) variable->failure = failure;
+  task->failure = std::move(failure);
+  release(task->follow_completion);
+  if (task->spec.keeps) trash_.push_back(std::move(task->spec.keeps));
+  task->spec.read.clear();
+  task->spec.write.clear();
+  task->spec.sequence.reset();
+  --unfinished_;
+  if (task->awaited || (waiting_for_all_ > 0 && unfinished_ == 0)) completed_.notify_all();
+}
+
+void Engine::end(const Task& task, const std::exception_ptr& error) {
+  const Lock lock(mutex_);
+  complete(task, error ? failed(error) : nullptr);
+}
+
+// What complete tasks have kept alive goes without the lock.
+void Engine::collect(Lock& lock) {
+  if (trash_.empty()) return;
+  std::vector<std::shared_ptr<void>> trash = std::move(trash_);
+  trash_.clear();
+  lock.unlock();
+  trash.clear();
+  lock.lock();
+}
+
+void Completion::done() const { promise_->end(nullptr); }
+void Completion::failed(std::exception_ptr error) const { promise_->end(std::move(error)); }
+
+void Completion::Promise::end(std::exception_ptr error) {
+  if (!ended.exchange(true)) engine->end(task, error);
+}
+
+Completion::Promise::~Promise() {
+  if (ended) return;
+  end(std::make_exception_ptr(Error(
+      Fault::internal, str("engine: task ", name_of(*task), " was given up before it was ended; ",
+                           "asynchronous work must call done() or failed()."))));
+}
+
+std::shared_ptr<Failure> Engine::failed(std::exception_ptr error) {
+  auto failure = std::make_shared<Failure>();
+  failure->error = std::move(error);
+  failure->birth = failures_++;
+  if (untold_.size() < kMostUntold) untold_.push_back(failure);
+  return failure;
+}
+
+// Whether the task was pushed before a wait threw this failure.
+bool Engine::applies(const Failure& failure, const TaskState& task) const {
+  if (task.number >= failure.told) return false;
+  return failure.birth >= told_failures_ || task.number < told_tasks_;
+}
+
+// Why the task cannot do its work: an operand that was not made, or that it was cancelled.
+std::shared_ptr<Failure> Engine::inherited(const TaskState& task) const {
+  for (const auto* variables : {&task.spec.read, &task.spec.write})
+    for (const Variable& variable : *variables)
+      if (variable->failure && applies(*variable->failure, task)) return variable->failure;
+  if (!task.cancelled && task.number >= cancelled_below_) return nullptr;
+  auto failure = std::make_shared<Failure>();   // its caller knows: no wait_all() throws it
+  failure->birth = failures_;
+  failure->error = std::make_exception_ptr(
+      Error(Fault::usage, str("engine: task ", name_of(task), " was cancelled.")));
+  return failure;
+}
+
+}  // namespace paceline::graph
