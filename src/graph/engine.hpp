@@ -97,6 +97,7 @@ class Engine {
   void mark_started(const Task& task);
   void complete(const Task& task, std::shared_ptr<Failure> failure);
   void end(const Task& task, const std::exception_ptr& error);   // one that is asynchronous
+  void end_with(const Task& task, std::function<void()> work);
   void collect(Lock& lock);
 
   std::shared_ptr<Failure> failed(std::exception_ptr error);

@@ -71,6 +71,9 @@ class Completion {
  public:
   void done() const;
   void failed(std::exception_ptr error) const;
+  // Ends the task as `work` does, by returning or throwing, which a thread of its pool runs. For
+  // threads that must not spend time here.
+  void ends_with(std::function<void()> work) const;
 
  private:
   friend class Engine;
@@ -80,6 +83,7 @@ class Completion {
     Promise(const Promise&) = delete;
     Promise& operator=(const Promise&) = delete;
     void end(std::exception_ptr error);   // but for the first time nothing happens
+    void end_with(std::function<void()> work);   // likewise
 
     Engine* engine;
     TaskPointer task;

@@ -53,7 +53,8 @@ void Engine::serve(Pool pool) {
   Ready& ready = ready_[static_cast<std::size_t>(pool)];
   Lock lock(mutex_);
   while (Task task = next(ready, lock)) {
-    const auto failure = inherited(*task);
+    // One that has run already, and comes once more to end, fails for its own reasons alone.
+    const auto failure = task->stage == Stage::waiting ? inherited(*task) : nullptr;
     if (failure)
       skip(task, failure, lock);
     else
@@ -155,6 +156,12 @@ void Engine::end(const Task& task, const std::exception_ptr& error) {
   complete(task, error ? failed(error) : nullptr);
 }
 
+void Engine::end_with(const Task& task, std::function<void()> work) {
+  const Lock lock(mutex_);
+  task->work = std::move(work);
+  make_ready(task);
+}
+
 // What complete tasks have kept alive goes without the lock.
 void Engine::collect(Lock& lock) {
   if (trash_.empty()) return;
@@ -167,6 +174,14 @@ void Engine::collect(Lock& lock) {
 
 void Completion::done() const { promise_->end(nullptr); }
 void Completion::failed(std::exception_ptr error) const { promise_->end(std::move(error)); }
+
+void Completion::ends_with(std::function<void()> work) const {
+  promise_->end_with(std::move(work));
+}
+
+void Completion::Promise::end_with(std::function<void()> work) {
+  if (!ended.exchange(true)) engine->end_with(task, std::move(work));
+}
 
 void Completion::Promise::end(std::exception_ptr error) {
   if (!ended.exchange(true)) engine->end(task, error);

@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <functional>
 #include <new>
+#include <utility>
 
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
@@ -60,6 +62,20 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
     watched_s = now_s();
     watch(watched_s);
   }
+}
+
+// One that is done without having landed, since it was stopped, has its callback called here and
+// not there.
+void Session::on_complete(Flight& flight, std::function<void(bool)> callback) {
+  check_owner();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!flight.operation->done()) {
+      flight.on_complete = std::move(callback);
+      return;
+    }
+  }
+  callback(!flight.operation->error());
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.

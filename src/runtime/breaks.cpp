@@ -80,6 +80,14 @@ void Session::raise_starved(Group& group) {
   raise_late(group, Error(group.fault, group.broken));
 }
 
+void Session::abort(Group& group, const std::string& why) {
+  check_owner();
+  const std::lock_guard lock(mutex_);
+  break_group(group, Fault::lost, str(name_of(group, transport_->rank()), " ", why,
+              " The communicator cannot be used any more."), true);
+  progress();
+}
+
 std::string Session::broken(const Group& group) const {
   if (is_inherited()) return whose();
   const std::lock_guard lock(mutex_);

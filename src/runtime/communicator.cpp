@@ -189,6 +189,11 @@ void Communicator::set_timeout(int timeout_ms) {
 std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
+bool Communicator::has_progress_thread() const {
+  return state_->session->config().progress == Progress::thread;
+}
+void Communicator::abort(const std::string& why) { state_->session->abort(*state_->group, why); }
+
 Request Communicator::start(const Call& call) try {
   Ready ready = state_->prepare(call);
   auto flight = state_->free_flight(*ready.prepared);
@@ -357,6 +362,9 @@ bool Request::wait_for(int milliseconds) {
 }
 bool Request::sleep_for(int milliseconds) {
   return flight_->session->sleep(*flight_, std::max(1, milliseconds));
+}
+void Request::on_complete(std::function<void(bool)> callback) {
+  flight_->session->on_complete(*flight_, std::move(callback));
 }
 void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
 

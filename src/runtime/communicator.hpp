@@ -71,6 +71,10 @@ class Communicator {
   int size() const;
   int nodes() const;           // on which its ranks are
   std::string broken() const;  // empty, or why nothing works any more
+  // Whether calls go on while no rank's thread waits for them.
+  bool has_progress_thread() const;
+  // Breaks the communicator: calls under way and later ones fail on every rank with `why`.
+  void abort(const std::string& why);
   bool is_called() const;      // whether a message of a call is here that this rank has yet to make
 
   Request start(const Call& call);

@@ -1,6 +1,7 @@
 // Request: a collective under way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,10 @@ class Request {
   // The same beside a program that computes, whose processors it leaves alone: where the session
   // has a thread that does the work it sleeps, until this collective or another one is complete.
   bool sleep_for(int milliseconds);
+  // Calls `callback` once, with whether the collective has succeeded: now if it is complete, else
+  // when it is, by the thread that makes progress and under its lock. It may only mark something
+  // and wake somebody. One callback per start; a later one takes the place of an earlier.
+  void on_complete(std::function<void(bool)> callback);
 
  private:
   std::shared_ptr<Flight> flight_;

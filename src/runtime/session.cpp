@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
@@ -133,6 +134,8 @@ void Session::land(Flight& flight) {
         {flight.group->context, operation.fingerprint(), operation.number(), false});
   if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
   ++landed_;
+  if (const auto callback = std::exchange(flight.on_complete, nullptr))
+    callback(!operation.error());
   if (sleepers_ > 0) landing_.notify_all();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,6 +51,7 @@ struct Flight {
   int timeout_ms = 0;
   double started_s = 0;
   bool warned = false;
+  std::function<void(bool)> on_complete;   // of Request::on_complete(), while it is under way
 };
 
 class Session : public Listener, public std::enable_shared_from_this<Session> {
@@ -86,6 +88,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait(Flight& flight, int timeout_ms) { wait(flight, timeout_ms, 0); }
   bool wait(Flight& flight, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
+  void on_complete(Flight& flight, std::function<void(bool)> callback);
   bool sleep(Flight& flight, int most_ms);   // until it or another one has ended
 
   int timeout_of(const Group& group) const;   // milliseconds
@@ -94,6 +97,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void open(const std::shared_ptr<Group>& group);
   void close(Group& group);
   std::string broken(const Group& group) const;
+  void abort(Group& group, const std::string& why);   // on all ranks
   bool is_called(const Group& group);
   // A call has ended with this error: throws it, with what there is to say about a broken group.
   [[noreturn]] void raise_late(Group& group, const Error& error);

@@ -10,7 +10,7 @@ LAYERS = {
     "shapes": "base",
     "kernels": "base",
     "trace": "base",
-    "dag": "base",
+    "graph": "base",
     "coll": "ir shapes",
     "verify": "ir shapes",
     "model": "ir",  # a cost in rounds and bytes becomes a time
@@ -26,11 +26,11 @@ LAYERS = {
     "arrival": "trace",
     "tune": "coll model simulate arrival",
     "runtime": "tune verify engine transport/loop transport/shm transport/mpi transport/route",
-    "kvstore": "dag runtime",
+    "tasks": "graph runtime",
     "capi": "runtime include",
     "pmpi": "runtime arrival include",
     "preload": "runtime",
-    "python/binding": "runtime measure kvstore include",
+    "python/binding": "tasks runtime measure include",
 }
 
 

@@ -1,0 +1,54 @@
+#include "tasks/collective.hpp"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace paceline::tasks {
+namespace {
+
+std::string text_of(const std::exception_ptr& error) try {
+  std::rethrow_exception(error);
+} catch (const std::exception& e) {
+  return e.what();
+} catch (...) {
+  return "an error without a text";
+}
+
+}  // namespace
+
+Calls::Calls(graph::Engine& engine, Communicator communicator)
+    : engine_(engine), communicator_(std::move(communicator)), order_(engine.sequence()) {
+  if (!communicator_.has_progress_thread())
+    fail(Fault::refusal, "engine: calls of this communicator go on only while somebody waits for ",
+         "them, and tasks do not wait. It needs PACELINE_PROGRESS=thread, and where its ranks talk ",
+         "over MPI one that was initialised with MPI_THREAD_MULTIPLE.");
+}
+
+graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
+  const std::string what =
+      spec.name.empty() ? std::string(name_of(call.collective))
+                        : str(name_of(call.collective), " '", spec.name, "'");
+  spec.sequence = order_;
+  spec.pool = graph::Pool::communication;
+  spec.skipped = [communicator = communicator_, what](const std::exception_ptr& error) mutable {
+    communicator.abort(str("does not make its call ", what, ", since an operand failed: ",
+                           text_of(error)));
+  };
+  const auto begin = [communicator = communicator_, call](graph::Completion completion) mutable {
+    Request request = communicator.start(call);
+    // The thread that makes progress only marks; what there is to say about an error is found out
+    // by a thread of the engine, since it takes time.
+    request.on_complete([completion = std::move(completion), request](bool ok) mutable {
+      if (ok)
+        completion.done();
+      else
+        completion.ends_with([request]() mutable { request.wait(); });
+    });
+  };
+  return engine_.push_asynchronous(begin, std::move(spec));
+}
+
+}  // namespace paceline::tasks

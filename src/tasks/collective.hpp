@@ -1,0 +1,31 @@
+// Collectives as tasks of the dependency engine.
+#pragma once
+
+#include "graph/engine.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline::tasks {
+
+// The calls of one communicator in one engine. All ranks push the same calls in the same order;
+// each is made when its operands are ready and all calls that were pushed before it have been made,
+// and several may be under way. So ranks whose operands become ready in different orders make their
+// calls in one order, and no rank waits for a call that another one can never make.
+//
+// A call whose operands fail is not made: its communicator is broken, so that no peer waits for it
+// or takes a later call for it, and every rank gets the reason.
+class Calls {
+ public:
+  // Refused where nothing makes progress by itself: a task cannot wait inside of a call.
+  Calls(graph::Engine& engine, Communicator communicator);
+
+  // `spec` says what the call reads and writes, besides its buffers; its sequence and pool are set
+  // here. The buffers must live until the task is complete (TaskSpec::keeps).
+  graph::Task push(const Call& call, graph::TaskSpec spec);
+
+ private:
+  graph::Engine& engine_;
+  Communicator communicator_;
+  graph::Sequence order_;
+};
+
+}  // namespace paceline::tasks

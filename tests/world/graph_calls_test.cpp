@@ -1,0 +1,250 @@
+// Collectives as tasks: random programs whose operands become ready in another order on each rank,
+// over several communicators, with tasks that fail. Nothing deadlocks, and no sum is wrong.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "runtime/session.hpp"
+#include "tasks/collective.hpp"
+#include "transport/loop/loop.hpp"
+#include "world/worlds.hpp"
+
+using namespace paceline;
+using namespace paceline::graph;
+
+namespace {
+
+using Array = std::vector<std::uint64_t>;
+
+constexpr int kTimeoutMs = 20000;
+
+struct Step {
+  int target = 0, source = 0;       // variables
+  int communicator = -1;            // -1: a task of this rank alone
+  bool broadcasts = false;          // else it sums
+  int root = 0;
+  int priority = 0;
+};
+
+// What all ranks do, one program for all; `fails` is the step in which rank `bad` throws.
+struct Program {
+  int ranks = 2, variables = 1, communicators = 1;
+  std::size_t count = 1;
+  std::vector<Step> steps;
+  int fails = -1, bad = 0;
+
+  explicit Program(std::uint64_t seed, bool may_fail) {
+    Random random(seed);
+    const auto below = [&](int limit) { return int(random.below(std::size_t(limit))); };
+    ranks = 2 + below(7);
+    variables = 1 + below(6);
+    communicators = 1 + below(3);
+    count = 1 + random.below(40);
+    steps.resize(std::size_t(2 + below(25)));
+    for (Step& step : steps) {
+      step = {below(variables), below(variables), below(2) == 0 ? -1 : below(communicators),
+              below(4) == 0, below(ranks), below(3)};
+    }
+    if (!may_fail) return;
+    fails = below(int(steps.size()));
+    bad = below(ranks);
+    steps[std::size_t(fails)].communicator = -1;
+  }
+
+  std::uint64_t first_value(int rank, int variable, std::size_t i) const {
+    return std::uint64_t(rank) * 1000003 + std::uint64_t(variable) * 1009 + i + 1;
+  }
+};
+
+void compute(std::size_t number, Array& target, const Array& source) {
+  for (std::size_t i = 0; i < target.size(); ++i)
+    target[i] = 3 * target[i] + 5 * source[i] + number;
+}
+
+// What every rank's variables hold in the end: [rank][variable].
+std::vector<std::vector<Array>> run_in_order(const Program& program) {
+  std::vector<std::vector<Array>> all(std::size_t(program.ranks));
+  for (int r = 0; r < program.ranks; ++r)
+    for (int v = 0; v < program.variables; ++v) {
+      all[std::size_t(r)].emplace_back(program.count);
+      for (std::size_t i = 0; i < program.count; ++i)
+        all[std::size_t(r)].back()[i] = program.first_value(r, v, i);
+    }
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    const auto target = std::size_t(step.target);
+    if (step.communicator < 0) {
+      for (auto& own : all) compute(s, own[target], own[std::size_t(step.source)]);
+      continue;
+    }
+    Array result = all[std::size_t(step.root)][target];
+    if (!step.broadcasts) {
+      result.assign(program.count, 0);
+      for (const auto& own : all)
+        for (std::size_t i = 0; i < program.count; ++i) result[i] += own[target][i];
+    }
+    for (auto& own : all) own[target] = result;
+  }
+  return all;
+}
+
+Call call_of(const Step& step, Array& array) {
+  Call call;
+  call.collective = step.broadcasts ? Collective::broadcast : Collective::allreduce;
+  call.type = Type::u64;
+  call.root = step.root;
+  call.input = step.broadcasts ? nullptr : array.data();
+  call.output = array.data();
+  call.count = array.size();
+  return call;
+}
+
+// The naive way, which the test must see fail: each call as soon as its operands are ready.
+Task push_naively(Engine& engine, Communicator communicator, const Call& call, TaskSpec spec) {
+  spec.pool = Pool::communication;
+  return engine.push_asynchronous(
+      [communicator, call](Completion completion) mutable {
+        Request request = communicator.start(call);
+        request.on_complete([completion, request](bool ok) mutable {
+          if (ok) completion.done();
+          else completion.ends_with([request]() mutable { request.wait(); });
+        });
+      },
+      std::move(spec));
+}
+
+struct Outcome {
+  std::string wrong;      // a value, or an error where none may be
+  bool timed_out = false;
+  bool failed = false;
+};
+
+Outcome run_rank(const Program& program, std::uint64_t seed, Communicator world, bool naive,
+                 const std::vector<Array>& expected) {
+  const int rank = world.rank();
+  Random random(seed ^ Random::mix(std::uint64_t(rank) + 1));
+  std::vector<Array> arrays;
+  for (int v = 0; v < program.variables; ++v) {
+    arrays.emplace_back(program.count);
+    for (std::size_t i = 0; i < program.count; ++i)
+      arrays.back()[i] = program.first_value(rank, v, i);
+  }
+  std::vector<Communicator> communicators;
+  for (int c = 0; c < program.communicators; ++c) communicators.push_back(world.dup());
+  Engine engine({.compute = 2, .communication = 2});
+  std::vector<tasks::Calls> calls;
+  for (Communicator& communicator : communicators) calls.emplace_back(engine, communicator);
+  std::vector<Variable> variables;
+  for (int v = 0; v < program.variables; ++v) variables.push_back(engine.variable(str("v", v)));
+
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    const Variable& target = variables[std::size_t(step.target)];
+    Array& array = arrays[std::size_t(step.target)];
+    if (step.communicator >= 0) {
+      TaskSpec spec{.name = str("step ", s), .write = {target}, .priority = step.priority};
+      const auto at = std::size_t(step.communicator);
+      if (naive) push_naively(engine, communicators[at], call_of(step, array), std::move(spec));
+      else calls[at].push(call_of(step, array), std::move(spec));
+      continue;
+    }
+    const Array& source = arrays[std::size_t(step.source)];
+    const auto delay = std::chrono::microseconds(random.below(4) == 0 ? random.below(400) : 0);
+    const bool throws = int(s) == program.fails && rank == program.bad;
+    engine.push(
+        [&, s, delay, throws] {
+          if (delay.count() > 0) std::this_thread::sleep_for(delay);
+          if (throws) throw std::runtime_error("thrown by the program");
+          compute(s, array, source);
+        },
+        {.read = {variables[std::size_t(step.source)]}, .write = {target},
+         .priority = int(random.below(3))});
+  }
+  Outcome outcome;
+  const auto note = [&](const std::exception& error) {
+    outcome.failed = true;
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    outcome.timed_out |= ours && ours->fault() == Fault::timeout;
+    if (program.fails < 0) outcome.wrong += str("rank ", rank, ": ", error.what(), "; ");
+  };
+  for (int v = 0; v < program.variables; ++v) {
+    try {
+      engine.wait(variables[std::size_t(v)]);
+    } catch (const std::exception& error) {
+      note(error);
+      continue;
+    }
+    if (arrays[std::size_t(v)] != expected[std::size_t(v)])
+      outcome.wrong += str("rank ", rank, ": variable ", v, " is wrong; ");
+  }
+  try {
+    engine.close();
+  } catch (...) {
+    outcome.failed = true;
+  }
+  return outcome;
+}
+
+Outcome run(const Program& program, std::uint64_t seed, bool naive = false,
+            int timeout_ms = kTimeoutMs) {
+  const auto expected = run_in_order(program);
+  LoopNet net(program.ranks, {});
+  std::vector<Outcome> outcomes(std::size_t(program.ranks));
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < program.ranks; ++r)
+    ranks.emplace_back([&, r] {
+      WorldConfig config;
+      config.progress = Progress::thread;
+      config.timeout_ms = timeout_ms;
+      Outcome& mine = outcomes[std::size_t(r)];
+      try {
+        mine = run_rank(program, seed, join_transport(net.endpoint(r), config), naive,
+                        expected[std::size_t(r)]);
+      } catch (const std::exception& error) {
+        mine.wrong = str("rank ", r, ": ", error.what());
+      }
+    });
+  for (std::thread& rank : ranks) rank.join();
+  Outcome all;
+  for (const Outcome& one : outcomes) {
+    all.wrong += one.wrong;
+    all.timed_out |= one.timed_out;
+    all.failed |= one.failed;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("graph calls: operands become ready in any order, and every result is right") {
+  for (std::uint64_t seed = 1, last = test::by_length(15u, 150u, 5000u); seed <= last; ++seed) {
+    const Outcome outcome = run(Program(seed, false), seed);
+    CHECK_MESSAGE(outcome.wrong.empty(), "seed ", seed, ": ", outcome.wrong);
+  }
+}
+
+TEST_CASE("graph calls: a task that fails on one rank leaves nobody waiting") {
+  int failed = 0;
+  for (std::uint64_t seed = 1, last = test::by_length(15u, 150u, 5000u); seed <= last; ++seed) {
+    const Outcome outcome = run(Program(seed, true), seed);
+    CHECK_MESSAGE(outcome.wrong.empty(), "seed ", seed, ": ", outcome.wrong);
+    CHECK_MESSAGE(!outcome.timed_out, "seed ", seed, ": a rank waited for one that never came");
+    failed += outcome.failed ? 1 : 0;
+  }
+  CHECK(failed > 0);
+}
+
+TEST_CASE("graph calls: calls made as their operands become ready go wrong") {
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 40 && wrong == 0; ++seed)
+    wrong += run(Program(seed, false), seed, true, 1000).wrong.empty() ? 0 : 1;
+  CHECK(wrong > 0);
+}
