@@ -165,6 +165,7 @@ void bind_communicator(nb::module_& m) {
                               const std::string& folder) {
         return write_record(self.record(reason), folder);
       }, "reason"_a, "folder"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }

@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   bind_world(m);
   bind_mpi(m);
   bind_measure(m);
+  bind_engine(m);
   bind_tools(m);
   // At exit, a script may still hold requests in variables that nobody clears. Tests turn it on.
   nanobind::set_leak_warnings(false);

@@ -75,6 +75,7 @@ class Communicator:
     def is_called(self) -> bool: ...
     def record(self, reason: str) -> str: ...
     def write_record(self, reason: str, folder: str) -> bool: ...
+    def abort(self, why: str) -> None: ...
     def leave(self) -> None: ...
 
 class Request:
@@ -280,6 +281,92 @@ def memory_rates(line: StartLine, bytes: int) -> tuple[float, float]:
     Bytes/s that this rank reads and writes while all ranks do the same: (add, copy) on
     arrays of so many bytes. Collective.
     """
+
+class Variable:
+    """What tasks read and write."""
+
+    @property
+    def name(self) -> str: ...
+    def wait(self) -> None:
+        """
+        Returns when every task pushed so far that writes it is complete; raises their error.
+        """
+
+class Task:
+    """A piece of work of an engine."""
+
+    def wait(self) -> object:
+        """
+        Returns the task's result once it is complete: what its function returned, or the
+        array it wrote. Raises its error, or that of a task it depends on.
+        """
+
+    def cancel(self) -> bool:
+        """Keeps it from running; False where it has begun. What needs it fails."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete; it may have failed."""
+
+class Engine:
+    """Runs tasks in the order that their reads and writes allow."""
+
+    def __init__(self, compute: int, copy: int, communication: int) -> None: ...
+    def variable(self, name: str) -> Variable: ...
+    def push(
+        self,
+        function: object,
+        read: Sequence[Variable],
+        write: Sequence[Variable],
+        priority: int,
+        pool: str,
+        name: str,
+    ) -> Task: ...
+    def copy(
+        self,
+        source: object,
+        target: object,
+        read: Sequence[Variable],
+        write: Sequence[Variable],
+        priority: int,
+        name: str,
+    ) -> Task: ...
+    def combine(
+        self,
+        sources: Sequence[object],
+        target: object,
+        op: str,
+        read: Sequence[Variable],
+        write: Sequence[Variable],
+        priority: int,
+        name: str,
+    ) -> Task: ...
+    def calls(self, communicator: Communicator) -> Calls: ...
+    def wait(self) -> None: ...
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def unfinished(self) -> int: ...
+
+class Calls:
+    """The calls of a communicator in an engine."""
+
+    def push(
+        self,
+        collective: str,
+        input: object | None,
+        output: object | None,
+        op: str,
+        root: int,
+        counts: object | None,
+        received: object | None,
+        knobs: object | None,
+        result: object | None,
+        read: Sequence[Variable],
+        write: Sequence[Variable],
+        priority: int,
+        name: str,
+    ) -> Task: ...
 
 def collectives() -> list: ...
 def ops() -> list: ...

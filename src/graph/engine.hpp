@@ -65,6 +65,7 @@ class Engine {
   bool cancel(const Task& task);
   void cancel_all();
   std::size_t unfinished() const;
+  bool is_own_thread() const;   // whether the caller is a thread of a pool
 
   // Completes what has been pushed and ends the threads; nothing can be pushed afterwards. Throws
   // like wait_all().
@@ -90,7 +91,6 @@ class Engine {
   void release(std::vector<Task>& followers);
 
   void serve(Pool pool);   // a thread of the pool
-  bool is_own_thread() const;
   Task next(Ready& ready, Lock& lock);
   void run(const Task& task, Lock& lock);
   void skip(const Task& task, const std::shared_ptr<Failure>& failure, Lock& lock);

@@ -1,0 +1,296 @@
+// The dependency engine for Python; a user sees python/paceline/engine.py.
+#include "graph/engine.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.hpp"
+#include "base/error.hpp"
+#include "binding.hpp"
+#include "kernels/kernels.hpp"
+#include "pending.hpp"
+#include "tasks/collective.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace paceline::binding {
+namespace {
+
+using EnginePointer = std::shared_ptr<graph::Engine>;
+
+// Moves a Python object, or what holds some, to where any thread may drop it.
+template <class Value>
+std::shared_ptr<Value> droppable_anywhere(Value value) {
+  return {new Value(std::move(value)), [](Value* held) {
+            const nb::gil_scoped_acquire locked;
+            delete held;
+          }};
+}
+
+// An exception of a Python task on its way to whoever waits.
+class PythonFailure : public std::exception {
+ public:
+  explicit PythonFailure(const nb::python_error& error)
+      : value_(droppable_anywhere(nb::borrow(error.value()))),
+        text_(str(Py_TYPE(value_->ptr())->tp_name, ": ", nb::str(*value_).c_str())) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+  // Raises a copy where that is possible. What has been raised holds the frames that it came
+  // through, and these may hold the task, which holds what is here: nobody could free the circle.
+  void raise() const {
+    nb::object raised = *value_;
+    try {
+      raised = nb::module_::import_("copy").attr("copy")(*value_);
+      for (const char* name : {"__traceback__", "__cause__", "__suppress_context__"})
+        nb::setattr(raised, name, value_->attr(name));
+    } catch (const nb::python_error&) {
+      raised = *value_;
+    }
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+  }
+
+ private:
+  std::shared_ptr<nb::object> value_;
+  std::string text_;
+};
+
+// What a Python task calls, and what that returned.
+struct Function {
+  nb::object call;
+  nb::object result;
+};
+
+struct PyVariable {
+  EnginePointer engine;
+  graph::Variable variable;
+};
+
+struct PyTask {
+  EnginePointer engine;
+  graph::Task task;
+  std::shared_ptr<Function> function;   // of a Python task
+  std::shared_ptr<nb::object> result;   // of a native one
+};
+
+// What all kinds of tasks have.
+struct Spec {
+  const std::vector<PyVariable*>& read;
+  const std::vector<PyVariable*>& write;
+  int priority;
+  std::string name;
+};
+
+graph::Pool pool_from(std::string_view name) {
+  if (name == "compute") return graph::Pool::compute;
+  if (name == "copy") return graph::Pool::copy;
+  if (name == "communication") return graph::Pool::communication;
+  fail(Fault::usage, "engine: there is no pool '", name, "'; pools are compute, copy and ",
+       "communication.");
+}
+
+graph::TaskSpec spec_from(const Spec& from) {
+  graph::TaskSpec spec{.name = from.name, .priority = from.priority};
+  for (const PyVariable* variable : from.read) spec.read.push_back(variable->variable);
+  for (const PyVariable* variable : from.write) spec.write.push_back(variable->variable);
+  return spec;
+}
+
+// Closes its engine when Python drops it, which completes what has been pushed.
+class PyEngine {
+ public:
+  PyEngine(int compute, int copy, int communication)
+      : engine_(std::make_shared<graph::Engine>(
+            graph::Threads{compute, copy, communication})) {}
+  ~PyEngine() {
+    const nb::gil_scoped_release unlocked;
+    if (engine_->is_own_thread()) new EnginePointer(engine_);   // it cannot wait for itself
+    try {
+      engine_->close();
+    } catch (...) {   // whoever wants to know calls close()
+    }
+  }
+  PyEngine(const PyEngine&) = delete;
+  PyEngine& operator=(const PyEngine&) = delete;
+
+  const EnginePointer& get() const { return engine_; }
+
+ private:
+  EnginePointer engine_;
+};
+
+PyTask push(PyEngine& self, nb::object function, const std::vector<PyVariable*>& read,
+            const std::vector<PyVariable*>& write, int priority, std::string_view pool,
+            std::string name) {
+  graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
+  spec.pool = pool_from(pool);
+  auto held = droppable_anywhere(Function{std::move(function), nb::none()});
+  const auto work = [held] {
+    const nb::gil_scoped_acquire locked;
+    const nb::object call = std::move(held->call);   // what it has captured goes with it
+    try {
+      held->result = call();
+    } catch (const nb::python_error& error) {
+      throw PythonFailure(error);
+    }
+  };
+  spec.keeps = held;   // one that is skipped drops its function without the engine's lock
+  const nb::gil_scoped_release unlocked;
+  return {self.get(), self.get()->push(work, std::move(spec)), held, nullptr};
+}
+
+// The same elements of the same type, apart from each other.
+void check_alike(const char* call, const Buffer& source, const Buffer& target) {
+  if (source.count() != target.count() || source.type() != target.type())
+    fail(Fault::usage, call, ": the source has ", source.count(), " ", name_of(source.type()),
+         ", the target ", target.count(), " ", name_of(target.type()),
+         "; both must have the same length and type.");
+  if (target.read_only()) fail(Fault::usage, call, ": the target is read-only.");
+}
+
+PyTask copy(PyEngine& self, nb::handle source, nb::handle target,
+            const std::vector<PyVariable*>& read, const std::vector<PyVariable*>& write,
+            int priority, std::string name) {
+  auto kept = droppable_anywhere(
+      Kept{Buffer(source, {"copy", "source"}), Buffer(target, {"copy", "target"})});
+  check_alike("copy", kept->input, kept->output);
+  graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
+  spec.pool = graph::Pool::copy;
+  spec.keeps = kept;
+  const std::size_t bytes = kept->input.count() * size_of(kept->input.type());
+  const auto work = [from = kept->input.data(), to = kept->output.data(), bytes] {
+    if (bytes > 0) std::memmove(to, from, bytes);
+  };
+  auto result = droppable_anywhere(nb::borrow(target));
+  const nb::gil_scoped_release unlocked;
+  return {self.get(), self.get()->push(work, std::move(spec)), nullptr, std::move(result)};
+}
+
+// target = sources[0] op sources[1] op ...; the target may be one of the sources.
+PyTask combine(PyEngine& self, const std::vector<nb::handle>& sources, nb::handle target,
+               const std::string& op, const std::vector<PyVariable*>& read,
+               const std::vector<PyVariable*>& write, int priority, std::string name) {
+  if (sources.empty()) fail(Fault::usage, "combine: there are no sources; pass at least one.");
+  std::vector<Buffer> held;
+  held.emplace_back(target, Where{"combine", "target"});
+  std::vector<const void*> from;
+  for (const nb::handle source : sources) {
+    held.emplace_back(source, Where{"combine", "source"});
+    check_alike("combine", held.back(), held.front());
+    from.push_back(held.back().data());
+  }
+  const Buffer& to = held.front();
+  const Reduce reduce = reduce_kernel(to.type(), op_from(op));
+  graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
+  const auto work = [from, data = to.data(), count = to.count(), reduce] {
+    reduce(data, from.data(), static_cast<int>(from.size()), count);
+  };
+  spec.keeps = droppable_anywhere(std::move(held));
+  auto result = droppable_anywhere(nb::borrow(target));
+  const nb::gil_scoped_release unlocked;
+  return {self.get(), self.get()->push(work, std::move(spec)), nullptr, std::move(result)};
+}
+
+// The calls of a communicator in an engine.
+struct PyCalls {
+  EnginePointer engine;
+  Communicator communicator;
+  tasks::Calls calls;
+};
+
+PyTask call(PyCalls& self, std::string_view collective, nb::handle input, nb::handle output,
+            std::string_view op, int root, nb::handle counts, nb::handle received,
+            nb::handle knobs, nb::object result, const std::vector<PyVariable*>& read,
+            const std::vector<PyVariable*>& write, int priority, std::string name) {
+  Kept kept;
+  const Call made = call_from({collective, input, output, op, root, counts, received, knobs},
+                              {self.communicator.rank(), self.communicator.size()}, kept);
+  graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
+  spec.keeps = droppable_anywhere(std::move(kept));
+  auto held = droppable_anywhere(std::move(result));
+  const nb::gil_scoped_release unlocked;
+  return {self.engine, self.calls.push(made, std::move(spec)), nullptr, std::move(held)};
+}
+
+nb::object result_of(const PyTask& task) {
+  if (task.function) return task.function->result;
+  return task.result ? *task.result : nb::none();
+}
+
+nb::object wait_for_task(PyTask& self) {
+  {
+    const nb::gil_scoped_release unlocked;
+    self.engine->wait(self.task, look_for_signals);
+  }
+  return result_of(self);
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const PythonFailure& failure) {
+    failure.raise();
+  }
+}
+
+void bind_tasks(nb::module_& m) {
+  nb::class_<PyVariable>(m, "Variable", "What tasks read and write.")
+      .def_prop_ro("name", [](const PyVariable& self) { return self.variable->name; })
+      .def("wait", [](PyVariable& self) {
+        self.engine->wait(self.variable, look_for_signals);
+      }, nb::call_guard<nb::gil_scoped_release>(),
+           "Returns when every task pushed so far that writes it is complete; raises their error.");
+  nb::class_<PyTask>(m, "Task", "A piece of work of an engine.")
+      .def("wait", wait_for_task,
+           "Returns the task's result once it is complete: what its function returned, or the\n"
+           "array it wrote. Raises its error, or that of a task it depends on.")
+      .def("cancel", [](PyTask& self) { return self.engine->cancel(self.task); },
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Keeps it from running; False where it has begun. What needs it fails.")
+      .def_prop_ro("done", [](const PyTask& self) {
+        const nb::gil_scoped_release unlocked;
+        return self.engine->is_complete(self.task);
+      }, "Whether it is complete; it may have failed.");
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  nb::register_exception_translator(translate);
+  bind_tasks(m);
+  nb::class_<PyEngine>(m, "Engine", "Runs tasks in the order that their reads and writes allow.")
+      .def(nb::init<int, int, int>(), "compute"_a, "copy"_a, "communication"_a)
+      .def("variable", [](PyEngine& self, std::string name) {
+        return PyVariable{self.get(), self.get()->variable(std::move(name))};
+      }, "name"_a)
+      .def("push", push, "function"_a, "read"_a, "write"_a, "priority"_a, "pool"_a, "name"_a)
+      .def("copy", copy, "source"_a, "target"_a, "read"_a, "write"_a, "priority"_a, "name"_a)
+      .def("combine", combine, "sources"_a, "target"_a, "op"_a, "read"_a, "write"_a, "priority"_a,
+           "name"_a)
+      .def("calls", [](PyEngine& self, const Communicator& communicator) {
+        return new PyCalls{self.get(), communicator, tasks::Calls(*self.get(), communicator)};
+      }, "communicator"_a)
+      .def("wait", [](PyEngine& self) { self.get()->wait_all(look_for_signals); },
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("cancel", [](PyEngine& self) { self.get()->cancel_all(); },
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("close", [](PyEngine& self) { self.get()->close(look_for_signals); },
+           nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("unfinished", [](const PyEngine& self) {
+        const nb::gil_scoped_release unlocked;
+        return self.get()->unfinished();
+      });
+  nb::class_<PyCalls>(m, "Calls", "The calls of a communicator in an engine.")
+      .def("push", call, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
+           "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none(), "read"_a,
+           "write"_a, "priority"_a, "name"_a);
+}
+
+}  // namespace paceline::binding

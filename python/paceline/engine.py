@@ -1,0 +1,228 @@
+"""The dependency engine: tasks that run when what they read and write allows it.
+
+    engine = paceline.engine.Engine()
+    a, b = numpy.ones(4), numpy.zeros(4)
+    engine.push(lambda: numpy.multiply(a, 2, out=a), write=[a])
+    engine.copy(a, b)                                # reads a, writes b: waits for the first
+    engine.call(comm, "allreduce", b)                # so does this, on all ranks in one order
+    engine.wait()
+"""
+
+import atexit
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from paceline import _core, world  # noqa: F401  (see _close_all)
+from paceline.buffers import Buffer
+from paceline.communicator import Communicator
+from paceline.errors import UsageError
+
+Task = _core.Task
+Variable = _core.Variable
+Operand = Variable | Buffer
+
+_open: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+class Engine:
+    """Runs tasks in threads of its own. Whoever pushes a task does not wait for it.
+
+    A task names what it reads and writes: variables, or arrays, each of which stands for a variable
+    of its own (views that share memory do not know of each other: give them one variable()).
+    Tasks that only read the same run together; one that writes runs alone; all in an order in which
+    they could have been pushed one after the other.
+
+    compute, copy, communication: threads of each pool, at least 1. Python functions share one lock
+    between all threads; copies, sums and collectives run without it.
+
+    A task that raises fails. So do the tasks that read or write what it should have written, and
+    the next wait() raises the error. Tasks that are pushed after that may use these variables again.
+    Tasks may push tasks, but not wait for them (UsageError).
+    """
+
+    def __init__(self, compute: int = 1, copy: int = 1, communication: int = 1):
+        self._core = _core.Engine(compute, copy, communication)
+        self._of_arrays: dict[int, tuple[Any, Variable]] = {}
+        self._calls: "weakref.WeakKeyDictionary[Communicator, Any]" = weakref.WeakKeyDictionary()
+        _open.add(self)
+
+    def variable(self, name: str = "") -> Variable:
+        """Something that tasks read and write; `name` is for error messages."""
+        return self._core.variable(name)
+
+    def variable_of(self, x: Operand) -> Variable:
+        """The variable that the array `x` stands for as long as it lives."""
+        if isinstance(x, Variable):
+            return x
+        key = id(x)
+        known = self._of_arrays.get(key)
+        if known is not None and known[0]() is x:
+            return known[1]
+        try:
+            reference = weakref.ref(x, lambda _: self._of_arrays.pop(key, None))
+        except TypeError:
+            raise UsageError(
+                f"engine: a {type(x).__name__} cannot stand for a variable; pass an array, a "
+                "tensor, or one of variable()."
+            ) from None
+        variable = self._core.variable("")
+        self._of_arrays[key] = (reference, variable)
+        return variable
+
+    def push(
+        self,
+        function: Callable[[], Any],
+        read: Iterable[Operand] = (),
+        write: Iterable[Operand] = (),
+        priority: int = 0,
+        pool: str = "compute",
+        name: str = "",
+    ) -> Task:
+        """Runs `function()` when its reads and writes allow it; Task.wait() returns its result.
+
+        Of the tasks of a pool that could run, the one with the highest `priority` runs first.
+        `pool` is compute, copy or communication.
+        """
+        if not callable(function):
+            kind = type(function).__name__
+            raise UsageError(f"engine: a task calls a function; this is a {kind}.")
+        return self._core.push(
+            function, self._variables(read), self._variables(write), priority, pool, name
+        )
+
+    def copy(
+        self,
+        source: Buffer,
+        target: Buffer,
+        read: Iterable[Operand] = (),
+        write: Iterable[Operand] = (),
+        priority: int = 0,
+        name: str = "",
+    ) -> Task:
+        """Copies `source` (n elements) into `target` (n, of the same type).
+
+        Reads `source` and writes `target`, besides `read` and `write`.
+        """
+        return self._core.copy(
+            source, target, self._variables([source, *read]), self._variables([target, *write]),
+            priority, name,
+        )  # fmt: skip
+
+    def combine(
+        self,
+        sources: Sequence[Buffer],
+        target: Buffer,
+        op: str = "sum",
+        read: Iterable[Operand] = (),
+        write: Iterable[Operand] = (),
+        priority: int = 0,
+        name: str = "",
+    ) -> Task:
+        """target = sources[0] op sources[1] op ...; `target` may be one of the sources.
+
+        All have the same length and type. `op` is one of Communicator.allreduce().
+        """
+        return self._core.combine(
+            list(sources), target, op, self._variables([*sources, *read]),
+            self._variables([target, *write]), priority, name,
+        )  # fmt: skip
+
+    def call(
+        self,
+        comm: Communicator,
+        collective: str,
+        *arguments: Any,
+        read: Iterable[Operand] = (),
+        write: Iterable[Operand] = (),
+        priority: int = 0,
+        name: str = "",
+        **keywords: Any,
+    ) -> Task:
+        """Makes the call `collective` of `comm` with these arguments, as Communicator.plan() does.
+
+        All ranks push the same calls of a communicator in the same order, and make no others on it
+        until these are complete. Each is made when its operands are ready and those before it have
+        been made; several are under way at a time, so the order in which operands become ready may
+        differ between ranks. Reads and writes its arrays, besides `read` and `write`. If an operand
+        fails on some rank, the communicator is broken on all, and each rank gets the reason.
+
+        Raises RefusalError where calls go on only while somebody waits (PACELINE_PROGRESS=caller).
+        """
+        prepared, result, settings = comm._prepare(collective, arguments, keywords)
+        source, target = prepared[1], prepared[2]
+        if source is not None:
+            read = [source, *read]
+        if target is not None:
+            write = [target, *write]
+        return self._calls_of(comm).push(
+            *prepared, settings, result, self._variables(read), self._variables(write), priority,
+            name,
+        )  # fmt: skip
+
+    def wait(self, *things: Task | Operand) -> None:
+        """Waits for tasks, and for those that write these variables or arrays; or for all.
+
+        Raises the first error among them; for all, the first that no wait has raised.
+        """
+        if not things:
+            self._core.wait()
+        for thing in things:
+            (thing if isinstance(thing, Task) else self.variable_of(thing)).wait()
+
+    def cancel(self) -> None:
+        """Keeps all tasks that have not begun from running. Calls among them break their
+        communicators."""
+        self._core.cancel()
+
+    @property
+    def unfinished(self) -> int:
+        """How many tasks are not complete."""
+        return self._core.unfinished
+
+    def close(self) -> None:
+        """Completes what has been pushed and ends the threads. Raises like wait(). Happens at exit
+        too."""
+        _open.discard(self)
+        self._core.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.give_up(f"ends its tasks because of {kind.__name__}: {error}")
+
+    def give_up(self, why: str) -> None:
+        """Ends without completing what has been pushed: breaks the communicators of its calls, with
+        `why` for all ranks, and keeps the tasks that have not begun from running."""
+        self.cancel()
+        for comm in list(self._calls):
+            if self.unfinished and not comm.broken:
+                comm._core.abort(f"{why}.")
+        with contextlib.suppress(Exception):  # of tasks that were given up
+            self.close()
+
+    def _variables(self, operands: Iterable[Operand]) -> list[Variable]:
+        return [self.variable_of(operand) for operand in operands]
+
+    def _calls_of(self, comm: Communicator) -> Any:
+        found = self._calls.get(comm)
+        if found is None:
+            found = self._calls[comm] = self._core.calls(comm._core)
+        return found
+
+
+@atexit.register
+def _close_all() -> None:
+    """Before the worlds are left, whose calls tasks may make: handlers run last in, first out."""
+    error = getattr(sys, "last_value", None)  # of a program that ends because of it
+    for engine in list(_open):
+        if error is None:
+            engine.close()
+        else:
+            engine.give_up(f"ends because of {type(error).__name__}: {error}")

@@ -1,0 +1,175 @@
+"""paceline.engine in one process; on several ranks: tests/python/ranks/engine_checks.py."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import launched
+import numpy
+import pytest
+from length import each
+
+import paceline
+from paceline.engine import Engine
+
+
+@pytest.fixture
+def engine():
+    one = Engine(compute=2)
+    yield one
+    one.close()
+
+
+def test_tasks_run_in_the_order_of_their_reads_and_writes(engine):
+    a, b = numpy.ones(1000), numpy.zeros(1000)
+    for _ in range(10):
+        engine.push(lambda: numpy.multiply(a, 2, out=a), write=[a])
+    engine.copy(a, b)
+    engine.push(lambda: a.fill(-1), write=[a])
+    total = engine.combine([a, b, b], b, read=[a])
+    assert total.wait() is b
+    assert (b == 2047).all() and (a == -1).all()
+    assert engine.push(lambda: "result").wait() == "result"
+    engine.wait()
+    assert engine.unfinished == 0
+
+
+def test_a_failure_reaches_what_depends_on_it_and_the_caller(engine):
+    x, y, ran = engine.variable("x"), engine.variable("y"), []
+
+    def fails():
+        raise KeyError("no such layer")
+
+    first = engine.push(fails, write=[x])
+    last = engine.push(lambda: ran.append(1), read=[x], write=[y])
+    with pytest.raises(KeyError, match="no such layer") as caught:
+        engine.wait(y)
+    assert any(entry.name == "fails" for entry in caught.traceback)  # where it was raised
+    with pytest.raises(KeyError):
+        last.wait()
+    with pytest.raises(KeyError):
+        first.wait()
+    assert ran == []
+    engine.push(lambda: ran.append(2), read=[x], write=[y]).wait()
+    assert ran == [2]
+
+
+def test_what_is_cancelled_does_not_run(engine):
+    gate, ran = threading.Event(), []
+    x = engine.variable()
+    holds = engine.push(gate.wait, write=[x])
+    task = engine.push(lambda: ran.append(1), write=[x], name="late")
+    after = engine.push(lambda: ran.append(2), read=[x])
+    assert task.cancel()
+    gate.set()
+    with pytest.raises(paceline.UsageError, match="task 'late' was cancelled"):
+        after.wait()
+    assert holds.wait() and not holds.cancel() and holds.done and ran == []
+
+
+def test_operands_live_until_the_task_is_complete(engine):
+    gate, target = threading.Event(), numpy.zeros(1 << 16)
+    x = engine.variable()
+    engine.push(gate.wait, write=[x])
+    engine.copy(numpy.full(1 << 16, 7.0), target, read=[x])
+    junk = [numpy.zeros(1 << 16) for _ in range(20)]
+    gate.set()
+    engine.wait()
+    assert (target == 7).all() and len(junk) == 20
+
+
+def test_torch_tensors(engine):
+    torch = pytest.importorskip("torch")
+    a, b = torch.ones(10), torch.zeros(10)
+    engine.push(lambda: a.mul_(3), write=[a])
+    assert engine.combine([a, a], b).wait() is b
+    assert b.tolist() == [6.0] * 10
+
+
+def refused(action, text):
+    with pytest.raises(paceline.UsageError, match=text):
+        action()
+
+
+def test_bad_input_is_refused(engine):
+    a = numpy.ones(4)
+    refused(lambda: engine.push(7), "a task calls a function; this is a int")
+    refused(lambda: engine.push(int, pool="disk"), "no pool 'disk'")
+    refused(lambda: engine.push(int, read=[3]), "a int cannot stand for a variable")
+    refused(lambda: engine.push(int, read=[Engine().variable("v")]), "belongs to another engine")
+    refused(lambda: engine.copy(a, numpy.ones(5)), "4 float64, the target 5 float64")
+    refused(lambda: engine.copy(a, numpy.ones(4, "int64")), "the target 4 int64")
+    refused(lambda: engine.combine([], a), "there are no sources")
+    refused(lambda: Engine(copy=0), "0 threads for the pool 'copy'")
+    inside = engine.push(engine.wait)
+    refused(inside.wait, "inside of a task")
+    assert engine.unfinished == 0
+    closed = Engine()
+    closed.close()
+    refused(lambda: closed.push(int), "it is closed")
+
+
+def test_ctrl_c_ends_a_wait(engine):
+    gate = threading.Event()
+    engine.push(gate.wait)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.wait()
+    gate.set()
+
+
+def test_the_end_of_a_program_completes_its_tasks():
+    program = (
+        "import paceline.engine as e, sys, time\n"
+        "engine = e.Engine()\n"
+        "x = engine.variable()\n"
+        "for i in range(5):\n"
+        "    engine.push(lambda i=i: (time.sleep(.02), print(i, flush=True)), write=[x])\n"
+    )
+
+    def run(text):
+        command = [sys.executable, "-c", text]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    whole = run(program)
+    assert whole.stdout.split() == list("01234") and whole.stderr == ""
+    ended = run(program + "sys.exit(1/0)")
+    assert "ZeroDivisionError" in ended.stderr and len(ended.stdout.split()) < 5
+
+
+def test_memory_stays_flat(engine):
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    def burst():
+        a, x = numpy.ones(4), engine.variable()
+        for _ in range(3000):
+            engine.push(int, read=[a, x])
+            engine.copy(a, a.copy(), write=[x])
+        engine.wait()
+
+    for _ in range(3):
+        burst()
+    before = resident()
+    for _ in range(5):
+        burst()
+    assert resident() - before < 4 << 20
+
+
+@pytest.mark.parametrize("name", [*launched.names("engine_checks"), "end"])
+@each("ranks", [3], [1, 2, 5])
+def test_calls_as_tasks(name, ranks):
+    launched.expect("engine_checks", name, ranks)
+
+
+def test_calls_need_a_thread_that_makes_progress(monkeypatch, tmp_path):
+    monkeypatch.setenv("PACELINE_PROGRESS", "caller")
+    alone = paceline.init(0, 1, str(tmp_path))
+    try:
+        with Engine() as engine, pytest.raises(paceline.RefusalError, match="PACELINE_PROGRESS"):
+            engine.call(alone, "barrier")
+    finally:
+        paceline.finalize()
