@@ -39,7 +39,7 @@ class Engine:
     between all threads; copies, sums and collectives run without it.
 
     A task that raises fails. So do the tasks that read or write what it should have written, and
-    the next wait() raises the error. Tasks that are pushed after that may use these variables again.
+    the next wait() raises the error. Tasks that are pushed after it may use these variables again.
     Tasks may push tasks, but not wait for them (UsageError).
     """
 

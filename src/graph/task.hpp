@@ -60,8 +60,8 @@ struct TaskSpec {
   Pool pool = Pool::compute;
   // Called in the place of the work when the task fails because of an earlier one, or is cancelled.
   std::function<void(const std::exception_ptr&)> skipped = {};
-  // What must live until the task is complete. Never released by a thread inside done() or failed(),
-  // nor under a lock: its destructor may do anything.
+  // What must live until the task is complete. It is released without a lock, and never by a thread
+  // inside done() or failed(): its destructor may do anything.
   std::shared_ptr<void> keeps = {};
 };
 

@@ -22,9 +22,9 @@ std::string text_of(const std::exception_ptr& error) try {
 Calls::Calls(graph::Engine& engine, Communicator communicator)
     : engine_(engine), communicator_(std::move(communicator)), order_(engine.sequence()) {
   if (!communicator_.has_progress_thread())
-    fail(Fault::refusal, "engine: calls of this communicator go on only while somebody waits for ",
-         "them, and tasks do not wait. It needs PACELINE_PROGRESS=thread, and where its ranks talk ",
-         "over MPI one that was initialised with MPI_THREAD_MULTIPLE.");
+    fail(Fault::refusal, "engine: calls of this communicator go on only while a thread waits for ",
+         "them, and tasks do not wait. Set PACELINE_PROGRESS=thread; ranks that talk over MPI need ",
+         "one that was initialised with MPI_THREAD_MULTIPLE.");
 }
 
 graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {

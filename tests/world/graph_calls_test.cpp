@@ -127,71 +127,82 @@ struct Outcome {
   bool failed = false;
 };
 
-Outcome run_rank(const Program& program, std::uint64_t seed, Communicator world, bool naive,
-                 const std::vector<Array>& expected) {
-  const int rank = world.rank();
-  Random random(seed ^ Random::mix(std::uint64_t(rank) + 1));
-  std::vector<Array> arrays;
-  for (int v = 0; v < program.variables; ++v) {
-    arrays.emplace_back(program.count);
-    for (std::size_t i = 0; i < program.count; ++i)
-      arrays.back()[i] = program.first_value(rank, v, i);
+// One rank: its arrays, its engine, and the communicators that it calls on.
+class Rank {
+ public:
+  Rank(const Program& program, std::uint64_t seed, Communicator world, bool naive)
+      : program_(program), rank_(world.rank()), naive_(naive),
+        random_(seed ^ Random::mix(std::uint64_t(rank_) + 1)) {
+    for (int v = 0; v < program.variables; ++v) {
+      arrays_.emplace_back(program.count);
+      for (std::size_t i = 0; i < program.count; ++i)
+        arrays_.back()[i] = program.first_value(rank_, v, i);
+      variables_.push_back(engine_.variable(str("v", v)));
+    }
+    for (int c = 0; c < program.communicators; ++c) {
+      communicators_.push_back(world.dup());
+      calls_.emplace_back(engine_, communicators_.back());
+    }
   }
-  std::vector<Communicator> communicators;
-  for (int c = 0; c < program.communicators; ++c) communicators.push_back(world.dup());
-  Engine engine({.compute = 2, .communication = 2});
-  std::vector<tasks::Calls> calls;
-  for (Communicator& communicator : communicators) calls.emplace_back(engine, communicator);
-  std::vector<Variable> variables;
-  for (int v = 0; v < program.variables; ++v) variables.push_back(engine.variable(str("v", v)));
 
-  for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    const Step& step = program.steps[s];
-    const Variable& target = variables[std::size_t(step.target)];
-    Array& array = arrays[std::size_t(step.target)];
+  Outcome run(const std::vector<Array>& expected) {
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) push(s);
+    Outcome outcome;
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      try {
+        engine_.wait(variables_[v]);
+        if (arrays_[v] != expected[v])
+          outcome.wrong += str("rank ", rank_, ": variable ", v, " is wrong; ");
+      } catch (const std::exception& error) {
+        outcome.failed = true;
+        const auto* ours = dynamic_cast<const Error*>(&error);
+        outcome.timed_out |= ours && ours->fault() == Fault::timeout;
+        if (program_.fails < 0) outcome.wrong += str("rank ", rank_, ": ", error.what(), "; ");
+      }
+    }
+    try {
+      engine_.close();
+    } catch (const std::exception&) {   // of a variable that was written again later
+      outcome.failed = true;
+    }
+    return outcome;
+  }
+
+ private:
+  void push(std::size_t s) {
+    const Step& step = program_.steps[s];
+    const Variable& target = variables_[std::size_t(step.target)];
+    Array& array = arrays_[std::size_t(step.target)];
     if (step.communicator >= 0) {
       TaskSpec spec{.name = str("step ", s), .write = {target}, .priority = step.priority};
       const auto at = std::size_t(step.communicator);
-      if (naive) push_naively(engine, communicators[at], call_of(step, array), std::move(spec));
-      else calls[at].push(call_of(step, array), std::move(spec));
-      continue;
+      if (naive_) push_naively(engine_, communicators_[at], call_of(step, array), std::move(spec));
+      else calls_[at].push(call_of(step, array), std::move(spec));
+      return;
     }
-    const Array& source = arrays[std::size_t(step.source)];
-    const auto delay = std::chrono::microseconds(random.below(4) == 0 ? random.below(400) : 0);
-    const bool throws = int(s) == program.fails && rank == program.bad;
-    engine.push(
-        [&, s, delay, throws] {
+    const Array& source = arrays_[std::size_t(step.source)];
+    const auto delay = std::chrono::microseconds(random_.below(4) == 0 ? random_.below(400) : 0);
+    const bool throws = int(s) == program_.fails && rank_ == program_.bad;
+    engine_.push(
+        [&array, &source, s, delay, throws] {
           if (delay.count() > 0) std::this_thread::sleep_for(delay);
           if (throws) throw std::runtime_error("thrown by the program");
           compute(s, array, source);
         },
-        {.read = {variables[std::size_t(step.source)]}, .write = {target},
-         .priority = int(random.below(3))});
+        {.read = {variables_[std::size_t(step.source)]}, .write = {target},
+         .priority = int(random_.below(3))});
   }
-  Outcome outcome;
-  const auto note = [&](const std::exception& error) {
-    outcome.failed = true;
-    const auto* ours = dynamic_cast<const Error*>(&error);
-    outcome.timed_out |= ours && ours->fault() == Fault::timeout;
-    if (program.fails < 0) outcome.wrong += str("rank ", rank, ": ", error.what(), "; ");
-  };
-  for (int v = 0; v < program.variables; ++v) {
-    try {
-      engine.wait(variables[std::size_t(v)]);
-    } catch (const std::exception& error) {
-      note(error);
-      continue;
-    }
-    if (arrays[std::size_t(v)] != expected[std::size_t(v)])
-      outcome.wrong += str("rank ", rank, ": variable ", v, " is wrong; ");
-  }
-  try {
-    engine.close();
-  } catch (...) {
-    outcome.failed = true;
-  }
-  return outcome;
-}
+
+  const Program& program_;
+  int rank_;
+  bool naive_;
+  Random random_;
+  std::vector<Array> arrays_;
+  std::vector<Communicator> communicators_;
+  Engine engine_{{.compute = 2, .communication = 2}};   // ends before what its tasks work on
+  std::vector<tasks::Calls> calls_;
+  std::vector<Variable> variables_;
+};
 
 Outcome run(const Program& program, std::uint64_t seed, bool naive = false,
             int timeout_ms = kTimeoutMs) {
@@ -206,8 +217,8 @@ Outcome run(const Program& program, std::uint64_t seed, bool naive = false,
       config.timeout_ms = timeout_ms;
       Outcome& mine = outcomes[std::size_t(r)];
       try {
-        mine = run_rank(program, seed, join_transport(net.endpoint(r), config), naive,
-                        expected[std::size_t(r)]);
+        Rank rank(program, seed, join_transport(net.endpoint(r), config), naive);
+        mine = rank.run(expected[std::size_t(r)]);
       } catch (const std::exception& error) {
         mine.wrong = str("rank ", r, ": ", error.what());
       }
