@@ -24,7 +24,7 @@ inline std::set<std::string>& skips() {
 // Of the test case that runs; the rest of it may still be tried.
 inline void skip(const std::string& why) {
   const auto* now = doctest::getContextOptions()->currentTest;
-  skips().insert(std::string(now ? now->m_name : "?") + ": " + why);
+  skips().insert(why + " [in: " + (now ? now->m_name : "?") + "]");
 }
 
 // What main() returns: a failure stays one, whatever was skipped besides.

@@ -24,6 +24,7 @@ SYSTEM = {
     "mpiexec.mpich": ("mpich", "libmpich-dev"),
     "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
     "tc": ("iproute2",),  # links between the nodes of ./dev lab
+    "slurmctld": ("slurm-wlm",),  # a Slurm that its tests start themselves, with srun and munged
 }
 
 

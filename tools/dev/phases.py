@@ -1,76 +1,86 @@
-"""./dev test: the phases of a full check, each timed, each bounded, all of them run."""
+"""./dev test: the phases of a full check, each timed, each bounded, all of them run.
+
+What a short run tries besides is drawn from the commit, so that some commits together see all of
+it: one of the two sanitizers, and a sixteenth of the long Python tests. Random programs have the
+day's seed.
+"""
 
 import ctypes
+import datetime
+import subprocess
 import sys
 import time
 
 from dev import build, mpis, prepare
-from dev.process import VENV, Failed, cores, environment, run
+from dev.process import ROOT, VENV, Failed, cores, environment, run
+from dev.report import Report
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
-LEAVES_TIME_S = 720  # after so long a sanitizer still ends within a quarter of an hour
-
-
-class Report:
-    """What ran, how long it took, how it ended."""
-
-    def __init__(self):
-        self.rows = []  # (phase, seconds, failure or None, the tool's own summary line)
-
-    def phase(self, name, action):
-        """Run one phase; a failure is written down, and the next phase can still run."""
-        print(f"\n=== {name} ===", flush=True)
-        start, failure = time.monotonic(), None
-        try:
-            line = action() or ""
-        except Failed as caught:
-            failure, line = caught, caught.summary
-            print(f"{name}: {caught}", file=sys.stderr, flush=True)
-        self.rows.append((name, time.monotonic() - start, failure, line))
-        return failure is None
-
-    def seconds(self):
-        """So far."""
-        return sum(seconds for _, seconds, _, _ in self.rows)
-
-    def finish(self):
-        """Print the table, then the summary lines of ctest and pytest as they wrote them."""
-        total = self.seconds()
-        print("\nphase              seconds")
-        for name, seconds, failure, _ in self.rows:
-            verdict = f"FAILED ({failure})" if failure else "ok"
-            print(f"{name:<18} {seconds:7.1f}  {verdict}")
-        print(f"{'total':<18} {total:7.1f}")
-        for name, _, _, line in self.rows:
-            if line:
-                print(f"\n{name}:\n{line}")
-        return 1 if any(failure for _, _, failure, _ in self.rows) else 0
+LONG_S = 3540  # of ./dev test --long in all: within an hour, whatever hangs
+SLICES = 16  # of the long tests
+SLICE_S = 120  # of a slice, after which it begins no other test
+SANITIZERS = ("asan", "tsan")
+FUZZ = {"loop": 15, "shm": 15}  # seconds on each
+FUZZ_LONG = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}
 
 
 def test(long):
-    report = Report()
+    report = Report("./dev test --long" if long else "./dev test", commit(),
+                    LONG_S if long else None)
+    number = int(commit()[:8], 16)
+    ready = report.phase("setup", lambda _: prepare.ensure())
+    report.phase("mpi", lambda _: mpis.ensure())
+    ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
     env = {"PACELINE_LONG": "1"} if long else {}
-    limit_s = 3600 if long else 240
-    ready = report.phase("setup", prepare.ensure)
-    report.phase("mpi", mpis.ensure)
-    ready = ready and report.phase("build", lambda: build.release(mpicc=mpis.compilers()))
     if ready:
-        report.phase("ctest", lambda: build.ctest("release", timeout_s=limit_s, env=env))
-    report.phase("tidy", tidy)
-    if ready:
-        report.phase("pytest", lambda: pytest(limit_s * 3, env))
-        # Building costs minutes each: the thread sanitizer waits for the long run, and on a slow
-        # machine the other one, too.
-        if not long and report.seconds() > LEAVES_TIME_S:
-            report.phase("asan", lambda: "left out, it is late; ./dev test --long has it")
-            return report.finish()
-        for preset in ("asan", "tsan") if long else ("asan",):
-            report.phase(preset, lambda: sanitize(preset, limit_s, long))
+        report.phase("ctest", lambda left_s: build.ctest("release", timeout_s=left_s, env=env), 600)
+    report.phase("tidy", lambda _: tidy())
+    if not ready:
+        return report.finish()
+    report.phase("pytest", lambda left_s: pytest(left_s, env), 1500 if long else 720)
+    if not long:
+        report.phase("slice", lambda left_s: pytest(left_s, slice_of(number), "-m", "long"), 420)
+    for on, seconds in (FUZZ_LONG if long else FUZZ).items():
+        report.phase(f"fuzz {on}", lambda left_s: fuzz(on, seconds, left_s), seconds + 240)
+    for preset in SANITIZERS if long else [SANITIZERS[number % 2]]:
+        report.phase(preset, lambda left_s: sanitize(preset, left_s, long), 1200 if long else 600)
     return report.finish()
 
 
-def sanitize(preset, limit_s, long):
-    """Build with a sanitizer and run: all tests in short form, or a few of the worlds.
+def commit():
+    """What git calls the tree; zeros where there is no git."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "0" * 40
+
+
+def slice_of(number):
+    """For pytest: the slice of the commit with this number; another one than with its sanitizer."""
+    which = number // len(SANITIZERS) % SLICES
+    return {"PACELINE_SLICE": f"{which}/{SLICES}", "PACELINE_SLICE_S": str(SLICE_S)}
+
+
+def seed_of(day):
+    """Programs have a seed each, counted from here on."""
+    return int(day.strftime("%Y%m%d")) * 10000
+
+
+def fuzz(on, seconds, left_s):
+    """Random programs from the day's seed on; their last line says how many there were."""
+    seed = seed_of(datetime.date.today())
+    command = [VENV / "bin/python", "tests/python/fuzzing.py", "--on", on, "--seed", seed,
+               "--seconds", seconds]
+    lines = run(command, timeout_s=left_s, keep=r"programs from seed \d+ on end rightly")
+    counted = len(lines.splitlines())
+    if not counted:
+        raise Failed("no program has been played")
+    return f"seed {seed}, {counted} times 50 programs"
+
+
+def sanitize(preset, left_s, long):
+    """Build with a sanitizer and run: all tests in short form, or some worlds and real ranks.
 
     What a sanitizer finds does not depend on how many worlds are proven, and it takes ten times as
     long for each.
@@ -79,11 +89,10 @@ def sanitize(preset, limit_s, long):
         # GCC 12's thread sanitizer cannot place its shadow under the widest address
         # randomisation. Children inherit this; where it is forbidden nothing changes.
         ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
-    if long:
-        build.build(preset)
-        return build.ctest(preset, timeout_s=limit_s, env={"PACELINE_SHORT": "1"})
-    build.build(preset, targets=["short"])
-    return build.ctest(preset, timeout_s=limit_s, only=r"short\.")
+    begun, some = time.monotonic(), {"targets": ["short", "short_shm"]}
+    build.build(preset, limit_s=left_s, **({} if long else some))
+    return build.ctest(preset, timeout_s=left_s - (time.monotonic() - begun),
+                       only=None if long else "short", env={"PACELINE_SHORT": "1"})
 
 
 def tidy():
@@ -101,10 +110,10 @@ def tidy():
         raise Failed("; ".join(failures))
 
 
-def pytest(limit_s, env):
+def pytest(limit_s, env, *words):
     """A file of tests per core at a time, but not more than four: each starts many ranks."""
-    summary = r"^=+ .*(passed|failed|error|skipped|no tests ran).* in [\d.]+s"
+    kept = r"^=+ .*(passed|failed|error|skipped|no tests ran).* in [\d.]+s|^skipped \d+: |^FAILED: "
     return run(
-        [VENV / "bin/python", "-m", "pytest", "-n", min(cores(), 4), "--dist", "loadfile"],
-        timeout_s=limit_s, env=environment(**env), keep=summary,
+        [VENV / "bin/python", "-m", "pytest", "-n", min(cores(), 4), "--dist", "loadfile", *words],
+        timeout_s=limit_s, env=environment(**env), keep=kept,
     )

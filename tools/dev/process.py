@@ -16,7 +16,7 @@ GRACE_S = 5  # between asking a process group to end and ending it
 
 
 class Failed(Exception):
-    """A command failed or took too long; `summary` is the line it was asked to keep."""
+    """A command failed or took too long; `summary` has the lines it was asked to keep."""
 
     def __init__(self, message, summary=""):
         super().__init__(message)
@@ -85,8 +85,8 @@ def ended_by_signals():
 def run(command, *, timeout_s, env=None, keep=None):
     """Run `command` in the repository root; raise Failed unless it exits with 0 in time.
 
-    With `keep` (a regular expression), return the last line of output that matches it; when the
-    command fails, Failed carries that line.
+    With `keep` (a regular expression), return the lines of output that match it; when the command
+    fails, Failed carries them.
     """
     command = [str(word) for word in command]
     print("+ " + shlex.join(command), flush=True)
@@ -111,7 +111,7 @@ def run(command, *, timeout_s, env=None, keep=None):
 
 
 def wait_for(child, timeout_s, keep):
-    """(its exit status, the line of output to keep, whether it took too long)"""
+    """(its exit status, the lines of output to keep, whether it took too long)"""
     late = threading.Event()
 
     def expire():
@@ -132,9 +132,9 @@ def wait_for(child, timeout_s, keep):
 
 
 def copy_output(stream, wanted):
-    found = ""
+    found = []
     for line in stream:
         print(line, end="", flush=True)
         if wanted.search(line):
-            found = line.strip()
-    return found
+            found.append(line.strip())
+    return "\n".join(found)

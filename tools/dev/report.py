@@ -1,0 +1,75 @@
+"""What the phases of ./dev test found: printed as a table, and as a row of docs/reliability.md."""
+
+import datetime
+import re
+import resource
+import sys
+import time
+
+from dev.process import Failed
+
+
+class Report:
+    """What ran, how long it took, how it ended; no phase goes on after `limit_s` in all."""
+
+    def __init__(self, command, commit, limit_s=None):
+        self.command, self.commit, self.limit_s = command, commit, limit_s
+        self.begun = time.monotonic()
+        self.rows = []  # (phase, wall and processor seconds, failure or None, lines to keep)
+
+    def phase(self, name, action, limit_s=600):
+        """Run one phase: action(seconds that it may take). A failure is written down, and the next
+        phase can still run."""
+        print(f"\n=== {name} ===", flush=True)
+        start, cpu_s, failure = time.monotonic(), processor_seconds(), None
+        if self.limit_s is not None:
+            limit_s = min(limit_s, self.limit_s - self.seconds())
+        try:
+            if limit_s <= 0:
+                raise Failed(f"not begun: the {self.limit_s} s of {self.command} are over")
+            lines = action(limit_s) or ""
+        except Failed as caught:
+            failure, lines = caught, caught.summary
+            print(f"{name}: {caught}", file=sys.stderr, flush=True)
+        took = time.monotonic() - start, processor_seconds() - cpu_s
+        self.rows.append((name, *took, failure, lines))
+        return failure is None
+
+    def seconds(self):
+        """So far."""
+        return time.monotonic() - self.begun
+
+    def finish(self):
+        """Print the table, what ctest and pytest counted and skipped, and it all as one row."""
+        print("\nphase              minutes  of processors")
+        for name, seconds, cpu_s, failure, _ in self.rows:
+            verdict = f"FAILED ({failure})" if failure else "ok"
+            print(f"{name:<18} {seconds / 60:7.1f} {cpu_s / 60:14.1f}  {verdict}")
+        total, cpu_s = self.seconds(), sum(row[2] for row in self.rows)
+        print(f"{'total':<18} {total / 60:7.1f} {cpu_s / 60:14.1f}")
+        for name, _, _, _, lines in self.rows:
+            if lines:
+                print(f"\n{name}:\n{lines}")
+        print(f"\nFor docs/reliability.md:\n{self.row()}")
+        return 1 if any(failure for *_, failure, _ in self.rows) else 0
+
+    def row(self):
+        """Of the table in docs/reliability.md: commit, minutes, counts, why tests were skipped."""
+        minutes = ", ".join(f"{name} {wall / 60:.1f}" for name, wall, *_ in self.rows)
+        failed = [name for name, _, _, failure, _ in self.rows if failure]
+        counts = "; ".join(f"{name}: {brief(lines)}" for name, *_, lines in self.rows if lines)
+        return (f"| all of it | `{self.command}` | {datetime.date.today()}, commit "
+                f"{self.commit[:10]}: {'FAILED: ' + ', '.join(failed) if failed else 'all right'}; "
+                f"{self.seconds() / 60:.0f} minutes ({minutes}). {counts} |")
+
+
+def brief(lines):
+    """What a phase kept, on one line that a table can hold."""
+    words = (re.sub(r"^=+ | =+$", "", line) for line in lines.splitlines())
+    return ", ".join(words).replace("|", "/")
+
+
+def processor_seconds():
+    """Of all processes that have ended and were waited for, by us or by them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
