@@ -102,7 +102,7 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (mine.count != theirs.count)
     return differs("place in shared memory", mine.count >> kCountBits, my_rank,
                    theirs.count >> kCountBits, their_rank);
-  return str("the algorithm or its segments, window, radix or blocks, or the order of the ranks in ",
+  return str("the algorithm or its segments, window, radix or blocks, or the order of the ranks in "
              "a subgroup differs between rank ", std::min(my_rank, their_rank), " and rank ",
              std::max(my_rank, their_rank), "; all ranks must ask for the same");
 }

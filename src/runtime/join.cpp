@@ -54,11 +54,9 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   // Else a thread of ours could call MPI while the program does.
   if (far && library.init() != MpiThreads::multiple) config.progress = Progress::caller;
   config.nodes = nodes.of_rank;
-  if (!config.only_mpi) config.localities = agree_on_start(nodes.notes, nodes.of_rank);
   if (config.only_mpi) {
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
-    (void)agree_on_start(world.share(start_card(config)), config.nodes);
     if (const std::string note = machine_note(config, library.about()); !note.empty())
       config.known = agree_on_machine(world.share(note), config);
     return join_transport(world.transport(config.mpi), config);
@@ -92,9 +90,10 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
          "; ranks go from 0 to the number of ranks - 1.");
   StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
                        std::chrono::milliseconds(config.start_timeout_ms));
-  const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node, start_card(config));
+  const std::vector<std::string> cards = exchange_cards(meeting, config);
+  const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
-  config.localities = agree_on_start(nodes.notes, nodes.of_rank);
+  config.localities = agree_on_nodes(cards, nodes.of_rank);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
@@ -111,10 +110,13 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   const std::shared_ptr<MpiWorld> world = library.open(communicator);
   config.rank = world->rank();
   config.ranks = world->ranks();
+  const std::vector<std::string> cards = exchange_cards(*world, config);
   Nodes nodes;
-  if (!config.only_mpi)
-    nodes = find_nodes(*world, config.shm_dir, config.node, start_card(config));
-  check_apart(nodes, config);
+  if (!config.only_mpi) {
+    nodes = find_nodes(*world, config.shm_dir, config.node);
+    check_apart(nodes, config);
+    config.localities = agree_on_nodes(cards, nodes.of_rank);
+  }
   return join_nodes(library, *world, nodes, config);
 }
 

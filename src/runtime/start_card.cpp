@@ -1,83 +1,168 @@
 #include "runtime/start_card.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <map>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/options.hpp"
 #include "base/processors.hpp"
+#include "transport/mpi/wire.hpp"
+#include "transport/shm/inbox.hpp"
 
 namespace paceline {
 namespace {
 
-struct Card {
-  int groups = 0;
-  std::size_t shm_bytes = 0, stage_bytes = 0;
-  Locality found;
-  std::string numbers;
-  std::string machine;   // last: it may have spaces in it
+// Raised by whoever gives what ranks share, or send, another meaning in the same room.
+constexpr int kMeaning = 1;
+
+// Who must say the same.
+enum class Equal { all, node, nobody };
+
+struct Self {
+  const WorldConfig& config;
+  Locality locality;
 };
 
-Card read(const std::string& text) {
-  Card card;
-  std::istringstream in(text);
-  in >> card.groups >> card.shm_bytes >> card.stage_bytes >> card.found.numa >> card.found.cache >>
-      card.numbers;
-  std::getline(in >> std::ws, card.machine);
-  return card;
-}
-
-// One value of an option, and which rank has it.
-struct Said {
-  std::size_t rank;
-  std::string value;
+// A line of the card; where it is an option's, its name is the option's.
+struct Row {
+  std::string_view name;
+  Equal equal;
+  std::string (*value)(const Self&);
 };
 
-void check_equal(const char* option, const char* variable, const char* whose, const Said& one,
-                 const Said& other) {
-  if (one.value != other.value)
-    fail(Fault::usage, "start-up: option ", option, " differs between ranks (rank ", one.rank,
-         ": ", one.value, ", rank ", other.rank, ": ", other.value, "); all ranks ", whose,
-         "must have the same. ", variable, " sets it.");
+constexpr std::string_view kVersion = "paceline", kLayout = "layout";
+
+std::string layout(const Self&) {
+  return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(StageEntry), ".", sizeof(Drained),
+             ".", RingShape::cells, ".", Stage::kHead, ".", sizeof(mpi::Header), ".", kCollectives,
+             ".", kTypes, ".", kOps);
 }
 
-std::string bytes(std::size_t value) {
-  return str(human_bytes(static_cast<double>(value)), " (", value, ")");   // to the last of them
+std::string algorithms(const Self& s) {
+  std::string all;
+  for (int i = 0; i < kCollectives; ++i)
+    if (const std::string& name = s.config.algorithms[std::size_t(i)]; !name.empty())
+      all += str(all.empty() ? "" : ",", name_of(Collective(i)), "=", name);
+  return all;
 }
 
-// Memory that ranks share is laid out by these.
-void check_node(const Card& one, std::size_t rank, const Card& other, std::size_t other_rank) {
-  const char* whose = "of a node ";
-  check_equal("shm_bytes", "PACELINE_SHM_BYTES", whose, {rank, bytes(one.shm_bytes)},
-              {other_rank, bytes(other.shm_bytes)});
-  check_equal("stage_bytes", "PACELINE_STAGE_BYTES", whose, {rank, bytes(one.stage_bytes)},
-              {other_rank, bytes(other.stage_bytes)});
+std::string transport(const Self& s) {
+  return s.config.only_mpi ? "mpi" : s.config.only_shm ? "shm" : "auto";
+}
+
+std::string numbers(const Self& s) { return s.config.canonical ? "canonical" : "stable"; }
+std::string huge_pages(const Self& s) { return s.config.huge_pages ? "on" : "off"; }
+
+// The most telling difference first.
+constexpr Row kRows[] = {
+    {kVersion, Equal::all, [](const Self&) { return std::string(PACELINE_VERSION); }},
+    {kLayout, Equal::all, layout},
+    {"ranks", Equal::all, [](const Self& s) { return str(s.config.ranks); }},
+    {"transport", Equal::all, transport},
+    {"numbers", Equal::all, numbers},
+    {"algorithm", Equal::all, algorithms},
+    {"segments", Equal::all, [](const Self& s) { return str(s.config.segments); }},
+    {"window", Equal::all, [](const Self& s) { return str(s.config.window); }},
+    {"groups", Equal::all, [](const Self& s) { return str(s.config.group_ranks); }},
+    {"machine", Equal::all, [](const Self& s) { return s.config.machine; }},
+    {"shm_bytes", Equal::node, [](const Self& s) { return str(s.config.shm_bytes); }},
+    {"stage_bytes", Equal::node, [](const Self& s) { return str(s.config.stage_bytes); }},
+    {"huge_pages", Equal::node, huge_pages},
+    {"numa", Equal::nobody, [](const Self& s) { return str(s.locality.numa); }},
+    {"cache", Equal::nobody, [](const Self& s) { return str(s.locality.cache); }},
+};
+
+int number_in(const std::string& card, std::string_view name) {
+  const std::string text = said_in(card, name);
+  int value = -1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// To the last byte, and not longer than a reader would read: a value may be another's.
+std::string shown(std::string_view name, const std::string& value) {
+  constexpr std::size_t kShown = 120;
+  if (const auto size = parse_bytes(value); name.ends_with("_bytes") && size)
+    return str(human_bytes(static_cast<double>(*size)), " (", value, ")");
+  return value.size() > kShown ? value.substr(0, kShown) + "..." : value;
+}
+
+[[noreturn]] void fail_different(const Row& row, const std::vector<std::string>& cards,
+                                 std::size_t one, std::size_t other) {
+  const auto said = [&](std::size_t rank) {
+    return shown(row.name, said_in(cards[rank], row.name));
+  };
+  const std::string what = str(" differs between ranks (rank ", one, ": ", said(one), ", rank ",
+                               other, ": ", said(other), "); ");
+  if (row.name == kVersion)
+    fail(Fault::usage, "start-up: the version of Paceline", what,
+         "all ranks must run the same one. Install it on every node.");
+  if (row.name == kLayout)
+    fail(Fault::usage, "start-up: the layout of memory and messages", what,
+         "all ranks must run the same build of Paceline, not only the same version.");
+  fail(Fault::usage, "start-up: option ", row.name, what, "all ranks ",
+       row.equal == Equal::node ? "of a node " : "", "must have the same. ",
+       variable_of(find_option(row.name)), " sets it.");
+}
+
+bool differs(const Row& row, const std::string& one, const std::string& other) {
+  return said_in(one, row.name) != said_in(other, row.name);
 }
 
 }  // namespace
 
-std::string start_card(const WorldConfig& config) {
-  const Locality own = common_to(localities_of(allowed_processors()));
-  return str(config.group_ranks, " ", config.shm_bytes, " ", config.stage_bytes, " ", own.numa,
-             " ", own.cache, " ", config.canonical ? "canonical" : "stable", " ", config.machine);
+std::string said_in(const std::string& card, std::string_view name) {
+  for (std::size_t at = 0; at < card.size();) {
+    const std::size_t end = std::min(card.find('\n', at), card.size());
+    const std::string_view line = std::string_view(card).substr(at, end - at);
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(' '))
+      return std::string(line.substr(name.size() + 1));
+    at = end + 1;
+  }
+  return {};
 }
 
-std::vector<Locality> agree_on_start(const std::vector<std::string>& cards,
+std::string start_card(const WorldConfig& config) {
+  const Self self{config, common_to(localities_of(allowed_processors()))};
+  std::string card;
+  for (const Row& row : kRows) {
+    std::string value = row.value(self);
+    std::ranges::replace(value, '\n', ' ');
+    card += str(row.name, " ", value, "\n");
+  }
+  return card;
+}
+
+void check_cards(const std::vector<std::string>& cards) {
+  for (std::size_t rank = 0; rank < cards.size(); ++rank)
+    if (!cards[rank].starts_with(str(kVersion, " ")))
+      fail(Fault::usage, "start-up: what rank ", rank, " says first, '",
+           shown(kVersion, cards[rank].substr(0, cards[rank].find('\n'))),
+           "', is not how a rank of Paceline begins. Do all ranks run it, and does nothing else ",
+           "write to their store?");
+  for (const Row& row : kRows)
+    for (std::size_t rank = 1; rank < cards.size() && row.equal == Equal::all; ++rank)
+      if (differs(row, cards[0], cards[rank])) fail_different(row, cards, 0, rank);
+}
+
+std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& config) {
+  const std::vector<std::string> cards = meeting.share(start_card(config));
+  check_cards(cards);
+  return cards;
+}
+
+std::vector<Locality> agree_on_nodes(const std::vector<std::string>& cards,
                                      const std::vector<int>& nodes) {
-  std::vector<Card> said;
-  for (const std::string& text : cards) said.push_back(read(text));
+  const int wanted = std::max(0, number_in(cards[0], "groups"));
   std::vector<Locality> out;
   std::map<int, std::vector<std::size_t>> met;   // node -> its ranks so far
-  for (std::size_t rank = 0; rank < said.size(); ++rank) {
-    const int wanted = said[0].groups;
-    check_equal("groups", "PACELINE_GROUPS", "", {0, str(wanted)},
-                {rank, str(said[rank].groups)});
-    check_equal("numbers", "PACELINE_NUMBERS", "", {0, said[0].numbers},
-                {rank, said[rank].numbers});
-    check_equal("machine", "PACELINE_MACHINE", "", {0, said[0].machine},
-                {rank, said[rank].machine});
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     std::vector<std::size_t>& here = met[nodes[rank]];
-    if (!here.empty()) check_node(said[here[0]], here[0], said[rank], rank);
-    Locality found = said[rank].found;
+    for (const Row& row : kRows)
+      if (row.equal == Equal::node && !here.empty() && differs(row, cards[here[0]], cards[rank]))
+        fail_different(row, cards, here[0], rank);
+    Locality found{number_in(cards[rank], "numa"), number_in(cards[rank], "cache")};
     if (wanted == 1) found = {};
     if (wanted > 1) found.numa = found.cache = static_cast<int>(here.size()) / wanted;
     here.push_back(rank);

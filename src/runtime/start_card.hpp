@@ -1,21 +1,35 @@
-// What every rank says about itself while the ranks find each other: options that must be equal,
-// and where it runs.
+// StartCard: what every rank says first, over whichever channel its start has, before anything that
+// an option decides: which Paceline it is, the options that must be equal, and what the others are
+// to know of it.
+//
+// A card is lines, "name value". The first one is "paceline VERSION" and stays so for good: ranks
+// of versions that have nothing else in common can still tell each other that.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/communicator.hpp"
+#include "transport/meeting.hpp"
 
 namespace paceline {
 
 std::string start_card(const WorldConfig& config);
 
-// What all ranks have said; `nodes` is the machine of each. Throws a usage error, the same on all
-// ranks, where options differ that must not. With the option groups at 0 the localities are the
-// system's; else so many neighbours in rank order count as sharing all, on every machine; 1: nobody
-// does.
-std::vector<Locality> agree_on_start(const std::vector<std::string>& cards,
+// The first exchange of a start: the cards of all ranks. Collective. Throws a usage error, the same
+// on all ranks, where something differs that must be equal on all of them.
+std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& config);
+void check_cards(const std::vector<std::string>& cards);   // that alone
+
+// What a card says under a name; empty where it says nothing.
+std::string said_in(const std::string& card, std::string_view name);
+
+// Once it is known which node every rank is on: throws likewise where ranks of a node differ in
+// what must be equal on all of them. Returns where each rank runs. With the option groups at 0 that
+// is as the system says; else so many neighbours in rank order count as sharing all, on every
+// machine; 1: nobody does.
+std::vector<Locality> agree_on_nodes(const std::vector<std::string>& cards,
                                      const std::vector<int>& nodes);
 
 }  // namespace paceline

@@ -75,7 +75,7 @@ TEST_CASE("locality: nodes and last-level caches are read processor by processor
 TEST_CASE("locality: a rank may run somewhere, and some of it is known or nothing") {
   CHECK(!allowed_processors().empty());
   CHECK(localities_of(allowed_processors()).size() == allowed_processors().size());
-  CHECK(agree_on_start({start_card({.group_ranks = 1})}, {0}) == std::vector<Locality>{{}});
+  CHECK(agree_on_nodes({start_card({.group_ranks = 1})}, {0}) == std::vector<Locality>{{}});
 }
 
 TEST_CASE("groups: by node before cache, and only equal ones of two ranks or more") {
@@ -93,52 +93,6 @@ TEST_CASE("groups: by node before cache, and only equal ones of two ranks or mor
   CHECK(groups({{0, 0}, {0, 0}}) == none);
   CHECK(why({{0, 0}, {0, -1}}) ==
         "no groups: all ranks share a NUMA node, rank 1 is bound to no last-level cache");
-}
-
-TEST_CASE("groups: all ranks agree, by what they said or as if") {
-  const std::vector<int> one{0, 0, 0, 0}, two{0, 1, 0, 1};
-  const Cards found{"0 8 9 0 0", "0 8 9 0 -1", "0 8 9 1 4", "0 8 9 -1 -1"};
-  CHECK(agree_on_start(found, one) ==
-        std::vector<Locality>{{0, 0}, {0, -1}, {1, 4}, {-1, -1}});
-  CHECK(agree_on_start(Cards(4, "2 8 9 0 0"), one) ==
-        std::vector<Locality>{{0, 0}, {0, 0}, {1, 1}, {1, 1}});
-  CHECK(agree_on_start(Cards(4, "2 8 9 0 0"), two) == std::vector<Locality>(4, Locality{0, 0}));
-  CHECK(agree_on_start(Cards(4, "1 8 9 0 0"), one) == std::vector<Locality>(4));
-  CHECK(test::expect_fault(Fault::usage, {"groups differs", "rank 0: 0", "rank 3: 2"}, [&] {
-          agree_on_start({"0 8 9 0 0", "0 8 9 0 0", "0 8 9 0 0", "2 8 9 0 0"}, one);
-        }) == "");
-}
-
-TEST_CASE("all ranks assume one machine") {
-  const std::string usual = start_card({});
-  const std::string lab = start_card({.machine = "lab-200mbit, alpha_us=9"});
-  CHECK(agree_on_start({lab, lab}, {0, 1}).size() == 2);
-  CHECK(test::expect_fault(Fault::usage,
-                           {"machine differs", "rank 0: usual", "rank 1: lab-200mbit, alpha_us=9",
-                            "PACELINE_MACHINE"},
-                           [&] { agree_on_start({usual, lab}, {0, 1}); }) == "");
-}
-
-TEST_CASE("all ranks add in the same order") {
-  const std::string stable = start_card({}), canonical = start_card({.canonical = true});
-  CHECK(agree_on_start({canonical, canonical}, {0, 1}).size() == 2);
-  CHECK(test::expect_fault(Fault::usage,
-                           {"numbers differs", "rank 0: stable", "rank 1: canonical",
-                            "PACELINE_NUMBERS"},
-                           [&] { agree_on_start({stable, canonical}, {0, 1}); }) == "");
-}
-
-TEST_CASE("options that shared memory is laid out by are equal on all ranks of a node") {
-  const std::string mib8 = "0 33554432 8388608 0 0", mib4 = "0 33554432 4194304 0 0";
-  const Cards cards{mib8, mib4, mib8, mib4};
-  CHECK(agree_on_start(cards, {0, 1, 0, 1}).size() == 4);
-  CHECK(test::expect_fault(
-            Fault::usage,
-            {"stage_bytes", "rank 1: 4 MiB", "rank 2: 8 MiB", "PACELINE_STAGE_BYTES"},
-            [&] { agree_on_start(cards, {0, 1, 1, 0}); }) == "");
-  const Cards close{"0 1024 1 0 0", "0 1025 1 0 0"};
-  CHECK(test::expect_fault(Fault::usage, {"shm_bytes", "0: 1 KiB (1024)", "1: 1 KiB (1025)"},
-                           [&] { agree_on_start(close, {0, 0}); }) == "");
 }
 
 TEST_CASE("groups: a table, also of ranks that are no neighbours") {

@@ -22,22 +22,21 @@ struct Card {
   std::string address;   // of the page
   std::string nonce;
   std::string why;       // there is no page
-  std::string note;      // the caller's own
 };
 
 std::string write(const Card& c) {
-  return str(c.machine, "\n", c.address, "\n", c.nonce, "\n", c.why, "\n", c.note);
+  return str(c.machine, "\n", c.address, "\n", c.nonce, "\n", c.why);
 }
 
 Card read_card(const std::string& text) {
-  std::string fields[5];
+  std::string fields[4];
   std::size_t at = 0;
   for (std::string& field : fields) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     field = text.substr(at, end - at);
     at = std::min(end + 1, text.size());
   }
-  return {fields[0], fields[1], fields[2], fields[3], fields[4]};
+  return {fields[0], fields[1], fields[2], fields[3]};
 }
 
 std::string boot() {
@@ -114,17 +113,15 @@ std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches) {
   return node;
 }
 
-Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name,
-                 const std::string& note) {
+Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name) {
   const int me = meeting.rank(), ranks = meeting.ranks();
-  Card mine{str(boot(), " ", one_line(name)), "", "", "", one_line(note)};
+  Card mine{str(boot(), " ", one_line(name)), "", "", ""};
   const SharedFile page = make_page(folder, mine);
   const std::vector<std::string> cards = meeting.share(write(mine));
   Nodes nodes;
   std::string row;
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
-    nodes.notes.push_back(theirs.note);
     std::string why = peer == me ? "" : try_page(mine, theirs);
     if (why.ends_with('.')) why.pop_back();   // it becomes part of a sentence
     row += why.empty() ? '1' : '0';

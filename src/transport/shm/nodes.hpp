@@ -15,15 +15,12 @@ struct Nodes {
   std::vector<int> of_rank;   // node of each rank; nodes are numbered by their lowest ranks
   std::vector<int> members(int node) const;
   int count() const;
-  std::vector<std::string> notes;   // of each rank
   std::string why_apart;      // why this rank does not share memory with all; empty: it does
 };
 
 // Collective; equal on all ranks but for `why_apart`. `folder` is a memory file system. Ranks that
-// give different names count as apart, whether or not they share memory. `note`: one line that a
-// rank has to say to all others besides; who asks knows what it means.
-Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name,
-                 const std::string& note = "");
+// give different names count as apart, whether or not they share memory.
+Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name);
 
 // The rule by itself: reaches[a][b] says whether a has opened b's page. Every rank joins the first
 // node all of whose members it reaches, and that reach it.
