@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <new>
 #include <utility>
 
 #include "runtime/clock.hpp"
@@ -26,7 +25,7 @@ void Session::background() {
   pthread_setname_np(pthread_self(), "paceline");
   std::unique_lock lock(mutex_);
   double worked_s = now_s();
-  const auto unattended = [&] { return stop_ || (!flying_.empty() && waiting_.load() == 0); };
+  const auto unattended = [&] { return stop_ || (has_work() && waiting_.load() == 0); };
   while (!stop_) {
     if (now_s() - worked_s < kAlertS) {
       work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
@@ -41,9 +40,12 @@ void Session::background() {
     if (!unattended()) continue;
     try {
       attend(lock);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {   // it must not end the thread, nor be lost on those who wait
       if (!lock.owns_lock()) lock.lock();
-      for (const auto& flight : flying_) starve(*flight->group);
+      try {
+        fail_under_way();
+      } catch (...) {   // no memory even for that: what is under way is there to be tried again
+      }
     }
     worked_s = now_s();
   }
@@ -52,7 +54,7 @@ void Session::background() {
 void Session::attend(std::unique_lock<std::mutex>& lock) {
   Patience patience(Company::beside_compute);
   double watched_s = now_s();
-  while (!stop_ && !flying_.empty() && waiting_.load() == 0) {
+  while (!stop_ && has_work() && waiting_.load() == 0) {
     if (progress()) patience.reset();
     lock.unlock();
     if (patience.next() == Patience::Next::sleep)
@@ -76,6 +78,11 @@ void Session::on_complete(Flight& flight, std::function<void(bool)> callback) {
     }
   }
   callback(!flight.operation->error());
+}
+
+void Session::wake_thread() {
+  if (waiting_.load() == 0 && thread_.joinable() && has_work() && asleep_.exchange(false))
+    work_.notify_one();
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.

@@ -2,6 +2,7 @@
 // and says where in the program each of them was.
 #include <algorithm>
 #include <cctype>
+#include <new>
 
 #include "runtime/clock.hpp"
 #include "runtime/session.hpp"
@@ -47,7 +48,10 @@ std::string list(const std::vector<std::size_t>& ranks) {
 void Session::raise(const Flight& flight) {
   {
     const std::lock_guard lock(mutex_);
-    progress();
+    try {
+      progress();
+    } catch (...) {   // there is an error to tell already
+    }
   }
   tell_where(*flight.group);
   const std::lock_guard lock(mutex_);
@@ -125,9 +129,11 @@ void Session::aborted(int peer, std::uint64_t context, const std::string& why) {
     return;
   }
   if (found == groups_.end()) {
-    if (early_aborts_.size() < kEarlyAborts) early_aborts_[context] = why;
+    if (!closed_.has(context) && early_aborts_.size() < kEarlyAborts)
+      early_aborts_[context] = why;
     return;
   }
+  if (found->second->closed && !is_under_way(*found->second)) return;   // it does not matter here
   const int fault = std::clamp(why[0] - 'A', 0, static_cast<int>(Fault::internal));
   trouble_.push_back({context, static_cast<Fault>(fault), why.substr(1), false});
 }
@@ -149,7 +155,10 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
   if (!group.broken.empty()) return;
   group.broken = why;
   group.fault = fault;
-  if (fault != Fault::usage) keep_record(why);
+  if (fault != Fault::usage) try {
+    keep_record(why);
+  } catch (const std::bad_alloc&) {   // it is but a help
+  }
   for (const auto& flight : flying_)
     if (flight->group.get() == &group) flight->operation->stop(*transport_, Error(fault, why));
   if (tell_others) tell_all(group, pack(fault, why));
@@ -159,6 +168,7 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
 void Session::tell_all(const Group& group, const std::string& what) {
   for (int rank : group.ranks)
     if (rank != transport_->rank()) transport_->abort(rank, group.context, what);
+  wake_thread();   // where there was no room for it
 }
 
 // Without the lock, by the thread that is about to raise the error: only its own stack shows where

@@ -110,7 +110,8 @@ std::vector<int> Session::finders() {
 // With the lock held, but while it rests. What a rank shows must not go with it while a peer has
 // yet to look for it: one that computes comes to it in its next call, of whatever communicator, and
 // is waited for as long as a call would be. One that waits in a call looks around there, unless it
-// has yet to make the communicator; then it may wait for this very rank.
+// has yet to make the communicator; then it may wait for this very rank. What is owed to one whose
+// ring is full waits for it as briefly.
 void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop) {
   if (std::exchange(has_waited_, true)) return;
   const double begun_s = now_s();
@@ -126,8 +127,10 @@ void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop
     };
     const std::vector<int> ranks = finders();
     const auto awaited = std::find_if_not(ranks.begin(), ranks.end(), is_late);
-    if (awaited == ranks.end()) return;
-    if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !std::exchange(warned, true))
+    const bool owes = transport_->owes() && waited_s < 1e-3 * config_.finders_ms;
+    if (awaited == ranks.end() && !owes) return;
+    if (awaited != ranks.end() && config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms &&
+        !std::exchange(warned, true))
       std::fprintf(stderr, "paceline: rank %d leaves, and has waited %.0f s for rank %d, which "
                            "has yet to make a call that it has made.\n",
                    transport_->rank(), waited_s, *awaited);

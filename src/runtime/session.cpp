@@ -15,7 +15,6 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kHistory = 256;  // calls that a late message can be compared with
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
 constexpr std::uint32_t kUnseen = 16;  // calls that begin without a look at other nodes
@@ -27,8 +26,15 @@ std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
                                        const WorldConfig& config) {
   count_forks();
   return {new Session(std::move(transport), config), [](Session* session) {
-            if (!session->is_inherited()) delete session;
+            if (!session->is_inherited()) session->end();
           }};
+}
+
+// A call that nobody holds may be the last to hold the session, and ends in its thread, which
+// cannot wait for its own end.
+void Session::end() {
+  if (std::this_thread::get_id() != thread_.get_id()) delete this;
+  else std::thread([this] { delete this; }).detach();
 }
 
 Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config)
@@ -53,52 +59,6 @@ Session::~Session() {
   if (thread_.joinable()) thread_.join();
   for (const auto& flight : flying_)
     flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
-}
-
-void Session::open(const std::shared_ptr<Group>& group) {
-  check_owner();
-  const std::lock_guard lock(mutex_);
-  const auto is_it = [&](const auto& left) { return left.first == group->context; };
-  if (groups_.contains(group->context) ||
-      std::any_of(left_stages_.begin(), left_stages_.end(), is_it))
-    fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
-         "ranks may still look for; every group needs a new one.");
-  group->history.resize(kHistory);
-  groups_[group->context] = group;
-  clear_stages();
-  const auto node = [&](int rank) {
-    return config_.nodes.empty() ? 0 : config_.nodes[static_cast<std::size_t>(rank)];
-  };
-  const bool near = std::all_of(group->ranks.begin(), group->ranks.end(),
-                                [&](int rank) { return node(rank) == node(group->ranks[0]); });
-  if (Stages* stages = transport_->stages(); stages && near && group->ranks.size() > 1)
-    group->stages =
-        std::make_unique<StageView>(*stages, group->context, group->ranks, group->rank);
-  if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
-    aborted(-1, group->context, early->second);
-    early_aborts_.erase(early);
-    settle();
-  }
-}
-
-void Session::close(Group& group) {
-  if (is_inherited()) return;
-  const std::lock_guard lock(mutex_);
-  if (group.stages) {
-    left_stages_.emplace_back(group.context, std::move(group.stages));
-    // Who looks for the stage of a broken one finds none, and hears why. Its name stays taken.
-    if (!group.broken.empty()) {
-      std::erase_if(flying_, [&](const auto& flight) {   // they have been stopped
-        if (flight->group.get() != &group) return false;
-        land(*flight);
-        return true;
-      });
-      transport_->stages()->close(group.context);
-      left_stages_.back().second.reset();
-    }
-  }
-  groups_.erase(group.context);
-  clear_stages();
 }
 
 void Session::launch(Flight& flight, const void* input, void* output,
@@ -161,9 +121,7 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   });
   if (trouble_.empty()) flight->operation->advance(*transport_);   // peers wait for what it sends
   progress();
-  if (!flight->operation->done() && waiting_.load() == 0 && thread_.joinable() &&
-      asleep_.exchange(false))
-    work_.notify_one();
+  wake_thread();
 }
 
 // Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
@@ -172,7 +130,7 @@ struct Session::Waiting {
   ~Waiting() {
     if (--session.waiting_ != 0 || !session.thread_.joinable()) return;
     const std::lock_guard lock(session.mutex_);
-    if (!session.flying_.empty() && session.asleep_.exchange(false)) session.work_.notify_one();
+    session.wake_thread();
   }
   Waiting(const Waiting&) = delete;
   Session& session;
@@ -217,7 +175,15 @@ void Session::leave() {
   if (stopped) std::rethrow_exception(stopped);
 }
 
-bool Session::progress() {
+bool Session::progress() try {
+  return drive();
+} catch (...) {
+  if (flying_.empty()) throw;
+  fail_under_way();
+  return false;
+}
+
+bool Session::drive() {
   bool moved = transport_->progress();
   // What a peer reports comes behind its messages, which count first: it may have ended this call
   // and failed in the next.
@@ -233,7 +199,9 @@ bool Session::progress() {
       continue;
     }
     land(flight);
+    const std::shared_ptr<Group> closed = flight.group->closed ? flight.group : nullptr;
     flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (closed) release(*closed);
   }
   if (!trouble_.empty()) settle();
   return moved;
@@ -294,11 +262,12 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
 
 bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {
   const auto found = groups_.find(key.context);
-  if (found == groups_.end()) return true;  // a communicator that this rank still has to make
+  // A communicator that this rank still has to make, or has closed.
+  if (found == groups_.end()) return !closed_.has(key.context);
   const Group& group = *found->second;
   if (!group.broken.empty()) return false;
   // Numbers wrap around in a long training. A later call is compared when it starts here.
-  if (static_cast<std::int32_t>(key.number - group.last) > 0) return true;
+  if (static_cast<std::int32_t>(key.number - group.last) > 0) return !group.closed;
   const std::size_t before = trouble_.size();
   compare(peer, key, fingerprint);
   return trouble_.size() == before;

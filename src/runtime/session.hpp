@@ -17,6 +17,7 @@
 
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
+#include "runtime/closed.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/forks.hpp"
 #include "runtime/recent.hpp"
@@ -36,6 +37,7 @@ struct Group {
   std::string broken;
   Fault fault = Fault::internal;
   int timeout_ms = 0;                // of its calls; 0: the world's
+  bool closed = false;               // no new calls; requests may be under way, or held
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
   std::unique_ptr<StageView> stages;   // where all its ranks share memory
 };
@@ -131,13 +133,24 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
     bool tell_others;
   };
 
-  bool progress();  // with the lock held
+  // With the lock held; whatever is thrown meanwhile ends what is under way.
+  bool progress();
+  bool drive();
+  void fail_under_way();
+  // With the lock held: whether somebody must drive this, now or then.
+  bool has_work() const { return !flying_.empty() || transport_->owes(); }
+  void wake_thread();   // with the lock held: nobody waits, and there is work
+  void end();           // deletes it, in whichever thread
   void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
   bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
   void wait_on(Flight& flight);
   void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
+  void land_stopped();
+  bool is_under_way(const Group& group) const;
+  void release(Group& group);
+  void forget_closed();
   void meet(const Flight& flight, const Stranger& stranger);
   void meet(const Flight& flight, const Barred& barred);
   bool stirs();     // whether something under way could go on
@@ -161,6 +174,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   FlightRecord record_of_all(const std::string& reason) const;
   void keep_record(const std::string& reason);   // on disk, if that was asked for
   void amend_record(const Group& group);         // by where this rank was
+  static constexpr std::size_t kHistory = 256;   // calls that a late message is compared with
   static constexpr double kWatchS = 0.02;   // between two looks of a rank that waits
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
@@ -187,6 +201,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::uint64_t landed_ = 0;   // flights, so far
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
+  ClosedContexts closed_;
   // Of closed groups, by context; null: of those that were broken.
   std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;
   std::vector<std::shared_ptr<Flight>> flying_;

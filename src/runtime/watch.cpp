@@ -18,7 +18,7 @@ constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
 
 // With the lock held, every now and then while somebody waits: who is lost, who disagrees, who is
 // late. Breaking a group does not change the list of flights; it only ends some of them.
-void Session::watch(double now) {
+void Session::watch(double now) try {
   transport_->check_peers();
   look_around();
   if (progress()) return;
@@ -34,6 +34,9 @@ void Session::watch(double now) {
     else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
       warn(*flight, waited_s);
   }
+} catch (...) {
+  if (flying_.empty()) throw;
+  fail_under_way();
 }
 
 int Session::timeout_of(const Group& group) const {

@@ -104,8 +104,9 @@ class Transport {
   // Messages that came before their receive: what a starting operation compares itself with.
   virtual void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
-  virtual void abort(int peer, std::uint64_t context,
-                     const std::string& why) = 0;  // as far as it gets
+  // Told as soon as there is room for it, by progress(); until then owes() says so.
+  virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;
+  virtual bool owes() const { return false; }
   virtual void leave() = 0;                // tells the peers that nothing will come any more
   virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
   // Until something arrives, at most so long; not at all if `stirs` says so once peers can see that

@@ -1,10 +1,11 @@
-// Memory that is refused to the library's own thread while it receives, and nowhere else: the ranks
+// Memory that is refused to whoever drives a rank, or anything else that is thrown there: the ranks
 // that wait hear of it, and so does the program once it looks.
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "expect_fault.hpp"
@@ -16,16 +17,23 @@ namespace {
 
 constexpr int kRanks = 3, kStarved = 1;
 
-// Passes on what it is asked for, except that threads other than its maker's have no memory.
+// What it is to throw, and how often it has.
+struct Refusal {
+  void (*raise)() = nullptr;   // null: nothing
+  std::atomic<bool> armed{false};
+  std::atomic<int> times{0};
+};
+
+// Passes on what it is asked for; progress() throws instead, once that is armed.
 class Stingy : public Transport {
  public:
-  Stingy(std::unique_ptr<Transport> below, bool refuses, std::atomic<int>& refusals)
-      : below_(std::move(below)), refuses_(refuses), refusals_(refusals) {}
+  Stingy(std::unique_ptr<Transport> below, Refusal* refusal)
+      : below_(std::move(below)), refusal_(refusal) {}
 
   bool progress() override {
-    if (refuses_ && std::this_thread::get_id() != maker_) {
-      ++refusals_;
-      throw std::bad_alloc();
+    if (refusal_ && refusal_->raise && refusal_->armed) {
+      ++refusal_->times;
+      refusal_->raise();
     }
     return below_->progress();
   }
@@ -54,9 +62,23 @@ class Stingy : public Transport {
 
  private:
   std::unique_ptr<Transport> below_;
-  const std::thread::id maker_ = std::this_thread::get_id();
-  bool refuses_;
-  std::atomic<int>& refusals_;
+  Refusal* refusal_;
+};
+
+struct Kind {
+  const char* what;
+  void (*raise)();
+  Fault fault;
+  const char* text;
+};
+
+const Kind kKinds[] = {
+    {"memory", [] { throw std::bad_alloc(); }, Fault::resource, "refused memory"},
+    {"standard", [] { throw std::out_of_range("no such thing"); }, Fault::internal,
+     "rank 1 cannot go on: no such thing"},
+    {"own", [] { fail(Fault::refusal, "it is shut"); }, Fault::refusal,
+     "rank 1 cannot go on: it is shut"},
+    {"unknown", [] { throw 42; }, Fault::internal, "rank 1 cannot go on: an exception of unknown"},
 };
 
 struct Ends {
@@ -64,18 +86,19 @@ struct Ends {
   int refusals = 0;
 };
 
-// The ranks make a call together; one has its thread do the work. It may be refused memory for it.
-Ends meet(bool refuses) {
+// The ranks make a call together; for one something is thrown while it is under way.
+Ends meet(const Kind& kind, Progress progress, bool refuses) {
   LoopNet net(kRanks, {});
-  std::atomic<int> refusals{0}, heard{0};
+  Refusal refusal{refuses ? kind.raise : nullptr};
+  std::atomic<int> heard{0};
   std::string ends[kRanks];
   const auto run_rank = [&](int rank) {
     WorldConfig config;
-    config.progress = rank == kStarved ? Progress::thread : Progress::caller;
+    config.progress = rank == kStarved ? progress : Progress::caller;
     config.timeout_ms = 20000;
-    const bool is_refused = refuses && rank == kStarved;
     Communicator world = join_transport(
-        std::make_unique<Stingy>(net.endpoint(rank), is_refused, refusals), config);
+        std::make_unique<Stingy>(net.endpoint(rank), rank == kStarved ? &refusal : nullptr),
+        config);
     std::vector<float> data(1000, 1.0f);
     Call call;
     call.collective = Collective::allreduce;
@@ -85,29 +108,41 @@ Ends meet(bool refuses) {
     call.algorithm = "ring";
     const auto fails = [&] {
       Request request = world.start(call);
-      while (rank == kStarved && heard < kRanks - 1)   // it computes
+      if (rank == kStarved) refusal.armed = true;
+      const bool computes = rank == kStarved && progress == Progress::thread;
+      while (computes && heard < kRanks - 1)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       request.wait();
     };
-    ends[rank] = test::expect_fault(Fault::resource, {"rank 1", "refused memory"}, fails);
+    // The others begin once it cannot end well.
+    while (rank != kStarved && !refusal.armed && heard == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ends[rank] = test::expect_fault(kind.fault, {"rank 1", kind.text}, fails);
     ++heard;
-    if (is_refused && world.broken().empty()) ends[rank] += "; it does not say that it is broken";
+    if (rank == kStarved) refusal.armed = false;   // what follows is its good-bye
+    if (refuses && rank == kStarved && world.broken().empty())
+      ends[rank] += "; it does not say that it is broken";
   };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back(run_rank, rank);
   for (std::thread& thread : threads) thread.join();
-  return {ends[0] + ends[2], ends[kStarved], refusals};
+  return {ends[0] + ends[2], ends[kStarved], refusal.times};
 }
 
-TEST_CASE("memory refused to the thread that receives is told to all ranks") {
-  const Ends ends = meet(true);
-  CHECK(ends.waits == "");
-  CHECK(ends.computes == "");
-  CHECK(ends.refusals > 0);
+TEST_CASE("what is thrown while a rank is driven is told to all ranks, with its text") {
+  for (const Kind& kind : kKinds)
+    for (const Progress progress : {Progress::thread, Progress::caller}) {
+      CAPTURE(kind.what);
+      CAPTURE(progress == Progress::thread);
+      const Ends ends = meet(kind, progress, true);
+      CHECK(ends.waits == "");
+      CHECK(ends.computes == "");
+      CHECK(ends.refusals > 0);
+    }
 }
 
-TEST_CASE("the same call ends well where memory is there") {
-  const Ends ends = meet(false);
+TEST_CASE("the same call ends well where nothing is thrown") {
+  const Ends ends = meet(kKinds[0], Progress::thread, false);
   CHECK(ends.waits == "nothing was thrownnothing was thrown");
   CHECK(ends.computes == "nothing was thrown");
   CHECK(ends.refusals == 0);

@@ -48,6 +48,7 @@ class Route : public Transport {
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     to(peer).abort(peer, context, why);
   }
+  bool owes() const override { return near_->owes() || far_->owes(); }
   void leave() override {
     near_->leave();
     far_->leave();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "transport/matcher.hpp"
@@ -69,10 +70,16 @@ class Tokens {
   std::vector<Transfer*> table_;
 };
 
+// A grant, or an abort with its text.
+struct Word {
+  Cell64 head{};
+  std::string text;
+};
+
 struct Peer {
   Ring out, in;
   std::deque<Transfer*> sends;  // to begin, or granted and streaming; oldest first
-  std::deque<Cell64> grants;    // answers that found the ring full
+  std::deque<Word> words;       // that found the ring full
   Matcher<Early> matcher;
   Tokens requested;           // sends that wait for their grant
   Tokens granted;             // receives that are being streamed to
@@ -80,7 +87,7 @@ struct Peer {
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
 
-  bool has_work() { return in.filled_cell() || !sends.empty() || !grants.empty(); }
+  bool has_work() { return in.filled_cell() || !sends.empty() || !words.empty(); }
 };
 
 }  // namespace paceline::shm

@@ -9,7 +9,6 @@
 #include <climits>
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "base/error.hpp"
 #include "transport/shm/peer.hpp"
@@ -118,7 +117,7 @@ class ShmTransport : public Transport {
       if (p == rank_) continue;
       Peer& peer = peers_[std::size_t(p)];
       moved |= pull(p, peer);
-      if (!peer.sends.empty() || !peer.grants.empty()) moved |= push(p, peer);
+      if (!peer.sends.empty() || !peer.words.empty()) moved |= push(p, peer);
     }
     return moved;
   }
@@ -134,20 +133,17 @@ class ShmTransport : public Transport {
     const int p = at(to);
     Peer& peer = peers_[std::size_t(p)];
     if (p == rank_ || peer.gone) return;
-    Cell64* cell = peer.out.free_cell();
-    for (int tries = 0; !cell && tries < 1000;
-         ++tries) {  // its reader may be as stuck as we are: drain ours
-      pull(p, peer);
-      std::this_thread::yield();
-      cell = peer.out.free_cell();
-    }
-    if (!cell) return;
-    cell->kind = CellKind::abort;
-    cell->context = context;
-    cell->bytes = static_cast<std::uint32_t>(std::min(why.size(), peer.out.cell_bytes()));
-    std::memcpy(Ring::payload(cell), why.data(), cell->bytes);
-    peer.out.publish();
-    nudge(p);
+    shm::Word& word = peer.words.emplace_back();
+    word.head.kind = CellKind::abort;
+    word.head.context = context;
+    word.text = why.substr(0, peer.out.cell_bytes());
+    word.head.bytes = static_cast<std::uint32_t>(word.text.size());
+    push(p, peer);
+  }
+
+  bool owes() const override {
+    return std::ranges::any_of(
+        peers_, [](const Peer& peer) { return !peer.gone && !peer.words.empty(); });
   }
 
   void check_peers() override {
@@ -250,10 +246,12 @@ class ShmTransport : public Transport {
   // Writes what is due to one peer, as far as its ring has room.
   bool push(int p, Peer& peer) {
     bool moved = false;
-    for (Cell64* cell = nullptr; !peer.grants.empty() && (cell = peer.out.free_cell()) != nullptr;
+    for (Cell64* cell = nullptr; !peer.words.empty() && (cell = peer.out.free_cell()) != nullptr;
          moved = true) {
-      copy_head(*cell, peer.grants.front());
-      peer.grants.pop_front();
+      const shm::Word& word = peer.words.front();
+      copy_head(*cell, word.head);
+      std::memcpy(Ring::payload(cell), word.text.data(), word.text.size());
+      peer.words.pop_front();
       peer.out.publish();
     }
     for (std::size_t i = 0; i < peer.sends.size();) {
@@ -371,12 +369,10 @@ class ShmTransport : public Transport {
   }
 
   void grant(int p, Peer& peer, Transfer& t, std::uint32_t sender) {
-    Cell64 answer{};
+    Cell64& answer = peer.words.emplace_back().head;
     head(answer, CellKind::grant, t);
     answer.number = sender;  // whom it answers
     answer.token = peer.granted.add(&t);
-    peer.grants.emplace_back();
-    copy_head(peer.grants.back(), answer);
     push(p, peer);
   }
 

@@ -1,0 +1,33 @@
+// ClosedContexts: which communicators this rank has closed last. What still comes for them is
+// dropped; what comes for one that is not known here is kept, since it is yet to be made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <unordered_set>
+
+namespace paceline {
+
+class ClosedContexts {
+ public:
+  static constexpr std::size_t kMost = 4096;
+
+  void add(std::uint64_t context) {
+    if (!set_.insert(context).second) return;
+    oldest_first_.push_back(context);
+    if (oldest_first_.size() <= kMost) return;
+    set_.erase(oldest_first_.front());
+    oldest_first_.pop_front();
+  }
+  bool has(std::uint64_t context) const { return set_.contains(context); }
+  void remove(std::uint64_t context) {   // it is opened again
+    if (set_.erase(context) > 0) std::erase(oldest_first_, context);
+  }
+
+ private:
+  std::unordered_set<std::uint64_t> set_;
+  std::deque<std::uint64_t> oldest_first_;
+};
+
+}  // namespace paceline

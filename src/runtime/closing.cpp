@@ -1,0 +1,116 @@
+// The part of the session that opens communicators and closes them. Requests may outlive their
+// communicator: until they have ended, and nobody holds them, it is known here.
+#include <algorithm>
+
+#include "runtime/session.hpp"
+
+namespace paceline {
+
+void Session::open(const std::shared_ptr<Group>& group) {
+  check_owner();
+  const std::lock_guard lock(mutex_);
+  forget_closed();
+  const auto is_it = [&](const auto& left) { return left.first == group->context; };
+  if (groups_.contains(group->context) ||
+      std::any_of(left_stages_.begin(), left_stages_.end(), is_it))
+    fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
+         "ranks may still look for; every group needs a new one.");
+  group->history.resize(kHistory);
+  groups_[group->context] = group;
+  closed_.remove(group->context);
+  clear_stages();
+  const auto node = [&](int rank) {
+    return config_.nodes.empty() ? 0 : config_.nodes[static_cast<std::size_t>(rank)];
+  };
+  const bool near = std::all_of(group->ranks.begin(), group->ranks.end(),
+                                [&](int rank) { return node(rank) == node(group->ranks[0]); });
+  if (Stages* stages = transport_->stages(); stages && near && group->ranks.size() > 1)
+    group->stages =
+        std::make_unique<StageView>(*stages, group->context, group->ranks, group->rank);
+  if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
+    aborted(-1, group->context, early->second);
+    early_aborts_.erase(early);
+    settle();
+  }
+}
+
+void Session::close(Group& group) {
+  if (is_inherited()) return;
+  const std::lock_guard lock(mutex_);
+  group.closed = true;
+  land_stopped();   // if it is broken they have been
+  release(group);
+  forget_closed();
+}
+
+bool Session::is_under_way(const Group& group) const {
+  return std::any_of(flying_.begin(), flying_.end(),
+                     [&](const auto& flight) { return flight->group.get() == &group; });
+}
+
+// With the lock held: flights that have ended leave the list.
+void Session::land_stopped() {
+  std::erase_if(flying_, [&](const auto& flight) {
+    if (!flight->operation->done()) return false;
+    land(*flight);
+    return true;
+  });
+}
+
+// With the lock held. The stages of a closed group go, once its last request has ended. Who looks
+// for the stage of a broken one finds none, and hears why. Its name stays taken.
+void Session::release(Group& group) {
+  if (!group.closed || is_under_way(group)) return;
+  if (group.stages) {
+    left_stages_.emplace_back(group.context, std::move(group.stages));
+    if (!group.broken.empty()) {
+      transport_->stages()->close(group.context);
+      left_stages_.back().second.reset();
+    }
+  }
+  clear_stages();
+}
+
+// With the lock held. Whoever holds a request of a closed group may ask how it ended, and who was
+// where: the group stays for them, and for no one else.
+void Session::forget_closed() {
+  std::erase_if(groups_, [&](const auto& entry) {
+    const auto& [context, group] = entry;
+    if (!group->closed || group.use_count() > 1) return false;
+    closed_.add(context);
+    return true;
+  });
+}
+
+// With the lock held, where an exception is being handled that came while everything was driven: it
+// ends what is under way, on all its ranks. They must not wait for one that cannot go on.
+void Session::fail_under_way() {
+  Fault fault = Fault::internal;
+  std::string what = "an exception of unknown type";
+  bool is_starved = false;
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    is_starved = true;
+  } catch (const Error& error) {
+    fault = error.fault();
+    what = error.what();
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  for (const auto& flight : flying_) {
+    Group& group = *flight->group;
+    if (is_starved)
+      starve(group);
+    else
+      break_group(group, fault,
+                  str(flight->operation->describe(), ": ", name_of(group, transport_->rank()),
+                      " cannot go on: ", what, ". The communicator cannot be used any more."),
+                  true);
+    flight->operation->stop(*transport_, Error(group.fault, group.broken));
+  }
+  land_stopped();
+}
+
+}  // namespace paceline
