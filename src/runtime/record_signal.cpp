@@ -1,6 +1,7 @@
 #include "runtime/record_signal.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,27 +18,45 @@
 namespace paceline {
 namespace {
 
-// All that a handler may touch: a pipe that the thread reads, and what was there before.
+// All that a handler may touch: a pipe that the thread reads, and what handled each signal before.
+// A child of fork() inherits the handler, so `before` outlives the fork; pipe and thread do not.
 int bell[2] = {-1, -1};
 pid_t owner = 0;
-struct sigaction before;
+bool is_handled[_NSIG];
+struct sigaction before[_NSIG];
 
 struct Asked {
   std::mutex mutex;
   std::vector<std::pair<std::string, std::weak_ptr<Session>>> sessions;
 };
+Asked* all = nullptr;   // outlives whoever ends the process
+
+// In the child of a fork: the parent's thread may have held the mutex, and the pipe is the parent's.
+void forget() {
+  all = new Asked;
+  owner = 0;
+  for (int& end : bell) {
+    if (end >= 0) close(end);
+    end = -1;
+  }
+}
+
 Asked& asked() {
-  static Asked* const all = new Asked;   // outlives whoever ends the process
+  static std::once_flag once;
+  std::call_once(once, [] {
+    all = new Asked;
+    pthread_atfork(nullptr, nullptr, forget);
+  });
   return *all;
 }
 
-// A child of fork() has the pipe, and no thread that reads it.
 void ring(int signal, siginfo_t* info, void* context) {
   const int kept = errno;
   if (getpid() == owner && ::write(bell[1], "r", 1) < 0) {
   }
-  if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(signal, info, context);
-  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(signal);
+  const struct sigaction& old = before[signal];
+  if (old.sa_flags & SA_SIGINFO) old.sa_sigaction(signal, info, context);
+  else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) old.sa_handler(signal);
   errno = kept;
 }
 
@@ -53,16 +72,25 @@ void listen(int signal) {
   while (read(bell[0], &letter, 1) == 1) write_all(signal);
 }
 
+// Never twice for a signal, also not after a fork: the handler would be what was there before it, and
+// call itself.
+void handle(int signal) {
+  if (signal >= 1 && signal < _NSIG && is_handled[signal]) return;
+  struct sigaction ours {}, old {};
+  ours.sa_sigaction = ring;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART;
+  if (sigaction(signal, nullptr, &old) == 0 && signal < _NSIG) before[signal] = old;
+  if (sigaction(signal, &ours, nullptr) != 0)
+    fail(Fault::usage, "start-up: signal ", signal, " cannot be handled (", std::strerror(errno),
+         "); set PACELINE_RECORD_SIGNAL to another, such as ", SIGUSR2, ".");
+  is_handled[signal] = true;
+}
+
 void begin(int signal) {
+  handle(signal);
   if (pipe2(bell, O_CLOEXEC) != 0)
     fail(Fault::resource, "start-up: no pipe for flight records: ", std::strerror(errno), ".");
   owner = getpid();
-  struct sigaction ours {};
-  ours.sa_sigaction = ring;
-  ours.sa_flags = SA_SIGINFO | SA_RESTART;
-  if (sigaction(signal, &ours, &before) != 0)
-    fail(Fault::usage, "start-up: signal ", signal, " cannot be handled (", std::strerror(errno),
-         "); set PACELINE_RECORD_SIGNAL to another, such as ", SIGUSR2, ".");
   std::thread(listen, signal).detach();
 }
 

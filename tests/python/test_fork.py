@@ -40,6 +40,12 @@ def test_child_with_a_world_of_its_own():
     assert said == ["world 0 True"] * 2
 
 
+def test_child_with_a_world_of_its_own_and_records_by_signal(tmp_path):
+    _, said = lines_of("another_world_with_records", PACELINE_RECORD_SIGNAL="12",
+                       PACELINE_RECORD_DIR=str(tmp_path))
+    assert said == ["records 0 True True"] * 2
+
+
 def test_killed_rank_whose_child_lives():
     run, said = lines_of("killed_parent")
     assert run.status == 128 + 9 and said[1] == "lost True", run.text()

@@ -1,7 +1,9 @@
 """Ranks that fork in the middle of their work, as data loaders do; each rank prints what it saw."""
 
+import faulthandler
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -123,6 +125,35 @@ def another_world(comm):
         paceline.finalize()
 
     print("world", status_of(in_child(body, "as a script")), work(comm))
+
+
+def another_world_with_records(comm):
+    """A signal makes the child's world, and then the parent's, write its record; what else handles
+    the signal, and calls the handler that it has found, still does."""
+    above, below = [os.path.join(os.environ["PACELINE_RECORD_DIR"], f"{name}-{comm.rank}")
+                    for name in ("chained", "child")]
+    chained = open(above, "w+")
+    faulthandler.register(signal.SIGUSR2, file=chained, chain=True)
+
+    def is_written(path):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        until = time.monotonic() + 20
+        while not os.path.exists(path) and time.monotonic() < until:
+            time.sleep(0.01)
+        return os.path.exists(path)
+
+    def body():
+        os.kill(os.getpid(), signal.SIGUSR2)  # before it has a world
+        os.environ["PACELINE_RECORD_DIR"] = below
+        paceline.init(0, 1)
+        assert is_written(f"{below}/rank-0.json")
+        paceline.finalize()
+
+    os.mkdir(below)
+    found = status_of(in_child(body, "as a script"))
+    right = is_written(os.path.join(os.environ["PACELINE_RECORD_DIR"], f"rank-{comm.rank}.json"))
+    chained.seek(0)
+    print("records", found, right, chained.read().count("most recent call first") >= 3)
 
 
 def loader(comm):
