@@ -4,16 +4,20 @@
 // the length, and for reductions the datatype and the operation, which MPI wants equal. Calls that
 // only move data may name other datatypes on every rank; those count in packed bytes, and who has a
 // datatype with holes packs. Wrong arguments are left to the host, which has the words for them.
+// Buffers on a GPU are copied by their own rank; only whether a buffer is wrong is asked before.
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "base/error.hpp"
+#include "device.hpp"
 #include "door.h"
 #include "elements.hpp"
 #include "hosts.hpp"
 #include "packing.hpp"
+#include "refusals.hpp"
 #include "seats.hpp"
 
 namespace paceline::preload {
@@ -115,13 +119,26 @@ int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op
   const auto ours = [&](Seat& seat) {
     auto call = call_of(seat, {Collective::allreduce, count, type, op});
     if (!call) return false;
-    call->input = in == MPI_IN_PLACE ? out : in;
-    call->output = out;
+    if (are_refused(Collective::allreduce, {in, out, out, count}))
+      return passes(seat, Collective::allreduce, Pass::refused);
+    const bool in_place = in == MPI_IN_PLACE || in == out;
+    const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
+    HostCopy output(out, bytes_of(*call), in_place);
+    call->input = in_place ? output.address() : input.address();
+    call->output = output.address();
     serve(seat, *call, bytes_of(*call));
+    output.put_back();
     return true;
   };
   return taken("MPI_Allreduce", comm, ours,
                [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
+}
+
+// MPI_Reduce allows it at the root alone. Open MPI refuses it; MPICH reads where it points to.
+bool in_place_away_from_root(Seat& seat) {
+  if (kFamily.starts_with("Open MPI")) return passes(seat, Collective::reduce, Pass::refused);
+  fail(Fault::usage, "reduce: rank ", seat.rank,
+       " passes MPI_IN_PLACE; only the root may, others must pass their input.");
 }
 
 int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
@@ -129,9 +146,18 @@ int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, i
   const auto ours = [&](Seat& seat) {
     auto call = call_of(seat, {Collective::reduce, count, type, op, root});
     if (!call) return false;
-    call->input = in == MPI_IN_PLACE ? out : in;
-    call->output = seat.rank == root ? out : nullptr;  // elsewhere it may be anything
+    const bool at_root = seat.rank == root;  // elsewhere `out` may be anything
+    if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(seat);
+    const void* into = at_root ? out : in;
+    if (are_refused(Collective::reduce, {in, into, at_root ? out : nullptr, count}))
+      return passes(seat, Collective::reduce, Pass::refused);
+    const bool in_place = at_root && (in == MPI_IN_PLACE || in == out);
+    const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
+    HostCopy output(at_root ? out : nullptr, bytes_of(*call), in_place);
+    call->input = in_place ? output.address() : input.address();
+    call->output = output.address();
     serve(seat, *call, bytes_of(*call));
+    output.put_back();
     return true;
   };
   return taken("MPI_Reduce", comm, ours,
@@ -143,17 +169,31 @@ int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type
   const auto ours = [&](Seat& seat) {
     auto call = call_of(seat, {Collective::reduce_scatter, count, type, op});
     if (!call) return false;
-    const std::size_t piece = bytes_of(*call);
+    if (are_refused(Collective::reduce_scatter, {in, out, out, count}))
+      return passes(seat, Collective::reduce_scatter, Pass::refused);
+    const std::size_t piece = bytes_of(*call), all = piece * std::size_t(seat.ranks);
     // In place MPI wants the result at the front, which is another rank's input here.
-    const bool in_place = in == MPI_IN_PLACE;
-    call->input = in_place ? out : in;
-    call->output = in_place ? seat.spare_bytes(piece) : out;
-    serve(seat, *call, piece * std::size_t(seat.ranks));
-    if (in_place) std::memcpy(out, call->output, piece);
+    const bool in_place = in == MPI_IN_PLACE || in == out;
+    const HostCopy input(in_place ? nullptr : in, all, true);
+    HostCopy output(out, in_place ? all : piece, in_place);
+    call->input = in_place ? output.address() : input.address();
+    call->output = in_place ? seat.spare_bytes(piece) : static_cast<std::byte*>(output.address());
+    serve(seat, *call, all);
+    if (in_place) std::memcpy(output.address(), call->output, piece);
+    output.put_back();
     return true;
   };
   return taken("MPI_Reduce_scatter_block", comm, ours,
                [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
+}
+
+void broadcast(Seat& seat, void* data, std::size_t bytes, int root) {
+  Call call;
+  call.collective = Collective::broadcast;
+  call.root = root;
+  call.count = bytes;
+  call.output = data;
+  serve(seat, call, bytes);
 }
 
 int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
@@ -165,15 +205,23 @@ int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     if (!is_ours(seat, Collective::broadcast, bytes)) return false;
     // On all ranks, also on those that pack nothing.
     if (bytes > kMostPacked) return passes(seat, Collective::broadcast, Pass::too_long);
-    Call call;
-    call.collective = Collective::broadcast;
-    call.root = root;
-    call.count = bytes;
-    std::byte* packed = element ? nullptr : seat.spare_bytes(bytes);
-    if (packed && seat.rank == root) pack(buffer, count, type, packed, bytes, comm);
-    call.output = packed ? packed : buffer;
-    serve(seat, call, bytes);
-    if (packed && seat.rank != root) unpack(packed, bytes, buffer, count, type, comm);
+    if (element ? are_refused(Collective::broadcast, {buffer, buffer, nullptr, count})
+                : is_refused(buffer, count, type))
+      return passes(seat, Collective::broadcast, Pass::refused);
+    const bool at_root = seat.rank == root;
+    if (element) {
+      HostCopy data(buffer, bytes, at_root);
+      broadcast(seat, data.address(), bytes, root);
+      if (!at_root) data.put_back();
+      return true;
+    }
+    HostCopy data(buffer, std::size_t(count), type, true);
+    std::byte* packed = seat.spare_bytes(bytes);
+    if (at_root) pack(data.address(), count, type, packed, bytes, comm);
+    broadcast(seat, packed, bytes, root);
+    if (at_root) return true;
+    unpack(packed, bytes, data.address(), count, type, comm);
+    data.put_back();
     return true;
   };
   return taken("MPI_Bcast", comm, ours,
@@ -192,7 +240,28 @@ struct Side {
         type(t),
         element(find_element(t)),
         bytes(element ? element->bytes * std::size_t(n) : packed_bytes(n, t)) {}
+
+  // `pieces` of them.
+  HostCopy on_host(const void* buffer, int pieces, bool is_read) const {
+    if (element) return {buffer, bytes * std::size_t(pieces), is_read};
+    return {buffer, std::size_t(count) * std::size_t(pieces), type, true};
+  }
 };
+
+bool are_sides_refused(const Seat& seat, const void* in, const Side& from, const void* out,
+                       const Side& into) {
+  const bool in_place = in == MPI_IN_PLACE;
+  if (!in_place && !from.element && is_refused(in, from.count, from.type)) return true;
+  if (!into.element && is_refused(out, into.count, into.type)) return true;
+  const bool are_alike = from.type == into.type && from.count == into.count;
+  const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(seat.rank);
+  const void* own = are_alike ? reinterpret_cast<const void*>(at) : nullptr;
+  // A datatype may bring its own addresses.
+  const auto named = [&](const void* buffer, const Side& side) {
+    return buffer || side.element ? buffer : &seat;
+  };
+  return are_refused(Collective::allgather, {named(in, from), named(out, into), own, from.count});
+}
 
 // Pieces meet in one row of bytes: the receive buffer itself, or spare memory where that has holes.
 void gather(Seat& seat, const void* in, const Side& from, void* out, const Side& into,
@@ -237,7 +306,12 @@ int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_c
     if (from.bytes != into.bytes)
       fail(Fault::usage, "rank ", seat.rank, " sends ", from.bytes, " bytes and receives ",
            into.bytes, " of each rank; both must be equal.");
-    gather(seat, in, from, out, into, comm);
+    if (are_sides_refused(seat, in, from, out, into))
+      return passes(seat, Collective::allgather, Pass::refused);
+    const HostCopy input = from.on_host(in_place ? nullptr : in, 1, true);
+    HostCopy output = into.on_host(out, seat.ranks, in_place);
+    gather(seat, in_place ? MPI_IN_PLACE : input.address(), from, output.address(), into, comm);
+    output.put_back();
     return true;
   };
   return taken("MPI_Allgather", comm, ours, [&] {

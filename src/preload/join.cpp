@@ -5,8 +5,10 @@
 #include <climits>
 #include <cstdio>
 #include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
@@ -18,12 +20,17 @@
 namespace paceline::preload {
 namespace {
 
+// All processes together: later communicators are groups of them.
+struct Everybody {
+  Communicator communicator;
+  std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
+  long id = 0;                   // equal on all its ranks
+};
+
 // The world of this process, and its numbers.
 struct World {
   std::mutex mutex;
-  Communicator communicator;
-  std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
-  long id = 0;                   // equal on all its ranks; 0: there is none
+  std::shared_ptr<const Everybody> everybody;  // null: there is no such communicator yet
   long made = 0;                 // communicators that have begun with this process
   MPI_Comm silent = MPI_COMM_NULL;  // nobody sends there
   MPI_Request never = MPI_REQUEST_NULL;
@@ -94,26 +101,30 @@ std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
 }
 
 struct Agreement {
-  bool all_ready = false, same_options = false, in_world = false;
-  long id = 0;  // new, for these ranks
+  bool all_ready = false, same_options = false;
+  std::shared_ptr<const Everybody> world;  // the same on all ranks; null: they have none in common
+  long id = 0;                             // new, for these ranks
 };
 
 // Every rank says whether it can, what it was told to serve, and which world it is in.
 Agreement agree(MPI_Comm comm, const Seat& seat, bool ready, bool in_world) {
   World& world = World::get();
-  long digest = 17, mine = 0, id = LONG_MAX;
+  std::shared_ptr<const Everybody> everybody;
+  long digest = 17, id = LONG_MAX;
   if (ready)
     for (char c : text_of(Option::preload)) digest = (digest * 31 + c) % 1000000007;
   int world_rank = 0;
   check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
   {
     const std::lock_guard lock(world.mutex);
-    if (in_world) mine = world.id;
+    if (in_world) everybody = world.everybody;
     if (seat.rank == 0) id = (long{world_rank} << 32) + ++world.made;
   }
+  const long mine = everybody ? everybody->id : 0;
   long said[] = {ready, digest, -digest, mine, -mine, id};
   check(PMPI_Allreduce(MPI_IN_PLACE, said, 6, MPI_LONG, MPI_MIN, comm), "Allreduce");
-  return {said[0] == 1, said[1] == -said[2], said[3] != 0 && said[3] == -said[4], said[5]};
+  if (said[3] != -said[4]) everybody = nullptr;
+  return {said[0] == 1, said[1] == -said[2], everybody, said[5]};
 }
 
 void say(const Seat& seat, const std::string& trouble) {
@@ -145,24 +156,30 @@ Communicator join_apart(MPI_Comm comm, const Seat& seat, const WorldConfig& conf
   return all_joined ? joined : Communicator();
 }
 
+// Threads may begin with several communicators of all processes at once, which end in another order
+// on every rank. All ranks end with the same one: that with the least number.
 void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
   World& world = World::get();
   int all = 0;
   check(PMPI_Comm_size(MPI_COMM_WORLD, &all), "Comm_size");
-  const std::lock_guard lock(world.mutex);
-  if (world.id != 0 || ranks.size() != std::size_t(all)) return;
-  world.position_of.assign(std::size_t(all), 0);
+  if (ranks.size() != std::size_t(all)) return;
+  auto everybody = std::make_shared<Everybody>();
+  everybody->communicator = joined;
+  everybody->position_of.assign(std::size_t(all), 0);
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    world.position_of[std::size_t(ranks[r])] = static_cast<int>(r);
-  world.communicator = joined;
-  world.id = id;
+    everybody->position_of[std::size_t(ranks[r])] = static_cast<int>(r);
+  everybody->id = id;
+  std::shared_ptr<const Everybody> former;  // its end, if this is it, comes without the lock
+  const std::lock_guard lock(world.mutex);
+  if (world.everybody && world.everybody->id < id) return;
+  former = std::exchange(world.everybody, everybody);
 }
 
-Communicator part_of_world(const std::vector<int>& ranks, long id) {
-  World& world = World::get();
+Communicator part_of(const Everybody& world, const std::vector<int>& ranks, long id) {
   std::vector<int> positions;
   for (int rank : ranks) positions.push_back(world.position_of[std::size_t(rank)]);
-  return world.communicator.subgroup(positions, static_cast<std::uint64_t>(id));
+  Communicator whole = world.communicator;
+  return whole.subgroup(positions, static_cast<std::uint64_t>(id));
 }
 
 void prepare_progress() {
@@ -196,10 +213,10 @@ void join_intra(MPI_Comm comm, Seat& seat) {
   if (!is_any_wanted()) return;
   seat.why = Pass::not_joined;
   seat.communicator =
-      agreed.in_world ? part_of_world(ranks, agreed.id) : join_apart(comm, seat, *config);
+      agreed.world ? part_of(*agreed.world, ranks, agreed.id) : join_apart(comm, seat, *config);
   if (!seat.communicator.valid()) return;
   seat.nodes = seat.communicator.nodes();
-  if (!agreed.in_world) remember(seat.communicator, ranks, agreed.id);
+  if (!agreed.world) remember(seat.communicator, ranks, agreed.id);
 }
 
 }  // namespace
@@ -216,8 +233,7 @@ void join(MPI_Comm comm, Seat& seat) {
 void leave_worlds() {
   World& world = World::get();
   const std::lock_guard lock(world.mutex);
-  world.communicator = {};
-  world.id = 0;
+  world.everybody = nullptr;
   if (world.silent == MPI_COMM_NULL) return;
   PMPI_Cancel(&world.never);
   PMPI_Wait(&world.never, MPI_STATUS_IGNORE);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "join.hpp"
+#include "refusals.hpp"
 #include "summary.hpp"
 
 namespace paceline::preload {
@@ -69,6 +70,7 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   }
   left.clear();  // worlds of their own, in the order in which they were joined
   leave_worlds();
+  end_refusals();
   print_summary(counts);
   return MPI_SUCCESS;
 }
@@ -77,10 +79,19 @@ void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
 }
 
-// Once per process, with MPI running.
-void begin(Registry& registry) {
+bool is_mpi_running() {
+  int begun = 0, over = 0;
+  PMPI_Initialized(&begun);
+  if (begun) PMPI_Finalized(&over);
+  return begun && !over;
+}
+
+// Whether there are seats now: from the first call that finds MPI running until MPI_Finalize. Of
+// threads that come at the same time one begins, and the others wait for it.
+bool begin(Registry& registry) {
   const std::lock_guard lock(registry.mutex);
-  if (registry.seat_key != MPI_KEYVAL_INVALID) return;
+  if (registry.is_running) return true;
+  if (registry.seat_key != MPI_KEYVAL_INVALID || !is_mpi_running()) return false;
   int end_key = MPI_KEYVAL_INVALID;
   check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finish, &end_key, nullptr),
         "Comm_create_keyval");
@@ -88,13 +99,7 @@ void begin(Registry& registry) {
   check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_seat, &registry.seat_key, nullptr),
         "Comm_create_keyval");
   registry.is_running = true;
-}
-
-bool is_mpi_running() {
-  int begun = 0, over = 0;
-  PMPI_Initialized(&begun);
-  if (begun) PMPI_Finalized(&over);
-  return begun && !over;
+  return true;
 }
 
 // No lock: making one is collective, and another thread may be making one of another communicator
@@ -111,11 +116,7 @@ Seat* make(Registry& registry, MPI_Comm comm) {
 Seat* look_up(MPI_Comm comm) {
   Registry& registry = Registry::get();
   if (comm == MPI_COMM_NULL) return nullptr;
-  if (!registry.is_running.load(std::memory_order_acquire)) {
-    // Before the first seat, or after the end.
-    if (registry.seat_key != MPI_KEYVAL_INVALID || !is_mpi_running()) return nullptr;
-    begin(registry);
-  }
+  if (!registry.is_running.load(std::memory_order_acquire) && !begin(registry)) return nullptr;
   const std::uint64_t turn = registry.turn.load();
   Seat* seat = nullptr;
   int found = 0;

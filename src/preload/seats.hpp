@@ -13,11 +13,11 @@
 
 namespace paceline::preload {
 
-// Why a call is the host's. Each is equal on all ranks of a correct program.
+// Why a call is the host's. Each is equal on all ranks of a correct program, which is never refused.
 enum class Pass {
-  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host
+  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused
 };
-inline constexpr int kPasses = 9;
+inline constexpr int kPasses = 10;
 
 struct Count {
   std::uint64_t served = 0, bytes = 0;

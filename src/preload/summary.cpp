@@ -24,7 +24,7 @@ constexpr struct {
 // In the order of Pass.
 constexpr const char* kWhy[] = {
     "one rank",  "between groups", "PACELINE_PRELOAD", "not joined", "no data",
-    "datatype",  "operation",      "over 2 GiB", "host is faster",
+    "datatype",  "operation",      "over 2 GiB", "host is faster", "wrong arguments",
 };
 static_assert(sizeof kWhy / sizeof *kWhy == kPasses);
 

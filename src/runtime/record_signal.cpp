@@ -31,7 +31,7 @@ struct Asked {
 };
 Asked* all = nullptr;   // outlives whoever ends the process
 
-// In the child of a fork: the parent's thread may have held the mutex, and the pipe is the parent's.
+// In the child of a fork: the parent's thread may have held the mutex, and reads the pipe.
 void forget() {
   all = new Asked;
   owner = 0;
@@ -72,8 +72,8 @@ void listen(int signal) {
   while (read(bell[0], &letter, 1) == 1) write_all(signal);
 }
 
-// Never twice for a signal, also not after a fork: the handler would be what was there before it, and
-// call itself.
+// Never twice for a signal, also not after a fork: the handler would be what was there before it,
+// and call itself.
 void handle(int signal) {
   if (signal >= 1 && signal < _NSIG && is_handled[signal]) return;
   struct sigaction ours {}, old {};

@@ -37,8 +37,19 @@ def test_over_mpi(name, only_mpi):
 def test_under_the_drop_in_library(name):
     said = expect_right(Case("preload", 1, PROGRAMS, ranks_of(name), name))
     assert f"{PROGRAMS} programs from seed 1 on end rightly" in said
-    for call, (ours, _) in test_preload.served(said).items():
+    served = test_preload.served(said)
+    assert tuple(served) == test_preload.CALLS, said
+    for call, (ours, _) in served.items():
         assert ours > 0, f"no MPI_{call} was ours: {said}"
+
+
+@pytest.mark.parametrize("name", ["openmpi4"])
+def test_a_library_that_serves_nothing_is_noticed(name):
+    """Right results prove nothing where the host alone has made them."""
+    other = test_preload.built(test_preload.mpicc_of(test_preload.mpi_of("mpich5")))
+    test_preload.mpi_of(name)
+    status, said = fuzzing.play(Case("preload", 1, 2, 2, name), other)
+    assert status == 1 and "the drop-in library has served nothing" in said, said
 
 
 @pytest.mark.parametrize("name", ["openmpi4"])

@@ -57,3 +57,14 @@ def test_under_the_drop_in_library(host, level):
     status, said = test_preload.run(host, 2, test_preload.built(mpicc), program(mpicc), level)
     assert status == 0 and said.count(f"{level} ok") == 2, said
     assert test_preload.served(said)["Allreduce"][0] > 100, said
+
+
+@each_host
+@pytest.mark.parametrize("part", ["key", "worlds"])
+def test_first_calls_of_two_threads(host, part):
+    """Both begin with what all threads share; the program itself keeps one of them back."""
+    mpicc = test_preload.mpicc_of(host)
+    program = test_preload.compiled(mpicc, "seats", "-rdynamic", "-ldl")
+    status, said = test_preload.run(host, 2, test_preload.built(mpicc), program, part)
+    assert status == 0 and said.count(f"{part} ok") == 2, said
+    assert test_preload.served(said)["Allreduce"][0] == {"key": 2, "worlds": 5}[part], said

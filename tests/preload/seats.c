@@ -1,0 +1,108 @@
+/* Threads whose first calls meet in the drop-in library: the program stands between it and the MPI,
+   by its own PMPI functions, and keeps each step back where another order would do harm. The
+   argument is "key" or "worlds". Ends with "rank r: PART ok", or says what is wrong and ends with
+   1. To be linked with -rdynamic -ldl. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+static MPI_Comm first, second;
+static volatile int slow_keys;    /* a new key is told after a while only */
+static volatile int slow_ends;    /* the ranks end their joining in different order */
+static volatile int splits, is_in_key;
+
+enum { WHILE_US = 300000 };
+
+static void need(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+#define REAL(name)                    \
+  static __typeof__(&name) real;      \
+  if (!real) real = dlsym(RTLD_NEXT, #name)
+
+int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
+                            MPI_Comm_delete_attr_function* delete, int* key, void* extra) {
+  REAL(PMPI_Comm_create_keyval);
+  const int code = real(copy, delete, key, extra);
+  is_in_key = slow_keys;
+  if (slow_keys) usleep(WHILE_US);
+  return code;
+}
+
+int PMPI_Comm_split(MPI_Comm comm, int colour, int order, MPI_Comm* new) {
+  REAL(PMPI_Comm_split);
+  if (comm != MPI_COMM_SELF) ++splits;
+  return real(comm, colour, order, new);
+}
+
+/* The last one of a joining says whether all have joined. */
+int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm) {
+  REAL(PMPI_Allreduce);
+  const int code = real(in, out, count, type, op, comm);
+  if (slow_ends && count == 1 && comm == (rank == 0 ? first : second)) usleep(WHILE_US);
+  return code;
+}
+
+static void sum_over(MPI_Comm comm) {
+  int one = 1, sum = 0;
+  need(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS && sum == size,
+       "wrong sum");
+}
+
+static void* begins(void* comm) {
+  sum_over(*(MPI_Comm*)comm);
+  return NULL;
+}
+
+/* On rank 0 another thread comes while the first one makes the keys; on the others nobody does. */
+static void key(void) {
+  pthread_t thread[2];
+  slow_keys = rank == 0;
+  pthread_create(&thread[0], NULL, begins, &first);
+  while (slow_keys && !is_in_key) usleep(1000);
+  usleep(slow_keys ? WHILE_US + WHILE_US / 2 : 0); /* the second key is there, and not told yet */
+  pthread_create(&thread[1], NULL, begins, &second);
+  for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
+}
+
+/* Both threads begin with communicators of all processes, before there is a world. */
+static void worlds(void) {
+  pthread_t thread[2];
+  slow_ends = 1;
+  pthread_create(&thread[0], NULL, begins, &first);
+  pthread_create(&thread[1], NULL, begins, &second);
+  for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
+  slow_ends = 0;
+  const int before = splits;
+  for (int i = 0; i < 3; ++i) {
+    MPI_Comm again;
+    MPI_Comm_dup(MPI_COMM_WORLD, &again);
+    sum_over(again);
+    MPI_Comm_free(&again);
+  }
+  need(splits == before, "later communicators are worlds of their own");
+}
+
+int main(int argc, char** argv) {
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+  need(level == MPI_THREAD_MULTIPLE && argc == 2, "no MPI_THREAD_MULTIPLE, or no argument");
+  MPI_Comm_dup(MPI_COMM_WORLD, &first), MPI_Comm_dup(MPI_COMM_WORLD, &second);
+  if (strcmp(argv[1], "key") == 0) key();
+  else worlds();
+  MPI_Comm_free(&first), MPI_Comm_free(&second);
+  printf("rank %d: %s ok\n", rank, argv[1]);
+  MPI_Finalize();
+  return 0;
+}
