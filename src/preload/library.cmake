@@ -3,13 +3,28 @@
 # Two files each. The door is preloaded into every process and needs no MPI; what serves its calls
 # is compiled with that MPI's mpi.h, and finds its functions in the process that loads it.
 
-# What `mpicc -show` answers says which MPI it belongs to: `paceline preload` compares it.
+# Says why there is no drop-in library for this compiler: an error where it was asked for now. One
+# of an earlier time is left out, and asked again by the next build while the file is there: Intel's
+# works in some environments only.
+function(paceline_lacks_preload mpicc why)
+  if(mpicc IN_LIST asked)
+    message(FATAL_ERROR "--mpicc ${mpicc}: ${why}")
+  endif()
+  message(STATUS "No drop-in library for ${mpicc}, which an earlier --mpicc has named: ${why}")
+endfunction()
+
+# What `mpicc -show` answers says which MPI it belongs to: `paceline preload` compares it. An empty
+# name: there is none.
 function(paceline_ask_mpicc mpicc shown flags name)
+  set(${name} "" PARENT_SCOPE)
+  if(NOT EXISTS ${mpicc})
+    paceline_lacks_preload(${mpicc} "there is no such file")
+    return()
+  endif()
   execute_process(COMMAND ${mpicc} -show OUTPUT_VARIABLE answer RESULT_VARIABLE status
-                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET TIMEOUT 60)
   if(NOT status EQUAL 0)
-    message(${gravity} "${mpicc} -show fails (${status}): no drop-in for it")
-    set(${name} "" PARENT_SCOPE)
+    paceline_lacks_preload(${mpicc} "`mpicc -show` fails (${status})")
     return()
   endif()
   separate_arguments(words UNIX_COMMAND "${answer}")
@@ -23,12 +38,14 @@ function(paceline_ask_mpicc mpicc shown flags name)
                   WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}
                   OUTPUT_VARIABLE text RESULT_VARIABLE status ERROR_QUIET)
   if(NOT status EQUAL 0)
-    message(${gravity} "${mpicc} -show names no folder with mpi.h: no drop-in library for it "
-                       "(Intel's wants I_MPI_ROOT to be set): ${answer}")
-    set(${name} "" PARENT_SCOPE)
+    paceline_lacks_preload(${mpicc} "`mpicc -show` names no folder with mpi.h (Intel's wants \
+I_MPI_ROOT to be set): ${answer}")
     return()
   endif()
-  string(REGEX MATCH "mpi (openmpi|impi|mpich) ([0-9. \"a-z]+)" matched "${text}")
+  if(NOT "${text}" MATCHES "mpi (openmpi|impi|mpich) ([0-9. \"a-z]+)")
+    paceline_lacks_preload(${mpicc} "its mpi.h names none of the versions that are known")
+    return()
+  endif()
   set(family ${CMAKE_MATCH_1})
   string(REGEX REPLACE "[ \"]" "" version "${CMAKE_MATCH_2}")
   string(SHA256 hash "${answer}")
@@ -46,7 +63,7 @@ endfunction()
 
 function(paceline_add_preload mpicc)
   paceline_ask_mpicc(${mpicc} shown flags name)
-  if(NOT name OR TARGET paceline_mpi_${name})
+  if(name STREQUAL "" OR TARGET paceline_mpi_${name})
     return()
   endif()
   set(here ${PROJECT_SOURCE_DIR}/src/preload)
@@ -68,19 +85,17 @@ function(paceline_add_preload mpicc)
   file(WRITE ${folder}/mpicc.txt "${shown}\n")
 endfunction()
 
-# `-DPACELINE_MPICC=path` adds one, and must find it; those of earlier times stay while they can.
-set(all ${PACELINE_MPICC_ALL} ${PACELINE_MPICC})
+# `-DPACELINE_MPICC=path` adds one, and must find it; those of earlier times stay while they can. It
+# is forgotten before it can fail: a later build does not ask for it again.
+set(asked ${PACELINE_MPICC})
+unset(PACELINE_MPICC CACHE)
+set(all ${PACELINE_MPICC_ALL} ${asked})
 list(REMOVE_DUPLICATES all)
 set(left)
 foreach(mpicc ${all})
-  set(gravity WARNING)
-  if(mpicc IN_LIST PACELINE_MPICC)
-    set(gravity FATAL_ERROR)
-  endif()
-  if(EXISTS ${mpicc} OR gravity STREQUAL "FATAL_ERROR")
-    paceline_add_preload(${mpicc})
+  paceline_add_preload(${mpicc})
+  if(EXISTS ${mpicc})
     list(APPEND left ${mpicc})
   endif()
 endforeach()
 set(PACELINE_MPICC_ALL "${left}" CACHE INTERNAL "Compilers of the MPIs that have a drop-in library")
-unset(PACELINE_MPICC CACHE)

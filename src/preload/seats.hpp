@@ -13,7 +13,7 @@
 
 namespace paceline::preload {
 
-// Why a call is the host's. Each is equal on all ranks of a correct program, which is never refused.
+// Why a call is the host's. Each is equal on all ranks of a correct program.
 enum class Pass {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused
 };
