@@ -19,26 +19,26 @@ namespace {
 // Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
 constexpr std::size_t kRing = 3;
 constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c, kTagOfSamples = 0x6c6f6f6d;
-constexpr int kShortCalls = 4, kSeries = 10;
+constexpr int kShortCalls = 4, kSeries = 10, kFewestSeries = 3;
 // Of messages as figures.hpp calls them; the last one the transport announces itself.
 constexpr std::array<std::size_t, kLengths> kBytes{8u << 10, 16u << 10, 32u << 10, 128u << 10};
-// Of a block, which takes long enough for the clock and for noise. Long rings pass a block on
-// more often, so theirs begin shorter.
-constexpr std::size_t kMostBytes = 1u << 20, kGrows = 2;
-constexpr int kLongRing = 4;
+// Of a block, which takes long enough for the clock and for noise.
+constexpr std::size_t kFirstBytes = kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
 // Before a lone message, so that queues and buckets of the network are as a call finds them.
 constexpr auto kPause = std::chrono::milliseconds(2);
 constexpr int kWindow = 6;   // as choose() has it
 constexpr double kLongEnoughS = 5e-3;
 constexpr int kFewestLooks = 2, kMostLooks = 12;
+// Series of rounds of all nodes stop after this long, where other work holds them up.
+constexpr double kMostSeriesS = 0.06;
 // Of a whole probe: what a link of 200 Mbit/s carries in 0.5 s, and one of 50 Mbit/s in 2 s; at
 // most so long there. Trains may take this part of it.
-constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.7;
+constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.6;
 constexpr double kMostLookBytes = 64 << 20;   // that a rank sends, however fast its link is
 // A sample, once round the ring, and how many times as long it may take, or as short.
-constexpr double kSampleS = 3e-3, kDisagrees = 3;
+constexpr double kSampleS = 2.5e-3, kDisagrees = 3;
 constexpr double kLeastSample = 2;   // messages
-constexpr int kSamples = 3, kRounds = 3;
+constexpr int kSamples = 2, kRounds = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
 
@@ -55,6 +55,17 @@ Call prepared(Collective collective, const char* algorithm) {
   call.algorithm = algorithm;
   call.segments = call.window = 1;
   return call;
+}
+
+// What any rank says at most.
+double greatest(Communicator& ranks, double mine) {
+  Call call = prepared(Collective::allreduce, "recursive_doubling");
+  call.type = Type::f64;
+  call.op = Op::max;
+  call.input = call.output = &mine;
+  call.count = 1;
+  ranks.run(call);
+  return mine;
 }
 
 // Once round the ring with blocks of so many bytes: seconds for each of its messages.
@@ -78,12 +89,15 @@ class Ring {
   // Of every length in turn, not for long. What one has left in queues must not be the next one's.
   Looks in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
     Looks found;
+    double took_s = 0;   // the last one
     for (int i = 0; i < looks; ++i) {
-      if (i >= kFewestLooks && agreed(now_s() - begun_s) > budget_s) break;
+      const double at_s = now_s();
+      if (i >= kFewestLooks && agreed(at_s - begun_s + took_s) > budget_s) break;
       for (std::size_t k = 0; k < kLengths; ++k) {
         ring_.run(prepared(Collective::barrier, "dissemination"));
         found.s_per_byte[k].push_back(message_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
       }
+      took_s = now_s() - at_s;
     }
     return found;
   }
@@ -118,16 +132,7 @@ class Ring {
 
   double round_s(double message_s) const { return message_s * (ring_.size() - 1); }
 
-  // The greatest that any rank says.
-  double agreed(double mine) {
-    Call call = prepared(Collective::allreduce, "recursive_doubling");
-    call.type = Type::f64;
-    call.op = Op::max;
-    call.input = call.output = &mine;
-    call.count = 1;
-    ring_.run(call);
-    return mine;
-  }
+  double agreed(double mine) { return greatest(ring_, mine); }
 
  private:
   Communicator& ring_;
@@ -172,12 +177,12 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
 }
 
 Figures look_at_links(Communicator& ring) {
+  const double begun_s = now_s();
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
-  const double begun_s = now_s();
   const double alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
   const double short_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
-  std::size_t bytes = (ring.size() < kLongRing ? 2 : 1) * kBytes.back();
+  std::size_t bytes = kFirstBytes;
   double all_s = 0;
   for (;; bytes *= kGrows) {
     all_s = look.round_s(look.agreed(look.message_s(bytes, 1, bytes / kBytes.front())));
@@ -197,11 +202,15 @@ Figures look_at_links(Communicator& ring) {
 void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found) {
   const Call meet = prepared(Collective::barrier, "dissemination");
   const int rounds = std::bit_width(unsigned(firsts.size() - 1));   // of this barrier
-  found.together_s = least_of(kSeries, [&] {
+  firsts.run(meet);
+  const double first_s = now_s();
+  for (int i = 0; i < kSeries; ++i) {
+    if (i >= kFewestSeries && greatest(firsts, now_s() - first_s) > kMostSeriesS) break;
     const double begun_s = now_s();
     for (int k = 0; k < kShortCalls; ++k) firsts.run(meet);
-    return (now_s() - begun_s) / kShortCalls / rounds;
-  });
+    const double round_s = (now_s() - begun_s) / kShortCalls / rounds;
+    found.together_s = i == 0 ? round_s : std::min(found.together_s, round_s);
+  }
   if (ring) {
     Ring look(*ring);
     found.alone_s = least_of(kSeries, [&] { return look.alone_s(kShortCalls); });
@@ -261,13 +270,7 @@ double sample_of_all(Communicator& all, std::optional<Communicator>& ring, doubl
     } catch (const Error&) {
       longest = std::numeric_limits<double>::infinity();
     }
-  Call call = prepared(Collective::allreduce, "recursive_doubling");
-  call.type = Type::f64;
-  call.op = Op::max;
-  call.input = call.output = &longest;
-  call.count = 1;
-  all.run(call);
-  return longest;
+  return greatest(all, longest);
 }
 
 }  // namespace
