@@ -62,7 +62,8 @@ def call(words, **env):
     """Status and output; ended after the limit."""
     try:
         done = subprocess.run(
-            list(map(str, words)), env={**os.environ, **env}, text=True, timeout=LIMIT_S,
+            list(map(str, words)), env={**os.environ, "PACELINE_MACHINE": "usual", **env},
+            text=True, timeout=LIMIT_S,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:

@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import machine_files
 import pytest
 from launched import flat
 
@@ -259,14 +260,6 @@ def test_doctor_says_which_machine_is_reckoned_with(monkeypatch):
 FIGURES = "alpha_us=130,gbit_per_s=0.2,reduce_gbyte_per_s=10"
 
 
-def sealed(text):
-    """A machine file of these lines, as a start writes it."""
-    hashed = 0xCBF29CE484222325
-    for byte in text.encode():
-        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
-    return f"{text}end {hashed:016x}\n"
-
-
 @pytest.fixture
 def machine_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PACELINE_MACHINE", "auto")
@@ -283,7 +276,7 @@ def test_doctor_and_explain_name_the_machine_file(paceline, monkeypatch, machine
     assert "".join(first.split()) in "".join(paceline(*words)[1].split())
     machine_folder.mkdir()
     entry = f"{'1' * 16} {'a' * 16} 9 9 2026-11-23 4e-08 {FIGURES}\n"
-    path.write_text(sealed("paceline-machine 1\n" + entry))
+    path.write_text(machine_files.sealed("paceline-machine 1\n" + entry))
     kept = (f"what starts have measured is kept in {path}: 1 layout, the last of 9 ranks on 9 "
             "nodes on 2026-11-23: alpha 130 us, 0.2 Gbit/s, reduce 10 GB/s")
     found = doctor.machine(2)

@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+import machine_files
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -237,6 +238,24 @@ def test_figures_between_nodes(lab):
     assert all(0 < record["fraction_of_bound"] <= 1.02 for record in records)
     assert records[0]["bound_us"] == pytest.approx(2 * 2 / 3 * (1 << 20) * 8 / RATE * 1e6)
     assert all(record["messages"] is None for record in records)
+
+
+@needs_lab
+def test_who_sets_nothing_chooses_for_these_links_and_again_so(lab):
+    environment = {**os.environ, **mpis.environment("mpich5", lab.plan().folder, 1),
+                   "PACELINE_MACHINE": "", "XDG_CACHE_HOME": str(lab.plan().file("cache"))}
+    words = mpis.words("mpich5", NODES, [sys.executable, str(RANKS / "machine_said.py")])
+    found = []
+    for _ in range(2):
+        text = printed(lab, *words, environment=environment)
+        found.append(set(re.findall(r"said: [^\n]*?kept in [^)\n]*\)", text)))
+        assert len(found[-1]) == 1, text
+        assert text.count("measured the links between 3 nodes") == (len(found) == 1), text
+        file = lab.inside(lab.plan().file("cache")) / "paceline/machine"
+        machine_files.set_samples(file, "0")   # others use this machine
+    assert found[0] == found[1]
+    rate = float(re.search(r", ([0-9.e+-]+) Gbit/s", found[0].pop())[1])
+    assert rate < 1.2 * RATE / 1e9   # whatever else goes on; 100 are usual
 
 
 @needs_lab
