@@ -40,7 +40,7 @@ def limit_of(item):
     marker = item.get_closest_marker("limit_s")
     if marker:
         return marker.args[0]
-    return LONG_LIMIT_S if item.get_closest_marker("long") else LIMIT_S
+    return LONG_LIMIT_S if length.LONG or item.get_closest_marker("long") else LIMIT_S
 
 
 def bounded(item):

@@ -79,7 +79,7 @@ def test_a_slice_ends_with_its_time(run):
     assert "skipped 64: the slice's 0 s are over" in said, said
 
 
-def test_limits():
+def test_limits(monkeypatch):
     class Item:
         def __init__(self, **markers):
             self.markers = {name: pytest.mark.limit_s(*args).mark for name, args in markers.items()}
@@ -87,6 +87,9 @@ def test_limits():
         def get_closest_marker(self, name):
             return self.markers.get(name)
 
+    monkeypatch.setattr(running.length, "LONG", True)  # where the usual tests try more, too
+    assert running.limit_of(Item()) == running.LONG_LIMIT_S
+    monkeypatch.setattr(running.length, "LONG", False)
     assert running.limit_of(Item()) == running.LIMIT_S
     assert running.limit_of(Item(long=())) == running.LONG_LIMIT_S
     assert running.limit_of(Item(long=(), limit_s=(7,))) == 7
