@@ -148,11 +148,12 @@ TEST_CASE("another MPI on any rank, or another layout, is another fingerprint") 
   const Folder folder;
   const Job job = job_of({0, 1, 1}, folder.machines());
   start(job);
-  std::vector<Job> others(4, job);
+  std::vector<Job> others(5, job);
   others[0].nodes = {0, 0, 1};
   others[1].mpi = {"MPI 1", "MPI 1", "MPI 2"};
   others[2].mpi = {"MPI 1", "MPI 2", "MPI 1"};
   others[3].mpi = {"MPI 2", "MPI 1", "MPI 1"};
+  others[4].nodes = {0, 1, 0};
   std::size_t kept = 1;
   for (const Job& other : others) {
     const Outcome found = start(other);
@@ -162,8 +163,8 @@ TEST_CASE("another MPI on any rank, or another layout, is another fingerprint") 
     CHECK(read_machine_file(job.folder).machines.size() == ++kept);
   }
   set_samples(job.folder, 0);
-  for (const Job& known : {job, others[0], others[1], others[2], others[3]})
-    CHECK(start(known).said == "");
+  CHECK(start(job).said == "");
+  for (const Job& known : others) CHECK(start(known).said == "");
 }
 
 TEST_CASE("a sample that disagrees measures again, in either direction") {
