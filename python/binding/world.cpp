@@ -18,7 +18,7 @@
 #include "pending.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/options_config.hpp"
-#include "transport/store.hpp"
+#include "transport/sealed_store.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -68,9 +68,9 @@ Communicator join(nb::handle store, int rank, int ranks, const std::string& name
   config.ranks = ranks;
   config.name = name;
   config.mpi_libraries = std::move(mpi_libraries);
-  std::shared_ptr<Store> held = store_from(store);
+  const auto held = std::make_shared<SealedStore>(store_from(store), text_of(Option::secret));
   const nb::gil_scoped_release unlocked;
-  return join_world(std::move(held), config);
+  return join_world(held, config);
 }
 
 nb::object option(const std::string& name) {

@@ -3,7 +3,8 @@
     status = launch(["train.py", "--epochs", "3"], ranks=4)
 
 Every rank gets PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which paceline.init()
-finds the others, and the variables of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
+finds the others, PACELINE_SECRET, which is new for each launch and tells them from others that
+reach the store, and the variables of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
 MASTER_ADDR, MASTER_PORT), for torch.distributed.init_process_group("paceline").
 OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each with a thread pool
 of its own, would only be in each other's way. Ranks are not pinned to cores.
@@ -12,6 +13,7 @@ of its own, would only be in each other's way. Ranks are not pinned to cores.
 import glob
 import os
 import queue
+import secrets
 import shutil
 import signal
 import socket
@@ -70,7 +72,8 @@ def launch(
     common.setdefault("OMP_NUM_THREADS", "1")
     if on_line:
         common.setdefault("PYTHONUNBUFFERED", "1")  # lines of ranks come in the right order
-    common.update(PACELINE_STORE=folder, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
+    common.update(PACELINE_STORE=folder, PACELINE_SECRET=secrets.token_hex(16))
+    common.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
     try:
         with _forwarding(run):
             for rank in range(ranks):

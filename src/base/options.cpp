@@ -88,9 +88,11 @@ constexpr OptionRow kRows[] = {
      "How many processes take part; equal on all ranks."},
     {"store", text, "", 0, kLongest, "", launcher,
      "Where the ranks find each other at start-up; empty = this process is alone."},
+    {"secret", text, "", 0, 256, "", launcher,
+     "What only ranks of this run know: what is said in the store without it is not believed."},
 };
 static_assert(std::size(kRows) == kOptions);
-static_assert(kRows[static_cast<int>(Option::store)].name == "store");
+static_assert(kRows[static_cast<int>(Option::secret)].name == "secret");
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;

@@ -9,7 +9,7 @@
 #include "runtime/call_site.hpp"
 #include "runtime/join.hpp"
 #include "runtime/options_config.hpp"
-#include "transport/store.hpp"
+#include "transport/sealed_store.hpp"
 
 using namespace paceline;
 using namespace paceline::capi;
@@ -31,7 +31,8 @@ Communicator join_alone() {
 }
 
 Communicator join_folder(const std::string& folder, const WorldConfig& config) {
-  return join_through(std::make_shared<FileStore>(folder), config);
+  return join_through(std::make_shared<SealedStore>(std::make_shared<FileStore>(folder),
+                                                    text_of(Option::secret)), config);
 }
 
 // The program that brings an MPI begins and ends it: with which threads is its own affair.

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/str.hpp"
 #include "runtime/clock.hpp"
@@ -84,14 +84,6 @@ std::string now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-bool write_file(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path whole = path, partly = str(path.string(), ".", getpid());
-  if (!(std::ofstream(partly) << text)) return false;
-  std::error_code error;
-  std::filesystem::rename(partly, whole, error);
-  return !error;
-}
-
 }  // namespace
 
 std::string json_of(const FlightRecord& record) {
@@ -116,8 +108,9 @@ bool write_record(const FlightRecord& record, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string name = str(folder, "/rank-", record.rank);
-  const bool well = write_file(name + ".json", json_of(record));
-  return write_file(name + ".txt", text_of(record)) && well;
+  constexpr unsigned kMode = 0644;   // who may read the folder may read them
+  const bool well = replace_file(name + ".json", json_of(record), kMode).empty();
+  return replace_file(name + ".txt", text_of(record), kMode).empty() && well;
 }
 
 // With the lock held.

@@ -1,14 +1,10 @@
 #include "transport/store.hpp"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 
 namespace paceline {
 namespace {
@@ -43,18 +39,20 @@ std::string FileStore::path(const std::string& key) const {
 }
 
 void FileStore::set(const std::string& key, const std::string& value) {
-  const std::string last = path(key), first = str(last, ".", getpid(), "~");
-  std::ofstream(first, std::ios::binary) << value;
-  if (std::rename(first.c_str(), last.c_str()) != 0)
-    fail(Fault::resource, "start-up: the file '", last,
-         "' cannot be written. Is the store's folder there?");
+  const std::string file = path(key), trouble = replace_file(file, value, 0600);
+  if (!trouble.empty())
+    fail(Fault::resource, "start-up: the file '", file, "' cannot be written: ", trouble,
+         ". Is the store's folder there, with room, and this user's?");
 }
 
 std::string FileStore::get(const std::string& key, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (true) {
-    if (std::ifstream file(path(key), std::ios::binary); file)
-      return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    FileText found = read_file(path(key));
+    if (!found.trouble.empty())
+      fail(Fault::refusal, "start-up: '", path(key), "' is not believed: ", found.trouble,
+           ". A store's folder must be this user's, and new for each run.");
+    if (found.is_there) return std::move(found.text);
     if (std::chrono::steady_clock::now() > deadline) nobody_set(key, timeout);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

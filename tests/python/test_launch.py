@@ -1,5 +1,6 @@
 """launch(): what ranks get, how a run ends, and that nothing is left of it."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def test_environment(monkeypatch):
         assert "".join(result.lines[rank, "stdout"][1] for rank in (0, 1)) == expected
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert run("say=OMP_NUM_THREADS").lines[0, "stdout"][1] == "3"
+
+
+def test_secret_is_the_ranks_own_and_new():
+    said = [run("say=PACELINE_SECRET").lines for _ in range(2)]
+    secrets = [[lines[rank, "stdout"][1] for rank in (0, 1)] for lines in said]
+    assert all(re.fullmatch("[0-9a-f]{32}", secret) for pair in secrets for secret in pair)
+    assert secrets[0][0] == secrets[0][1] != secrets[1][0] == secrets[1][1]
 
 
 def test_store_is_removed():

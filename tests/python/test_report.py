@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -181,7 +182,7 @@ def test_files_of_one_mpi_share_a_panel(file, tmp_path):
 
 
 def test_files_of_others_are_refused(tmp_path):
-    for text, why in (("[]", "has no machine"), ("{", "cannot be read"),
+    for text, why in (("[]", "has no machine"), ("{", "is no file of measurements"),
                       ('{"settings": {"x": 1}}', "has no machine")):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(UsageError, match=why):
@@ -192,3 +193,20 @@ def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"matplotlib is not installed.*paceline\[report\]"):
         page.check_extra()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "long", "deep", "folder"])
+def test_measured_file_that_is_none(kind, tmp_path):
+    """Through the bounded reader: nobody waits for a pipe, or reads without end."""
+    path = tmp_path / "found.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "long":
+        with open(path, "wb") as out:
+            out.truncate((64 << 20) + 1)
+    elif kind == "deep":
+        path.write_text("[" * 100000)
+    else:
+        path.mkdir()
+    with pytest.raises(UsageError, match="found.json"):
+        measured.read(path)

@@ -36,3 +36,15 @@ def test_transport_differs_under_the_drop_in(name, tmp_path):
     assert "MPI_Allreduce: 0 served" in said, said
     for rank in range(2):
         assert f"rank {rank} of 2: 6194 calls compared" in said, said
+
+
+@pytest.mark.parametrize("own, words", [
+    ("", ("this rank has a secret, and it bears no seal", "and this rank has none")),
+    ("another", ("its seal is by another secret",) * 2),
+])  # fmt: skip
+def test_secret_of_the_launcher(own, words):
+    """Who has it not is no rank, and each says so of the other."""
+    said = launched.start("unproven.py", 2, own, timeout_s=60)
+    for rank in range(2):
+        line = next(x for x in said.text().split("\n") if x.startswith(f"rank {rank}: "))
+        assert words[rank] in line and f"/{1 - rank}'" in line, said.text()

@@ -52,6 +52,20 @@ std::string of_another(const std::string& card) {
   return str("ok ", second, " ", first, rest);
 }
 
+// Memory that holds a number which whoever wrote a card knows, too.
+struct Victim {
+  std::uint64_t nonce = 7, answer = 0;
+} victim;
+
+// A card that names the victim besides what it leads to.
+std::string of_victim(const std::string& card) {
+  if (!card.starts_with("ok ")) return card;
+  std::istringstream words(card);
+  std::string out, word;
+  for (int i = 0; i < 9 && words >> word; ++i) out += str(i > 0 ? " " : "", word);
+  return str(out, " auto:", reinterpret_cast<std::uintptr_t>(&victim), ":7:0:0");
+}
+
 ShmConfig config() {
   ShmConfig c;
   c.bytes = 1u << 20;
@@ -91,6 +105,42 @@ TEST_CASE("whatever the umask, no other user may open it") {
     CHECK(found.st_uid == geteuid());
     CHECK(found.st_nlink == 0);
   }
+}
+
+TEST_CASE("nothing is written where a card says, only to memory that was found and proven") {
+  Mirrors mirror(2, of_victim);
+  const Inboxes boxes(mirror, config());
+  CHECK(victim.answer == 0);
+}
+
+TEST_CASE("an address is of a process's descriptor, and of nothing else") {
+  const SharedFile own = SharedFile::create("/dev/shm", 4096);
+  const std::string pid = str(getpid()), descriptor = str(own.descriptor());
+  CHECK(SharedFile::attach(pid + " " + descriptor, 4096).bytes() == 4096);
+  for (const std::string& address :
+       {std::string(), pid, pid + " ", pid + "  " + descriptor, "self " + descriptor,
+        "self/task/" + pid + " " + descriptor, pid + " ./" + descriptor,
+        pid + " " + descriptor + "/", pid + " " + descriptor + " ",
+        pid + " +" + descriptor, pid + " -1"})
+    CHECK_MESSAGE(test::expect_fault(Fault::refusal, {"is no address of a rank's memory"},
+                                     [&] { SharedFile::attach(address, 4096); }) == "",
+                  address);
+}
+
+TEST_CASE("a file with a name, or that others may open, is no rank's memory") {
+  char path[] = "/dev/shm/paceline-test-XXXXXX";
+  const int named = mkstemp(path);
+  REQUIRE(named >= 0);
+  REQUIRE(ftruncate(named, 4096) == 0);
+  const std::string refused = "is not the shared memory of a rank of this job";
+  const auto attach = [](int file) { SharedFile::attach(str(getpid(), " ", file), 4096); };
+  CHECK(test::expect_fault(Fault::refusal, {refused}, [&] { attach(named); }) == "");
+  unlink(path);
+  close(named);
+  const SharedFile open_to_all = SharedFile::create("/dev/shm", 4096);
+  REQUIRE(fchmod(open_to_all.descriptor(), 0666) == 0);
+  CHECK(test::expect_fault(Fault::refusal, {refused},
+                           [&] { attach(open_to_all.descriptor()); }) == "");
 }
 
 // A process of another user that has made such memory, and waits.

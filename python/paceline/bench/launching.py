@@ -17,8 +17,8 @@ AT = "@size "  # rank 0 begins a line so when it goes on to the next size
 LIMIT_S = 3600
 TAIL_LINES = 20
 # What launch() tells a rank.
-LAUNCHED = ("PACELINE_RANK", "PACELINE_RANKS", "PACELINE_STORE", "RANK", "LOCAL_RANK", "WORLD_SIZE",
-            "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+LAUNCHED = ("PACELINE_RANK", "PACELINE_RANKS", "PACELINE_STORE", "PACELINE_SECRET", "RANK",
+            "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 

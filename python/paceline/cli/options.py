@@ -42,6 +42,8 @@ def value_of(row):
     if row["error"]:
         return Text("not allowed", style="bold red")
     value = row["value"]
+    if row["name"] == "secret" and value:  # screens are seen by others
+        value = "(set)"
     if row["kind"] == "bytes":
         value = _core.human_bytes(value)
     style = "bold" if row["source"] == "environment" else ""

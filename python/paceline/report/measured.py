@@ -1,10 +1,10 @@
 """Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.errors import UsageError
+from paceline.files import read_json
 from paceline.report.lines import Line, Panel, Point, Records
 
 NEEDED = ("machine", "date", "command", "records")
@@ -26,10 +26,7 @@ class Measured:
 
 def read(file):
     """The Measured of a file, one for each setting of an MPI. Raises UsageError."""
-    try:
-        found = json.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"report: {file} cannot be read: {error}.") from None
+    found = read_json(file, "file of measurements", lambda value: value)
     settings = found.get("settings") if isinstance(found, dict) else None
     parts = list(settings.values()) if isinstance(settings, dict) else [found]
     return [measured(file, part) for part in parts]

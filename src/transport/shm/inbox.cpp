@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -21,8 +22,9 @@ namespace {
 
 constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
 
-// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous> <probe>", or
-// "failed <why>".
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous>", or "failed
+// <why>". Where in a peer's memory one may read and write stands in the memory that the card leads
+// to and not on it: whoever can write a card could name any place.
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
@@ -122,8 +124,11 @@ std::string Inboxes::create(const ShmConfig& c) try {
   std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
+  const std::string memory = memory_.card();
+  require(memory.size() < sizeof(InboxHeader::memory), "shm: ", memory, " is too long");
+  std::memcpy(header(rank_).memory, memory.c_str(), memory.size() + 1);
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", room.free, " ", room.anonymous, " ", memory_.card());
+             " ", room.free, " ", room.anonymous);
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -135,12 +140,12 @@ void Inboxes::attach(int peer, const std::string& card) {
     fail(Fault::resource, "rank ", peer, " could not start: ", why);
   }
   std::istringstream words(card);
-  std::string state, pid, descriptor, where, memory;
+  std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
   int light = 0;
   Room room;
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> room.free >>
-      room.anonymous >> memory;
+      room.anonymous;
   rooms_.push_back(room);
   light_ = light_ && light == 1;
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
@@ -151,7 +156,9 @@ void Inboxes::attach(int peer, const std::string& card) {
     files_[std::size_t(peer)] = SharedFile::attach(pid + " " + descriptor, file_bytes());
     if (header(peer).nonce[0] != nonce[0] || header(peer).nonce[1] != nonce[1])
       fail(Fault::refusal, "the memory found is another's");
-    memory_.try_peer({peer, number, is_watched}, memory);
+    const char* said = header(peer).memory;
+    memory_.try_peer({peer, number, is_watched},
+                     std::string(said, strnlen(said, sizeof(InboxHeader::memory))));
   } catch (const Error& error) {
     fail(Fault::refusal, "shm: rank ", peer, " on '", where, "' cannot be reached from rank ",
          rank_, " on '", host(), "' (", error.what(),

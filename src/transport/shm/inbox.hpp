@@ -19,6 +19,7 @@ namespace paceline {
 // The first page of a rank's shared memory; the rings from rank 0, 1, ... follow.
 struct InboxHeader {
   std::uint64_t nonce[2];                         // proves that this is the memory meant
+  char memory[192];                               // PeerMemory::card() of the owner
   alignas(64) std::atomic<std::uint32_t> asleep;  // a futex: 1 while the owner sleeps
   std::atomic<std::uint32_t> left;                // the owner has said good-bye
   alignas(

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,15 @@
 #include "base/error.hpp"
 
 namespace paceline {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 10 && std::ranges::all_of(text, [](unsigned char c) {
+    return c >= '0' && c <= '9';
+  });
+}
+
+}  // namespace
 
 SharedFile::~SharedFile() {
   if (data_) munmap(data_, bytes_);
@@ -101,15 +111,20 @@ bool SharedFile::can_be_anonymous() {
 SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
   SharedFile file;
   file.bytes_ = bytes;
-  const std::size_t space = address.find(' ');
-  const std::string path =
-      str("/proc/", address.substr(0, space), "/fd/", address.substr(space + 1));
+  const std::size_t space = std::min(address.find(' '), address.size());
+  const std::string process = address.substr(0, space),
+                    descriptor = address.substr(std::min(space + 1, address.size()));
+  // It is what somebody has said, and could lead anywhere.
+  if (!is_number(process) || !is_number(descriptor))
+    fail(Fault::refusal, "shm: '", address.substr(0, 60), "' is no address of a rank's memory");
+  const std::string path = str("/proc/", process, "/fd/", descriptor);
   file.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat found{};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &found) != 0)
     fail(Fault::refusal, "shm: ", path, " cannot be opened: ", std::strerror(errno));
-  if (found.st_uid != geteuid() || !S_ISREG(found.st_mode) ||
-      found.st_size != static_cast<off_t>(bytes))
+  // A rank's has no name, and is of this user alone.
+  if (found.st_uid != geteuid() || !S_ISREG(found.st_mode) || found.st_nlink != 0 ||
+      (found.st_mode & 0777) != 0600 || found.st_size != static_cast<off_t>(bytes))
     fail(Fault::refusal, "shm: ", path, " is not the shared memory of a rank of this job");
   file.map();
   file.close_descriptor();
