@@ -17,6 +17,7 @@
 #include "elements.hpp"
 #include "hosts.hpp"
 #include "packing.hpp"
+#include "recovery.hpp"
 #include "refusals.hpp"
 #include "seats.hpp"
 
@@ -52,6 +53,7 @@ bool passes(Seat& seat, Collective collective, Pass why) {
 
 // Whether a call on this communicator is ours, of so many bytes.
 bool is_ours(Seat& seat, Collective collective, std::size_t bytes) {
+  if (seat.why == Pass::differed && is_wanted(collective)) check_not_ended(seat);
   if (!seat.communicator.valid()) return passes(seat, collective, seat.why);
   if (!is_wanted(collective)) return passes(seat, collective, Pass::option);
   if (bytes == 0 && collective != Collective::barrier)
@@ -62,7 +64,13 @@ bool is_ours(Seat& seat, Collective collective, std::size_t bytes) {
 }
 
 void serve(Seat& seat, const Call& call, std::size_t bytes) {
-  seat.communicator.run(call);
+  ++seat.calls;
+  try {
+    seat.communicator.run(call);
+  } catch (const Error&) {
+    seat.is_spoilt = has_op(call.collective) && call.input == call.output;
+    throw;
+  }
   Count& count = seat.of(call.collective);
   ++count.served;
   count.bytes += bytes;
@@ -103,12 +111,16 @@ std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type);
 // The calls below do their work in `body`, which says whether it has; otherwise the host does.
 template <class Body, class Host>
 int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
+  Seat* seat = nullptr;
   try {
-    Seat* seat = seat_of(comm);
+    seat = seat_of(comm);
     if (seat && body(*seat)) {
       seat->trim();
       return MPI_SUCCESS;
     }
+  } catch (const Error& error) {
+    if (!seat || error.fault() != Fault::mismatch || !goes_on_by_host(*seat, comm, error))
+      return report(name, comm);
   } catch (...) {
     return report(name, comm);
   }

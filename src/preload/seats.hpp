@@ -15,9 +15,10 @@ namespace paceline::preload {
 
 // Why a call is the host's. Each is equal on all ranks of a correct program.
 enum class Pass {
-  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused
+  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
+  differed
 };
-inline constexpr int kPasses = 10;
+inline constexpr int kPasses = 11;
 
 struct Count {
   std::uint64_t served = 0, bytes = 0;
@@ -31,6 +32,10 @@ struct Seat {
   Communicator communicator;  // invalid: all calls pass, because of `why`
   Pass why = Pass::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
+  std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
+  std::uint32_t ended_by_others = 0;  // where calls have differed: up to here they fail
+  bool has_reported = false;          // that they have
+  bool is_spoilt = false;             // the input of the last call, which has failed
   Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
   std::vector<std::byte> spare;  // packed data
 

@@ -1,7 +1,8 @@
-"""Buffers under the drop-in library: those that MPI refuses, and those in a GPU's memory."""
+"""Arguments under the drop-in library: those that MPI refuses, and buffers in a GPU's memory."""
 
 import re
 
+import pytest
 import test_preload
 from length import each
 
@@ -20,12 +21,12 @@ BREAKS = {
 GPU = "feigned_cuda"
 
 
-def run(name, program, *arguments, served=True, **options):
-    """Status and lines of two ranks, with the drop-in library or without."""
+def run(name, program, *arguments, served=True, ranks=2, **options):
+    """Status and lines of the ranks, with the drop-in library or without."""
     mpi = test_preload.mpi_of(name)
     mpicc = test_preload.mpicc_of(mpi)
     library = test_preload.built(mpicc) if served else ""
-    return test_preload.run(mpi, 2, library, test_preload.compiled(mpicc, program), *arguments,
+    return test_preload.run(mpi, ranks, library, test_preload.compiled(mpicc, program), *arguments,
                             **options)
 
 
@@ -62,6 +63,19 @@ def test_what_breaks_the_host_is_refused(name):
     for case in cases:
         assert re.search(rf"rank 1: {case} 1[23] handled 1", said) or (
             case == "reduce_no_output" and re.search(rf"rank 0: {case} 13 handled 1", said)), said
+
+
+@pytest.mark.parametrize("transport", ["auto", "mpi"])
+@pytest.mark.parametrize("part, refused", [("bcast", "022"), ("allreduce", "111")])
+@each("name", ["mpich5"], ["openmpi5", "openmpi4", "mpich4"])
+def test_after_lengths_that_differ_the_host_goes_on(name, part, refused, transport):
+    """Under the host alone MPI_Allreduce of other lengths ends some MPIs; ours tell all ranks."""
+    status, said = run(name, "lengths", part, ranks=3, PACELINE_TRANSPORT=transport)
+    assert status == 0, said
+    assert "".join(sorted(re.findall(rf"{part} ok, refused (\d)", said))) == refused, said
+    assert said.count("Further calls on this communicator of 3 ranks are the host MPI's") == 1, said
+    assert re.search(r"MPI_Barrier: 0 served, 0 B; 20 passed \(calls differed: 20\)", said), said
+    assert test_preload.served(said)["Allreduce"][0] >= 1, "a later communicator is ours"
 
 
 @each("name", ["openmpi5", "mpich5"], ["openmpi4", "mpich4"])

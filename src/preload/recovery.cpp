@@ -1,0 +1,65 @@
+#include "recovery.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace paceline::preload {
+namespace {
+
+// Which call differed, by its number in the communicator: "broadcast #3: count differs ...".
+bool read_number(std::string_view sentence, std::uint32_t& number) {
+  const auto mark = sentence.find('#');
+  if (mark == std::string_view::npos) return false;
+  char* end = nullptr;
+  const char* begin = sentence.data() + mark + 1;
+  number = static_cast<std::uint32_t>(std::strtoul(begin, &end, 10));
+  return end != begin;
+}
+
+bool is_after(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) > 0; }
+
+// What a rank knows, and all of them together.
+struct Known {
+  std::uint32_t ended;  // the last call that a rank has ended, or spoilt
+  std::uint32_t now;    // the one that it is in
+  bool is_reported;     // some rank has returned the error
+};
+
+// The last call that has failed or ended anywhere; `known` of this rank. Where nobody has returned
+// the error, all do so in the calls that they are in.
+std::uint32_t agree(MPI_Comm comm, std::uint32_t wrong, const Known& known) {
+  int said[] = {static_cast<int>(known.ended - wrong), static_cast<int>(known.now - wrong),
+                known.is_reported};
+  PMPI_Allreduce(MPI_IN_PLACE, said, 3, MPI_INT, MPI_MAX, comm);
+  return wrong + static_cast<std::uint32_t>(said[2] ? said[0] : said[1]);
+}
+
+}  // namespace
+
+bool goes_on_by_host(Seat& seat, MPI_Comm comm, const Error& error) {
+  std::uint32_t wrong = 0;
+  if (!seat.communicator.valid() || !read_number(error.what(), wrong)) return false;
+  const std::uint32_t now = seat.calls;
+  if (!is_after(now, wrong)) {
+    seat.has_reported = true;
+    return false;
+  }
+  seat.ended_by_others =
+      agree(comm, wrong, {seat.is_spoilt ? now : now - 1, now, seat.has_reported});
+  seat.communicator = {};
+  seat.why = Pass::differed;
+  if (seat.rank == 0)
+    std::fprintf(stderr, "paceline: preload: %s Further calls on this communicator of %d ranks are "
+                 "the host MPI's.\n", error.what(), seat.ranks);
+  return is_after(now, seat.ended_by_others);
+}
+
+void check_not_ended(Seat& seat) {
+  if (seat.why != Pass::differed || !is_after(seat.ended_by_others, seat.calls)) return;
+  ++seat.calls;
+  fail(Fault::mismatch, "calls on this communicator differ between ranks, and another rank has "
+       "ended this one. The host MPI takes those that nobody has ended.");
+}
+
+}  // namespace paceline::preload
