@@ -85,13 +85,13 @@ typedef PACELINE_ENUM(paceline_type) {
   PACELINE_BOOL   // one byte, 0 or 1
 } paceline_type;
 
-// Bitwise operations take integers and BOOL, AVERAGE floating types, the others everything.
+// Bitwise operations take integers and BOOL, AVERAGE all but BOOL, the others everything.
 typedef PACELINE_ENUM(paceline_op) {
   PACELINE_SUM = 1,
   PACELINE_PRODUCT,
   PACELINE_MIN,
   PACELINE_MAX,
-  PACELINE_AVERAGE,  // the sum, divided by the number of ranks
+  PACELINE_AVERAGE,  // the sum, divided by the number of ranks; integers towards 0
   PACELINE_BIT_AND,
   PACELINE_BIT_OR,
   PACELINE_BIT_XOR,

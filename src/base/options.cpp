@@ -83,6 +83,8 @@ constexpr OptionRow kRows[] = {
      "The calls of MPI that the drop-in library serves; the others, and none, are the host MPI's."},
     {"preload_summary", choice, "off", 0, 0, "off|on", everybody,
      "At MPI_Finalize print, on rank 0, how many calls the drop-in has served, and why not all."},
+    {"replace", choice, "off", 0, 0, "off|gloo|mpi", everybody,
+     "Serve CPU tensors of torch.distributed in place of this backend, in scripts that name it."},
     {"rank", integer, "0", 0, 65535, "", launcher, "The number of this process among the ranks."},
     {"ranks", integer, "1", 1, 65536, "", launcher,
      "How many processes take part; equal on all ranks."},

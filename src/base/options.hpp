@@ -19,9 +19,10 @@ namespace paceline {
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
   huge_pages, attach, algorithm, segments, window, numbers, transport, mpi, node, groups, machine,
-  machine_dir, record_dir, record_signal, preload, preload_summary, rank, ranks, store, secret
+  machine_dir, record_dir, record_signal, preload, preload_summary, replace, rank, ranks, store,
+  secret
 };
-inline constexpr int kOptions = 28;
+inline constexpr int kOptions = 29;
 
 enum class OptionKind {
   integer,   // a whole number

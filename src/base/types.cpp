@@ -84,7 +84,7 @@ bool is_defined(Op op, Type type) {
   (void)name_of(op);   // throws if the number is no operation
   const bool bitwise = op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;
   if (bitwise) return !is_floating(type);
-  return op != Op::average || is_floating(type);
+  return op != Op::average || type != Type::boolean;
 }
 
 }  // namespace paceline

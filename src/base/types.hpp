@@ -25,7 +25,7 @@ enum class Type : std::uint8_t {
 inline constexpr int kTypes = 13;
 
 // `average` adds up like `sum`; the owner of a finished block then divides it by the number of
-// ranks.
+// ranks, integers towards zero.
 enum class Op : std::uint8_t {
   sum,
   product,
@@ -52,9 +52,9 @@ bool is_floating(Type type);
 // Whether any order of operands gives the same bits.
 bool is_exact(Op op, Type type);
 
-// Whether `op` means something for `type`: bitwise operations want integers or bool, average wants
-// a floating type, everything else takes every type (on bool: sum and max are "or", product and min
-// "and").
+// Whether `op` means something for `type`: bitwise operations want integers or bool, average takes
+// all types but bool, everything else takes every type (on bool: sum and max are "or", product and
+// min "and").
 bool is_defined(Op op, Type type);
 
 }  // namespace paceline

@@ -39,7 +39,7 @@ template <class Kernel>
 Kernel defined(const Kernel (&table)[kTypes][kOps], Type type, Op op) {
   if (!is_defined(op, type))
     fail(Fault::refusal, "reduce: op '", name_of(op), "' is not defined for ", name_of(type),
-         "; bitwise operations want integers or bool, average wants a floating type.",
+         "; bitwise operations want integers or bool, average any type but bool.",
          " Use another op, or convert the data.");
   const Kernel kernel = table[static_cast<int>(type)][static_cast<int>(op)];
   require(kernel != nullptr, "no kernel for ", name_of(op), " on ", name_of(type));
@@ -97,10 +97,9 @@ void stream(void* dst, const void* src, std::size_t bytes) {
 void end_stream() { kernel_table(best()).end_stream(); }
 
 void divide(void* data, Type type, std::size_t count, int divisor) {
-  if (!is_floating(type))
+  if (!is_defined(Op::average, type))
     fail(Fault::refusal, "divide: ", name_of(type),
-         " is not a floating type; averages of integers are not defined.",
-         " Use sum, or convert the data.");
+         " has no averages; all other types have. Use another op, or convert the data.");
   if (divisor == 0)
     fail(Fault::refusal, "divide: divisor is 0; it is the number of ranks, at least 1.");
   kernel_table(best()).divide[static_cast<int>(type)](data, count, divisor);

@@ -35,8 +35,8 @@ Reduce reduce_kernel(Type type, Op op, Target target);
 Spread spread_kernel(Type type, Op op);
 Spread spread_kernel(Type type, Op op, Target target);
 
-// data[i] /= divisor, for floating types: what ends an average. 16-bit types divide in float32.
-// Throws a refusal for other types and for divisor 0.
+// data[i] /= divisor: what ends an average. 16-bit floats divide in float32, integers towards zero.
+// Throws a refusal for bool and for divisor 0.
 void divide(void* data, Type type, std::size_t count, int divisor);
 
 // As memcpy, for a KiB or so at a time; no overlap. Where dst lies some bytes further in its page

@@ -16,7 +16,7 @@ using Divide = void (*)(void* data, std::size_t count, int divisor);
 struct KernelTable {
   Reduce reduce[kTypes][kOps];   // null where is_defined is false
   Spread spread[kTypes][kOps];   // likewise
-  Divide divide[kTypes];         // null where is_floating is false
+  Divide divide[kTypes];         // null where average is not defined
   Copy copy;
   Copy stream;
   void (*end_stream)();

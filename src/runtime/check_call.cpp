@@ -82,7 +82,7 @@ void check_call(const Call& call, int rank, int ranks) {
   if (has_op(call.collective) && !is_defined(call.op, call.type))
     fail(Fault::refusal, where, ": operation ", name_of(call.op), " is not defined for ",
          name_of(call.type),
-         "; bitwise operations want integers or bool, average wants a floating type.");
+         "; bitwise operations want integers or bool, average any type but bool.");
   const bool one_unit = units_of({.collective = call.collective, .ranks = 2}) == 1;
   const std::size_t units = one_unit ? 1 : static_cast<std::size_t>(ranks);
   if (call.count > kMostBytes / size_of(call.type) / units)

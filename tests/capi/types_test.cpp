@@ -91,7 +91,7 @@ double combine(paceline_op op, paceline_type type, double a, double b) {
     case PACELINE_PRODUCT: return a * b;
     case PACELINE_MIN: return std::min(a, b);
     case PACELINE_MAX: return std::max(a, b);
-    case PACELINE_AVERAGE: return (a + b) / 2;
+    case PACELINE_AVERAGE: return is_floating(type) ? (a + b) / 2 : std::floor((a + b) / 2);
     case PACELINE_BIT_AND: return x & y;
     case PACELINE_BIT_OR: return x | y;
     case PACELINE_BIT_XOR: return x ^ y;
@@ -108,7 +108,7 @@ double value(paceline_type type, int rank, int index) {
 
 bool is_defined(paceline_op op, paceline_type type) {
   if (op >= PACELINE_BIT_AND && op <= PACELINE_BIT_XOR) return !is_floating(type);
-  return op != PACELINE_AVERAGE || is_floating(type);
+  return op != PACELINE_AVERAGE || type != PACELINE_BOOL;
 }
 
 TEST_CASE("every operation on every type, or a refusal") {

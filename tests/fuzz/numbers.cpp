@@ -138,8 +138,7 @@ std::string flaw_of_product(const Reduction& r, const std::vector<double>& sourc
 std::uint64_t exact_bits(const Reduction& r, const std::vector<std::uint64_t>& sources) {
   std::uint64_t bits = numbers::reference(r.type, r.op, sources);
   if (r.op == Op::average && sources.size() > 1)
-    bits = encode(r.type, numbers::rounded_to_arithmetic(
-                              r.type, decode(r.type, bits) / static_cast<double>(sources.size())));
+    bits = numbers::quotient(r.type, bits, static_cast<int>(sources.size()));
   return low_bits(r.type, bits);   // integers are computed in 64 bits
 }
 

@@ -142,6 +142,15 @@ inline std::uint64_t reference(Type type, Op op, const std::vector<std::uint64_t
   return sum;
 }
 
+// What an average is: a sum divided, integers towards zero.
+inline std::uint64_t quotient(Type type, std::uint64_t sum, int by) {
+  if (is_floating(type))
+    return encode(type, rounded_to_arithmetic(type, decode(type, sum) / by));
+  const std::uint64_t wide = extended(type, sum);
+  if (!is_signed_integer(type)) return wide / static_cast<std::uint64_t>(by);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(wide) / by);
+}
+
 // --------------------------------------------------------------------------------------- data
 
 struct Data {

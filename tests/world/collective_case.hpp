@@ -59,6 +59,7 @@ class Buffers {
     Call out;
     out.collective = case_.collective;
     out.type = std::is_same_v<T, double> ? Type::f64 : Type::f32;
+    if (std::is_integral_v<T>) out.type = Type::i32;
     out.op = case_.op;
     out.root = case_.root;
     out.algorithm = case_.algorithm;

@@ -46,8 +46,7 @@ inline std::uint64_t number_of(Type type, int rank, int unit, std::size_t i) {
 
 inline std::uint64_t divided(Type type, std::uint64_t sum, int by) {
   if (by == 1) return sum;
-  const double quotient = numbers::decode(type, sum) / by;
-  return numbers::encode(type, numbers::rounded_to_arithmetic(type, quotient));
+  return numbers::quotient(type, sum, by);
 }
 
 // In rank order, in float32 for 16-bit floats, rounded once; an average is divided, and rounded.

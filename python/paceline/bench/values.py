@@ -62,6 +62,8 @@ def combined(count, dtype, op, ranks):
     )
     if op != "average":
         return stored(total, dtype)
+    if np.issubdtype(EXACT[dtype][1], np.integer) and dtype != "bfloat16":
+        return stored(np.trunc(total / ranks), dtype)
     # One division at the end, in the width in which the library divides.
     wide = np.float64 if dtype == "float64" else np.float32
     return rounded(total.astype(wide) / wide(ranks), dtype)

@@ -2,6 +2,7 @@
 
 import numpy
 from support import (
+    INTEGERS,
     NUMPY_TYPES,
     TYPES,
     checks_in,
@@ -76,6 +77,15 @@ def check_allreduce_ops(comm):
 def check_allreduce_average(comm):
     x = data(comm.rank, 8)
     same(comm.allreduce(x, op="average"), combined(comm.size, 8, "float64") / comm.size)
+    # Integers as NCCL does: the sum, which wraps, then a division that cuts towards zero.
+    for type in INTEGERS:
+        rows = [(data(r, 8, type) * (-1) ** numpy.arange(8) * 29).astype("int64").astype(type)
+                for r in range(comm.size)]
+        total = numpy.add.reduce(rows, dtype=type).astype(object)
+        expected = [abs(n) // comm.size * (1 if n > 0 else -1) for n in total]
+        same(comm.allreduce(rows[comm.rank].copy(), op="average"), expected, type)
+        part = comm.reduce_scatter(numpy.tile(rows[comm.rank], comm.size), op="average")
+        same(part, expected, type)
 
 
 def check_allreduce_counts(comm):

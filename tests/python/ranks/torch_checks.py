@@ -45,6 +45,10 @@ def check_all_reduce(comm):
     x = tensor(me, 4)
     dist.all_reduce(x, op=dist.ReduceOp.AVG)
     same(x, (total(p, 4) / p).float())
+    counts = torch.tensor([-7, 7, -me, 2**40 + me])
+    dist.all_reduce(counts, op=dist.ReduceOp.AVG)  # truncates, as NCCL does
+    whole = [-7 * p, 7 * p, -sum(range(p)), p * 2**40 + sum(range(p))]
+    assert counts.tolist() == [int(abs(n) // p * (1 if n > 0 else -1)) for n in whole]
     for op, function in {
         "PRODUCT": torch.prod, "BAND": _bits("bitwise_and"), "BOR": _bits("bitwise_or"),
         "BXOR": _bits("bitwise_xor"), "MIN": torch.amin,
@@ -103,7 +107,7 @@ def check_refusals(comm):
         ):
             raises(paceline.RefusalError, "to_dense()", call)
     raises(paceline.RefusalError, "x.cpu()", lambda: dist.all_reduce(torch.ones(3, device="meta")))
-    raises(paceline.RefusalError, "average", lambda: dist.all_reduce(torch.ones(3).int(),
+    raises(paceline.RefusalError, "average", lambda: dist.all_reduce(torch.ones(3).bool(),
                                                                      op=dist.ReduceOp.AVG))
     raises(paceline.RefusalError, "itself", lambda: dist.isend(x, comm.rank))
     raises(paceline.UsageError, "for each", lambda: dist.all_gather([x] * (comm.size + 1), x))
