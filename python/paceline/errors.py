@@ -3,8 +3,8 @@
 import builtins
 
 
-class Error(Exception):
-    """Whatever Paceline raises is one of these."""
+class Error(RuntimeError):
+    """Whatever Paceline raises is one of these; as torch's own errors, a RuntimeError."""
 
 
 class UsageError(Error, ValueError):

@@ -157,7 +157,7 @@ void Session::give_up(Flight& flight, int timeout_ms) {
   break_group(*flight.group, Fault::timeout,
               str(flight.operation->describe(), ": ", name_of(*flight.group, transport_->rank()),
                   " has waited ", timeout_ms * 1e-3, " s; ", missing(flight),
-                  ". Raise timeout_ms, or look at the ranks named here."),
+                  ". Raise the timeout (timeout_ms), or look at the ranks named here."),
               true);
 }
 

@@ -33,12 +33,9 @@ CHOSEN = {f"test_{name}" for name in (
     "DistributedDataParallelCPU",
 )}  # fmt: skip
 
-# By the name that we are taken for: what only a backend of that name has in torch's own C++.
-ONLY_THEIRS = {
-    "gloo": {"test_barrier_timeout_full_group", "test_monitored_barrier_gloo",
-             "test_monitored_barrier_gloo_rank_0_timeout", "test_monitored_barrier_gloo_subgroup",
-             "test_sparse_all_reduce_sum"},
-}  # fmt: skip
+# Only for gloo's name: what other backends do not have.
+OF_GLOO = {"test_monitored_barrier_gloo", "test_monitored_barrier_gloo_rank_0_timeout",
+           "test_monitored_barrier_gloo_subgroup", "test_sparse_all_reduce_sum"}
 
 # Why torch skips the others: what is not a matter of the backend on CPUs.
 REASONS = (
@@ -90,14 +87,13 @@ def names(found, how):
 
 
 def cannot_pass(taken_for, ranks):
-    """Their own, and for MPI's name the groups of ranks 1 and 2 in a world that has no rank 2."""
+    """For MPI's name the groups of ranks 1 and 2 in a world that has no rank 2."""
     groups = {f"test_{call}_group" for call in (
         "all_gather", "all_to_all", "barrier", "broadcast",
         "gather", "scatter", "all_to_all_single_equal_split", "all_to_all_single_unequal_split",
     )} | {f"test_{call}_group_{op}" for call in ("reduce", "all_reduce")
           for op in ("max", "min", "product", "sum")}  # fmt: skip
-    alone = groups if taken_for == "mpi" and ranks == 2 else set()
-    return ONLY_THEIRS.get(taken_for, set()) | alone
+    return groups if taken_for == "mpi" and ranks == 2 else set()
 
 
 def unexplained(found):
@@ -131,8 +127,8 @@ def test_suite_of_torch(ranks):
 
 
 def test_chosen_ones_of_the_suite():
-    found, said = outcome("gloo", 2, chosen=frozenset(CHOSEN))
-    assert names(found, "passed") == CHOSEN, (found, said[-3000:])
+    found, said = outcome("gloo", 2, chosen=frozenset(CHOSEN | OF_GLOO))
+    assert names(found, "passed") == CHOSEN | OF_GLOO, (found, said[-3000:])
 
 
 def test_the_numbers_are_those_of_the_page():

@@ -1,13 +1,16 @@
 """torch.distributed over Paceline: its collectives, what is built on them, and how it fails."""
 
+import os
 import subprocess
 import sys
 
 import launched
 import pytest
-from length import each
+from length import each, param
 
 pytest.importorskip("torch")
+
+AUTOLOAD = ("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")
 
 
 @pytest.mark.parametrize("name", [*launched.names("torch_checks"), "end"])
@@ -32,6 +35,44 @@ def test_hooks(name, ranks):
 @each("ranks", [2], [1, 3])
 def test_training(name, ranks):
     launched.expect("train_checks", name, ranks)
+
+
+@pytest.mark.parametrize("name", [*launched.names("gloo_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_in_place_of_gloo(name, ranks):
+    launched.expect("gloo_checks", name, ranks, ("PACELINE_REPLACE", "gloo"), AUTOLOAD)
+
+
+@pytest.mark.parametrize("replaced, named, by", [
+    ("gloo", ["gloo"], "PacelineGroup gloo"), ("mpi", ["mpi"], "PacelineGroup mpi"),
+    param("gloo", [], "PacelineGroup undefined"),
+    param("gloo", ["cpu:gloo"], "PacelineGroup cpu:gloo"),
+    param("mpi", ["gloo"], "ProcessGroup gloo"), param("off", ["gloo"], "ProcessGroup gloo"),
+])  # fmt: skip
+def test_another_backend_is_replaced(replaced, named, by):
+    """Under torchrun, in a script as it stands; said once by all ranks together."""
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+        str(launched.RANKS / "replaced.py"), *named,
+    ]  # fmt: skip
+    env = {**os.environ, **launched.limits(), "PACELINE_REPLACE": replaced, **dict([AUTOLOAD])}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{by} [2.0, 2.0, 2.0]"] * 2
+    said = f"paceline: serves CPU tensors in place of {replaced} (PACELINE_REPLACE)."
+    assert done.stderr.count(said) == (by.startswith("Paceline")), done.stderr
+
+
+def test_a_name_that_cannot_be_replaced_is_refused():
+    code = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import torch
+print(caught[0].message)
+"""
+    assert "PACELINE_REPLACE is 'nccl'; it must be off or gloo or mpi" in python(
+        code, PACELINE_REPLACE="nccl")
 
 
 def lines_of(ranks):

@@ -9,11 +9,14 @@ What differs from other backends:
   a send to oneself is refused.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
 
+PACELINE_REPLACE=gloo, or mpi, serves CPU tensors of scripts that name that backend, as they stand.
+
 Memory that all ranks of a node reach, where collectives send nothing: empty() makes tensors in it,
 share_buckets() keeps the gradients of DistributedDataParallel there.
 """
 
 import importlib
+import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -37,7 +40,8 @@ def autoload() -> None:
         _register()
     except Exception as error:
         warnings.warn(
-            f"paceline: torch.distributed will not know the backend 'paceline' ({error!r}).",
+            "paceline: torch.distributed will not know the backend 'paceline', or it will not take "
+            f"another's place ({error!r}).",
             stacklevel=2,
         )
 
@@ -58,6 +62,11 @@ def _register() -> None:
         from paceline.torch import rendezvous
 
         rendezvous.install()
+    if dist.is_available() and os.environ.get("PACELINE_REPLACE"):
+        # Loads the core.
+        from paceline.torch import replace
+
+        replace.install()
 
 
 def _create(options, backend_options):

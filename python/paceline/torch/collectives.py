@@ -3,7 +3,7 @@
 torch passes one tensor in a list (or a list of lists); options hold the operation and the root.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +35,7 @@ class Collectives:
 
     _comm: Communicator
     _knobs: calls.Knobs
+    _allreduce_sparse: Callable[[Tensor, str], Work]
     _is_gloo: bool  # taken for gloo: futures of all_gather hold the list of tensors, as gloo's
     _coalesced: list[Work] | None  # what was started since _start_coalescing
 
@@ -43,6 +44,8 @@ class Collectives:
         op = _op(opts)
         if len(tensors) != 1:
             return self.allreduce_coalesced(tensors, opts)
+        if tensors[0].is_sparse:
+            return self._allreduce_sparse(tensors[0], op)
         memory, finish = dense(reduced(tensors[0], op))
         return self._call(tensors, finish, opts, "allreduce", memory, memory, op)
 
@@ -225,12 +228,7 @@ class Collectives:
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
     alltoall_base = all_to_all_single
 
-    allreduce_sparse = allreduce  # which refuses them, and says what to do
-
-    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier; when it times out, the error names the missing ranks."""
-        limit_ms = self._knobs[-1] if timeout is None else round(timeout.total_seconds() * 1e3)
-        self._comm.barrier(timeout_ms=max(1, limit_ms))
+    allreduce_sparse = allreduce
 
     def _start_coalescing(self, device: torch.device) -> None:
         self._coalesced = []

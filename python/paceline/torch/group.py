@@ -11,31 +11,37 @@ import torch.distributed as dist
 from paceline import _core, calls, launchers, world
 from paceline.communicator import Communicator
 from paceline.errors import RefusalError, UsageError
+from paceline.torch import replace
 from paceline.torch.collectives import Collectives
+from paceline.torch.gloo import GlooOnly
 from paceline.torch.points import Points
 from paceline.torch.store import TorchStore
 
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
 
 
-class PacelineGroup(Collectives, Points, dist.ProcessGroup):  # type: ignore[misc]
+class PacelineGroup(Collectives, GlooOnly, Points, dist.ProcessGroup):  # type: ignore[misc]
     """Some ranks, as torch.distributed sees them. Made by create()."""
 
-    def __init__(self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool):
+    def __init__(
+        self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool,
+        taken_for: str = "",
+    ):  # fmt: skip
         # The other form, with the store, is not for subclasses: C++ then makes a group of its own.
         super().__init__(comm.rank, comm.size)  # type: ignore[call-arg]
         self._store = store
         self._comm = comm
         self._owns_world = owns_world
         self._coalesced = None
-        self._is_gloo = False
+        self._backend_name = taken_for or "paceline"
+        self._is_gloo = taken_for == "gloo"
         self._pairs = {}
         self._name, self._desc = "", ""
         self.set_timeout(timeout)
 
     # torch looks for these in C++ (get...) and in Python (the others).
     def getBackendName(self) -> str:
-        return "paceline"
+        return self._backend_name
 
     def getRank(self) -> int:
         return self._comm.rank
@@ -59,7 +65,7 @@ class PacelineGroup(Collectives, Points, dist.ProcessGroup):  # type: ignore[mis
         return self._store
 
     def name(self) -> str:
-        return "paceline"
+        return self._backend_name
 
     def _get_backend(self, device: torch.device) -> Any:
         """torch asks the backend of a device what it can do; here the group is its own backend."""
@@ -115,7 +121,8 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     world, and agree on a tag through the store; without a world they join one of their own.
     """
     global _started
-    if backend_options is not None:
+    taken_for = replace.taken_for(options.group_rank)
+    if backend_options is not None and not taken_for:  # gloo's are ignored by torch itself
         raise UsageError("init_process_group: the backend 'paceline' takes no pg_options.")
     store, ranks = options.store, list(options.global_ranks_in_group)
     if not ranks:
@@ -123,11 +130,11 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     prefix = f"paceline{_started}"
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
-        return PacelineGroup(store, comm, options.timeout, owns_world=False)
+        return PacelineGroup(store, comm, options.timeout, False, taken_for)
     comm = _join(TorchStore(store, prefix), options, is_default=not ranks)
     if not ranks:
         world.torch_world = comm
-    return PacelineGroup(store, comm, options.timeout, owns_world=True)
+    return PacelineGroup(store, comm, options.timeout, True, taken_for)
 
 
 def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:

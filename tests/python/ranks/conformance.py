@@ -3,8 +3,9 @@
 Not collected by itself: test_conformance.py runs it with pytest in a process of its own, with the
 environment that the suite wants. SUITE_AS says what the tests take the backend for, since many ask
 for its name: "mpi", for which alone they run all_to_all on the CPU and worlds smaller than 8;
-"gloo", for which alone they run what is done with objects and between two ranks; or "paceline", a
-name that they do not know. SUITE_OVER is "paceline", or "gloo" to compare with.
+"gloo", for which alone they run what is done with objects and between two ranks, and whose place
+we take by PACELINE_REPLACE; or "paceline", a name that they do not know. SUITE_OVER is "paceline",
+or "gloo" to compare with.
 Ranks are forked: with torch's own spawning each of the 285 tests would import torch anew, once per
 rank.
 """
@@ -15,6 +16,9 @@ from multiprocessing import get_context
 import torch
 
 AS, OVER = os.environ["SUITE_AS"], os.environ["SUITE_OVER"]
+REPLACES = OVER == "paceline" and AS == "gloo"
+if REPLACES:
+    os.environ["PACELINE_REPLACE"] = "gloo"
 if OVER == "paceline":
     import paceline.torch  # noqa: F401
 
@@ -34,6 +38,12 @@ class Name(str):
 os.environ["BACKEND"] = AS
 torch.set_num_threads(1)
 
+if REPLACES:
+    from torch.distributed import distributed_c10d
+
+    served = distributed_c10d.BackendConfig("gloo").get_device_backend_map()
+    assert served["cpu"] == "paceline"
+
 from torch.testing._internal.common_distributed import DistTestCases  # noqa: E402
 
 for feature in ("ddp", "subgroup"):
@@ -41,7 +51,7 @@ for feature in ("ddp", "subgroup"):
 
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
-if OVER == "paceline":
+if OVER == "paceline" and not REPLACES:
     distributed_test.BACKEND = Name("paceline")
 
 

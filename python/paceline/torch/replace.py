@@ -1,0 +1,89 @@
+"""PACELINE_REPLACE=gloo, or mpi: CPU tensors of scripts that name that backend, as they stand.
+
+torch asks BackendConfig which backend serves which device. There the CPU's is ours where a script
+has named the one whose place we take; the name itself stays, so that scripts, and torch, find the
+backend that they expect: dist.get_backend() is "gloo".
+"""
+
+import sys
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from paceline import _core
+
+_taken_for = ""  # the name, while a group is made in its place
+_is_said = False
+
+
+def install() -> None:
+    """Takes the place that PACELINE_REPLACE names; UsageError for a name that has none."""
+    name = _core.option("replace")
+    if name == "off":
+        return
+    config, helper = c10d.BackendConfig, c10d._new_process_group_helper
+    if hasattr(helper, "paceline"):  # it is done: `import torch` and `import paceline.torch`
+        return
+    usual = config.get_device_backend_map
+
+    def get_device_backend_map(self: Any) -> dict[str, Any]:
+        found = usual(self)
+        return {**found, "cpu": dist.Backend("paceline")} if _is_replaced(found, name) else found
+
+    def new_process_group(size: int, rank: int, ranks: list[int], backend: Any, store: Any,
+                          *more: Any, **keywords: Any) -> Any:  # fmt: skip
+        global _taken_for
+        named = str(backend).lower()
+        if named not in (name, dist.Backend.UNDEFINED) and f"cpu:{name}" not in named:
+            return helper(size, rank, ranks, backend, store, *more, **keywords)
+        if not _is_replaced(usual(c10d.BackendConfig(backend)), name):
+            return helper(size, rank, ranks, backend, store, *more, **keywords)
+        if size < 0:  # torch leaves it to MPI to find the ranks
+            timeout = keywords.get("timeout") or c10d.default_pg_timeout
+            store, rank, size = _meet(timeout)
+        _taken_for = name
+        try:
+            return helper(size, rank, ranks, backend, store, *more, **keywords)
+        finally:
+            _taken_for = ""
+
+    config.get_device_backend_map = get_device_backend_map
+    new_process_group.paceline = True  # type: ignore[attr-defined]
+    c10d._new_process_group_helper = new_process_group
+    if name == "mpi":
+        c10d._MPI_AVAILABLE = True
+
+
+def taken_for(rank: int) -> str:
+    """The backend in whose place a group is being made, if it is; says so once, on rank 0."""
+    global _is_said
+    if _taken_for and not _is_said and rank == 0:
+        sys.stderr.write(
+            f"paceline: serves CPU tensors in place of {_taken_for} (PACELINE_REPLACE).\n"
+        )
+    _is_said = _is_said or bool(_taken_for)
+    return _taken_for
+
+
+def _is_replaced(backends: dict[str, Any], name: str) -> bool:
+    """Whether the CPU's backend is the one to replace, and no device that is here needs another.
+
+    A group of ours serves the CPU alone; one that serves a device as well is left as it is.
+    """
+    if backends.get("cpu") != name:
+        return False
+    return not any(device != "cpu" and _is_here(device) for device in backends)
+
+
+def _is_here(device: str) -> bool:
+    module = getattr(torch, device, None)
+    return module is not None and module.is_available()
+
+
+def _meet(timeout: timedelta) -> tuple[Any, int, int]:
+    store, rank, size = next(iter(dist.rendezvous("env://", timeout=timeout)))
+    store.set_timeout(timeout)
+    return dist.PrefixStore("default_pg", store), rank, size
