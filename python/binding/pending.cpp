@@ -107,6 +107,12 @@ void PendingPlan::start() {
     const nb::gil_scoped_release unlocked;
     return plan_.start();
   }();
+  ++starts_;
+}
+
+// Another thread may have waited for it as well, and have started the next one since.
+void PendingPlan::end(std::uint64_t start) {
+  if (starts_ == start) request_ = Request();
 }
 
 bool PendingPlan::test() {
@@ -119,14 +125,15 @@ bool PendingPlan::test() {
 nb::object PendingPlan::wait(int timeout_ms) {
   must_be_started("wait()");
   Request request = request_;
+  const std::uint64_t start = starts_;
   try {
     const nb::gil_scoped_release unlocked;
     request.wait(timeout_ms);
   } catch (const Error&) {
-    request_ = Request();  // an error ends the collective; Ctrl-C does not
+    end(start);  // an error ends the collective; Ctrl-C does not
     throw;
   }
-  request_ = Request();
+  end(start);
   return result_;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,9 +67,11 @@ class PendingPlan {
 
  private:
   void must_be_started(const char* what) const;
+  void end(std::uint64_t start);
 
   Plan plan_;
   Request request_;  // invalid between a wait and the next start
+  std::uint64_t starts_ = 0;   // so far: who waits beside another thread ends its own start alone
   Kept kept_;
   nanobind::object result_;
 };

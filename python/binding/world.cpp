@@ -45,8 +45,13 @@ class PythonStore : public Store {
 
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
     const nb::gil_scoped_acquire locked;
-    const auto value = nb::cast<nb::bytes>(object_.attr("get")(key, timeout));
-    return {value.c_str(), value.size()};
+    try {
+      const auto value = nb::cast<nb::bytes>(object_.attr("get")(key, timeout));
+      return {value.c_str(), value.size()};
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_TimeoutError)) throw;
+      fail(Fault::timeout, error.what());
+    }
   }
 
  private:

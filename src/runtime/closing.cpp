@@ -16,6 +16,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
     fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
          "ranks may still look for; every group needs a new one.");
   group->history.resize(kHistory);
+  group->last = config_.first_number - 1;
   groups_[group->context] = group;
   closed_.remove(group->context);
   clear_stages();

@@ -59,6 +59,7 @@ struct Communicator::State {
   std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
                                     const Layout& layout);
   std::shared_ptr<Flight> free_flight(Prepared& prepared);
+  std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Wish wish_of(const Call& call) const;
   std::size_t stage_bytes() const { return group->stages ? group->stages->bytes() : 0; }
@@ -173,6 +174,14 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   return flight;
 }
 
+// A copy; other threads may be adding flights to the original.
+std::shared_ptr<Prepared> Communicator::State::without_flights(const Prepared& prepared) {
+  const std::lock_guard lock(mutex);
+  auto copy = std::make_shared<Prepared>(prepared);
+  copy->flights.clear();
+  return copy;
+}
+
 int Communicator::rank() const { return state_->group->rank; }
 int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
 int Communicator::nodes() const {
@@ -227,8 +236,7 @@ void Communicator::run(const Call& call) try {
 
 Plan Communicator::plan(const Call& call) {
   Ready ready = state_->prepare(call);
-  auto own = std::make_shared<Prepared>(*ready.prepared);
-  own->flights.clear();
+  const auto own = state_->without_flights(*ready.prepared);
   auto flight = state_->free_flight(*own);
   flight->timeout_ms = call.timeout_ms;
   flight->peers = std::move(ready.peers);
@@ -240,8 +248,8 @@ std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
   const Group& group = *state_->group;
   const WorldConfig& config = state_->session->config();
   return allocate_shared(
-      *this, {Random::mix(group.context ^ Random::mix(group.last)), bytes, config.shm_dir,
-              group.ranks, on_one_node(group, config.nodes), config.huge_pages},
+      *this, {Random::mix(group.context ^ group.rounds ^ Random::mix(group.last)), bytes,
+              config.shm_dir, group.ranks, on_one_node(group, config.nodes), config.huge_pages},
       state_->session->shared());
 }
 
@@ -272,8 +280,9 @@ Communicator Communicator::split(int colour, int key) {
   // needed.
   const Group& group = *state_->group;
   const std::uint64_t context =
-      Random::mix(group.context ^ Random::mix(std::uint64_t{group.last} << 32 |
-                                              static_cast<std::uint32_t>(colour)));
+      Random::mix(group.context ^ group.rounds ^
+                  Random::mix(std::uint64_t{group.last} << 32 |
+                              static_cast<std::uint32_t>(colour)));
   if (colour < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < p; ++r)

@@ -183,6 +183,8 @@ struct WorldConfig {
   int finders_ms = 10000;
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory
+  // Of the calls of each communicator; equal on all ranks. For tests: numbers have 32 bits.
+  std::uint32_t first_number = 1;
   // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or
   // names that the loader knows.
   std::vector<std::string> mpi_libraries = {};

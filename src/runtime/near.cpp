@@ -36,14 +36,30 @@ void Session::seat(Group& group) try {
   throw Error(group.fault, group.broken);
 }
 
+// While ranks start: one that is gone will not come. One that has left may have done so because
+// another has died, which is then seen here as well.
+void Session::look_for_lost_in(const Group& group, double& looked_s) {
+  if (now_s() - looked_s < kWatchS) return;
+  looked_s = now_s();
+  const std::lock_guard lock(mutex_);
+  transport_->check_peers();
+  for (const bool left : {false, true})
+    for (int rank : group.ranks)
+      if (const std::string& why = gone_[static_cast<std::size_t>(rank)];
+          !why.empty() && why.starts_with("it has left") == left)
+        fail(Fault::lost, "start-up: ", name_of(group, rank), " is lost: ", why, ".");
+}
+
 void Session::seat_together(Group& group, int timeout_ms) {
   seat(group);
   const double begun_s = now_s();
+  double looked_s = begun_s;
   const auto beat = [&](int peer, const char* what) {
     if (now_s() - begun_s > 1e-3 * timeout_ms)
       fail(Fault::timeout, "start-up: ", name_of(group, peer), " has not ", what,
            " shared memory within ", timeout_ms * 1e-3,
            " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
+    look_for_lost_in(group, looked_s);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   };
   const auto rank_at = [&](int position) {
@@ -68,7 +84,8 @@ void Session::seat_together(Group& group, int timeout_ms) {
 
 void Session::leave_uncounted(Group& group) {
   const std::lock_guard lock(mutex_);
-  group.last = ~std::uint32_t{0};   // it gets number 0, as if nothing had been called
+  group.last = config_.first_number - 2;   // it gets the number before: 0, nothing was called
+  group.counts = false;
 }
 
 // With the lock held. A stage goes when its communicator is closed, and every peer has found it and

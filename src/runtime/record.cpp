@@ -118,7 +118,8 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
   FlightRecord record{transport_->rank(), transport_->ranks(), reason, {}};
   for (const auto& [context, group] : groups_) {
     RecordedCommunicator one{context, group->ranks, group->rank, group->broken, {}};
-    const std::uint32_t count = std::min(group->last, kMostRecorded);
+    const std::uint32_t count =
+        group->rounds > 0 ? kMostRecorded : std::min(group->last, kMostRecorded);
     for (std::uint32_t back = count; back > 0; --back) {
       const std::uint32_t number = group->last - back + 1;
       one.calls.push_back({number, group->history[number % group->history.size()], false, 0, {}});

@@ -71,7 +71,9 @@ void Session::launch(Flight& flight, const void* input, void* output,
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, told(group));
-  const std::uint32_t number = ++group.last;
+  if (++group.last == 0 && group.counts) begin_anew(group);
+  group.counts = true;
+  const std::uint32_t number = group.last;
   group.history[number % kHistory] = fingerprint;
   flight.warned = false;
   Operation& operation = *flight.operation;

@@ -32,7 +32,9 @@ struct Group {
   std::uint64_t context = 0;
   std::vector<int> ranks;            // position -> rank of the world
   int rank = 0;                      // own position
-  std::uint32_t last = 0;            // number of the operation started last
+  std::uint32_t last = 0;            // number of the operation started last; 0: none was
+  std::uint64_t rounds = 0;          // times that the numbers have begun anew
+  bool counts = true;                // else the next call is to be number 0
   std::vector<Fingerprint> history;  // of the last operations, by number modulo its size
   std::string broken;
   Fault fault = Fault::internal;
@@ -148,6 +150,10 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
   void land_stopped();
+  static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called
+    group.last = 1;
+    ++group.rounds;
+  }
   bool is_under_way(const Group& group) const;
   void release(Group& group);
   void forget_closed();
@@ -169,6 +175,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::string whereabouts(const Group& group) const;
   std::string told(const Group& group) const;   // why it is broken, to whom asks
   void look_for_lost();
+  void look_for_lost_in(const Group& group, double& looked_s);
   void look_for_strangers();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   FlightRecord record_of_all(const std::string& reason) const;

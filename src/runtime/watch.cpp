@@ -12,6 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kElsewhere = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
 constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
 
 }  // namespace
@@ -122,13 +123,15 @@ std::string Session::missing(const Flight& flight) const {
 // before that is beyond doubt.
 std::string Session::behind(const Flight& flight) const {
   const Group& group = *flight.group;
-  const auto place = [&](const Doing& d) {   // in the order of calls, as far as that is known
-    if (d.number == 0) return std::int64_t{0};
+  // In the order of calls, as far as that is known, from the own one on: numbers begin anew.
+  const auto place = [&](const Doing& d) {
+    if (d.number == 0) return kNothing;
     if (d.context != group.context) return kElsewhere;
-    return 2 * std::int64_t{d.number} - (d.inside ? 1 : 0);
+    const auto ahead = static_cast<std::int32_t>(d.number - flight.operation->number());
+    return 2 * std::int64_t{ahead} - (d.inside ? 1 : 0);
   };
   const std::vector<int> awaited = flight.operation->waits_for();
-  const std::int64_t own = 2 * std::int64_t{flight.operation->number()} - 1;
+  constexpr std::int64_t own = -1;
   std::int64_t first = own, last = own;
   for (int peer : awaited) {
     const std::int64_t at = place(transport_->last_heard(peer));

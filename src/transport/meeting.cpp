@@ -6,14 +6,43 @@
 
 namespace paceline {
 
+namespace {
+
+constexpr char kLost = '\1';   // with which nothing else begins that is said
+
+}  // namespace
+
+void Meeting::know(int, int) {}
+
+std::string StoreMeeting::key(int rank, int turn) const {
+  return str("paceline/", name_, "/", turn, "/", rank);
+}
+
 std::vector<std::string> StoreMeeting::share(const std::string& mine) {
-  const auto key = [&](int rank) { return str("paceline/", name_, "/", turn_, "/", rank); };
-  store_.set(key(rank_), mine);
+  store_.set(key(rank_, turn_), mine);
   std::vector<std::string> said;
-  for (int r = 0; r < ranks_; ++r)
-    said.push_back(r == rank_ ? mine : store_.get(key(r), timeout_));
+  for (int r = 0; r < ranks_; ++r) {
+    said.push_back(r == rank_ ? mine : Vigil::get(store_, key(r, turn_), timeout_,
+                                                  [this] { look(); }));
+    if (said.back().starts_with(kLost)) end(said.back().substr(1));
+  }
   ++turn_;
   return said;
+}
+
+void StoreMeeting::look() {
+  const int missing =
+      vigil_.missing(store_, [this](int rank) { return key(rank, turn_); });
+  if (missing < 0) return;
+  const std::string why = str("start-up: rank ", missing, " is lost: its process has died while "
+                              "the ranks met.");
+  store_.set(key(missing, turn_), kLost + why);
+  end(why);
+}
+
+void StoreMeeting::end(const std::string& why) {
+  store_.set(key(rank_, turn_ + 1), kLost + why);
+  throw Error(Fault::lost, why);
 }
 
 PartMeeting::PartMeeting(Meeting& whole, std::vector<int> members)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "transport/store.hpp"
+#include "transport/vigil.hpp"
 
 namespace paceline {
 
@@ -21,9 +22,13 @@ class Meeting {
   // Collective: entry r is what rank r said in its call of the same turn. Throws a timeout error
   // where a rank does not come.
   virtual std::vector<std::string> share(const std::string& mine) = 0;
+  // The process of a rank on this machine, once that is proven: should it end, those who wait for
+  // what it has yet to say hear of that, where the meeting can see it.
+  virtual void know(int rank, int process_id);
 };
 
-// Through a store; `name` is new for every meeting in it.
+// Through a store; `name` is new for every meeting in it. Who sees that a rank has died says so in
+// its place, for those on other nodes, and in the own place of the next turn.
 class StoreMeeting : public Meeting {
  public:
   StoreMeeting(Store& store, std::string name, int rank, int ranks,
@@ -32,13 +37,19 @@ class StoreMeeting : public Meeting {
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::vector<std::string> share(const std::string& mine) override;
+  void know(int rank, int process_id) override { vigil_.know(rank, process_id); }
 
  private:
+  std::string key(int rank, int turn) const;
+  void look();
+  [[noreturn]] void end(const std::string& why);
+
   Store& store_;
   std::string name_;
   int rank_, ranks_;
   std::chrono::milliseconds timeout_;
   int turn_ = 0;
+  Vigil vigil_;
 };
 
 // Some of the ranks among themselves. Every rank of the whole takes part in every turn, each in a
@@ -49,6 +60,9 @@ class PartMeeting : public Meeting {
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(members_.size()); }
   std::vector<std::string> share(const std::string& mine) override;
+  void know(int rank, int process_id) override {
+    whole_.know(members_[static_cast<std::size_t>(rank)], process_id);
+  }
 
  private:
   Meeting& whole_;

@@ -7,15 +7,12 @@
 #include "base/files.hpp"
 
 namespace paceline {
-namespace {
 
-[[noreturn]] void nobody_set(const std::string& key, std::chrono::milliseconds timeout) {
+void nobody_set(const std::string& key, std::chrono::milliseconds timeout) {
   fail(Fault::timeout, "start-up: nobody set '", key, "' in the key-value store within ",
        timeout.count(),
        " ms. Did every rank start, with the same store and the same number of ranks?");
 }
-
-}  // namespace
 
 void MemoryStore::set(const std::string& key, const std::string& value) {
   const std::lock_guard lock(mutex_);

@@ -9,6 +9,9 @@
 
 namespace paceline {
 
+// What a store says when time is up.
+[[noreturn]] void nobody_set(const std::string& key, std::chrono::milliseconds timeout);
+
 class Store {
  public:
   virtual ~Store() = default;

@@ -173,13 +173,18 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   const bool is_stream = h.kind == Kind::stream;
   peer.heard = {h.context, fingerprint_of(h), h.number, true, false};
   const bool welcome = !left_ && listener_->arrives(from, key, fingerprint_of(h));
+  if (welcome && !is_stream && letter.bytes != h.total) {   // it does not hold what it says
+    drain(peer, from, letter.bytes);
+    listener_->misfits(from, key, letter.bytes, h.total);
+    return mail_.give_back(std::move(letter.memory));
+  }
   Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
   if (welcome && !t) {
     peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory)});
     mail_.give_back(std::move(letter.memory));
     return;
   }
-  const bool fits = t && t->bytes == h.total && (is_stream || letter.bytes >= h.total);
+  const bool fits = t && t->bytes == h.total;
   if (is_stream)
     streams_.receive(fits ? t : nullptr, from, h.tag, h.total, h.chunks);
   else if (fits)

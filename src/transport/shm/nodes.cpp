@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -123,6 +124,7 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
     std::string why = peer == me ? "" : try_page(mine, theirs);
+    if (peer != me && why.empty()) meeting.know(peer, std::atoi(theirs.address.c_str()));
     if (why.ends_with('.')) why.pop_back();   // it becomes part of a sentence
     row += why.empty() ? '1' : '0';
     if (!why.empty() && nodes.why_apart.empty())

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
 
@@ -45,29 +46,49 @@ struct Early {
 };
 
 // A table of transfers that the other side knows by number. Numbers from shared memory are checked.
+// A number is a place, and how often that place was given up while the other side might still
+// answer: such a number never means another transfer, though its place is used again.
 class Tokens {
  public:
   std::uint32_t add(Transfer* t) {
-    for (std::uint32_t i = 0; i < table_.size(); ++i)
-      if (!table_[i]) return table_[i] = t, i;
-    table_.push_back(t);
-    return static_cast<std::uint32_t>(table_.size() - 1);
+    if (free_.empty()) {
+      require(table_.size() < kPlaces - 1, "shm: a million long messages to one rank at once");
+      free_.push_back(static_cast<std::uint32_t>(table_.size()));
+      table_.emplace_back();
+    }
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    table_[place].transfer = t;
+    return table_[place].times << kPlaceBits | place;
   }
   Transfer* find(std::uint32_t token) const {
-    return token < table_.size() && table_[token] != &retired_ ? table_[token] : nullptr;
+    const std::uint32_t place = token & (kPlaces - 1);
+    if (place >= table_.size() || table_[place].times != token >> kPlaceBits) return nullptr;
+    return table_[place].transfer;
   }
-  void drop(const Transfer* t) { replace(t, nullptr); }
-  // The other side may still answer to this number: it must never mean another transfer.
-  void retire(const Transfer* t) { replace(t, &retired_); }
+  void drop(const Transfer* t) { leave(t, 0); }
+  void retire(const Transfer* t) { leave(t, 1); }
+  std::size_t places() const { return table_.size(); }
 
  private:
-  void replace(const Transfer* t, Transfer* by) {
-    for (Transfer*& entry : table_)
-      if (entry == t) entry = by;
+  static constexpr std::uint32_t kPlaceBits = 20, kPlaces = 1u << kPlaceBits;
+  static constexpr std::uint32_t kTimes = 1u << (32 - kPlaceBits);
+  struct Place {
+    Transfer* transfer = nullptr;
+    std::uint32_t times = 0;
+  };
+
+  void leave(const Transfer* t, std::uint32_t times) {
+    for (std::uint32_t i = 0; i < table_.size(); ++i) {
+      if (table_[i].transfer != t) continue;
+      table_[i].transfer = nullptr;
+      table_[i].times += times;
+      if (table_[i].times < kTimes) free_.push_back(i);   // else it is worn out
+    }
   }
 
-  Transfer retired_;
-  std::vector<Transfer*> table_;
+  std::vector<Place> table_;
+  std::vector<std::uint32_t> free_;
 };
 
 // A grant, or an abort with its text.

@@ -142,8 +142,7 @@ class ShmTransport : public Transport {
   }
 
   bool owes() const override {
-    return std::ranges::any_of(
-        peers_, [](const Peer& peer) { return !peer.gone && !peer.words.empty(); });
+    return std::ranges::any_of(peers_, [](const Peer& p) { return !p.gone && !p.words.empty(); });
   }
 
   void check_peers() override {
@@ -326,7 +325,9 @@ class ShmTransport : public Transport {
         return;
       case CellKind::data:
         if (Transfer* t = peer.granted.find(cell.token)) {
-          deliver(*t, Ring::payload(&cell), std::min(bytes, t->bytes - t->moved));
+          if (bytes > t->bytes - t->moved)
+            return listener_->misfits(names_[std::size_t(p)], t->key, t->moved + bytes, t->bytes);
+          deliver(*t, Ring::payload(&cell), bytes);
           if (t->moved < t->bytes) return;
           peer.granted.drop(t);
           t->done.store(true, std::memory_order_release);
@@ -345,8 +346,13 @@ class ShmTransport : public Transport {
     const bool request = cell.kind == CellKind::request;
     const int from = names_[std::size_t(p)];
     const bool welcome = listener_->arrives(from, key, fingerprint);
+    const std::uint64_t total = cell.total;
+    if (welcome && !request && bytes != total) {   // it does not hold what it says
+      drain(p, peer, bytes);
+      return listener_->misfits(from, key, bytes, total);
+    }
     Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
-    if (t && t->bytes != cell.total) return listener_->misfits(from, key, cell.total, t->bytes);
+    if (t && t->bytes != total) return listener_->misfits(from, key, total, t->bytes);
     if (t) {
       if (request) return grant(p, peer, *t, cell.token);
       deliver(*t, Ring::payload(&cell), bytes);
@@ -358,7 +364,7 @@ class ShmTransport : public Transport {
       if (!request) drain(p, peer, bytes);
       return;
     }
-    Early early{key, fingerprint, request, cell.total, cell.token, {}};
+    Early early{key, fingerprint, request, total, cell.token, {}};
     if (!request) early.data.assign(Ring::payload(&cell), Ring::payload(&cell) + bytes);
     peer.matcher.keep(std::move(early));
   }
