@@ -1,0 +1,45 @@
+"""Frameworks that people train with, as they stand, on two ranks: the losses are gloo's."""
+
+import os
+import subprocess
+import sys
+
+import launched
+import pytest
+from length import param
+
+pytest.importorskip("torch")
+
+MODULES = {"lightning": "lightning"}
+
+
+def losses(framework, backend, replaced, folder):
+    """Who served the ranks, and the losses of each, in the order of their text."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(launched.RANKS / "frameworks.py"), framework, backend]
+    env = {
+        **os.environ, **launched.limits(), "PACELINE_REPLACE": replaced, "RESULTS": str(folder),
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1", "PYTHONPATH": str(launched.RANKS),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, *command], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    found = sorted(line.split(": ") for line in done.stdout.splitlines() if ": 0x" in line)
+    assert found, done.stdout + done.stderr[-5000:]
+    return {served for served, _ in found}, [
+        [float.fromhex(word) for word in text.split()] for _, text in found]
+
+
+@pytest.mark.parametrize("framework, backend, replaced", [
+    ("lightning", "paceline", "off"), param("lightning", "gloo", "gloo"),
+])  # fmt: skip
+def test_losses_are_those_of_gloo(framework, backend, replaced, tmp_path):
+    module = MODULES[framework]
+    pytest.importorskip(module, reason=f"{module} is not installed (pip install {module})")
+    served, ours = losses(framework, backend, replaced, tmp_path)
+    assert served == {"PacelineGroup"}
+    served, theirs = losses(framework, "gloo", "off", tmp_path)
+    assert served == {"ProcessGroup"}
+    assert len(ours) == len(theirs) == 2
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine == pytest.approx(other, rel=1e-6) and len(mine) >= 4
