@@ -24,6 +24,7 @@
 #define PACELINE_PACELINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define PACELINE_VERSION "0.1.0"
 // Grows when a program that was compiled before cannot run with the library any more. It is the
@@ -226,6 +227,7 @@ typedef struct paceline_call {
   int radix, blocks;      // of an algorithm that has them, which must be named; 0: chosen
   int uneven;             // 1: a v-form, though this rank may not know the counts
   int timeout_ms;         // gives up waiting after so long; 0: the communicator's
+  uint64_t tag;           // of what is exchanged; ranks whose tags differ get an error; 0: none
 } paceline_call;
 
 PACELINE_API paceline_status paceline_run(paceline_comm* comm, const paceline_call* call);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/fingerprint.hpp"
 
 namespace nb = nanobind;
 
@@ -192,6 +193,20 @@ int number_from(nb::handle number, std::string_view call, const char* name) {
   return value;
 }
 
+// A number is the tag itself, a name is hashed.
+void set_tag(Call& call, nb::handle tag, std::string_view name) {
+  if (tag.is_none()) return;
+  if (nb::isinstance<nb::str>(tag)) {
+    call.label = nb::cast<std::string>(tag);
+    call.tag = tag_of(call.label);
+    return;
+  }
+  if (!nb::try_cast(tag, call.tag, false) || call.tag == 0)
+    fail(Fault::usage, name, ": tag is ", nb::repr(tag).c_str(),
+         "; it must be a name, a whole number from 1 to 2^64 - 1, or None.");
+  call.label = str("tag ", call.tag);
+}
+
 void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
   if (knobs.is_none()) return;
   const auto given = nb::cast<nb::tuple>(knobs);
@@ -206,7 +221,8 @@ void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
   call.window = number_from(given[2], name, "window");
   call.knobs.radix = number_from(given[3], name, "radix");
   call.knobs.blocks = number_from(given[4], name, "blocks");
-  call.timeout_ms = number_from(given[5], name, "timeout_ms");
+  set_tag(call, given[5], name);
+  call.timeout_ms = number_from(given[6], name, "timeout_ms");
 }
 
 void set_type(Call& call, const Rules& rules, const Kept& kept) {

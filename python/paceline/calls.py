@@ -13,7 +13,9 @@ from paceline.errors import UsageError
 Counts = Sequence[int]
 CoreCall = tuple[str, Buffer, Buffer, str, int, Counts | None, Counts | None]
 Call = tuple[CoreCall, Any]
-Knobs = tuple[str | None, int | None, int | None, int | None, int | None, int | None]
+Knobs = tuple[
+    str | None, int | None, int | None, int | None, int | None, str | int | None, int | None
+]
 
 # On ranks that do not know the counts of a gather or scatter: "they differ".
 _UNKNOWN: Counts = ()
@@ -131,9 +133,10 @@ def knobs(
     radix: int | None = None,
     blocks: int | None = None,
     timeout_ms: int | None = None,
+    tag: str | int | None = None,
 ) -> Knobs:
     """The options of a call in the order of the core; its signature is the list of them."""
-    return algorithm, segments, window, radix, blocks, timeout_ms
+    return algorithm, segments, window, radix, blocks, tag, timeout_ms
 
 
-OPTIONS = ("algorithm", "segments", "window", "radix", "blocks", "timeout_ms")
+OPTIONS = ("algorithm", "segments", "window", "radix", "blocks", "timeout_ms", "tag")

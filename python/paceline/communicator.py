@@ -27,6 +27,8 @@ class Communicator:
       window      how many segments may be under way at a time; None: chosen
       radix       of the algorithm's tree or hypercube, where it has one; None: chosen
       blocks      that the algorithm cuts the message into, where it does; None: chosen
+      tag         what the call exchanges, such as the name of a gradient: calls with different
+                  tags are not taken for each other (MismatchError); a name or a number from 1 on
       timeout_ms  give up after so many milliseconds; None: the communicator's timeout_ms
 
     The methods with an `i` in front start the collective and return a Request: test() works on

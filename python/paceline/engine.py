@@ -147,10 +147,13 @@ class Engine:
         until these are complete. Each is made when its operands are ready and those before it have
         been made; several are under way at a time, so the order in which operands become ready may
         differ between ranks. Reads and writes its arrays, besides `read` and `write`. If an operand
-        fails on some rank, the communicator is broken on all, and each rank gets the reason.
+        fails on some rank, the communicator is broken on all, and each rank gets the reason. A
+        `name` is also the call's tag: ranks whose calls are in different orders get MismatchError.
 
         Raises RefusalError where calls go on only while somebody waits (PACELINE_PROGRESS=caller).
         """
+        if name:
+            keywords.setdefault("tag", name)
         prepared, result, settings = comm._prepare(collective, arguments, keywords)
         source, target = prepared[1], prepared[2]
         if source is not None:
@@ -203,7 +206,7 @@ class Engine:
         self.cancel()
         for comm in list(self._calls):
             if self.unfinished and not comm.broken:
-                comm._core.abort(f"{why}.")
+                comm._core.abort(why)
         with contextlib.suppress(Exception):  # of tasks that were given up
             self.close()
 

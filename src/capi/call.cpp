@@ -10,7 +10,7 @@ namespace paceline::capi {
 namespace {
 
 // As far as the first version of the structure goes, which no caller can be short of.
-constexpr std::size_t kFirstSize = offsetof(paceline_call, timeout_ms) + sizeof(int);
+constexpr std::size_t kFirstSize = offsetof(paceline_call, tag) + sizeof(std::uint64_t);
 static_assert(sizeof(paceline_call) == kFirstSize, "padding at the end would hold anything");
 
 constexpr std::size_t kMostSize = 4096;  // beyond, it is no size but whatever lay in memory
@@ -119,6 +119,8 @@ Call call_from(const paceline_call* given, const Communicator& communicator, con
   call.knobs.radix = given->radix;
   call.knobs.blocks = given->blocks;
   call.timeout_ms = given->timeout_ms;
+  call.tag = given->tag;
+  if (call.tag != 0) call.label = str("tag ", call.tag);
   set_counts(call, *given, communicator);
   return call;
 }

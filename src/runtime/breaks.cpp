@@ -88,7 +88,7 @@ void Session::abort(Group& group, const std::string& why) {
   check_owner();
   const std::lock_guard lock(mutex_);
   break_group(group, Fault::lost, str(name_of(group, transport_->rank()), " ", why,
-              " The communicator cannot be used any more."), true);
+              why.ends_with('.') ? "" : ".", " The communicator cannot be used any more."), true);
   progress();
 }
 
@@ -159,8 +159,13 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
     keep_record(why);
   } catch (const std::bad_alloc&) {   // it is but a help
   }
-  for (const auto& flight : flying_)
-    if (flight->group.get() == &group) flight->operation->stop(*transport_, Error(fault, why));
+  for (const auto& flight : flying_) {
+    if (flight->group.get() != &group) continue;
+    if (!flight->label.empty() && group.labels.size() < kLongestWord)
+      group.labels += str(group.labels.empty() ? "call #" : ", #", flight->operation->number(),
+                          " '", flight->label, "'");
+    flight->operation->stop(*transport_, Error(fault, why));
+  }
   if (tell_others) tell_all(group, pack(fault, why));
 }
 
@@ -174,16 +179,18 @@ void Session::tell_all(const Group& group, const std::string& what) {
 // Without the lock, by the thread that is about to raise the error: only its own stack shows where
 // it is, and only now somebody wants to know. The first one speaks for its rank.
 void Session::tell_where(Group& group) {
-  if (!config_.call_site || group.ranks.size() < 2) return;
+  if (group.ranks.size() < 2) return;
   const int me = transport_->rank();
   {
     const std::lock_guard lock(mutex_);
     if (group.broken.empty() || group.fault == Fault::usage) return;
+    if (!config_.call_site && group.labels.empty()) return;
     if (!group.words.try_emplace(me).second) return;
   }
-  const std::string here = config_.call_site();   // may wait for Python's lock
+  std::string here = config_.call_site ? config_.call_site() : "";   // may wait for Python's lock
   {
     const std::lock_guard lock(mutex_);
+    if (!group.labels.empty()) here += (here.empty() ? "" : ", in ") + group.labels;
     if (here.empty()) {   // a thread of our own, say: another one may know
       group.words.erase(me);
       return;

@@ -207,6 +207,7 @@ Request Communicator::start(const Call& call) try {
   Ready ready = state_->prepare(call);
   auto flight = state_->free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
+  flight->label = call.label;
   flight->peers = std::move(ready.peers);
   state_->session->start(flight, call.input, call.output, ready.fingerprint);
   return Request(std::move(flight));
@@ -224,6 +225,7 @@ void Communicator::run(const Call& call) try {
   Ready ready = s.prepare(call);
   const auto flight = s.free_flight(*ready.prepared);
   flight->timeout_ms = call.timeout_ms;
+  flight->label = call.label;
   flight->peers = std::move(ready.peers);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
   if (flight->operation->is_straight())
@@ -239,6 +241,7 @@ Plan Communicator::plan(const Call& call) {
   const auto own = state_->without_flights(*ready.prepared);
   auto flight = state_->free_flight(*own);
   flight->timeout_ms = call.timeout_ms;
+  flight->label = call.label;
   flight->peers = std::move(ready.peers);
   return Plan(std::make_shared<Plan::State>(
       Plan::State{state_, std::move(flight), ready.fingerprint, call.input, call.output}));

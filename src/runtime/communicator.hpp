@@ -44,6 +44,10 @@ struct Call {
   int window = 0;         // 0: chosen
   Knobs knobs = {};       // of the algorithm, which must then be named; 0: chosen
   int timeout_ms = 0;     // 0: the communicator's
+  // Of what is exchanged, such as the key of a gradient; equal on all ranks, 0: none. Calls with
+  // different tags are not taken for each other: ranks that differ get a mismatch error.
+  std::uint64_t tag = 0;
+  std::string label = {};   // what errors call the tag
   // false: nothing is combined, and the results are wrong; for benchmarks, between ranks that send.
   bool combines = true;
 };

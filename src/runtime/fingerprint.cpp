@@ -8,9 +8,10 @@
 namespace paceline {
 namespace {
 
-// Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 8, op
-// 8, root 24, choice 15, and whether buffers of peers are touched. If so the count has 40 bits, and
-// the places 24 above them.
+// Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 7,
+// whether there is a tag 1, op 8, root 24, choice 15, and whether buffers of peers are touched. If
+// they are, or there is a tag, the count has 40 bits, and the 24 above them mix places and tag; the
+// choice then has the other bits of the tag mixed in.
 struct What {
   Collective collective;
   bool uneven;
@@ -19,20 +20,23 @@ struct What {
   int root;
   unsigned choice;
   bool shared;
+  bool tagged;
 };
 
 constexpr int kCountBits = 40;
-constexpr std::uint64_t kUneven = 0x80;
+constexpr std::uint64_t kUneven = 0x80, kTagged = 0x8000;
 
 std::uint64_t count_of(const Fingerprint& f) {
-  return f.what >> 63 ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
+  const bool is_short = f.what >> 63 != 0 || (f.what & kTagged) != 0;
+  return is_short ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
 }
 
 What unpack(const Fingerprint& f) {
   return {static_cast<Collective>((f.what & 0x7f) % kCollectives), (f.what & kUneven) != 0,
-          static_cast<Type>((f.what >> 8 & 0xff) % kTypes),
+          static_cast<Type>((f.what >> 8 & 0x7f) % kTypes),
           static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
-          static_cast<unsigned>(f.what >> 48 & 0x7fff), f.what >> 63 != 0};
+          static_cast<unsigned>(f.what >> 48 & 0x7fff), f.what >> 63 != 0,
+          (f.what & kTagged) != 0};
 }
 
 // Only the root knows all counts of a gather or scatter, and in an alltoall every pair has its own.
@@ -63,11 +67,20 @@ Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
   else f.what |= kUneven;
   if (call.uneven && !counts_may_differ(call.collective))
     for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
-  if (places) {
-    f.what |= std::uint64_t{1} << 63;
-    f.count = (f.count & ((std::uint64_t{1} << kCountBits) - 1)) | *places << kCountBits;
+  if (places || call.tag != 0) {
+    const std::uint64_t tag = call.tag != 0 ? Random::mix(call.tag) : 0;
+    if (places) f.what |= std::uint64_t{1} << 63;
+    if (tag != 0) f.what = (f.what | kTagged) ^ (tag >> 24 & 0x7fff) << 48;
+    f.count = (f.count & ((std::uint64_t{1} << kCountBits) - 1)) |
+              (places.value_or(0) ^ tag) << kCountBits;
   }
   return f;
+}
+
+std::uint64_t tag_of(std::string_view name) {
+  std::uint64_t tag = Random::mix(name.size() + 1);
+  for (const char c : name) tag = Random::mix(tag ^ static_cast<unsigned char>(c)) + 1;
+  return tag == 0 ? 1 : tag;
 }
 
 std::uint64_t digest_of(const std::vector<int>& ranks) {
@@ -99,6 +112,14 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
                a.shared ? their_rank : my_rank,
                " others; all ranks must pass corresponding parts of the same paceline.empty, or "
                "none");
+  if (a.tagged != b.tagged)
+    return str("rank ", a.tagged ? my_rank : their_rank, " passes a tag, rank ",
+               a.tagged ? their_rank : my_rank, " none; all ranks must pass the same tag");
+  if (a.tagged && (mine.count != theirs.count || a.choice != b.choice))
+    return str("the tag", a.shared ? " or the place in shared memory" : "",
+               " differs between rank ", std::min(my_rank, their_rank), " and rank ",
+               std::max(my_rank, their_rank),
+               "; all ranks must make the calls of all tags in the same order");
   if (mine.count != theirs.count)
     return differs("place in shared memory", mine.count >> kCountBits, my_rank,
                    theirs.count >> kCountBits, their_rank);

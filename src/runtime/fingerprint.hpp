@@ -5,12 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/communicator.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
+
+// The tag of a name; never 0.
+std::uint64_t tag_of(std::string_view name);
 
 // `choice` is a hash of how the call is carried out; `places` names where its buffers lie in shared
 // memory, if its peers touch them there.

@@ -7,7 +7,7 @@ namespace {
 
 bool is_plain(const Call& c) {
   return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 &&
-         c.timeout_ms == 0 && c.knobs == Knobs{} && c.combines;
+         c.timeout_ms == 0 && c.knobs == Knobs{} && c.combines && c.tag == 0;
 }
 
 // The bytes of the call's buffers, and where the shorter one lies in the longer one in place.

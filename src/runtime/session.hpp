@@ -40,6 +40,7 @@ struct Group {
   Fault fault = Fault::internal;
   int timeout_ms = 0;                // of its calls; 0: the world's
   bool closed = false;               // no new calls; requests may be under way, or held
+  std::string labels;                // of the calls that were under way when it broke
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
   std::unique_ptr<StageView> stages;   // where all its ranks share memory
 };
@@ -52,6 +53,7 @@ struct Flight {
   std::unique_ptr<Operation> operation;
   ScratchPool::Block scratch;  // while it is under way
   std::vector<PeerBuffers> peers;  // where it touches those of its peers
+  std::string label;             // what errors call it, besides its number
   int timeout_ms = 0;
   double started_s = 0;
   bool warned = false;

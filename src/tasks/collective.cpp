@@ -23,8 +23,8 @@ Calls::Calls(graph::Engine& engine, Communicator communicator)
     : engine_(engine), communicator_(std::move(communicator)), order_(engine.sequence()) {
   if (!communicator_.has_progress_thread())
     fail(Fault::refusal, "engine: calls of this communicator go on only while a thread waits for ",
-         "them, and tasks do not wait. Set PACELINE_PROGRESS=thread; ranks that talk over MPI need ",
-         "one that was initialised with MPI_THREAD_MULTIPLE.");
+         "them, and tasks do not wait. Set PACELINE_PROGRESS=thread; ranks that talk over MPI ",
+         "need one that was initialised with MPI_THREAD_MULTIPLE.");
 }
 
 graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {

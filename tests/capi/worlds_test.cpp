@@ -44,6 +44,7 @@ TEST_CASE("C and C++ see the same structure and the same numbers") {
   CHECK(kCallOfC.blocks == 8);
   CHECK(kCallOfC.uneven == 5);
   CHECK(kCallOfC.timeout_ms == 6);
+  CHECK(kCallOfC.tag == 9);
 }
 
 TEST_CASE("a process that nobody launched is alone, as often as it likes") {

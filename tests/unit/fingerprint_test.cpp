@@ -188,3 +188,31 @@ TEST_CASE("fingerprint: the ranks of a communicator count, and their order") {
   for (const auto& ranks : groups) seen.insert(digest_of(ranks));
   CHECK(seen.size() == groups.size());
 }
+
+// Of tags that differ in one bit, or in the order of two letters, every pair is told apart; with
+// arrays in shared memory too, and never taken for another algorithm.
+TEST_CASE("fingerprint: calls with different tags are different calls") {
+  const Call call = sum_of(8);
+  const auto tagged = [&](std::uint64_t tag, Places places = {}) {
+    Call c = call;
+    c.tag = tag;
+    return fingerprint_of(c, 7, places);
+  };
+  for (const Places places : {Places(), Places(12345)}) {
+    CHECK(has(between(fingerprint_of(call, 7, places), tagged(1, places)),
+              "rank 5 passes a tag, rank 2 none"));
+    for (int bit = 1; bit < 64; ++bit)
+      CHECK(has(between(tagged(1, places), tagged(1 | std::uint64_t{1} << bit, places)),
+                "the tag"));
+    CHECK(between(tagged(77, places), tagged(77, places)) == "");
+  }
+  CHECK(has(between(tagged(tag_of("ab")), tagged(tag_of("ba"))),
+            "the tag differs between rank 2 and rank 5; all ranks must make the calls of all tags"));
+  CHECK(tag_of("") != 0);
+  CHECK(tag_of("a") != tag_of("aa"));
+  CHECK(has(describe(tagged(5)), "allreduce of 8 float32"));
+  Call longer = call;
+  longer.count = 9;
+  longer.tag = 5;
+  CHECK(has(between(tagged(5), fingerprint_of(longer, 7)), "count differs"));
+}

@@ -72,6 +72,22 @@ def check_failure_is_told_to_all(comm):
     comm.barrier()  # which is not broken
 
 
+def check_order_of_names_differs(comm):
+    """Two calls of one shape in another order on one rank: an error that names both, no sum."""
+    part = comm.dup()
+    names = ["fc.weight", "fc.bias"] if comm.rank == 0 else ["fc.bias", "fc.weight"]
+    engine = Engine()
+    tasks = [engine.call(part, "allreduce", data(comm.rank, 10), name=name) for name in names]
+    if comm.size == 1:
+        engine.close()
+        return
+    error = raises(paceline.MismatchError, "the tag differs|#1 'fc.weight'", tasks[0].wait)
+    assert "#1 'fc.bias'" in str(error), error
+    raises(paceline.MismatchError, "the tag differs", tasks[1].wait)
+    engine.close()
+    comm.barrier()
+
+
 def check_given_up(comm):
     """A program that ends in the middle tells its peers."""
     part = comm.dup()

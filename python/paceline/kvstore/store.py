@@ -1,0 +1,261 @@
+"""What all types of KVStore have: keys, their arrays, and how values get there and back."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from paceline import engine as engines
+from paceline.buffers import Buffer, empty_like, shape_of
+from paceline.communicator import Communicator
+from paceline.errors import MismatchError, UsageError
+
+Key = int | str
+
+
+class Entry:
+    """A key with its communication buffer, which holds its value on this rank."""
+
+    def __init__(self, key: Key, number: int, value: Buffer):
+        self.key = key
+        self.number = number  # in the order of init()
+        self.shape = shape_of(value)
+        self.dtype = _dtype_of(value)
+        self.buffer = empty_like(value, self.shape, "kvstore: init")
+        self.pulls: list[engines.Task] = []  # that may not be complete
+
+    @property
+    def name(self) -> str:
+        return f"key {self.key!r}"
+
+    def description(self) -> list[Any]:
+        return [repr(self.key), list(self.shape), self.dtype]
+
+
+class KVStore(ABC):
+    """Arrays by key on every rank of a communicator. See create().
+
+    A key is an int or a str. Where a method takes keys and values it takes one of each, or two
+    lists of equal length. A value is a contiguous numpy array or torch tensor on the CPU, or a list
+    of them, one per local device: these are summed first. push() and pull() return at once, but
+    where the type says otherwise: leave the values alone until wait(). All ranks make the same
+    calls with the same keys in the same order.
+
+    Errors: UsageError before anything is sent; MismatchError where ranks differ; what goes wrong in
+    the background is raised by wait().
+    """
+
+    type = ""
+
+    def __init__(self, comm: Communicator | None = None, engine: engines.Engine | None = None):
+        if comm is None:
+            from paceline.world import init
+
+            comm = init()
+        self._comm = comm.dup()
+        self._owns_engine = engine is None
+        self._engine = engine or engines.Engine()
+        self._entries: dict[Key, Entry] = {}
+
+    @property
+    def rank(self) -> int:
+        """This worker's number, from 0 to num_workers - 1."""
+        return self._comm.rank
+
+    @property
+    def num_workers(self) -> int:
+        """How many ranks share the store."""
+        return self._comm.size
+
+    def init(self, keys: Key | Sequence[Key], values: Any) -> None:
+        """Makes keys. Their values, also those in `values`, are rank 0's on every rank afterwards.
+
+        Collective; returns when it is done. Raises UsageError for a key that exists, MismatchError
+        where keys, shapes or types differ between ranks.
+        """
+        pairs = _pairs("init", keys, values)
+        for key, arrays in pairs:
+            if not isinstance(key, int | str) or isinstance(key, bool):
+                raise UsageError(f"kvstore: init: key {key!r} is a {type(key).__name__}; a key is "
+                                 "an int or a str.")
+            if key in self._entries:
+                raise UsageError(f"kvstore: init: key {key!r} exists already; make a new one.")
+            if not arrays:
+                raise UsageError(f"kvstore: init: key {key!r} has no value.")
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise UsageError(f"kvstore: init: a key is there twice in {keys!r}.")
+        made = [Entry(key, len(self._entries) + i, arrays[0])
+                for i, (key, arrays) in enumerate(pairs)]
+        self._agree([entry.description() for entry in made])
+        for entry, (_, arrays) in zip(made, pairs, strict=True):
+            self._check(entry, "init", arrays)
+            self._engine.wait(*arrays)
+            self._engine.copy(arrays[0], entry.buffer).wait()
+            self._comm.broadcast(entry.buffer, tag=entry.name)
+            for array in arrays:
+                self._engine.copy(entry.buffer, array).wait()
+            self._entries[entry.key] = entry
+        self._made(made)
+
+    def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
+        """The values of all ranks, summed, become those of the keys.
+
+        Of the sums that could be next, one of a higher `priority` is; equal on all ranks.
+        """
+        for entry, arrays in self._known("push", keys, values):
+            self._push(entry, arrays, priority)
+
+    def pull(self, keys: Key | Sequence[Key], out: Any, priority: int = 0) -> None:
+        """Copies the keys' values into `out`, after what has been pushed before."""
+        for entry, arrays in self._known("pull", keys, out):
+            entry.pulls = [task for task in entry.pulls if not task.done]
+            for array in arrays:
+                entry.pulls.append(self._engine.copy(
+                    entry.buffer, array, priority=priority, name=f"pull of {entry.name}"
+                ))  # fmt: skip
+
+    def pushpull(
+        self, keys: Key | Sequence[Key], values: Any, out: Any = None, priority: int = 0
+    ) -> None:
+        """push(), then pull() into `out` (None: into the values)."""
+        self.push(keys, values, priority)
+        self.pull(keys, values if out is None else out, priority)
+
+    def barrier(self) -> None:
+        """Returns when what this rank has pushed and pulled is complete, and all ranks are here."""
+        self.wait()
+        self._comm.barrier()
+
+    def wait(self, keys: Key | Sequence[Key] | None = None) -> None:
+        """Returns when what has been pushed and pulled so far is complete; of `keys` alone, or all.
+
+        Raises what has gone wrong meanwhile.
+        """
+        entries = self._entries.values() if keys is None else [
+            entry for entry, _ in self._known("wait", keys, None)
+        ]
+        self._flush()
+        for entry in entries:
+            self._engine.wait(entry.buffer, *entry.pulls)
+            entry.pulls.clear()
+
+    def close(self) -> None:
+        """Completes what is under way. Happens at exit too."""
+        self.wait()
+        if self._owns_engine:
+            self._engine.close()
+
+    # What a type of store adds.
+
+    @abstractmethod
+    def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
+        """Has the sum of these arrays over all ranks come into the entry's buffer."""
+
+    def _made(self, entries: list[Entry]) -> None:
+        """Keys are new."""
+
+    def _flush(self) -> None:
+        """What has been pushed must not wait for more to come."""
+
+    # What types of store use.
+
+    def _sum_locally(self, entry: Entry, arrays: list[Buffer], priority: int = 0) -> engines.Task:
+        name = f"local sum of {entry.name}"
+        if len(arrays) == 1:
+            return self._engine.copy(arrays[0], entry.buffer, priority=priority, name=name)
+        return self._engine.combine(arrays, entry.buffer, priority=priority, name=name)
+
+    def _make_ready(
+        self, comm: Communicator, entry: Entry, arrays: list[Buffer], priority: int
+    ) -> None:
+        """Waits for the local sum. Where it fails no call is made, and no rank may wait for it."""
+        try:
+            self._sum_locally(entry, arrays, priority).wait()
+        except Exception as error:
+            comm._core.abort(f"does not make its call allreduce '{entry.name}', since an operand "
+                             f"failed: {type(error).__name__}: {error}")
+            raise
+
+    def _known(
+        self, call: str, keys: Key | Sequence[Key], values: Any
+    ) -> list[tuple[Entry, list[Buffer]]]:
+        """The entries with their arrays; nothing has been changed when this raises."""
+        pairs = _pairs(call, keys, values) if values is not None else [
+            (key, []) for key in ([keys] if isinstance(keys, int | str) else keys)
+        ]
+        known = []
+        for key, arrays in pairs:
+            if key not in self._entries:
+                raise UsageError(
+                    f"kvstore: {call}: key {key!r} is not known; init() makes keys. "
+                    f"{len(self._entries)} are: {_list(self._entries)}."
+                )
+            self._check(self._entries[key], call, arrays)
+            known.append((self._entries[key], arrays))
+        return known
+
+    def _check(self, entry: Entry, call: str, arrays: list[Buffer]) -> None:
+        for array in arrays:
+            if shape_of(array) != entry.shape or _dtype_of(array) != entry.dtype:
+                raise UsageError(
+                    f"kvstore: {call}: {entry.name} has shape {entry.shape} and type "
+                    f"{entry.dtype}; this value has {shape_of(array)} and {_dtype_of(array)}."
+                )
+
+    def _agree(self, mine: list[list[Any]]) -> None:
+        """All ranks make the same keys; else MismatchError, which names the first difference."""
+        text = json.dumps(mine).encode()
+        digest = hashlib.blake2b(text, digest_size=32).digest()
+        sent = numpy.frombuffer(digest, "uint8")
+        digests = self._comm.allgather(sent).reshape(self.num_workers, -1)
+        if (digests == digests[0]).all():
+            return
+        lengths = self._comm.allgather(numpy.array([len(text)]))
+        texts = self._comm.allgather(numpy.frombuffer(text, "uint8"), counts=lengths.tolist())
+        ends = numpy.cumsum(lengths)
+        all_keys = [json.loads(texts[end - n : end].tobytes())
+                    for n, end in zip(lengths, ends, strict=True)]
+        raise MismatchError(f"kvstore: init: {_difference(all_keys)}; all ranks must make the same "
+                            "keys, in the same order, of the same shapes and types.")
+
+
+def _pairs(call: str, keys: Any, values: Any) -> list[tuple[Key, list[Buffer]]]:
+    """Key by key the arrays of its value."""
+    if isinstance(keys, int | str):
+        keys, values = [keys], [values]
+    elif not isinstance(keys, list | tuple):
+        raise UsageError(f"kvstore: {call}: keys are a {type(keys).__name__}; pass an int, a str, "
+                         "or a list of them.")
+    if not isinstance(values, list | tuple) or len(values) != len(keys):
+        count = len(values) if isinstance(values, list | tuple) else "no list of"
+        raise UsageError(f"kvstore: {call}: {len(keys)} keys with {count} values; pass one value, "
+                         "or list of values, for each key.")
+    return [(key, list(value) if isinstance(value, list | tuple) else [value])
+            for key, value in zip(keys, values, strict=True)]
+
+
+def _dtype_of(x: Buffer) -> str:
+    dtype = getattr(x, "dtype", None)
+    return str(numpy.asarray(x).dtype if dtype is None else dtype).removeprefix("torch.")
+
+
+def _list(keys: Any, most: int = 8) -> str:
+    shown = [repr(key) for key in list(keys)[:most]]
+    return ", ".join(shown) + (", ..." if len(keys) > most else "") if shown else "none"
+
+
+def _difference(ranks: list[list[list[Any]]]) -> str:
+    """The first difference of any rank's keys from rank 0's."""
+    first = ranks[0]
+    other = next(rank for rank, keys in enumerate(ranks) if keys != first)
+    theirs = ranks[other]
+    for a, b in zip(first, theirs, strict=False):
+        if a[0] != b[0]:
+            return f"rank 0 makes key {a[0]}, rank {other} key {b[0]} in its place"
+        if a != b:
+            return (f"key {a[0]} has shape {tuple(a[1])} and type {a[2]} on rank 0, "
+                    f"{tuple(b[1])} and {b[2]} on rank {other}")
+    return f"rank 0 makes {len(first)} keys, rank {other} makes {len(theirs)}"

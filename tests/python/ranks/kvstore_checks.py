@@ -1,0 +1,183 @@
+"""Checks of paceline.kvstore on several ranks."""
+
+import random
+import time
+
+import numpy
+from support import checks_in, data, raises, run_checks
+
+import paceline
+from paceline import kvstore
+from paceline.engine import Engine
+
+SHAPES = {"conv": (3, 5), 1: (70,), "bias": (), 3: (1, 2, 3), "fc": (257,)}
+
+
+def same(x, wanted):
+    numpy.testing.assert_array_equal(x, wanted)
+
+
+def stores(comm):
+    for kind in kvstore.TYPES:
+        yield kvstore.create(kind, comm)
+
+
+def value(rank, key, step=0):
+    shape = SHAPES[key]
+    count = int(numpy.prod(shape, dtype=int))
+    return (data(rank, count) + 10_000 * step).astype("float32").reshape(shape)
+
+
+def check_steps(comm):
+    """init gives rank 0's values to all; every step's sums come back, whatever the order."""
+    keys = list(SHAPES)
+    for store in stores(comm):
+        values = [value(comm.rank, key) for key in keys]
+        store.init(keys, values)
+        for key, array in zip(keys, values, strict=True):
+            same(array, value(0, key))
+        for step in range(3):
+            grads = [value(comm.rank, key, step) for key in keys]
+            store.push(keys, grads)
+            outs = [numpy.zeros(SHAPES[key], "float32") for key in keys]
+            store.pull(keys, outs, priority=step)
+            store.wait()
+            for key, out in zip(keys, outs, strict=True):
+                same(out, sum(value(r, key, step) for r in range(comm.size)))
+        store.barrier()
+        store.close()
+
+
+def check_many_steps_under_way(comm):
+    """A pull sees what was pushed before it, and not what was pushed later."""
+    for store in stores(comm):
+        store.init("w", numpy.zeros(50, "float32"))
+        outs = []
+        for step in range(30):
+            store.push("w", numpy.full(50, step + comm.rank, "float32"))
+            outs.append(numpy.zeros(50, "float32"))
+            store.pull("w", outs[-1])
+        store.wait("w")
+        for step, out in enumerate(outs):
+            same(out, numpy.full(50, sum(step + r for r in range(comm.size))))
+        store.close()
+
+
+def check_devices_are_summed_first(comm):
+    for store in stores(comm):
+        store.init("fc", value(0, "fc"))
+        grads = [value(comm.rank, "fc", k) for k in range(3)]
+        outs = [numpy.zeros(257, "float32") for _ in range(2)]
+        store.pushpull("fc", grads, outs)
+        store.wait()
+        total = sum(value(r, "fc", k) for r in range(comm.size) for k in range(3))
+        for out in outs:
+            same(out, total)
+        store.close()
+
+
+def check_gradients_that_tasks_make(comm):
+    """Gradients become ready in another order on each rank, in the caller's own engine."""
+    chance = random.Random(comm.rank)
+    keys = list(SHAPES)
+    for kind in kvstore.TYPES:
+        with Engine() as engine:
+            store = kvstore.create(kind, comm, engine=engine)
+            store.init(keys, [value(0, key) for key in keys])
+            grads = {key: numpy.zeros(SHAPES[key], "float32") for key in keys}
+            for key in chance.sample(keys, len(keys)):
+                def fill(key=key):
+                    time.sleep(chance.random() / 1000)
+                    grads[key][...] = value(comm.rank, key, 5)
+
+                engine.push(fill, write=[grads[key]])
+            for key in keys:
+                store.pushpull(key, grads[key])
+            store.wait()
+            for key in keys:
+                same(grads[key], sum(value(r, key, 5) for r in range(comm.size)))
+            store.close()
+
+
+def check_torch(comm):
+    import torch
+
+    for store in stores(comm):
+        w = torch.full((4, 3), float(comm.rank))
+        store.init("w", w)
+        assert w.eq(0).all()
+        g = torch.full((4, 3), comm.rank + 1, dtype=torch.float32)
+        store.pushpull("w", g)
+        store.wait()
+        assert g.eq(sum(range(1, comm.size + 1))).all()
+        store.close()
+
+
+def check_keys_differ(comm):
+    """Another key, shape or number of keys on one rank: an error that says which, on all."""
+    last = comm.rank == comm.size - 1
+    if comm.size == 1:
+        return
+    cases = [
+        (["a", "b" if last else "c"], [3, 3], "rank 0 makes key 'c', rank|key 'b' in its place"),
+        (["a", "b"], [3, 5 if last else 4], "key 'b' has shape (4,) and type float32|(5,)"),
+        (["a", "b", "c"][: 3 if last else 2], [3] * 3, "rank 0 makes 2 keys, rank|makes 3"),
+    ]
+    for store in stores(comm):
+        for keys, counts, words in cases:
+            values = [numpy.zeros(n, "float32") for n in counts[: len(keys)]]
+            raises(paceline.MismatchError, words, lambda: store.init(keys, values))
+        store.init("a", numpy.zeros(3, "float32"))  # nothing was made, and nothing is broken
+        store.close()
+
+
+def check_order_of_pushes_differs(comm):
+    """Two keys of one shape in another order on one rank: an error, never a wrong sum."""
+    if comm.size == 1:
+        return
+    for kind in kvstore.TYPES:
+        store = kvstore.create(kind, comm, **{"communicators": 1} if kind == "concom" else {})
+        zeros = numpy.zeros(9, "float32")
+        store.init(["a", "b"], [zeros, zeros.copy()])
+        keys = ["a", "b"] if comm.rank == 0 else ["b", "a"]
+
+        def step():
+            for key in keys:
+                store.push(key, numpy.full(9, 1 + ord(key), "float32"))
+            store.wait()
+
+        raises(paceline.MismatchError, "the tag differs", step)
+
+
+def check_failing_task(comm):
+    """A gradient that cannot be computed on one rank: every rank hears of it."""
+    bad = comm.size - 1
+
+    def fails():
+        if comm.rank == bad:
+            raise ArithmeticError("loss is not finite")
+
+    for kind in kvstore.TYPES:
+        engine = Engine()
+        store = kvstore.create(kind, comm, engine=engine)
+        store.init("w", numpy.zeros(9, "float32"))
+        comm.barrier()  # what breaks the store must not find a rank in init()
+        grad = numpy.ones(9, "float32")
+        engine.push(fails, write=[grad])
+
+        def step():
+            store.push("w", grad)
+            store.wait()
+
+        if comm.rank == bad:
+            raises(ArithmeticError, "loss is not finite", step)
+        else:
+            words = f"rank {bad}|allreduce 'key 'w''|ArithmeticError: loss is not finite"
+            raises(paceline.RankLost, words, step)
+        engine.close()
+
+
+if __name__ == "__main__":
+    import kvstore_checks
+
+    run_checks(checks_in(kvstore_checks))
