@@ -10,19 +10,22 @@
 namespace paceline {
 namespace {
 
-static_assert(kMostSignals < kLeft);
-
 constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
 constexpr std::size_t kShortOfAmd = 1024;   // as measured there
 constexpr std::size_t kApart = 8192;        // their two places: what fetches ahead stays in a page
 constexpr std::size_t kRound = 256u << 10;  // of rooms that go round
 constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
+// Rooms of so many short ones go round in less, until the communicator has had a longer one: one
+// that makes short calls alone takes little memory.
+constexpr std::size_t kModest = 4, kRoundOfModest = 128u << 10;
 constexpr std::size_t kLine = 64;
 constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
 constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether they still are
 // Until what is written has been in a cache before.
 constexpr std::size_t kSettling = 2 * kRoundOfAmd;
 constexpr int kSlowCopies = 4;
+
+static_assert(kMostSignals < kLeft && 2 * kApart <= Stage::kAtFirst);
 
 // Equal on all ranks: they are on one machine.
 bool is_amd() {
@@ -52,12 +55,12 @@ inline void take(const void* line) {
 
 StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
     : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()),
-      settling_(kSettling) {
-  require(ranks.size() <= StageOwner::kMost, "stages: ", ranks.size(), " ranks on one node");
-}
+      settling_(kSettling) {}
 
-void StageView::open() {
+void StageView::open(std::size_t room_bytes) {
   if (!own().memory) own() = stages_.open(context_);
+  if (reach_of(room_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
+    stages_.reserve(context_, reach_of(room_bytes));
 }
 
 std::vector<Stage> StageView::all() const {
@@ -86,10 +89,23 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
 // By turns, however many other calls come between: their swaps are in step with their uses.
 std::size_t StageView::place() const { return short_calls_ % 2 * kApart; }
 
+// Where rooms of that length begin anew.
+std::size_t StageView::round_of(std::size_t wanted) const {
+  const bool is_modest = is_modest_ && wanted <= kModest * shorts();
+  const std::size_t least = is_modest ? kRoundOfModest : around();
+  return std::min(bytes(), std::max(least, 2 * kApart + 2 * in_lines(wanted)));
+}
+
+// The stage's length in which every room of that length has its place.
+std::size_t StageView::reach_of(std::size_t wanted) const {
+  if (wanted <= sizeof(StageLine::room)) return 0;
+  return wanted <= shorts() ? 2 * kApart : std::max(round_of(wanted), wanted);
+}
+
 StageView::Room StageView::room_around(std::size_t wanted) const {
   const std::size_t first = 2 * kApart, most = bytes();
   if (wanted <= shorts()) return {place(), place() + wanted};
-  const std::size_t round = std::min(most, std::max(around(), first + 2 * in_lines(wanted)));
+  const std::size_t round = round_of(wanted);
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
@@ -142,6 +158,7 @@ void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t 
   if (room_bytes > shorts()) {
     is_odd_round_ = is_odd;
     round_ = in_lines(room_.end);
+    is_modest_ = is_modest_ && room_bytes <= kModest * shorts();
   } else if (room_.begin != kInLine) {
     ++short_calls_;
   }
@@ -228,17 +245,25 @@ bool StageView::find(int position) {
   const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
   if (!found) return false;
   stage = *found;
-  stage.owner().found[static_cast<std::size_t>(rank_)].store(1, std::memory_order_release);
+  return true;
+}
+
+// The owner makes room for long calls when it comes to the first one, as this rank has.
+bool StageView::reaches(int position, std::size_t room_bytes) {
+  Seat& seat = at(position);
+  if (seat.fits >= room_bytes && seat.stage.memory) return true;
+  if (!find(position) ||
+      seat.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(room_bytes))
+    return false;
+  seat.fits = room_bytes;
   return true;
 }
 
 std::vector<int> StageView::finders() {
   std::vector<int> ranks;
   if (!own().memory) return ranks;
-  const StageOwner& owner = own().owner();
   for (std::size_t position = 0; position < seats_.size(); ++position)
-    if (&seats_[position] != &at(rank_) &&
-        owner.found[position].load(std::memory_order_acquire) == 0)
+    if (&seats_[position] != &at(rank_) && !stages_.is_found(own(), ranks_[position]))
       ranks.push_back(ranks_[position]);
   return ranks;
 }

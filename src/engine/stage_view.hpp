@@ -42,7 +42,8 @@ class StageView {
   // `ranks`: position -> rank of the transport.
   StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank);
 
-  void open();   // before the first call; throws a resource error
+  // Before the first call, and the first that needs so much room; throws a resource error.
+  void open(std::size_t room_bytes = 0);
   std::vector<Stage> all() const;   // by position, when all are found
   void use(std::pair<int, int> lines);   // by number, the same on all ranks; before the first call
   std::size_t bytes() const { return stages_.bytes(); }
@@ -63,7 +64,7 @@ class StageView {
              const Fingerprint& fingerprint, bool swaps = false);
   // Whether it may: who swaps writes into the peer's stage, each second time round.
   bool can_enter(std::size_t room_bytes, bool swaps) {
-    return !swaps || !is_odd(room_bytes) || find(1 - rank_);
+    return !swaps || !is_odd(room_bytes) || reaches(1 - rank_, room_bytes);
   }
   void signal(std::uint64_t call, std::uint32_t signals);
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
@@ -130,10 +131,12 @@ class StageView {
   struct Seat {
     Stage stage;
     std::uint64_t seen = 0;      // the latest turn read
+    std::size_t fits = 0;        // the longest room that is known to have a place there
   };
   Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
   const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
   bool find(int position);
+  bool reaches(int position, std::size_t room_bytes);   // whether it has a place for such a room
   bool have_left(std::uint64_t call) const {   // as far as has been seen
     const std::uint64_t left = turn_of(call, kLeft);
     for (const Seat& seat : seats_)
@@ -160,6 +163,8 @@ class StageView {
   }
   // Of the rounds that rooms of that length make; of the two places for short ones, of each two.
   bool is_odd(std::size_t room_bytes) const;
+  std::size_t round_of(std::size_t wanted) const;
+  std::size_t reach_of(std::size_t wanted) const;
   [[gnu::noinline]]   // or short calls would pay for it
   Room room_around(std::size_t wanted) const;
   std::size_t place() const;   // of the next short call
@@ -183,6 +188,7 @@ class StageView {
   std::uint64_t short_calls_ = 0;   // that had one of the two places
   std::size_t round_ = 0;        // where the next one that goes round may begin
   bool is_odd_round_ = false;
+  bool is_modest_ = true;        // no long room so far
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
   Mark marks_[4];                // of the own last calls
   std::uint64_t digest_ = 0;     // of all of them

@@ -150,7 +150,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->shared = choice.algorithm->shared;
   prepared->straight = choice.algorithm->is_straight();
   Bound bound = lower(choice, problem, layout, call, group->stages ? &room : nullptr);
-  if (bound.straight) session->seat(*group);
+  if (bound.straight) session->seat(*group, bound.scratch_bytes);
   prepared->bound = std::make_shared<Bound>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2);

@@ -25,9 +25,9 @@ constexpr int kNapUs = 200;
 
 // Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
 // they hear why there is none, and do not wait till they give up.
-void Session::seat(Group& group) try {
+void Session::seat(Group& group, std::size_t room_bytes) try {
   const std::lock_guard lock(mutex_);
-  group.stages->open();
+  group.stages->open(room_bytes);
 } catch (const Error& error) {
   const std::lock_guard lock(mutex_);
   break_group(group, error.fault(),
@@ -100,6 +100,7 @@ void Session::clear_stages() {
     transport_->stages()->close(left.first);
     return true;
   });
+  if (Stages* const stages = transport_->stages()) stages->clear();
 }
 
 // With the lock held. What a peer shows, and has yet to be found by this rank, keeps it from going.
@@ -108,6 +109,7 @@ void Session::look_around() {
     if (left.second) left.second->look_around();
   for (const auto& entry : groups_)
     if (entry.second->stages && entry.second->broken.empty()) entry.second->stages->look_around();
+  if (Stages* const stages = transport_->stages()) stages->clear();
 }
 
 // With the lock held: who may still need what this rank shows, and is there.

@@ -74,8 +74,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
     if (is_inherited()) refuse_child();
   }
 
-  // Opens this rank's stage of a group whose ranks share memory.
-  void seat(Group& group);   // throws a resource error
+  // Opens this rank's stage of a group whose ranks share memory, with room for such a call.
+  void seat(Group& group, std::size_t room_bytes = 0);   // throws a resource error
   void seat_together(Group& group, int timeout_ms);   // and its peers theirs
   void leave_uncounted(Group& group);   // the next call, which is to be the first: no record has it
 

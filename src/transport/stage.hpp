@@ -39,12 +39,14 @@ static_assert(sizeof(StageDoor) == sizeof(StageLine::room));
 // How far, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xffff;
 
-// Behind the lines: whose stage this is, and which peers have found it, by their positions. Those
-// keep it when its owner goes.
+// Behind the lines: whose stage this is, how much of it is there, and which ranks of the node have
+// it. Those keep it when its owner goes: its memory serves another communicator once none holds it.
 struct StageOwner {
-  static constexpr std::size_t kMost = 3000;
+  static constexpr std::size_t kMost = 3000;   // ranks of the node
+  enum Holding : std::uint8_t { not_found, holds, let_go };
   std::uint64_t nonce, context;
-  std::array<std::atomic<std::uint8_t>, kMost> found;
+  std::atomic<std::uint64_t> reserved;   // bytes for rooms that are there; only ever more
+  std::array<std::atomic<std::uint8_t>, kMost> holding;
 };
 
 // What a rank has to say on which of the lines are near (engine/nearest.hpp).
@@ -57,6 +59,7 @@ struct StageBallot {
 
 struct Stage {
   static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
+  static constexpr std::size_t kAtFirst = 16384;   // of that place, there from the beginning
   static constexpr std::size_t kApart = 2 * sizeof(StageLine);   // processors fetch them in pairs
   static constexpr std::size_t kOwner = StageBallot::kLines * kApart;   // offset of the StageOwner
   static constexpr std::size_t kBallot = 7168;                          // of the StageBallot
@@ -88,9 +91,14 @@ class Stages {
   virtual ~Stages() = default;
   virtual std::size_t bytes() const = 0;   // for rooms, of each stage; equal on all ranks
   virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
+  // So many bytes for rooms of the own one are there from now on; throws a resource error.
+  virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
   // A peer's; nothing before the peer has opened it. Stays valid until close().
   virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
-  virtual void close(std::uint64_t context) = 0;   // the own one; every peer has found it
+  virtual bool is_found(const Stage& own, int peer) const = 0;   // by the peer
+  // The own one, which every peer has found or will not need; lets go of theirs.
+  virtual void close(std::uint64_t context) = 0;
+  virtual void clear() {}   // now and then: gives back what was closed and no peer holds any more
 
   // Why the system does not copy between the memory of these ranks; empty: it does. Found out when
   // they met, and equal on all of them.

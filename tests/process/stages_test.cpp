@@ -1,5 +1,5 @@
-// Stages where there is little room for them: as asked, smaller or none at all, results are right,
-// and who runs the job hears of it once.
+// Inboxes and stages where there is little room for them: as asked, smaller or none at all, results
+// are right, and who runs the job hears of it once.
 #include <doctest/doctest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +12,9 @@
 
 #include "process/own_memory.hpp"
 #include "process/ranks.hpp"
+#include "transport/shm/provision.hpp"
+#include "transport/shm/shm.hpp"
+#include "transport/store.hpp"
 #include "world/cases.hpp"
 
 namespace paceline {
@@ -175,20 +178,91 @@ TEST_CASE("where there is no room at all, ranks send messages") {
   }
 }
 
-TEST_CASE("a later communicator that finds no room for one stage is an error on all its ranks") {
-  const std::string bad = in_room_for(
-      2, 2 * kInbox, 8 * kMiB + 64 * kKiB,   // for the world's
-      [](Communicator& world, const Heard& heard) -> std::string {
-        if (world.rank() == 0) forbid_anonymous();
-        Communicator later = world.dup();
-        std::string bad = expect_fault(
-            Fault::resource, {"rank 0 has no room", "--shm-size", "PACELINE_STAGE_BYTES"},
-            [&] { allreduce(later, 5, true); });
-        if (bad.empty()) bad = allreduce(world, 5, true);   // which lives on
-        return bad.empty() ? heard_once(heard, world.rank(), {}) : bad;
-      },
-      true);
-  CHECK_MESSAGE(bad.empty(), bad);
+// The first short call needs some pages, a long one as much as it shows in turns.
+TEST_CASE("a later communicator that finds no room for its stage is an error on all its ranks") {
+  for (const auto& [left, count] : {std::pair{8 * kKiB, 5}, std::pair{256 * kKiB, 200000}}) {
+    const SmallFolder small(32 * kMiB);
+    if (!small.is_there()) return;
+    const auto body = [&](int rank, const std::string& folder) -> std::string {
+      const Heard heard(folder, rank);
+      Communicator world = join_in(small, rank, 2, folder);
+      SharedFile rest;
+      if (rank == 0) {
+        forbid_anonymous();
+        rest = SharedFile::create(small.path(), room_in(small.path()).free - left);
+      }
+      if (std::string bad = allreduce(world, 5, true); !bad.empty()) return bad;
+      Communicator later = world.dup();
+      std::string bad = count > 5 ? allreduce(later, 5, true) : "";
+      if (bad.empty())
+        bad = expect_fault(Fault::resource,
+                           {"rank 0 has no room", "--shm-size", "PACELINE_STAGE_BYTES"},
+                           [&] { allreduce(later, std::size_t(count), true); });
+      if (bad.empty()) bad = allreduce(world, 5, true);   // which lives on
+      return bad.empty() ? heard_once(heard, rank, {}) : bad;
+    };
+    const std::string bad = run_ranks(2, 60, body);
+    CHECK_MESSAGE(bad.empty(), count, ": ", bad);
+  }
+}
+
+// Everybody's message to everybody, short and long, through rings.
+std::string sends(Communicator& world) {
+  for (std::size_t count : {1, 200, 3000}) {
+    Buffers<float> data(Case{Collective::alltoall, "pairwise", world.size(), count}, world.rank());
+    world.run(data.call());
+    if (std::string bad = data.check(); !bad.empty()) return bad;
+  }
+  return {};
+}
+
+// As in a container, and in smaller ones; what a node's ranks take of it is counted in blocks.
+TEST_CASE("inboxes of many ranks keep to what shm_bytes says, or to what there is") {
+  struct Row {
+    int ranks;
+    std::size_t folder, most;
+    bool anonymous;
+    std::vector<std::string> said;
+  };
+  const std::vector<std::string> tight{"has no room for the messages of the 32 ranks",
+                                       "they make do with", "--shm-size"};
+  const Row rows[] = {
+      {17, 64 * kMiB, 32 * kMiB, true, {}},       {32, 64 * kMiB, 32 * kMiB, false, {}},
+      {64, 64 * kMiB, 32 * kMiB, false, {}},      {32, 4 * kMiB, 4 * kMiB, true, {}},
+      {32, 16 * kMiB, 8 * kMiB, false, tight}};
+  for (const Row& row : rows) {
+    const SmallFolder small(row.folder);
+    if (!small.is_there()) return;
+    const auto body = [&](int rank, const std::string& folder) -> std::string {
+      const Heard heard(folder, rank);
+      if (!row.anonymous) forbid_anonymous();
+      WorldConfig config;
+      config.rank = rank;
+      config.ranks = row.ranks;
+      config.timeout_ms = config.start_timeout_ms = 100000;
+      config.progress = Progress::caller;
+      config.shm_dir = small.path();
+      FileStore store(folder);
+      StoreMeeting meeting(store, "met", rank, row.ranks, std::chrono::seconds(100));
+      std::size_t taken = 0;
+      {
+        const auto rings = make_shm(meeting, {.dir = small.path(), .stage_bytes = 1});
+        taken = row.folder - room_in(small.path()).free;
+        meeting.share("looked");
+        const std::size_t stages = rings->stages() ? std::size_t(row.ranks) * 80 * kKiB : 0;
+        if (taken > row.most + stages) return str(taken, " bytes are taken");
+      }
+      meeting.share("gone");
+      Communicator world = join_world(std::make_shared<FileStore>(folder), config);
+      if (std::string bad = sends(world); !bad.empty()) return bad;
+      const std::string text = heard.text();
+      for (const std::string& word : row.said)
+        if (rank == 0 && text.find(word) == std::string::npos) return "not said: " + text;
+      return rank > 0 && !text.empty() ? "told besides: " + text : "";
+    };
+    const std::string bad = run_ranks(row.ranks, 100, body);
+    CHECK_MESSAGE(bad.empty(), row.ranks, " ranks, ", row.folder / kMiB, " MiB: ", bad);
+  }
 }
 
 TEST_CASE("ranks whose stages would differ in size are told so at once") {

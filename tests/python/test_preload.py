@@ -110,6 +110,19 @@ def test_calls_do_what_they_should(name, ranks):
         assert counts["Allreduce"][0] > 1000 and counts["Bcast"][0] > 150
 
 
+@pytest.mark.parametrize("name, ranks", [
+    ("mpich5", 2), pytest.param("openmpi5", 3, marks=in_long), ("openmpi4", 2),
+    pytest.param("mpich4", 2, marks=in_long),
+])  # fmt: skip
+def test_hundreds_of_communicators_at_once(name, ranks):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "communicators"), "300")
+    assert status == 0, said
+    assert said.count("300 communicators at once") == ranks, said
+    assert served(said)["Bcast"][0] >= 2 * 600, said
+
+
 @pytest.mark.parametrize("name", ["openmpi4"])
 def test_a_wrong_bit_is_noticed(name):
     mpi = mpi_of(name)

@@ -27,6 +27,10 @@ class Watched : public Stages {
   std::optional<Stage> find(int peer, std::uint64_t context) override {
     return stages_.find(peer, context);
   }
+  void reserve(std::uint64_t context, std::size_t bytes) override {
+    stages_.reserve(context, bytes);
+  }
+  bool is_found(const Stage& own, int peer) const override { return stages_.is_found(own, peer); }
   void close(std::uint64_t context) override { stages_.close(context); }
   const std::string& why_not_attached() const override { return stages_.why_not_attached(); }
   const char* attached_by() const override { return stages_.attached_by(); }

@@ -22,6 +22,8 @@ class Alone : public Stages {
     return stage;
   }
   std::optional<Stage> find(int, std::uint64_t) override { return {}; }
+  void reserve(std::uint64_t, std::size_t) override {}
+  bool is_found(const Stage&, int) const override { return true; }
   void close(std::uint64_t) override {}
   const std::string& why_not_attached() const override { return why_; }
   const char* attached_by() const override { return ""; }

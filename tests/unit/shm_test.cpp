@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
+#include "transport/shm/slab.hpp"
 #include "transport/stage.hpp"
 #include "transport/store.hpp"
 
@@ -56,7 +57,7 @@ TEST_CASE("a ring is full after as many cells as it has, and empty at first") {
   RingMemory memory;
   Ring writer = memory.end(), reader = memory.end();
   CHECK(reader.filled_cell() == nullptr);
-  for (std::size_t i = 0; i < RingShape::cells; ++i) {
+  for (std::size_t i = 0; i < RingShape::kMostCells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
@@ -69,13 +70,13 @@ TEST_CASE("a ring is full after as many cells as it has, and empty at first") {
 TEST_CASE("a reader's count that cannot be true does not open the ring") {
   RingMemory memory;
   Ring writer = memory.end();
-  for (std::size_t i = 0; i < RingShape::cells; ++i) {
+  for (std::size_t i = 0; i < RingShape::kMostCells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
   reinterpret_cast<std::atomic<std::uint64_t>*>(memory.bytes.data())->store(~std::uint64_t{0});
   CHECK(writer.free_cell() != nullptr);  // as if all had been freed: never more than was written
-  for (std::size_t i = 0; i < RingShape::cells; ++i) {
+  for (std::size_t i = 0; i < RingShape::kMostCells; ++i) {
     REQUIRE(writer.free_cell() != nullptr);
     writer.publish();
   }
@@ -119,7 +120,7 @@ TEST_CASE("memory in no folder is as private, and found in the same way") {
 }
 
 TEST_CASE("stages: whole where all fit, else besides, else in half of what is free, else none") {
-  constexpr std::size_t kAsked = 1u << 20, kHead = Stage::kHead;
+  constexpr std::size_t kAsked = 1u << 20, kHead = Slab::file_bytes(1, 0);
   const auto of_each = [](std::size_t free, bool anonymous = false) {
     return provide(kAsked, std::vector<Room>(4, {free, anonymous}));
   };
@@ -131,15 +132,26 @@ TEST_CASE("stages: whole where all fit, else besides, else in half of what is fr
   // The least decides, and one that has no memory besides.
   CHECK(provide(kAsked, {{1u << 30, true}, {4u << 20, true}, {0, true}}) ==
         Provision{kAsked, false});
-  CHECK(provide(kAsked, {{1u << 20, true}, {1u << 20, false}}).bytes == 253952);
+  CHECK(provide(kAsked, {{1u << 20, true}, {1u << 20, false}}).bytes == 245760);
 }
 
-TEST_CASE("rings share the budget, within limits, equally on all ranks") {
-  for (int p : {1, 2, 3, 8, 16, 64, 200}) {
+TEST_CASE("rings share the budget, whatever the number of ranks, and are never too short") {
+  for (int p : {1, 2, 3, 8, 16, 17, 32, 64, 128, 200, 256}) {
+    CAPTURE(p);
     const RingShape shape = ring_shape(32u << 20, p);
-    CHECK(shape.cells * shape.cell_bytes >= 64u << 10);
+    const std::size_t all = inbox_bytes(shape, p) * std::size_t(p);
     CHECK(shape.cells * shape.cell_bytes <= 1u << 20);
     CHECK(shape.cell_bytes % 64 == 0);
+    CHECK((shape.cells & (shape.cells - 1)) == 0);
+    CHECK(shape.cell_bytes >= 256);
+    CHECK(shape.cells >= 4);
+    if (p <= 16) CHECK(shape.cells * shape.cell_bytes >= 64u << 10);
+    // As many as share it in cells that are long enough; then they take more, and say so.
+    if (p <= 128) CHECK(all <= (32u << 20) * (p <= 16 ? 5 : 4) / 4);
+    if (p == 17 || p == 32 || p == 64) CHECK(all <= 32u << 20);
+    const ShmConfig config{.bytes = 32u << 20};
+    const std::string said = shortage_of_rings(config, std::vector<RingShape>(std::size_t(p), shape));
+    CHECK(said.empty() == (p <= 128));
   }
 }
 

@@ -129,3 +129,18 @@ TEST_CASE("stages: what is swapped in one call and not in the next stays apart")
   }
   CHECK(ahead > 1000);
 }
+
+TEST_CASE("stages: nobody writes into a peer's stage before that has room for it") {
+  Two two;
+  StageView& view = two.view(0);
+  std::atomic<std::uint64_t>& reserved = view.all()[1].owner().reserved;
+  reserved = Stage::kAtFirst;   // as one that begins small
+  for (std::uint64_t call = 1; call <= 2; ++call) {   // rooms of that length go round once
+    CHECK(view.can_enter(20000, true));
+    view.enter(call, 20000, 0, {}, false);
+  }
+  CHECK(!view.can_enter(20000, true));
+  CHECK(view.can_enter(20000, false));
+  reserved = StageMemory::kBytes;   // and grows
+  CHECK(view.can_enter(20000, true));
+}

@@ -15,13 +15,22 @@ class LoopStages : public Stages {
   Stage open(std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
     auto& memory = net_.stages_[{rank_, context}] = std::make_unique<StageMemory>();
-    return {memory->bytes};
+    const Stage stage{memory->bytes};
+    stage.owner().reserved.store(~std::uint64_t{0}, std::memory_order_relaxed);   // all there is
+    return stage;
   }
+  void reserve(std::uint64_t, std::size_t) override {}
   std::optional<Stage> find(int peer, std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
     const auto found = net_.stages_.find({peer, context});
     if (found == net_.stages_.end()) return {};
-    return Stage{found->second->bytes};
+    const Stage stage{found->second->bytes};
+    stage.owner().holding[std::size_t(rank_)].store(StageOwner::holds, std::memory_order_release);
+    return stage;
+  }
+  bool is_found(const Stage& own, int peer) const override {
+    return own.owner().holding[std::size_t(peer)].load(std::memory_order_acquire) !=
+           StageOwner::not_found;
   }
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
 

@@ -15,20 +15,24 @@
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
-#include "transport/stage.hpp"
+#include "transport/shm/slab.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t kRingLeast = 64u << 10, kRingMost = 1u << 20;
-
-// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <free> <anonymous>", or "failed
-// <why>". Where in a peer's memory one may read and write stands in the memory that the card leads
-// to and not on it: whoever can write a card could name any place.
+// A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <cells> <cell bytes> <free>
+// <anonymous>", or "failed <why>". Where in a peer's memory one may read and write stands in the
+// memory that the card leads to and not on it: whoever can write a card could name any place.
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 ? 1 : 0;
+}
+
+bool is_ring(const RingShape& shape) {
+  return std::has_single_bit(shape.cells) && shape.cells <= RingShape::kMostCells &&
+         shape.cell_bytes >= RingShape::kLeastCell && shape.cell_bytes <= RingShape::kMostCell &&
+         shape.cell_bytes % sizeof(Cell64) == 0;
 }
 
 std::string host() {
@@ -39,30 +43,21 @@ std::string host() {
 
 }  // namespace
 
-RingShape ring_shape(std::size_t bytes, int ranks) {
-  const std::size_t pairs = std::max<std::size_t>(1, std::size_t(ranks) * std::size_t(ranks - 1));
-  const std::size_t ring = std::bit_floor(std::clamp(bytes / pairs, kRingLeast, kRingMost));
-  return {ring / RingShape::cells};
-}
-
-std::size_t Inboxes::file_bytes() const {
-  return kInboxHeader + std::size_t(ranks_) * (sizeof(Drained) + shape_.bytes());
-}
-
 Drained& Inboxes::drained(int owner, int writer) const {
   return reinterpret_cast<Drained*>(files_[std::size_t(owner)].data() + kInboxHeader)[writer];
 }
 
 Ring Inboxes::ring(int owner, int writer) const {
+  const RingShape& shape = shapes_[std::size_t(owner)];
   std::byte* rings =
       files_[std::size_t(owner)].data() + kInboxHeader + std::size_t(ranks_) * sizeof(Drained);
-  return Ring(rings + std::size_t(writer) * shape_.bytes(), shape_);
+  return Ring(rings + std::size_t(writer) * shape.bytes(), shape);
 }
 
 Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
     : rank_(meeting.rank()),
       ranks_(meeting.ranks()),
-      shape_(ring_shape(c.bytes, ranks_)),
+      shapes_(std::size_t(ranks_), ring_shape(c.bytes, ranks_)),
       files_(std::size_t(ranks_)),
       process_(std::size_t(ranks_), -1),
       pid_(std::size_t(ranks_), -1),
@@ -85,7 +80,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
 std::string Inboxes::reserve(const ShmConfig& c) try {
   provision_ = provide(stage_bytes(c.stage_bytes, ranks_), rooms_);
   if (provision_.bytes == 0) return {};
-  const std::size_t bytes = Stage::kHead + provision_.bytes;
+  const std::size_t bytes = Slab::file_bytes(1, provision_.bytes);
   reserved_ = provision_.in_folder ? SharedFile::create(c.dir, bytes)
                                    : SharedFile::create_anonymous(bytes);
   return {};
@@ -113,13 +108,17 @@ void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
     provision_.bytes = 0;
     reserved_ = {};
   }
-  const std::string short_of = ranks_ > 1 ? shortage(c, provision_, rooms_, no_stage) : "";
-  if (rank_ == 0 && !short_of.empty()) std::fprintf(stderr, "paceline: %s\n", short_of.c_str());
+  if (rank_ > 0 || ranks_ == 1) return;
+  for (const std::string& line :
+       {shortage_of_rings(c, shapes_), shortage(c, provision_, rooms_, no_stage)})
+    if (!line.empty()) std::fprintf(stderr, "paceline: %s\n", line.c_str());
 }
 
 std::string Inboxes::create(const ShmConfig& c) try {
   SharedFile& own = files_[std::size_t(rank_)];
-  own = SharedFile::create(c.dir, file_bytes());
+  RingShape& shape = shapes_[std::size_t(rank_)];
+  shape = fitting(shape, c.dir, ranks_);
+  own = SharedFile::create_or_besides(c.dir, inbox_bytes(shape, ranks_));
   const Room room = room_in(c.dir);
   std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
@@ -128,7 +127,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   require(memory.size() < sizeof(InboxHeader::memory), "shm: ", memory, " is too long");
   std::memcpy(header(rank_).memory, memory.c_str(), memory.size() + 1);
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", room.free, " ", room.anonymous);
+             " ", shape.cells, " ", shape.cell_bytes, " ", room.free, " ", room.anonymous);
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -144,8 +143,9 @@ void Inboxes::attach(int peer, const std::string& card) {
   std::uint64_t nonce[2] = {};
   int light = 0;
   Room room;
-  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> room.free >>
-      room.anonymous;
+  RingShape& shape = shapes_[std::size_t(peer)];
+  words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> shape.cells >>
+      shape.cell_bytes >> room.free >> room.anonymous;
   rooms_.push_back(room);
   light_ = light_ && light == 1;
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
@@ -153,7 +153,9 @@ void Inboxes::attach(int peer, const std::string& card) {
   try {
     process_[std::size_t(peer)] = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
     const bool is_watched = process_[std::size_t(peer)] >= 0;
-    files_[std::size_t(peer)] = SharedFile::attach(pid + " " + descriptor, file_bytes());
+    if (!is_ring(shape)) fail(Fault::refusal, "its rings have no shape: ", card);
+    files_[std::size_t(peer)] =
+        SharedFile::attach(pid + " " + descriptor, inbox_bytes(shape, ranks_));
     if (header(peer).nonce[0] != nonce[0] || header(peer).nonce[1] != nonce[1])
       fail(Fault::refusal, "the memory found is another's");
     const char* said = header(peer).memory;

@@ -29,15 +29,12 @@ struct InboxHeader {
   std::atomic<std::uint64_t> number;  // number << 1 | inside
 };
 
-// Where a stage of the owner is: by which communicator, and as which of its descriptors.
-struct StageEntry {
-  std::atomic<std::uint64_t> context;   // 0: free
-  std::atomic<std::int64_t> descriptor;
-};
+// Where a slab of the owner's stages is: 1 + its descriptor there; 0: there is none.
+using SlabEntry = std::atomic<std::int64_t>;
 
 constexpr std::size_t kInboxHeader = 4096;
-constexpr std::size_t kStageTable = 1024;   // offset within it
-static_assert(sizeof(InboxHeader) <= kStageTable);
+constexpr std::size_t kSlabTable = 1024;   // offset within it
+static_assert(sizeof(InboxHeader) <= kSlabTable);
 
 // Bytes of small messages taken out of a ring and matched, per writer: how the writer knows how
 // much lies unread. One line each, behind the header.
@@ -57,11 +54,11 @@ class Inboxes {
   }
   Drained& drained(int owner, int writer) const;
   Ring ring(int owner, int writer) const;
-  const RingShape& shape() const { return shape_; }
-  std::span<StageEntry> stage_table(int rank) const {
-    return {reinterpret_cast<StageEntry*>(files_[std::size_t(rank)].data() + kStageTable),
-            (kInboxHeader - kStageTable) / sizeof(StageEntry)};
+  std::span<SlabEntry> slab_table(int rank) const {
+    return {reinterpret_cast<SlabEntry*>(files_[std::size_t(rank)].data() + kSlabTable),
+            (kInboxHeader - kSlabTable) / sizeof(SlabEntry)};
   }
+  int ranks() const { return ranks_; }
   int process_id(int rank) const { return pid_[std::size_t(rank)]; }
   bool is_crowded() const;   // see Transport
   bool has_died(int rank) const;  // its process has ended
@@ -78,11 +75,10 @@ class Inboxes {
   void attach(int peer, const std::string& card);
   std::string reserve(const ShmConfig& config);   // the first stage; why not
   void settle(const ShmConfig& config, const std::vector<std::string>& said);
-  std::size_t file_bytes() const;
 
   int rank_;
   int ranks_;
-  RingShape shape_;
+  std::vector<RingShape> shapes_;   // by owner
   std::vector<SharedFile> files_;
   std::vector<int> process_;  // pidfd of each peer, -1 where there is none
   std::vector<int> pid_;
@@ -93,7 +89,5 @@ class Inboxes {
   PeerMemory memory_;
 };
 
-// How large a ring is where `ranks` share `bytes`: equal on all ranks.
-RingShape ring_shape(std::size_t bytes, int ranks);
 
 }  // namespace paceline

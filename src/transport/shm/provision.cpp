@@ -3,15 +3,19 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "base/error.hpp"
-#include "transport/shm/shm.hpp"
-#include "transport/stage.hpp"
+#include "transport/shm/inbox.hpp"
+#include "transport/shm/slab.hpp"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kLeast = 64u << 10, kMost = 4u << 20, kPage = 4096;
+
+constexpr std::size_t kBesides = Slab::file_bytes(1, 0);   // of a rank's first stage
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return bytes / (2 * kPage) * (2 * kPage); }
 
@@ -20,9 +24,41 @@ std::size_t least_free(const std::vector<Room>& rooms) {
   return std::min_element(rooms.begin(), rooms.end(), less)->free;
 }
 
+struct Space {
+  std::size_t whole = 0, free = 0;   // bytes of a file system
+};
+
+std::optional<Space> space_in(const std::string& folder) {
+  struct statvfs found{};
+  if (statvfs(folder.c_str(), &found) != 0) return {};
+  const auto unit = static_cast<std::size_t>(found.f_frsize);
+  return Space{std::size_t(found.f_blocks) * unit, std::size_t(found.f_bavail) * unit};
+}
+
 std::string stages_of(std::size_t bytes) { return str("stages of ", human_bytes(double(bytes))); }
 
 }  // namespace
+
+// Long rings are as long as what they carry; short ones are reckoned with all that lies beside it,
+// and lose cells before those become too short for most messages.
+RingShape ring_shape(std::size_t bytes, int ranks) {
+  constexpr std::size_t kLong = 64u << 10, kMostRing = 1u << 20, kShortCell = 512;
+  const auto p = static_cast<std::size_t>(ranks);
+  const std::size_t ring = bytes / std::max<std::size_t>(1, p * (p - 1));
+  if (ring >= kLong) return {std::bit_floor(std::min(ring, kMostRing)) / RingShape::kMostCells};
+  const std::size_t beside = kInboxHeader / p + sizeof(Drained) + RingShape{0, 0}.bytes();
+  const std::size_t each = std::max(bytes / (p * p), beside) - beside;
+  for (std::size_t cells = RingShape::kMostCells; cells >= RingShape::kLeastCells; cells /= 2) {
+    const std::size_t stride = each / cells / sizeof(Cell64) * sizeof(Cell64);
+    const std::size_t least = cells > RingShape::kLeastCells ? kShortCell : RingShape::kLeastCell;
+    if (stride >= least + sizeof(Cell64)) return {stride - sizeof(Cell64), cells};
+  }
+  return {RingShape::kLeastCell, RingShape::kLeastCells};
+}
+
+std::size_t inbox_bytes(const RingShape& shape, int ranks) {
+  return kInboxHeader + std::size_t(ranks) * (sizeof(Drained) + shape.bytes());
+}
 
 std::size_t stage_bytes(std::size_t bytes, int ranks) {
   const std::size_t each = bytes / static_cast<std::size_t>(std::max(ranks, 1));
@@ -31,33 +67,43 @@ std::size_t stage_bytes(std::size_t bytes, int ranks) {
 
 Provision provide(std::size_t asked, const std::vector<Room>& rooms) {
   const std::size_t free = least_free(rooms);
-  if (free / rooms.size() >= Stage::kHead + asked) return {asked, true};
+  if (free / rooms.size() >= kBesides + asked) return {asked, true};
   if (std::all_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.anonymous; }))
     return {asked, false};
   const std::size_t each = free / 2 / rooms.size();
-  if (each < Stage::kHead + kLeast) return {0, true};
-  return {std::min(whole_pages(each - Stage::kHead), asked), true};
+  if (each < kBesides + kLeast) return {0, true};
+  return {std::min(whole_pages(each - kBesides), asked), true};
 }
 
 Room room_in(const std::string& folder) {
-  struct statvfs found{};
-  const bool known = statvfs(folder.c_str(), &found) == 0;
-  return {known ? std::size_t(found.f_bavail) * std::size_t(found.f_frsize) : 0,
-          SharedFile::can_be_anonymous()};
+  const auto space = space_in(folder);
+  return {space ? space->free : 0, SharedFile::can_be_anonymous()};
 }
 
-SharedFile make_stage(const std::string& folder, std::size_t bytes) {
-  try {
-    return SharedFile::create(folder, bytes);
-  } catch (const Error& full) {
-    try {
-      return SharedFile::create_anonymous(bytes);
-    } catch (const Error& besides) {
-      fail(Fault::resource, full.what(), " Nor is there memory besides: ", besides.what(),
-           " A communicator needs a stage of this size for each of its ranks, as ",
-           "PACELINE_STAGE_BYTES says; close communicators that are no longer used.");
-    }
+RingShape fitting(const RingShape& wanted, const std::string& folder, int ranks) {
+  const auto space = space_in(folder);
+  const std::size_t all = inbox_bytes(wanted, ranks) * std::size_t(ranks);
+  if (!space || all <= space->whole || SharedFile::can_be_anonymous()) return wanted;
+  return ring_shape(space->whole / 2, ranks);
+}
+
+std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape> shapes) {
+  const auto ranks = static_cast<int>(shapes.size());
+  const RingShape asked = ring_shape(config.bytes, ranks);
+  std::size_t all = 0, smaller = 0;
+  for (const RingShape& shape : shapes) {
+    all += inbox_bytes(shape, ranks);
+    smaller += shape.bytes() < asked.bytes() ? 1 : 0;
   }
+  if (smaller > 0)
+    return str("shm: '", config.dir, "' has no room for the messages of the ", ranks,
+               " ranks of this node as PACELINE_SHM_BYTES=", human_bytes(double(config.bytes)),
+               " wants them; they make do with ", human_bytes(double(all)),
+               ", so long messages are slower. Enlarge it (docker run --shm-size).");
+  if (asked.cells > RingShape::kLeastCells || all <= config.bytes) return {};
+  return str("shm: the messages of the ", ranks, " ranks of this node take ",
+             human_bytes(double(all)), " at least, and PACELINE_SHM_BYTES is ",
+             human_bytes(double(config.bytes)), ". Raise it, or start fewer ranks.");
 }
 
 std::string shortage(const ShmConfig& config, const Provision& made, const std::vector<Room>& rooms,
@@ -66,7 +112,7 @@ std::string shortage(const ShmConfig& config, const Provision& made, const std::
   const std::size_t free = least_free(rooms);
   const std::size_t asked = stage_bytes(config.stage_bytes, ranks);
   if (made.bytes == asked && why.empty()) return {};
-  const std::size_t whole = (asked + Stage::kHead) * rooms.size();
+  const std::size_t whole = (asked + kBesides) * rooms.size();
   return str("shm: the ", ranks, " ranks of this node want ", human_bytes(double(whole)), " of '",
              config.dir, "' for ", stages_of(asked), " and ", human_bytes(double(free)),
              " are free; ", why.empty() ? "" : str(why, " "),

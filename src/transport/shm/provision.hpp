@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace paceline {
@@ -28,6 +30,15 @@ struct Provision {
   bool operator==(const Provision&) const = default;
 };
 
+// A ring for each of the others, where the inboxes of `ranks` share `bytes`. With too many ranks it
+// is the shortest there is, and they take more.
+RingShape ring_shape(std::size_t bytes, int ranks);
+std::size_t inbox_bytes(const RingShape& shape, int ranks);   // of one rank
+
+// As wanted where an inbox may be in no folder, or the folder is so large that all could fit; else
+// so that those of all ranks take half of it.
+RingShape fitting(const RingShape& wanted, const std::string& folder, int ranks);
+
 // How large the rooms of a stage are where `ranks` share `bytes`: equal on all ranks.
 std::size_t stage_bytes(std::size_t bytes, int ranks);
 
@@ -37,10 +48,9 @@ Provision provide(std::size_t asked, const std::vector<Room>& rooms);
 
 Room room_in(const std::string& folder);
 
-// The memory of one stage: in the folder or, where that is full, besides. Throws a resource error.
-SharedFile make_stage(const std::string& folder, std::size_t bytes);
-
-// One line for whoever runs the job; empty where all is as asked. `why`: no stage could be reserved
+// One line for whoever runs the job; empty where all is as asked. `shapes`: by rank.
+std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape> shapes);
+// Likewise. `why`: no stage could be reserved
 // after all.
 std::string shortage(const ShmConfig& config, const Provision& made, const std::vector<Room>& rooms,
                      const std::string& why);

@@ -37,8 +37,10 @@ struct Cell64 {                     // the header of a cell, one cache line
 static_assert(sizeof(Cell64) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 struct RingShape {
-  static constexpr std::size_t cells = 16;   // a power of two: they go round all the time
+  static constexpr std::size_t kLeastCells = 4, kMostCells = 16;
+  static constexpr std::size_t kLeastCell = 256, kMostCell = 64u << 10;   // payload
   std::size_t cell_bytes = 32768;  // payload
+  std::size_t cells = kMostCells;  // a power of two: they go round all the time
   std::size_t stride() const { return sizeof(Cell64) + cell_bytes; }
   std::size_t bytes() const { return 64 + cells * stride(); }
 };
@@ -83,7 +85,8 @@ class Ring {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
   Cell64* cell(std::uint64_t position) const {
-    return reinterpret_cast<Cell64*>(memory_ + 64 + position % shape_.cells * shape_.stride());
+    const std::uint64_t at = position & (shape_.cells - 1);
+    return reinterpret_cast<Cell64*>(memory_ + 64 + at * shape_.stride());
   }
 
   std::byte* memory_ = nullptr;

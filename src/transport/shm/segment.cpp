@@ -70,13 +70,25 @@ int SharedFile::reserve(std::size_t bytes) {
   return posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
 }
 
-SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
-  SharedFile file;
-  file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file.descriptor_ < 0)
+int SharedFile::open_in(const std::string& folder) {
+  const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor < 0)
     fail(Fault::resource, "shm: no unnamed file can be made in '", folder,
          "': ", std::strerror(errno),
          ". It must be a writable memory file system; set PACELINE_SHM_DIR to one.");
+  return descriptor;
+}
+
+int SharedFile::open_anonymous() {
+  const int descriptor = memfd_create("paceline", MFD_CLOEXEC);
+  if (descriptor >= 0 && fchmod(descriptor, 0600) == 0) return descriptor;
+  if (descriptor >= 0) close(descriptor);
+  return -1;
+}
+
+SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
+  SharedFile file;
+  file.descriptor_ = open_in(folder);
   if (const int error = file.reserve(bytes); error != 0) {
     struct statvfs room{};
     fstatvfs(file.descriptor_, &room);
@@ -90,10 +102,22 @@ SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
   return file;
 }
 
+SharedFile SharedFile::create_or_besides(const std::string& folder, std::size_t bytes) {
+  {
+    SharedFile file;
+    file.descriptor_ = open_in(folder);
+    if (file.reserve(bytes) == 0) {
+      file.map();
+      return file;
+    }
+  }
+  return can_be_anonymous() ? create_anonymous(bytes) : create(folder, bytes);
+}
+
 SharedFile SharedFile::create_anonymous(std::size_t bytes) {
   SharedFile file;
-  file.descriptor_ = memfd_create("paceline", MFD_CLOEXEC);
-  if (file.descriptor_ < 0 || fchmod(file.descriptor_, 0600) != 0)
+  file.descriptor_ = open_anonymous();
+  if (file.descriptor_ < 0)
     fail(Fault::resource, "shm: memfd_create: ", std::strerror(errno), ".");
   if (const int error = file.reserve(bytes); error != 0)
     fail(Fault::resource, "shm: no memory for ", human_bytes(double(bytes)), ": ",
@@ -104,8 +128,21 @@ SharedFile SharedFile::create_anonymous(std::size_t bytes) {
 
 bool SharedFile::can_be_anonymous() {
   SharedFile probe;
-  probe.descriptor_ = memfd_create("paceline", MFD_CLOEXEC);
+  probe.descriptor_ = open_anonymous();
   return probe.descriptor_ >= 0;
+}
+
+SharedFile SharedFile::create_sparse(const std::string& folder, std::size_t bytes) {
+  SharedFile file;
+  file.descriptor_ = open_anonymous();
+  if (file.descriptor_ < 0) file.descriptor_ = open_in(folder);
+  file.bytes_ = bytes;
+  if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0)
+    fail(Fault::resource, "shm: ", human_bytes(double(bytes)), " of addresses: ",
+         std::strerror(errno), ".");
+  file.map();
+  file.keep_out_of_dumps();
+  return file;
 }
 
 SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
@@ -131,11 +168,24 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
   return file;
 }
 
-void SharedFile::touch() {
+int SharedFile::reserve_part(std::size_t offset, std::size_t bytes) {
+  return posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+}
+
+void SharedFile::release_part(std::size_t offset, std::size_t bytes) {
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));   // where a system refuses: it stays
+}
+
+void SharedFile::touch(std::size_t offset, std::size_t bytes) {
 #if defined(MADV_POPULATE_WRITE)
-  madvise(data_, bytes_, MADV_POPULATE_WRITE);   // where a kernel refuses: at first use after all
+  constexpr std::size_t kPage = 4096;   // longer ones may refuse: then at first use after all
+  const std::size_t begin = offset / kPage * kPage;
+  madvise(data_ + begin, offset + bytes - begin, MADV_POPULATE_WRITE);
 #endif
 }
+
+void SharedFile::keep_out_of_dumps() { madvise(data_, bytes_, MADV_DONTDUMP); }
 
 std::string SharedFile::address() const { return str(getpid(), " ", descriptor_); }
 

@@ -26,16 +26,24 @@ class SharedFile {
 
   // Throws a resource error where the file system has no room; never leaves that to a later access.
   static SharedFile create(const std::string& folder, std::size_t bytes);
+  // In the folder or, where that is full, in none. Throws a resource error.
+  static SharedFile create_or_besides(const std::string& folder, std::size_t bytes);
   // The same in no folder (memfd): only the machine's memory bounds it. Some sandboxes forbid it.
   static SharedFile create_anonymous(std::size_t bytes);
   static bool can_be_anonymous();
+  // Of which nothing is reserved yet: in no folder where that is allowed, else in this one. Throws
+  // a resource error.
+  static SharedFile create_sparse(const std::string& folder, std::size_t bytes);
   // The same memory in another process, by what its creator's address() said. Throws a refusal.
   static SharedFile attach(const std::string& address, std::size_t bytes);
 
   std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor
   int descriptor() const { return descriptor_; }
   void close_descriptor();      // nobody else will attach
-  void touch();                 // maps all pages now, not one by one at first use
+  int reserve_part(std::size_t offset, std::size_t bytes);   // of a sparse one; 0 or an errno
+  void release_part(std::size_t offset, std::size_t bytes);   // what is there is zero after that
+  void touch(std::size_t offset, std::size_t bytes);   // maps pages now, not each at first use
+  void keep_out_of_dumps();     // which would reserve all of a sparse one
   // Asks the system to put the memory, which becomes zero, on huge pages. Returns 0, or its errno
   // where it will not; then nothing has changed.
   int use_huge_pages();
@@ -43,6 +51,8 @@ class SharedFile {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  static int open_in(const std::string& folder);   // throws a resource error
+  static int open_anonymous();   // -1: it is not allowed
   void swap(SharedFile& other) noexcept;
   int reserve(std::size_t bytes);   // its pages, all of them; 0 or an errno
   void map();

@@ -14,59 +14,136 @@ ShmStages::ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::
       at_(at),
       folder_(std::move(folder)),
       bytes_(boxes.provision().bytes),
-      reserved_(boxes.take_reserved()) {}
+      theirs_(static_cast<std::size_t>(boxes.ranks())) {
+  require(theirs_.size() <= StageOwner::kMost, "stages: ", theirs_.size(), " ranks on one node");
+  own_.emplace_back(boxes_.take_reserved(), 1, bytes_);
+  boxes_.slab_table(rank_)[0].store(own_[0].descriptor() + 1, std::memory_order_release);
+  free_.push_back({0, 0});
+}
 
-Stage ShmStages::keep(const Name& name, SharedFile file) {
-  file.touch();   // the first call is to be as fast as the others
-  SharedFile& kept = files_[name] = std::move(file);
-  return {kept.data()};
+void ShmStages::add_slab() {
+  const auto table = boxes_.slab_table(rank_);
+  if (own_.size() == table.size())
+    fail(Fault::resource, "shm: this rank has ", open_.size(),
+         " communicators with shared memory, which is the most there can be; free some of them.");
+  own_.push_back(Slab::create(folder_, bytes_));
+  for (int slot = 0; slot < Slab::kSlots; ++slot) free_.push_back({own_.size() - 1, slot});
+  table[own_.size() - 1].store(own_.back().descriptor() + 1, std::memory_order_release);
 }
 
 Stage ShmStages::open(std::uint64_t context) {
-  const auto table = boxes_.stage_table(rank_);
-  const auto entry = std::find_if(table.begin(), table.end(), [](const StageEntry& e) {
-    return e.context.load(std::memory_order_relaxed) == 0;
-  });
-  if (entry == table.end())
-    fail(Fault::resource, "shm: this rank has ", table.size(),
-         " communicators with shared memory, which is the most there can be; free some of them.");
-  SharedFile file = reserved_.data() ? std::move(reserved_)
-                                     : make_stage(folder_, Stage::kHead + bytes_);
-  file.touch();
+  clear();
+  if (free_.empty()) add_slab();
+  const Place place = free_.front();
+  Slab& slab = own_[place.slab];
+  const std::size_t reserved = place.slab == 0 ? bytes_ : std::min(bytes_, Stage::kAtFirst);
+  slab.reserve(place.slot, 0, reserved);   // the first call is to be as fast as the others
+  free_.pop_front();
+  const Stage stage = slab.stage(place.slot);
   // In the caches, too, before the first call.
-  std::memset(file.data(), 0, file.bytes());
-  auto* owner = reinterpret_cast<StageOwner*>(file.data() + Stage::kOwner);
-  owner->nonce = boxes_.header(rank_).nonce[0];
-  owner->context = context;
-  entry->descriptor.store(file.descriptor(), std::memory_order_relaxed);
-  entry->context.store(context, std::memory_order_release);
-  return keep({rank_, context}, std::move(file));
+  std::memset(stage.memory, 0, Stage::kHead + reserved);
+  StageOwner& owner = stage.owner();
+  owner.nonce = boxes_.header(rank_).nonce[0];
+  owner.context = context;
+  owner.reserved.store(reserved, std::memory_order_relaxed);
+  slab.context(place.slot).store(context, std::memory_order_release);
+  open_[context] = place;
+  return stage;
+}
+
+void ShmStages::reserve(std::uint64_t context, std::size_t bytes) {
+  const Place place = open_.at(context);
+  Slab& slab = own_[place.slab];
+  std::atomic<std::uint64_t>& reserved = slab.stage(place.slot).owner().reserved;
+  const std::size_t before = reserved.load(std::memory_order_relaxed);
+  if (bytes <= before) return;
+  slab.reserve(place.slot, before, bytes);
+  reserved.store(bytes, std::memory_order_release);
+}
+
+const Slab* ShmStages::slab_of(int owner, std::size_t index) {
+  std::vector<Slab>& known = theirs_[static_cast<std::size_t>(owner)];
+  if (index < known.size()) return &known[index];
+  const auto table = boxes_.slab_table(owner);
+  if (index >= table.size()) return nullptr;
+  const std::int64_t entry = table[index].load(std::memory_order_acquire);
+  if (entry == 0) return nullptr;
+  try {
+    known.push_back(Slab::attach(str(boxes_.process_id(owner), " ", entry - 1),
+                                 index == 0 ? 1 : Slab::kSlots, bytes_));
+    return &known.back();
+  } catch (const Error&) {
+    return nullptr;   // its owner has just gone; whoever waits will hear of that
+  }
 }
 
 std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
   const int owner = at_[static_cast<std::size_t>(peer)];
-  for (const StageEntry& entry : boxes_.stage_table(owner)) {
-    if (entry.context.load(std::memory_order_acquire) != context) continue;
-    const auto descriptor = entry.descriptor.load(std::memory_order_relaxed);
-    try {
-      const Stage found =
-          keep({owner, context}, SharedFile::attach(str(boxes_.process_id(owner), " ", descriptor),
-                                                    Stage::kHead + bytes_));
-      const StageOwner& says = found.owner();
-      if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
-      return found;
-    } catch (const Error&) {
-      return {};   // its owner has just gone; whoever waits will hear of that
-    }
-  }
+  for (std::size_t index = 0; const Slab* slab = slab_of(owner, index); ++index)
+    for (int slot = 0; slot < slab->slots(); ++slot)
+      if (slab->context(slot).load(std::memory_order_acquire) == context)
+        return hold(owner, {index, slot}, context);
   return {};
 }
 
+// Who is about to hold it says so and then looks whether it is still in the directory; its owner
+// takes it from there and then looks who holds it: one of the two sees the other.
+std::optional<Stage> ShmStages::hold(int owner, const Place& place, std::uint64_t context) {
+  Slab& slab = theirs_[static_cast<std::size_t>(owner)][place.slab];
+  const Stage found = slab.stage(place.slot);
+  StageOwner& says = found.owner();
+  if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
+  auto& mine = says.holding[static_cast<std::size_t>(rank_)];
+  mine.store(StageOwner::holds, std::memory_order_seq_cst);
+  if (slab.context(place.slot).load(std::memory_order_seq_cst) != context) {
+    mine.store(StageOwner::not_found, std::memory_order_release);
+    return {};
+  }
+  slab.touch(place.slot, 0, says.reserved.load(std::memory_order_acquire));
+  held_.insert({context, {owner, place}});
+  return found;
+}
+
+bool ShmStages::is_found(const Stage& own, int peer) const {
+  const auto at = static_cast<std::size_t>(at_[static_cast<std::size_t>(peer)]);
+  return own.owner().holding[at].load(std::memory_order_acquire) != StageOwner::not_found;
+}
+
+bool ShmStages::is_held(const Place& place) const {
+  const StageOwner& owner = own_[place.slab].stage(place.slot).owner();
+  for (int rank = 0; rank < boxes_.ranks(); ++rank)
+    if (owner.holding[static_cast<std::size_t>(rank)].load(std::memory_order_seq_cst) ==
+            StageOwner::holds &&
+        boxes_.header(rank).left.load(std::memory_order_acquire) == 0 && !boxes_.has_died(rank))
+      return true;
+  return false;
+}
+
+// The first slab is the meeting's, in a folder that may be full by now: it is not used again.
+void ShmStages::clear() {
+  std::erase_if(closed_, [&](const Place& place) {
+    if (is_held(place)) return false;
+    own_[place.slab].release(place.slot);
+    if (place.slab > 0) free_.push_back(place);
+    return true;
+  });
+}
+
 void ShmStages::close(std::uint64_t context) {
-  for (StageEntry& entry : boxes_.stage_table(rank_))
-    if (entry.context.load(std::memory_order_relaxed) == context)
-      entry.context.store(0, std::memory_order_release);
-  std::erase_if(files_, [&](const auto& file) { return file.first.second == context; });
+  const auto [begin, end] = held_.equal_range(context);
+  for (auto held = begin; held != end; ++held) {
+    const auto& [owner, place] = held->second;
+    const Slab& slab = theirs_[static_cast<std::size_t>(owner)][place.slab];
+    slab.stage(place.slot).owner().holding[static_cast<std::size_t>(rank_)].store(
+        StageOwner::let_go, std::memory_order_release);
+  }
+  held_.erase(begin, end);
+  if (const auto own = open_.find(context); own != open_.end()) {
+    const Place& place = own->second;
+    own_[place.slab].context(place.slot).store(0, std::memory_order_seq_cst);
+    closed_.push_back(place);
+    open_.erase(own);
+  }
 }
 
 // The number of a process that has ended may be another's by now; and its pages go as it ends.

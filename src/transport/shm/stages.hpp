@@ -1,15 +1,18 @@
-// ShmStages: stages as unnamed files, found through a table in their owner's inbox.
+// ShmStages: stages in slabs, whose directories their owner fills and its peers look into.
 //
 // A stage is made when its communicator first needs it, without a word to anybody: its owner enters
-// it into the table, and peers look there while they wait for the owner's first signal.
+// it into the directory, and peers look there while they wait for the owner's first signal. The
+// first one is there as a whole from the meeting on; later ones begin with room for short calls.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/shm/inbox.hpp"
-#include "transport/shm/segment.hpp"
+#include "transport/shm/slab.hpp"
 #include "transport/stage.hpp"
 
 namespace paceline {
@@ -21,25 +24,39 @@ class ShmStages : public Stages {
 
   std::size_t bytes() const override { return bytes_; }
   Stage open(std::uint64_t context) override;
+  void reserve(std::uint64_t context, std::size_t bytes) override;
   std::optional<Stage> find(int peer, std::uint64_t context) override;
+  bool is_found(const Stage& own, int peer) const override;
   void close(std::uint64_t context) override;
+  void clear() override;
   const std::string& why_not_attached() const override { return boxes_.memory().why_not(); }
   const char* attached_by() const override { return boxes_.memory().way(); }
   int copy(const PeerCopy& wanted) override;
   bool has_ended(int peer) const override;
 
  private:
-  using Name = std::pair<int, std::uint64_t>;   // rank of the inboxes, communicator
+  struct Place {
+    std::size_t slab;
+    int slot;
+  };
+  using Held = std::pair<int, Place>;   // rank of the inboxes
 
-  Stage keep(const Name& name, SharedFile file);
+  void add_slab();
+  bool is_held(const Place& place) const;
+  const Slab* slab_of(int owner, std::size_t index);   // null: there is none
+  std::optional<Stage> hold(int owner, const Place& place, std::uint64_t context);
 
   Inboxes& boxes_;
   int rank_;
   const std::vector<int>& at_;
   std::string folder_;
   std::size_t bytes_;
-  SharedFile reserved_;   // when the ranks met: of the first communicator that has a stage
-  std::map<Name, SharedFile> files_;
+  std::vector<Slab> own_;
+  std::vector<std::vector<Slab>> theirs_;   // by rank of the inboxes
+  std::map<std::uint64_t, Place> open_;     // own ones, by communicator
+  std::multimap<std::uint64_t, Held> held_;
+  std::deque<Place> free_;                  // the one that has been free for longest comes first
+  std::vector<Place> closed_;               // which peers may still hold
 };
 
 }  // namespace paceline

@@ -1,0 +1,48 @@
+#include "transport/shm/slab.hpp"
+
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace paceline {
+namespace {
+
+// A place for rooms from `from` on; the first part begins with the head.
+std::size_t offset_of(std::size_t from) { return from > 0 ? Stage::kHead + from : 0; }
+
+}  // namespace
+
+Slab Slab::create(const std::string& folder, std::size_t room_bytes) {
+  const std::size_t bytes = file_bytes(kSlots, room_bytes);
+  Slab slab(SharedFile::create_sparse(folder, bytes), kSlots, room_bytes);
+  if (const int error = slab.file_.reserve_part(0, kDirectory); error != 0)
+    fail(Fault::resource, "shm: no memory for the list of a rank's communicators: ",
+         std::strerror(error), ".");
+  return slab;
+}
+
+Slab Slab::attach(const std::string& address, int slots, std::size_t room_bytes) {
+  Slab slab(SharedFile::attach(address, file_bytes(slots, room_bytes)), slots, room_bytes);
+  slab.file_.keep_out_of_dumps();
+  return slab;
+}
+
+void Slab::reserve(int slot, std::size_t from, std::size_t room_bytes) {
+  const std::size_t begin = this->begin(slot) + offset_of(from);
+  const std::size_t bytes = Stage::kHead + room_bytes - offset_of(from);
+  if (const int error = file_.reserve_part(begin, bytes); error != 0)
+    fail(Fault::resource, "shm: no memory for ", human_bytes(double(bytes)),
+         " of a communicator's stage: ", std::strerror(error), ". Its ranks take up to ",
+         human_bytes(double(slot_bytes_)), " each for long calls, as PACELINE_STAGE_BYTES says. ",
+         "Lower it, close communicators that are no longer used, or enlarge the memory ",
+         "(docker run --shm-size).");
+  touch(slot, from, room_bytes);
+}
+
+void Slab::touch(int slot, std::size_t from, std::size_t room_bytes) {
+  file_.touch(begin(slot) + offset_of(from), Stage::kHead + room_bytes - offset_of(from));
+}
+
+void Slab::release(int slot) { file_.release_part(begin(slot), slot_bytes_); }
+
+}  // namespace paceline

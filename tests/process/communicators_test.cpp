@@ -1,0 +1,144 @@
+// Many communicators at once, and what they take: counted in blocks that the system has given, not
+// in lengths of files, which are sparse.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "process/ranks.hpp"
+#include "world/cases.hpp"
+
+namespace paceline {
+namespace {
+
+using test::Buffers;
+using test::Case;
+using test::join;
+using test::run_ranks;
+
+constexpr std::size_t kMiB = 1u << 20, kMost = 256u << 10;   // of a communicator of short calls
+
+std::size_t short_bytes() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amd") ? 1024 : 4096;
+#else
+  return 4096;
+#endif
+}
+
+// Bytes of memory behind this process's files without a name.
+std::size_t held() {
+  std::size_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    struct stat found{};
+    if (stat(entry.path().c_str(), &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 0)
+      bytes += static_cast<std::size_t>(found.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+// Bytes of its own that are in memory.
+std::size_t own() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::size_t kib = 0; word == "RssAnon:" && status >> kib) return kib << 10;
+  return 0;
+}
+
+template <class T = float>
+std::string run_once(Communicator& comm, Collective collective, std::size_t count) {
+  const int root = has_root(collective) ? comm.size() - 1 : 0;
+  Buffers<T> data(Case{collective, "", comm.size(), count, root}, comm.rank());
+  comm.run(data.call());
+  return data.check();
+}
+
+// Messages of up to so many bytes, of every kind that shows its data in stages.
+std::string short_calls(Communicator& comm, std::size_t bytes) {
+  const std::size_t count = bytes / sizeof(float), part = count / std::size_t(comm.size());
+  const std::pair<Collective, std::size_t> calls[] = {
+      {Collective::allreduce, count},    {Collective::broadcast, count},
+      {Collective::reduce, count},       {Collective::allgather, part},
+      {Collective::reduce_scatter, part}, {Collective::alltoall, part},
+      {Collective::allreduce, 1},        {Collective::barrier, 0}};
+  for (const auto& [collective, n] : calls)
+    if (std::string bad = run_once(comm, collective, n); !bad.empty()) return bad;
+  return {};
+}
+
+TEST_CASE("hundreds of communicators live at once, and each keeps its place") {
+  const std::string bad = run_ranks(2, 100, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 2, folder);
+    std::vector<Communicator> all;
+    for (int i = 0; i < 700; ++i) {
+      all.push_back(world.dup());
+      if (std::string bad = run_once(all.back(), Collective::allreduce, 3); !bad.empty())
+        return str("communicator ", i, ": ", bad);
+      if (i % 3 == 2) all.erase(all.begin() + i / 3);   // places are used again
+    }
+    for (Communicator& one : all)
+      for (std::size_t count : {2, 900})
+        if (std::string bad = run_once(one, Collective::allreduce, count); !bad.empty()) return bad;
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("a communicator of short calls takes less than 256 KiB of each rank") {
+  constexpr int kMany = 40;
+  for (int p : {2, 5}) {
+    const std::string bad =
+        run_ranks(p, 100, [&](int rank, const std::string& folder) -> std::string {
+          Communicator world = join(rank, p, folder);
+          const auto calls = [](Communicator& one) {
+            std::string bad;
+            for (int turn = 0; bad.empty() && turn < 4; ++turn)
+              bad = short_calls(one, short_bytes());
+            for (int turn = 0; bad.empty() && turn < 40; ++turn)   // rooms of these go round
+              bad = run_once<double>(one, Collective::alltoall, short_bytes() / sizeof(double));
+            return bad;
+          };
+          if (std::string bad = calls(world); !bad.empty()) return bad;
+          const std::size_t held_before = held(), own_before = own();
+          std::vector<Communicator> all;
+          for (int i = 0; i < kMany; ++i) {
+            all.push_back(world.dup());
+            if (std::string bad = calls(all.back()); !bad.empty()) return bad;
+          }
+          const std::size_t shared = (held() - held_before) / kMany;
+          const std::size_t each = shared + (own() - std::min(own_before, own())) / kMany;
+          if (shared == 0) return "its stage is not seen";
+          return each < kMost ? "" : str(each, " bytes each, ", shared, " of them shared");
+        });
+    CHECK_MESSAGE(bad.empty(), p, " ranks: ", bad);
+  }
+}
+
+TEST_CASE("a stage grows with the first long call, and its memory comes back") {
+  const std::string bad = run_ranks(3, 100, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 3, folder);
+    if (std::string bad = run_once(world, Collective::allreduce, 1 << 20); !bad.empty()) return bad;
+    std::size_t first = 0;
+    for (int turn = 0; turn < 12; ++turn) {
+      {
+        std::vector<Communicator> some;
+        for (int i = 0; i < 4; ++i) some.push_back(world.dup());
+        for (std::size_t count : {3, 20000, 100, 1 << 20, 700, 300000})
+          for (Communicator& one : some)
+            if (std::string bad = run_once(one, Collective::allreduce, count); !bad.empty())
+              return str("turn ", turn, ", ", count, " elements: ", bad);
+        if (held() < 4 * kMiB) return str("only ", held(), " bytes for long calls");
+      }
+      if (std::string bad = run_once(world, Collective::barrier, 0); !bad.empty()) return bad;
+      const Communicator last = world.dup();   // whoever makes one looks what came back
+      if (turn == 0) first = held();
+      if (held() > first + 3 * kMiB) return str(held(), " bytes in turn ", turn, ", not ", first);
+    }
+    return {};
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+}  // namespace
+}  // namespace paceline
