@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 // Raised by whoever gives what ranks share, or send, another meaning in the same room.
-constexpr int kMeaning = 1;
+constexpr int kMeaning = 2;
 
 // Who must say the same.
 enum class Equal { all, node, nobody };
@@ -34,9 +34,9 @@ struct Row {
 constexpr std::string_view kVersion = "paceline", kLayout = "layout";
 
 std::string layout(const Self&) {
-  return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(StageEntry), ".", sizeof(Drained),
-             ".", RingShape::cells, ".", Stage::kHead, ".", sizeof(mpi::Header), ".", kCollectives,
-             ".", kTypes, ".", kOps);
+  return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(SlabEntry), ".", sizeof(Drained),
+             ".", RingShape::kMostCells, ".", Stage::kHead, ".", sizeof(mpi::Header),
+             ".", kCollectives, ".", kTypes, ".", kOps);
 }
 
 std::string algorithms(const Self& s) {

@@ -181,7 +181,7 @@ TEST_CASE("where there is no room at all, ranks send messages") {
 // The first short call needs some pages, a long one as much as it shows in turns.
 TEST_CASE("a later communicator that finds no room for its stage is an error on all its ranks") {
   for (const auto& [left, count] : {std::pair{8 * kKiB, 5}, std::pair{256 * kKiB, 200000}}) {
-    const SmallFolder small(32 * kMiB);
+    const OwnMemory small(32 * kMiB);
     if (!small.is_there()) return;
     const auto body = [&](int rank, const std::string& folder) -> std::string {
       const Heard heard(folder, rank);
@@ -231,7 +231,7 @@ TEST_CASE("inboxes of many ranks keep to what shm_bytes says, or to what there i
       {64, 64 * kMiB, 32 * kMiB, false, {}},      {32, 4 * kMiB, 4 * kMiB, true, {}},
       {32, 16 * kMiB, 8 * kMiB, false, tight}};
   for (const Row& row : rows) {
-    const SmallFolder small(row.folder);
+    const OwnMemory small(row.folder);
     if (!small.is_there()) return;
     const auto body = [&](int rank, const std::string& folder) -> std::string {
       const Heard heard(folder, rank);

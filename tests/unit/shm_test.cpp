@@ -150,7 +150,8 @@ TEST_CASE("rings share the budget, whatever the number of ranks, and are never t
     if (p <= 128) CHECK(all <= (32u << 20) * (p <= 16 ? 5 : 4) / 4);
     if (p == 17 || p == 32 || p == 64) CHECK(all <= 32u << 20);
     const ShmConfig config{.bytes = 32u << 20};
-    const std::string said = shortage_of_rings(config, std::vector<RingShape>(std::size_t(p), shape));
+    const std::vector<RingShape> shapes(std::size_t(p), shape);
+    const std::string said = shortage_of_rings(config, shapes);
     CHECK(said.empty() == (p <= 128));
   }
 }
