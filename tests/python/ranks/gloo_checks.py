@@ -5,7 +5,9 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from support import checks_in, raises, run_checks
+from torch.nn.parallel import DistributedDataParallel
 from torch_checks import same
+from train_checks import losses, network
 
 import paceline
 
@@ -21,6 +23,16 @@ def check_the_name_stays(comm):
     own = dist.new_group(backend="paceline")
     assert own.name() == "paceline" and dist.get_backend(own) == "paceline"
     dist.monitored_barrier(timeout=timedelta(seconds=20))
+
+
+def check_ddp(comm):
+    """DDP, whose C++ knows gloo by its name."""
+    model = DistributedDataParallel(network())
+    found = losses(model, comm.rank, 5)
+    assert found.isfinite().all() and found[-1] < found[0]
+    weights = torch.cat([p.detach().view(-1) for p in model.parameters()])
+    dist.broadcast(first := weights.clone(), 0)
+    assert torch.equal(weights, first)
 
 
 def check_gathered_futures_are_lists(comm):
