@@ -37,6 +37,12 @@ def test_training(name, ranks):
     launched.expect("train_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("overlap_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_training_without_ddp(name, ranks):
+    launched.expect("overlap_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("gloo_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_in_place_of_gloo(name, ranks):

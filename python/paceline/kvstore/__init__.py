@@ -34,8 +34,9 @@ def create(type: str, comm: Any = None, **options: Any) -> KVStore:
     depcha   sums run in the background, in the order of the pushes, one after the other; local
              sums, the exchange and copies back of different keys overlap
 
-    Every type takes `engine`, a paceline.engine.Engine to share; arrays that its tasks write are
-    waited for before they are pushed. Raises UsageError for another type or option.
+    Every type takes `engine`, a paceline.engine.Engine to share, whose tasks' arrays are waited for
+    before they are exchanged, and `op`, by which the ranks' values are combined (sum). Raises
+    UsageError for another type or option.
     """
     try:
         kind = TYPES[type]

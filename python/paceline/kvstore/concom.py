@@ -36,7 +36,9 @@ class ConCom(KVStore):
         comm = self._communicators[zlib.crc32(entry.name.encode()) % len(self._communicators)]
         self._make_ready(comm, entry, arrays, priority)
         self._under_way += 1
-        self._engine.call(comm, "allreduce", entry.buffer, priority=priority, name=entry.name)
+        self._engine.call(
+            comm, "allreduce", entry.buffer, op=self._op, priority=priority, name=entry.name
+        )
 
     def barrier(self) -> None:
         super().barrier()

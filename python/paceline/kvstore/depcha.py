@@ -21,6 +21,6 @@ class DepCha(KVStore):
     def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
         self._sum_locally(entry, arrays, priority)
         self._engine.call(
-            self._comm, "allreduce", entry.buffer, write=[self._chain],
+            self._comm, "allreduce", entry.buffer, op=self._op, write=[self._chain],
             priority=priority, name=entry.name,
         )  # fmt: skip

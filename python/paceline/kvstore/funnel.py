@@ -13,4 +13,4 @@ class Funnel(KVStore):
     def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
         self._make_ready(self._comm, entry, arrays, priority)
         self._engine.wait(*entry.pulls)  # of the value that is about to be overwritten
-        self._comm.allreduce(entry.buffer, tag=entry.name)
+        self._comm.allreduce(entry.buffer, op=self._op, tag=entry.name)

@@ -50,7 +50,10 @@ class KVStore(ABC):
 
     type = ""
 
-    def __init__(self, comm: Communicator | None = None, engine: engines.Engine | None = None):
+    def __init__(
+        self, comm: Communicator | None = None, engine: engines.Engine | None = None,
+        op: str = "sum",
+    ):  # fmt: skip
         if comm is None:
             from paceline.world import init
 
@@ -58,6 +61,7 @@ class KVStore(ABC):
         self._comm = comm.dup()
         self._owns_engine = engine is None
         self._engine = engine or engines.Engine()
+        self._op = op
         self._entries: dict[Key, Entry] = {}
 
     @property
@@ -101,7 +105,7 @@ class KVStore(ABC):
         self._made(made)
 
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
-        """The values of all ranks, summed, become those of the keys.
+        """The values of all ranks, summed (or combined by the store's op), become the keys'.
 
         Of the sums that could be next, one of a higher `priority` is; equal on all ranks.
         """

@@ -13,6 +13,9 @@ PACELINE_REPLACE=gloo, or mpi, serves CPU tensors of scripts that name that back
 
 Memory that all ranks of a node reach, where collectives send nothing: empty() makes tensors in it,
 share_buckets() keeps the gradients of DistributedDataParallel there.
+
+Without DistributedDataParallel: overlap() exchanges gradients through a KVStore during the backward
+pass; paceline.torch.bsp trains by broadcast, reduce and allreduce of the caller's choice.
 """
 
 import importlib
@@ -23,15 +26,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paceline.torch.buckets import SharedBuckets, share_buckets
     from paceline.torch.memory import empty
+    from paceline.torch.overlap import Overlap, overlap
 
 # Loaded when first used: only those who use the backend pay for the core.
 _LAZY = {
+    "Overlap": "paceline.torch.overlap",
     "SharedBuckets": "paceline.torch.buckets",
     "empty": "paceline.torch.memory",
+    "overlap": "paceline.torch.overlap",
     "share_buckets": "paceline.torch.buckets",
 }
 
-__all__ = ["SharedBuckets", "autoload", "empty", "share_buckets"]
+__all__ = ["Overlap", "SharedBuckets", "autoload", "empty", "overlap", "share_buckets"]
 
 
 def autoload() -> None:

@@ -81,11 +81,12 @@ def check_order_of_names_differs(comm):
     if comm.size == 1:
         engine.close()
         return
-    error = raises(paceline.MismatchError, "the tag differs|#1 'fc.weight'", tasks[0].wait)
-    assert "#1 'fc.bias'" in str(error), error
+    error = raises(paceline.MismatchError, "the tag differs", tasks[0].wait)
     raises(paceline.MismatchError, "the tag differs", tasks[1].wait)
     engine.close()
-    comm.barrier()
+    # A rank that is slow to tell where it is, or late for the call, is not named everywhere.
+    both = numpy.array(["#1 'fc.weight'" in str(error) and "#1 'fc.bias'" in str(error)])
+    assert comm.allreduce(both, op="logical_or")[0], error
 
 
 def check_given_up(comm):

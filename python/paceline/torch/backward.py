@@ -1,0 +1,135 @@
+"""When gradients are complete, in an order that is the same on all ranks."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy
+import torch
+from torch import nn
+
+from paceline.communicator import Communicator
+from paceline.errors import RefusalError
+
+
+class Backward:
+    """Watches the backward passes of some parameters.
+
+    Calls launch(i) for each of them once its gradient is complete, then finish(). The order of i is
+    the one in which rank 0's gradients became ready in the first pass: there every rank launches at
+    the end; from then on each gradient is launched when it and those before it are there. One that
+    a pass has left out is zero then. Parameters are numbered as they are given; all ranks give the
+    same ones.
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        parameters: Sequence[tuple[str, nn.Parameter]],
+        launch: Callable[[int], None],
+        finish: Callable[[], None],
+    ):
+        self._comm = comm
+        self._named = list(parameters)
+        self._launch, self._finish = launch, finish
+        self._order: list[int] | None = None  # as agreed
+        self._ready: list[int] = []  # in this pass, as they came
+        self._is_ready = [False] * len(self._named)
+        self._launched = 0
+        self._is_under_way = False
+        self._off = 0
+        self._handles = [
+            parameter.register_post_accumulate_grad_hook(self._hook_of(i))
+            for i, (_, parameter) in enumerate(self._named)
+        ]
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Backward passes in here are not watched: gradients add up on this rank."""
+        self._off += 1
+        try:
+            yield
+        finally:
+            self._off -= 1
+
+    def remove(self) -> None:
+        """Ends the watch."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _hook_of(self, i: int) -> Callable[[torch.Tensor], None]:
+        def hook(parameter: torch.Tensor) -> None:
+            if self._off:
+                return
+            if not self._is_under_way:
+                self._is_under_way = True
+                engine: Any = torch.autograd.Variable._execution_engine
+                engine.queue_callback(self._end)
+            self._prepare(i, parameter)
+            if not self._is_ready[i]:
+                self._is_ready[i] = True
+                self._ready.append(i)
+            self._launch_those_whose_turn_it_is()
+
+        return hook
+
+    def _prepare(self, i: int, parameter: torch.Tensor) -> None:
+        grad = parameter.grad
+        if grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        elif grad.is_sparse:
+            raise RefusalError(f"gradient of {self._named[i][0]}: it is sparse; dense ones are "
+                               "exchanged. Make it dense, as Embedding(sparse=False) does.")
+        elif not grad.is_contiguous():
+            parameter.grad = grad.contiguous()
+
+    def _launch_those_whose_turn_it_is(self) -> None:
+        order = self._order
+        while order is not None and self._launched < len(order):
+            i = order[self._launched]
+            if not self._is_ready[i]:
+                return
+            self._launched += 1
+            self._launch(i)
+
+    def _end(self) -> None:
+        """The pass is over."""
+        for i, (_, parameter) in enumerate(self._named):
+            if not self._is_ready[i]:
+                self._prepare(i, parameter)
+                self._is_ready[i] = True
+                self._ready.append(i)
+        try:
+            if self._order is None:
+                order = numpy.array(self._ready, dtype="int64")
+                self._order = self._comm.broadcast(order, tag="order of gradients").tolist()
+            self._launch_those_whose_turn_it_is()
+            self._finish()
+        finally:
+            self._is_ready = [False] * len(self._named)
+            self._ready.clear()
+            self._launched = 0
+            self._is_under_way = False
+
+
+def trained(model: nn.Module, call: str) -> list[tuple[str, nn.Parameter]]:
+    """The parameters that want gradients, with their names; RefusalError for what is not served."""
+    found = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    for name, parameter in found:
+        if parameter.device.type != "cpu":
+            raise RefusalError(f"{call}: parameter {name} is on {parameter.device}; the CPU alone "
+                               "is served.")
+        if not parameter.is_contiguous():
+            raise RefusalError(f"{call}: parameter {name} is not contiguous; it is exchanged where "
+                               "it lies. Make it so before: p.data = p.data.contiguous().")
+    return found
+
+
+def spread_from_root(comm: Communicator, model: nn.Module) -> None:
+    """Gives all ranks rank 0's parameters and buffers."""
+    with torch.no_grad():
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            whole = tensor.detach().contiguous()
+            comm.broadcast(whole, tag=name)
+            if whole.data_ptr() != tensor.data_ptr():
+                tensor.copy_(whole)

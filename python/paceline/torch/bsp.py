@@ -1,0 +1,203 @@
+"""BSP-SGD: bulk synchronous training by broadcast, reduce and allreduce of the caller's choice.
+
+Source: L. Wang, W. Wu, G. Bosilca, R. Vuduc, Z. Xu: Efficient communications in training large
+scale neural networks, arXiv 1611.04255, section 3.3, Algorithms 1, 2 and 3.
+"""
+
+import contextlib
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from paceline import _core
+from paceline.errors import UsageError
+from paceline.torch.backward import Backward, spread_from_root, trained
+from paceline.torch.memory import group_of
+
+SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
+
+# What each method takes for broadcast, reduce and allreduce; and whether it is cut into segments.
+METHODS: dict[str, tuple[str, str, str, bool]] = {
+    "linear_pipeline": ("chain", "chain", "chain", True),
+    "minimum_spanning_tree": ("binomial", "binomial", "binomial", False),
+    "bidirectional_exchange": ("scatter_allgather", "scatter_gather", "rabenseifner", False),
+}
+ROOT = 0
+
+
+class BSP:
+    """Trains `model` on all ranks of `group` (None: the default group) with one `optimizer` each.
+
+        bsp = paceline.torch.bsp.BSP(model, optimizer, algorithm=1, method="linear_pipeline")
+        for images, labels in batches:                       # of this rank
+            optimizer.zero_grad()
+            loss_of(model(images), labels).backward()
+            bsp.step()                                       # in the place of optimizer.step()
+        bsp.synchronise()
+
+    algorithm 1: layer by layer. While a layer's forward pass runs, the next one's weights are
+    broadcast; while its backward pass runs, the gradients that are complete are reduced. Rank 0's
+    optimiser updates. Layers are broadcast in the order in which the model lists them.
+    algorithm 2: gradients are reduced to rank 0, which updates; then weights are broadcast.
+    algorithm 3: gradients are allreduced, every rank updates; weights are broadcast every `every`
+    steps (0: never; with Paceline all ranks get the same bits, so they stay equal without it).
+
+    method: linear_pipeline (chains in segments of 64 KiB), minimum_spanning_tree (binomial trees),
+    bidirectional_exchange (scatter and allgather, Rabenseifner), None (chosen by size), or a dict
+    of algorithms: {"broadcast": "ring", ...}; `paceline explain` lists them.
+
+    Gradients are averaged. Collective; raises UsageError for what it does not know, RefusalError
+    for sparse gradients, parameters that are not contiguous, or devices.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        algorithm: int = 3,
+        method: str | dict[str, str] | None = None,
+        every: int = 5,
+        group: dist.ProcessGroup | None = None,
+    ):
+        if algorithm not in (1, 2, 3):
+            raise UsageError(f"bsp: there is no algorithm {algorithm!r}; there are 1, 2 and 3.")
+        if not isinstance(every, int) or every < 0:
+            raise UsageError(f"bsp: every is {every!r}; it is a number of steps, or 0 for never.")
+        self._comm = group_of(group, "bsp")._comm.dup()
+        self._optimizer, self._algorithm, self._every = optimizer, algorithm, every
+        self._options = _options_of(method)
+        self._named = trained(model, "bsp")
+        self._steps = 0
+        spread_from_root(self._comm, model)
+        self._overlapped = _Layerwise(self, model) if algorithm == 1 else None
+
+    def step(self) -> None:
+        """Exchanges the gradients, as far as that has not happened yet, and updates the weights."""
+        self._steps += 1
+        if self._overlapped is not None:
+            self._overlapped.update()
+            return
+        for name, parameter in self._named:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            grad = parameter.grad
+            if self._algorithm == 3:
+                self._comm.allreduce(grad, op="average", **self._how("allreduce", grad, name))
+            else:
+                self._comm.reduce(
+                    grad, op="average", root=ROOT, **self._how("reduce", grad, name)
+                )
+        if self._algorithm == 3 or self._comm.rank == ROOT:
+            self._optimizer.step()
+        if self._algorithm == 2 or (self._every and self._steps % self._every == 0):
+            self.synchronise()
+
+    def synchronise(self) -> None:
+        """Gives all ranks rank 0's weights. Collective."""
+        for name, parameter in self._named:
+            weights = parameter.detach()
+            self._comm.broadcast(weights, ROOT, **self._how("broadcast", weights, name))
+
+    def no_sync(self) -> contextlib.AbstractContextManager[None]:
+        """Backward passes in here only add up gradients on this rank; the last one is outside."""
+        return self._overlapped.paused() if self._overlapped else contextlib.nullcontext()
+
+    def _how(self, collective: str, x: torch.Tensor, name: str) -> dict[str, Any]:
+        """The options of a call on `x`."""
+        algorithm, is_cut = self._options.get(collective, (None, False))
+        options: dict[str, Any] = {"tag": name}
+        if algorithm is not None:
+            options["algorithm"] = algorithm
+            options["segments"] = max(1, -(-x.nbytes // SEGMENT_BYTES)) if is_cut else 1
+        return options
+
+
+class _Layerwise:
+    """Algorithm 1: broadcasts ahead of the forward pass, reduces behind the backward pass."""
+
+    def __init__(self, bsp: BSP, model: nn.Module):
+        self._bsp = bsp
+        wanted = {id(parameter): name for name, parameter in bsp._named}
+        self._layers = []  # of (name, parameter)
+        for module in model.modules():
+            own = [(wanted.pop(id(p)), p) for p in module.parameters(recurse=False)
+                   if id(p) in wanted]
+            if own:
+                module.register_forward_pre_hook(self._before(len(self._layers)))
+                self._layers.append(own)
+        self._broadcasts: list[list[_core.Request]] = []
+        self._reduces: list[_core.Request] = []
+        self._backward = Backward(bsp._comm.dup(), bsp._named, self._reduce, self._finish)
+        self._is_reduced = False
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        return self._backward.paused()
+
+    def update(self) -> None:
+        if not self._is_reduced:
+            raise UsageError("bsp: step() without a backward pass; gradients are reduced in it.")
+        for request in self._reduces:
+            request.wait()
+        self._reduces.clear()
+        self._is_reduced = False
+        if self._bsp._comm.rank == ROOT:
+            self._bsp._optimizer.step()
+        self._end(len(self._layers))
+        self._broadcasts.clear()
+
+    def _before(self, layer: int) -> Any:
+        def hook(module: nn.Module, _: Any) -> None:
+            if module.training and torch.is_grad_enabled():
+                self._begin(layer + 2)
+                self._end(layer + 1)
+
+        return hook
+
+    def _begin(self, layers: int) -> None:
+        """Starts the broadcasts of the first so many layers, unless they have been."""
+        for own in self._layers[len(self._broadcasts) : layers]:
+            requests = []
+            for name, parameter in own:
+                weights = parameter.detach()
+                requests.append(self._bsp._comm.ibroadcast(
+                    weights, ROOT, **self._bsp._how("broadcast", weights, name)
+                ))  # fmt: skip
+            self._broadcasts.append(requests)
+
+    def _end(self, layers: int) -> None:
+        for requests in self._broadcasts[:layers]:
+            for request in requests:
+                request.wait()
+            requests.clear()
+
+    def _reduce(self, i: int) -> None:
+        # Layers that this rank's forward pass has left out may have run on others: all broadcasts
+        # come before all reduces, on every rank.
+        self._begin(len(self._layers))
+        name, parameter = self._bsp._named[i]
+        grad = parameter.grad
+        self._reduces.append(self._bsp._comm.ireduce(
+            grad, op="average", root=ROOT, **self._bsp._how("reduce", grad, name)
+        ))  # fmt: skip
+
+    def _finish(self) -> None:
+        self._is_reduced = True
+
+
+def _options_of(method: str | dict[str, str] | None) -> dict[str, tuple[str, bool]]:
+    """For each collective its algorithm, and whether it is cut."""
+    names = ("broadcast", "reduce", "allreduce")
+    if method is None:
+        return {}
+    if isinstance(method, dict):
+        unknown = sorted(set(method) - set(names))
+        if unknown:
+            raise UsageError(f"bsp: method names {unknown[0]!r}; it calls {', '.join(names)}.")
+        return {name: (algorithm, False) for name, algorithm in method.items()}
+    if method not in METHODS:
+        raise UsageError(f"bsp: there is no method {method!r}; methods are {', '.join(METHODS)}, "
+                         "None, or a dict of algorithms.")
+    *algorithms, is_cut = METHODS[method]
+    return {name: (algorithm, is_cut) for name, algorithm in zip(names, algorithms, strict=True)}
