@@ -34,6 +34,7 @@ KNOWN = (
     r"the system copies nothing between processes here",
     r"this system does not say what is registered \(Linux before 6\.3\)",
     r"one processor alone",
+    r"[\d.]+ GiB of memory are free; this needs \d+",
 )
 
 

@@ -1,0 +1,38 @@
+"""Arrays of more than 4 GiB on two ranks: what counts in 32 bits would show."""
+
+import re
+from pathlib import Path
+
+import launched
+import mpis
+import pytest
+from length import in_long_only
+
+NEEDED_GIB = 16  # two arrays of 4 GiB, and what calls in place keep besides
+CALLS = {"numpy": ["allreduce", "broadcast", "allgather", "alltoall"],
+         "torch": ["allreduce", "torch allreduce", "torch broadcast", "torch allgather"]}
+LIMIT_S = 600
+
+
+def available_gib():
+    told = Path("/proc/meminfo").read_text()
+    return int(re.search(r"MemAvailable: +(\d+)", told)[1]) / (1 << 20)
+
+
+@in_long_only
+@pytest.mark.limit_s(LIMIT_S + 60)
+@pytest.mark.parametrize("over", ["shm", "mpich5"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arrays_above_4_gib(library, over):
+    if library == "torch":
+        pytest.importorskip("torch")
+    host = next((m for m in mpis.found() if m.name == over), None)
+    if over != "shm" and not host:
+        pytest.skip(f"{over} is not installed (./dev mpi)")
+    if available_gib() < NEEDED_GIB:
+        pytest.skip(f"{available_gib():.1f} GiB of memory are free; this needs {NEEDED_GIB}")
+    env = {"PACELINE_TRANSPORT": "mpi" if host else "shm", "PACELINE_TIMEOUT_MS": "300000"}
+    run = launched.start("huge.py", 2, library, env=env, mpi=host, timeout_s=LIMIT_S)
+    assert run.status == 0, run.text()
+    lines = run.text(stream="stdout").splitlines()
+    assert lines == [f"{name}: right" for name in CALLS[library]]
