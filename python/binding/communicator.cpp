@@ -141,6 +141,7 @@ void bind_communicator(nb::module_& m) {
                            "Ranks that call collectives together, in the same order.")
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
+      .def_prop_ro("nodes", &Communicator::nodes)
       .def_prop_ro("broken", &Communicator::broken)
       .def_prop_rw("timeout_ms", &Communicator::timeout_ms, &Communicator::set_timeout)
       .def_prop_ro("machine", [](const Communicator& self) {

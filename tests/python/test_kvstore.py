@@ -7,6 +7,8 @@ from length import each
 
 import paceline
 from paceline import kvstore
+from paceline.kvstore.auto import _is_against
+from paceline.kvstore.plan import Link, Plan
 
 
 @pytest.fixture(params=sorted(kvstore.TYPES))
@@ -62,3 +64,48 @@ def test_bad_input_is_refused(store):
 @each("ranks", [3], [1, 2, 5])
 def test_on_ranks(name, ranks):
     launched.expect("kvstore_checks", name, ranks, ("WITH_TORCH", "1"))
+
+
+# --- the plan of auto -----------------------------------------------------------------------------
+
+
+class Key:
+    def __init__(self, number, nbytes, dtype="float32"):
+        self.number, self.key, self.nbytes, self.dtype = number, f"k{number}", nbytes, dtype
+
+
+def lengths(plan):
+    return [[entry.number for entry in bucket] for bucket in plan.buckets]
+
+
+def test_buckets_hold_every_key_once_in_order_of_readiness():
+    keys = [Key(i, 300_000 + i) for i in range(40)]
+    link = Link(call_s=50e-6, byte_s=1e-9)  # buckets of 1 MB
+    assert link.bucket_bytes() == 1_000_000
+    forwards, backwards = (Plan.make(keys, against, link) for against in (False, True))
+    assert sum(lengths(forwards), []) == list(range(40))
+    assert sum(lengths(backwards), []) == list(range(39, -1, -1))
+    sizes = [sum(entry.nbytes for entry in bucket) for bucket in backwards.buckets]
+    assert max(sizes) <= 1_000_000 and sizes[1] > 800_000  # the first has what is left
+    assert sizes[-1] < 400_000  # what nothing hides is short
+    assert lengths(Plan.make([Key(0, 1 << 30)], False, link)) == [[0]]
+
+
+def test_types_do_not_share_a_bucket():
+    keys = [Key(i, 8, "float32" if i % 3 else "float64") for i in range(6)]
+    plan = Plan.make(keys, False, Link(1e-3, 1e-12))
+    assert all(len({entry.dtype for entry in bucket}) == 1 for bucket in plan.buckets)
+    assert sum(lengths(plan), []) == list(range(6))
+
+
+def test_plan_says_what_it_does():
+    text = Plan.make([Key(i, 1 << 20) for i in range(9)], True, Link(1e-3, 1e-9)).describe(4)
+    assert "auto: 9 keys in " in text and "last pushed first" in text
+    assert "depcha: 9 calls, first pushed first, one under way" in text
+    assert "bucket 0: " in text and "'k8'" in text
+
+
+def test_a_little_noise_does_not_change_the_order():
+    assert not _is_against([1.0, 1.1, 1.05, 1.2, 1.15, 1.3])
+    assert _is_against([2.0, 1.9, 1.95, 1.8, 1.5, 1.55, 1.0])
+    assert not _is_against([1.0]) and not _is_against([1.0, 1.0, 1.0, 1.0])

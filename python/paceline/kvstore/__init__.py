@@ -15,6 +15,7 @@ MXNET DAGs for scaling Deep Learning" (arXiv 1802.06949).
 from typing import Any
 
 from paceline.errors import UsageError
+from paceline.kvstore.auto import Auto
 from paceline.kvstore.concom import ConCom
 from paceline.kvstore.depcha import DepCha
 from paceline.kvstore.funnel import Funnel
@@ -22,12 +23,15 @@ from paceline.kvstore.store import KVStore
 
 __all__ = ["TYPES", "KVStore", "create"]
 
-TYPES: dict[str, type[KVStore]] = {kind.type: kind for kind in (Funnel, ConCom, DepCha)}
+TYPES: dict[str, type[KVStore]] = {kind.type: kind for kind in (Auto, Funnel, ConCom, DepCha)}
 
 
 def create(type: str, comm: Any = None, **options: Any) -> KVStore:
     """Makes a KVStore of all ranks of `comm` (None: paceline.init()). Collective.
 
+    auto     ours: keys in buckets, in the order in which gradients become ready, several sums
+             under way; choose it unless you compare. Options: `outstanding` (4), `show` (prints the
+             plan)
     funnel   the calling thread makes each allreduce when the gradient is there, and waits for it
     concom   several communicators, keys hashed onto them. Options: `communicators` (4), and
              `outstanding` (8): so many sums may be under way, then push() waits for a barrier

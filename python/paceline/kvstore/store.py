@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,15 @@ class Entry:
         self.dtype = _dtype_of(value)
         self.buffer = empty_like(value, self.shape, "kvstore: init")
         self.pulls: list[engines.Task] = []  # that may not be complete
+
+    @property
+    def count(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.buffer.nbytes
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ class Overlap:
 
 def overlap(
     model: nn.Module,
-    mode: str = "depcha",
+    mode: str = "auto",
     group: dist.ProcessGroup | None = None,
     **options: Any,
 ) -> Overlap:

@@ -48,6 +48,39 @@ def check_steps(comm):
         store.close()
 
 
+def check_steps_in_buckets(comm):
+    """auto: pushed from the first layer on, ready from the last on; pulls before and between."""
+    chance = random.Random(7)
+    keys = [f"layer{i}" for i in range(20)]
+    counts = [chance.randrange(1, 9000) for _ in keys]
+    with Engine(compute=1) as engine:
+        store = kvstore.create("auto", comm, engine=engine, outstanding=2)
+        store.init(keys, [numpy.zeros(n, "float32") for n in counts])
+        for step in range(6):
+            grads = [numpy.zeros(n, "float32") for n in counts]
+            for i in reversed(range(20)):
+                def fill(i=i, step=step):
+                    time.sleep(0.0005)
+                    grads[i][:] = data(comm.rank, counts[i]) + step
+
+                engine.push(fill, write=[grads[i]])
+            if step == 4:  # one at a time
+                for key, grad in zip(keys, grads, strict=True):
+                    store.pushpull(key, grad)
+            elif step == 5:  # a part of them only
+                store.pushpull(keys[3:9], grads[3:9])
+            else:
+                store.pushpull(keys, grads)
+            store.wait()
+            for i in range(3 if step == 5 else 0, 9 if step == 5 else 20):
+                total = sum(data(r, counts[i]) + step for r in range(comm.size))
+                same(grads[i], total.astype("float32"))
+            assert bool(store.plan) == (step > 0)
+        assert "last pushed first" in store.plan, store.plan
+        assert "20 keys in" in store.plan and "in 20 buckets" not in store.plan, store.plan
+        store.close()
+
+
 def check_many_steps_under_way(comm):
     """A pull sees what was pushed before it, and not what was pushed later."""
     for store in stores(comm):

@@ -1,0 +1,78 @@
+"""Which keys are exchanged together, and in which order."""
+
+import math
+from dataclasses import dataclass
+
+from paceline.kvstore.store import Entry
+
+OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
+LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
+TAIL = 3  # so many buckets at the end are each half as long as the one before
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a call costs: seconds, and seconds per byte, of an allreduce between all ranks."""
+
+    call_s: float
+    byte_s: float
+
+    @classmethod
+    def of(cls, settings: str, ranks: int, nodes: int) -> "Link":
+        """From the settings of a machine (PACELINE_MACHINE), as the choice of algorithms has it."""
+        numbers = {key: float(value) for key, _, value in
+                   (part.partition("=") for part in settings.split(","))}
+        where = "" if nodes > 1 else "inside_"
+        rounds = 2 * max(1, math.ceil(math.log2(max(2, ranks))))
+        share = 2 * (ranks - 1) / ranks if ranks > 1 else 1
+        return cls(rounds * 1e-6 * numbers[f"{where}alpha_us"],
+                   share * 8e-9 / numbers[f"{where}gbit_per_s"])
+
+    def bucket_bytes(self) -> int:
+        """From which on no more than OVERHEAD of a bucket's time is that of the call."""
+        return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
+
+
+@dataclass
+class Plan:
+    """Buckets of keys in the order of their calls: the keys that are ready first go first."""
+
+    buckets: list[list[Entry]]
+    bucket_bytes: int
+    is_reversed: bool  # against the order of the first pushes
+
+    @classmethod
+    def make(cls, pushed: list[Entry], is_reversed: bool, link: Link) -> "Plan":
+        """Buckets of about equal length; the last ones, which nothing hides, are shorter.
+
+        `pushed`: in the order of the first step's pushes. Keys of different types never share a
+        bucket. Equal on all ranks if the arguments are.
+        """
+        order = pushed[::-1] if is_reversed else pushed
+        whole = link.bucket_bytes()
+        buckets: list[list[Entry]] = []  # from the last one on
+        for entry in reversed(order):
+            limit = max(whole >> max(0, TAIL - len(buckets) + 1), LEAST_BYTES)
+            last = buckets[-1] if buckets else None
+            fits = last and last[0].dtype == entry.dtype
+            if last and fits and sum(e.nbytes for e in last) + entry.nbytes <= limit:
+                last.append(entry)
+            else:
+                buckets.append([entry])
+        return cls([bucket[::-1] for bucket in buckets[::-1]], whole, is_reversed)
+
+    def describe(self, outstanding: int) -> str:
+        """For people: what is exchanged when, and what depcha would do."""
+        keys = sum(len(bucket) for bucket in self.buckets)
+        lines = [
+            f"auto: {keys} keys in {len(self.buckets)} buckets of up to "
+            f"{self.bucket_bytes / 2**20:.3g} MiB, up to {outstanding} under way; "
+            f"{'last' if self.is_reversed else 'first'} pushed first, as they become ready",
+            f"depcha: {keys} calls, first pushed first, one under way",
+        ]
+        for number, bucket in enumerate(self.buckets):
+            names = ", ".join(repr(entry.key) for entry in bucket[:4])
+            more = f" and {len(bucket) - 4} more" if len(bucket) > 4 else ""
+            nbytes = sum(entry.nbytes for entry in bucket)
+            lines.append(f"  bucket {number}: {nbytes / 2**10:.1f} KiB, {names}{more}")
+        return "\n".join(lines)
