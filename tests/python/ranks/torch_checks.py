@@ -321,18 +321,30 @@ def blocks_held():
 
 
 def check_short_points_take_little(comm):
-    if comm.size == 1:
+    """In a group of its own: pairs of another check may have had longer messages."""
+    p, me = comm.size, comm.rank
+    if p == 1:
         return
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    dist.barrier()
-    before = blocks_held()
-    for n in (1, 256, 100, 256):
-        work = dist.isend(tensor(comm.rank, n), right)
-        dist.recv(x := torch.empty(n), left)
-        same(x, tensor(left, n))
-        work.wait()
-    taken = blocks_held() - before
-    assert taken < 2 * (256 << 10), taken  # a direction to one rank, and one from another
+    group = dist.new_group(range(p))
+    right, left = (me + 1) % p, (me - 1) % p
+
+    def taken_by(*counts):
+        dist.barrier(group=group)
+        before = blocks_held()
+        for n in counts:
+            work = dist.isend(tensor(me, n), right, group=group)
+            dist.recv(x := torch.empty(n), left, group=group)
+            same(x, tensor(left, n))
+            work.wait()
+        return blocks_held() - before
+
+    dist.barrier(group=group)  # the group's own memory
+    # A direction to one rank, and one from another.
+    assert 0 < (taken := taken_by(1, 256, 100, 256)) < 2 * (256 << 10), taken
+    assert taken_by(1, 256, 100, 256) == 0
+    assert (taken := taken_by(2048)) > 2 * (256 << 10), taken  # what is long is seen
+    dist.barrier(group=group)
+    dist.destroy_process_group(group)
 
 
 def check_groups(comm):
