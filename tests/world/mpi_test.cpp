@@ -1,12 +1,15 @@
 // The mpi transport over ports without an MPI: one thread steps all ranks in a seeded order.
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <cstddef>
 #include <memory>
 #include <set>
 
 #include "runtime/session.hpp"
 #include "transport/mpi/streams.hpp"
 #include "transport/mpi/transport.hpp"
+#include "transport/mpi/wire.hpp"
 #include "world/cases.hpp"
 #include "world/mpi_net.hpp"
 #include "world/worlds.hpp"
@@ -241,6 +244,30 @@ TEST_CASE("messages of another length, and those that are not welcome, disturb n
       CHECK(good.transfer.done);
       REQUIRE(good_taken.transfer.done);
       CHECK(good_taken.holds(3));
+      pair.end[1]->cancel(taken.transfer);
+    }
+}
+
+// As a sender would that says more, or less, than its message holds.
+TEST_CASE("a message that does not hold what it says is refused before it is used") {
+  for (const bool receiver_first : {false, true})
+    for (const std::uint64_t total : {40u, 41u, 1000000u, 8u}) {
+      Pair pair(total);
+      Random& random = pair.net.random;
+      Owned given(1, 1, 0, 40, random), taken(0, 1, 0, total, random);
+      given.fill(5);
+      if (receiver_first) pair.end[1]->recv(taken.transfer);
+      pair.end[0]->send(given.transfer);
+      MpiNet::Sent& sent = pair.net.ranks[1].coming.back();
+      if (sent.copy.empty()) sent.copy.assign(sent.data, sent.data + sent.bytes);
+      std::memcpy(sent.copy.data() + offsetof(mpi::Header, total), &total, sizeof(total));
+      pair.step();
+      if (!receiver_first) pair.end[1]->recv(taken.transfer);
+      pair.step();
+      const bool is_whole = total == 40;
+      CHECK(pair.heard[1].text == (is_whole ? "" : str("misfit 40 ", total, ";")));
+      CHECK(taken.transfer.done == is_whole);
+      CHECK(taken.holds(5) == is_whole);
       pair.end[1]->cancel(taken.transfer);
     }
 }
