@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import stat
 import sys
 import traceback
 from pathlib import Path
@@ -17,6 +18,19 @@ NUMPY_TYPES = ["float64", "float32", "float16", "bool", *INTEGERS]
 TYPES = [*NUMPY_TYPES, "bfloat16"]
 MOST = {"int8": 127, "uint8": 255, "bfloat16": 256, "float16": 2048, "bool": 1}
 SEED = 20_000
+
+
+def blocks_held():
+    """Bytes of memory behind this process's files without a name."""
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            status = os.stat(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the listing's own
+            continue
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+            found += 512 * status.st_blocks
+    return found
 
 
 class DLPackOnly:

@@ -1,13 +1,11 @@
 """Checks of the backend of torch.distributed: every collective, by all its names."""
 
-import os
-import stat
 import warnings
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from support import checks_in, data, raises, run_checks
+from support import blocks_held, checks_in, data, raises, run_checks
 
 import paceline
 import paceline.torch
@@ -305,19 +303,6 @@ def check_points(comm):
         same(x, tensor(left, n))
     for work in sends:
         work.wait()
-
-
-def blocks_held():
-    """Bytes of memory behind this process's files without a name."""
-    found = 0
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            status = os.stat(f"/proc/self/fd/{name}")
-        except FileNotFoundError:  # the listing's own
-            continue
-        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-            found += 512 * status.st_blocks
-    return found
 
 
 def check_short_points_take_little(comm):
