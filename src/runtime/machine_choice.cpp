@@ -6,10 +6,10 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/random.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/hardware.hpp"
-#include "runtime/hash.hpp"
 #include "runtime/probe.hpp"
 
 namespace paceline {

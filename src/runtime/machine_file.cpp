@@ -12,10 +12,10 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/options.hpp"
 #include "base/options_launcher.hpp"
 #include "model/machine.hpp"
-#include "runtime/hash.hpp"
 
 namespace paceline {
 namespace {

@@ -3,18 +3,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/sip_hash.hpp"
 
 namespace paceline {
 namespace {
 
 constexpr std::string_view kSealed = "sealed ";
-
-std::string hex(std::uint64_t number) {
-  std::string digits(16, '0');
-  for (std::size_t i = 16; i-- > 0; number >>= 4) digits[i] = "0123456789abcdef"[number & 15];
-  return digits;
-}
 
 }  // namespace
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/random.hpp"
 #include "model/machine.hpp"
-#include "runtime/hash.hpp"
 
 namespace paceline {
 namespace {
