@@ -202,10 +202,11 @@ class Engine:
 
     def give_up(self, why: str) -> None:
         """Ends without completing what has been pushed: breaks the communicators of its calls, with
-        `why` for all ranks, and keeps the tasks that have not begun from running."""
+        `why` for all ranks, which may wait for calls that this one will not make, and keeps the
+        tasks that have not begun from running. So does a `with` block that an exception ends."""
         self.cancel()
         for comm in list(self._calls):
-            if self.unfinished and not comm.broken:
+            if not comm.broken:
                 comm._core.abort(why)
         with contextlib.suppress(Exception):  # of tasks that were given up
             self.close()
