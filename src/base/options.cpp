@@ -48,7 +48,7 @@ constexpr OptionRow kRows[] = {
     {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,
      "The folder, in memory, where the ranks of a node make the files that they share."},
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
-     "Shared memory for all ranks of a node together, equal on all; it must fit into shm_dir."},
+     "For the messages of all ranks of a node together, equal on all; in shm_dir, or besides."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
      "For the stages of each communicator on a node, made when needed; equal on all its ranks."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
