@@ -28,6 +28,7 @@ def asked(monkeypatch):
         monkeypatch.setattr(phases.build, name, note(name))
     for name in ("tidy", "pytest"):
         monkeypatch.setattr(phases, name, note(name))
+    monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
     monkeypatch.setattr(phases, "run", note("run", "50 programs from seed 1 on end rightly"))
     monkeypatch.setattr(phases.ctypes, "CDLL", note("CDLL", type("", (), {
         "personality": staticmethod(lambda flags: None)})))  # fmt: skip
@@ -44,6 +45,7 @@ def test_sixteen_slices_and_two_sanitizers_are_drawn_independently(monkeypatch, 
         (slice_,) = [args[1] for name, args, _ in asked if name == "pytest" and len(args) > 2]
         assert slice_["PACELINE_SLICE_S"] == "120"
         drawn.add((preset, slice_["PACELINE_SLICE"]))
+        assert "aarch64" not in [name for name, *_ in asked]
     assert drawn == {(s, f"{k}/16") for s in ("asan", "tsan") for k in range(16)}
 
 
@@ -59,6 +61,7 @@ def test_a_sanitizer_runs_however_late_it_is(monkeypatch, asked, capsys):
 def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     assert phases.test(long=True) == 0
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
+    assert [args for name, args, _ in asked if name == "aarch64"] == [(900,)]
     (env,) = [args[1] for name, args, _ in asked if name == "pytest"]
     assert env == {"PACELINE_LONG": "1"}
     out = capsys.readouterr().out
