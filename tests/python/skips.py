@@ -23,7 +23,7 @@ KNOWN = (
     r"no pkg-config on this machine",
     r"no library at hand that is no MPI",
     r"could not import '(torch|expecttest|psutil|mpi4py|nanobind|ruff)': .*",
-    r"lightning is not installed \(pip install \w+\)",
+    r"(lightning|accelerate|transformers|ray) is not installed \(pip install \w+\)",
     # What needs root, or a system that has it.
     r"slurmd and munged are started as root",
     r"only root can .*",

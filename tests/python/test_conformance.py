@@ -93,6 +93,8 @@ def cannot_pass(taken_for, ranks):
         "gather", "scatter", "all_to_all_single_equal_split", "all_to_all_single_unequal_split",
     )} | {f"test_{call}_group_{op}" for call in ("reduce", "all_reduce")
           for op in ("max", "min", "product", "sum")}  # fmt: skip
+    if taken_for == "gloo":  # DDP's C++ logs our name: by gloo's it would look for gloo's class
+        return {"test_ddp_logging_data_cpu"}
     return groups if taken_for == "mpi" and ranks == 2 else set()
 
 

@@ -1,13 +1,15 @@
 """The same short training in a framework as it stands: frameworks.py FRAMEWORK BACKEND. Each rank
 prints its losses, to the last bit, and who served it."""
 
+import os
 import sys
 import warnings
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 from train_checks import batch, network
 
 STEPS = 4
@@ -69,9 +71,83 @@ def lightning(backend):
     return found
 
 
-def said(served, losses):
-    sys.stdout.write(f"{served}: {' '.join(loss.hex() for loss in losses)}\n")
-    sys.stdout.flush()
+def accelerate(_):
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    model = Model()
+    model, optimizer, batches = accelerator.prepare(
+        model, torch.optim.SGD(model.parameters(), 0.05), loader())
+    found = []
+    for one in batches:
+        loss = model(**one)["loss"]
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(accelerator.gather(loss.detach().reshape(1)).mean().item())
+    return found
+
+
+def trainer(backend):
+    from transformers import Trainer, TrainingArguments
+
+    found = []
+
+    class Recording(Trainer):
+        def training_step(self, *arguments, **keywords):
+            found.append(super().training_step(*arguments, **keywords).item())
+            return torch.tensor(found[-1])
+
+    settings = TrainingArguments(
+        output_dir=os.environ["RESULTS"], use_cpu=True, ddp_backend=backend, max_steps=STEPS,
+        per_device_train_batch_size=1, report_to=[], save_strategy="no", disable_tqdm=True,
+        logging_strategy="no", optim="sgd", learning_rate=0.05, seed=3)
+    Recording(Model(), settings, train_dataset=Batches()).train()
+    return found
+
+
+def loop(config):
+    """What each worker of Ray Train runs."""
+    import ray.train
+    import ray.train.torch
+
+    rank = ray.train.get_context().get_world_rank()
+    model = ray.train.torch.prepare_model(Model())
+    optimizer, found = torch.optim.SGD(model.parameters(), 0.05), []
+    for one in loader(DistributedSampler(Batches(), 2, rank, shuffle=False)):
+        loss = model(**one)["loss"]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        dist.all_reduce(total := loss.detach().clone())
+        found.append(total.item())
+    if rank == 0:
+        Path(os.environ["RESULTS"], "losses").write_text(line_of(found))
+
+
+def ray(backend):
+    import ray as R
+    from ray.train import RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    kept = ("PACELINE_REPLACE", "PACELINE_SHM_DIR", "PYTHONPATH", "RESULTS",
+            "TORCH_DEVICE_BACKEND_AUTOLOAD")
+    variables = {name: os.environ[name] for name in kept if name in os.environ}
+    R.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
+           runtime_env={"env_vars": variables})
+    try:
+        TorchTrainer(
+            loop, torch_config=TorchConfig(backend=backend),
+            scaling_config=ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5}),
+            run_config=RunConfig(storage_path=os.environ["RESULTS"])).fit()
+        sys.stdout.write(Path(os.environ["RESULTS"], "losses").read_text())
+    finally:
+        R.shutdown()
+
+
+def line_of(losses):
+    served = type(dist.group.WORLD).__name__
+    return f"{served}: {' '.join(loss.hex() for loss in losses)}\n"
 
 
 if __name__ == "__main__":
@@ -80,6 +156,7 @@ if __name__ == "__main__":
     framework, backend = sys.argv[1:]
     losses = globals()[framework](backend)
     if losses is not None:
-        said(type(dist.group.WORLD).__name__, losses)
+        sys.stdout.write(line_of(losses))
+        sys.stdout.flush()
         if dist.is_initialized():
             dist.destroy_process_group()
