@@ -12,6 +12,7 @@ import torch
 from paceline import calls
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
+from paceline.torch.minors import CallWork
 from paceline.torch.tensors import (
     Finish,
     both,
@@ -230,12 +231,15 @@ class Collectives:
 
     allreduce_sparse = allreduce
 
-    def _start_coalescing(self, device: torch.device) -> None:
+    def start_coalescing(self, device: torch.device | None = None) -> None:
         self._coalesced = []
 
-    def _end_coalescing(self, device: torch.device) -> Work:
+    def end_coalescing(self, device: torch.device | None = None) -> Work:
         works, self._coalesced = self._coalesced or [], None
-        return Work(Works(works), [tensor for work in works for tensor in work.result()])
+        return CallWork(Works(works), [tensor for work in works for tensor in work.result()])
+
+    # A group is asked by these names, a backend by those.
+    _start_coalescing, _end_coalescing = start_coalescing, end_coalescing
 
     def _call(
         self, tensors: list[Tensor], finish: Finish, opts: Any,
@@ -248,7 +252,7 @@ class Collectives:
                 self._begin(name, input, output, op, root, counts, received), tensors, finish
             )
         self._comm._run(name, input, output, op, root, counts, received, self._knobs)
-        return Work(None, tensors, finish)
+        return CallWork(None, tensors, finish)
 
     def _begin(self, name, input, output, op="sum", root=0, counts=None, received=None):
         return self._comm._start(
@@ -258,7 +262,7 @@ class Collectives:
     def _work(
         self, request: Any, tensors: list[Tensor], finish: Finish = None, source: int = -1
     ) -> Work:
-        work = Work(request, tensors, finish, source)
+        work = CallWork(request, tensors, finish, source)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

@@ -27,14 +27,16 @@ class GlooOnly:
     _monitored = 0  # barriers so far
 
     def monitored_barrier(
-        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+        self, timeout: Any = None, wait_all_ranks: bool = False
     ) -> None:
         """A barrier through torch's store, over which rank 0 watches; it harms no later call.
 
         Raises TimeoutError: on rank 0 with the first rank that has not come within `timeout` (None:
         the group's), or with all of them where wait_all_ranks is set; on ranks that have come, too.
         """
-        limit = timedelta(milliseconds=self._knobs[-1]) if timeout is None else timeout
+        limit = getattr(timeout, "timeout", timeout)  # a backend is given options
+        if limit is None or limit < timedelta(0):
+            limit = timedelta(milliseconds=self._knobs[-1])
         store = dist.PrefixStore(f"monitored{self._monitored}", self._store)
         before = dist.PrefixStore(f"monitored{self._monitored - 1}", self._store)
         self._monitored += 1

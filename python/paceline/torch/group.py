@@ -5,13 +5,12 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from paceline import _core, calls, launchers, world
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError, UsageError
-from paceline.torch import replace
+from paceline.errors import UsageError
+from paceline.torch import minors, replace
 from paceline.torch.collectives import Collectives
 from paceline.torch.gloo import GlooOnly
 from paceline.torch.points import Points
@@ -20,73 +19,22 @@ from paceline.torch.store import TorchStore
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
 
 
-class PacelineGroup(Collectives, GlooOnly, Points, dist.ProcessGroup):  # type: ignore[misc]
-    """Some ranks, as torch.distributed sees them. Made by create()."""
+class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
+    """Some ranks, as torch.distributed sees them: a group's backend, or, where torch knows no
+    backends in Python, the group. Made by create()."""
 
     def __init__(
         self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool,
         taken_for: str = "",
     ):  # fmt: skip
-        # The other form, with the store, is not for subclasses: C++ then makes a group of its own.
-        super().__init__(comm.rank, comm.size)  # type: ignore[call-arg]
-        self._store = store
+        self._backend_name = taken_for or "paceline"
+        self._attach(store, comm, timeout)
         self._comm = comm
         self._owns_world = owns_world
         self._coalesced = None
-        self._backend_name = taken_for or "paceline"
         self._is_gloo = taken_for == "gloo"
         self._pairs = {}
-        self._name, self._desc = "", ""
         self.set_timeout(timeout)
-
-    # torch looks for these in C++ (get...) and in Python (the others).
-    def getBackendName(self) -> str:
-        return "paceline"  # where it is "gloo", DDP in C++ asks for gloo's own class
-
-    def getRank(self) -> int:
-        return self._comm.rank
-
-    def getSize(self) -> int:
-        return self._comm.size
-
-    def getGroupName(self) -> str:
-        return self._name
-
-    def setGroupName(self, name: str) -> None:
-        self._name = name
-
-    def getGroupDesc(self) -> str:
-        return self._desc
-
-    def setGroupDesc(self, desc: str) -> None:
-        self._desc = desc
-
-    def get_group_store(self) -> Any:
-        return self._store
-
-    def name(self) -> str:
-        return self._backend_name
-
-    def _get_backend(self, device: torch.device) -> Any:
-        """torch asks the backend of a device what it can do; here the group is its own backend."""
-        if device.type != "cpu":
-            raise RefusalError(f"the backend 'paceline' serves the CPU; it knows no {device}.")
-        return self
-
-    supports_splitting = supports_coalescing = supports_time_estimate = False
-
-    def supports_tensor_alloc(self, device: torch.device) -> bool:
-        return False
-
-    _get_backend_name = name
-    _set_group_name = setGroupName
-    _set_group_desc = setGroupDesc
-    group_name = property(getGroupName)
-    group_desc = property(getGroupDesc)
-
-    @property
-    def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu")]
 
     def set_timeout(self, timeout: timedelta) -> None:
         """How long calls of this group wait; PACELINE_TIMEOUT_MS where torch's default stands."""
@@ -96,12 +44,6 @@ class PacelineGroup(Collectives, GlooOnly, Points, dist.ProcessGroup):  # type: 
         self._knobs = calls.knobs(timeout_ms=limit_ms)
 
     _set_default_timeout = set_timeout
-
-    def _set_sequence_number_for_group(self) -> None:
-        pass
-
-    def _get_sequence_number_for_group(self) -> int:
-        return 0
 
     def shutdown(self) -> None:
         """Part of destroy_process_group(): leaves the world with the group that made it."""
@@ -127,6 +69,8 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     store, ranks = options.store, list(options.global_ranks_in_group)
     if not ranks:
         _started += 1
+        if options.group_rank == 0:
+            minors.warn_if_newer()
     prefix = f"paceline{_started}"
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))

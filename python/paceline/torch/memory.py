@@ -8,13 +8,15 @@ import torch.distributed as dist
 from paceline.buffers import shared_empty
 from paceline.errors import UsageError
 from paceline.torch.group import PacelineGroup
+from paceline.torch.minors import part_of
 
 
 def group_of(group: dist.ProcessGroup | None, call: str) -> PacelineGroup:
     """`group`, or torch's default group for None; UsageError, which names `call`, for others'."""
-    found = dist.group.WORLD if group is None else group
+    asked = dist.group.WORLD if group is None else group
+    found = part_of(asked)
     if not isinstance(found, PacelineGroup):
-        what = "there is no process group yet" if found is None else f"the group is a {found!r}"
+        what = "there is no process group yet" if asked is None else f"the group is a {asked!r}"
         raise UsageError(
             f'{call}: {what}; it must be one of dist.init_process_group("paceline"), or of '
             'dist.new_group(backend="paceline").'

@@ -26,7 +26,7 @@ APART = "PACELINE_NODE" in os.environ  # then ranks count as being on several no
 
 def shared(x, group=None):
     """Whether an all_reduce of `x` goes through memory that all ranks reach."""
-    comm = (group or dist.group.WORLD)._comm
+    comm = paceline.torch.memory.group_of(group, "shared")._comm
     return comm.explain("allreduce", x).startswith("shared")
 
 

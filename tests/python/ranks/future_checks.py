@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 from support import checks_in, run_checks
 from torch_checks import same, tensor, total
+from torch_names import all_gather_single, reduce_scatter_single
 
 import paceline.torch  # noqa: F401  Importing it registers the backend's name.
 
@@ -29,7 +30,7 @@ def check_futures(comm):
 def check_futures_of_coalesced(comm):
     p, me = comm.size, comm.rank
     manager = dist.distributed_c10d._coalescing_manager
-    for call, rows in ((dist.reduce_scatter_single, p), (dist.all_gather_single, 1)):
+    for call, rows in ((reduce_scatter_single, p), (all_gather_single, 1)):
         outs = [torch.empty(2 * p // rows), torch.empty(3 * p // rows)]
         with manager(async_ops=True) as works:
             for out, n in zip(outs, (2, 3), strict=True):
