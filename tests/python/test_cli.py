@@ -125,7 +125,7 @@ def test_options_show_where_a_value_comes_from(paceline, monkeypatch):
     status, out, _ = paceline("options")
     assert status == 0
     line = next(line for line in out.splitlines() if line.startswith("shm_bytes"))
-    assert line.split()[1:6] == ["64", "MiB", "variable", "32MiB", "Shared"]
+    assert line.split()[1:5] == ["64", "MiB", "variable", "32MiB"]
 
 
 def test_options_show_what_is_wrong(paceline, monkeypatch):

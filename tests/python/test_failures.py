@@ -211,9 +211,19 @@ def test_memory_that_ranks_would_share_differs(variable):
         assert "rank 0: 8 MiB" in message and "rank 2: 4 MiB" in message, message
 
 
-def test_no_room_in_shared_memory(small_memory):
+def test_no_room_in_the_folder(small_memory):
+    """Ranks take memory that is in no folder, and leave nothing in this one."""
     tiny_folder = small_memory("256k")
-    run, lines = told("no_room", 2, PACELINE_SHM_DIR=str(tiny_folder))
+    _, lines = told("no_room", 2, PACELINE_SHM_DIR=str(tiny_folder))
+    assert [kind for rank in range(2) for kind, _, _ in lines[rank]] == ["nothing"] * 2, lines
+    assert list(tiny_folder.iterdir()) == []
+
+
+def test_no_room_in_shared_memory(small_memory):
+    """Nor is there memory in no folder: every rank gets an error, one of which names the folder."""
+    tiny_folder = small_memory("4k")   # not even for the shortest rings
+    script = ["cramped.py", launched.RANKS / "failing.py"]
+    _, lines = told("no_room", 2, script, PACELINE_SHM_DIR=str(tiny_folder))
     kinds = {kind for rank in range(2) for kind, _, _ in lines[rank]}
     assert kinds <= {"ResourceError", "RankLost", "TimeoutError"} and "ResourceError" in kinds
     message = next(m for rank in range(2) for k, _, m in lines[rank] if k == "ResourceError")
