@@ -1,4 +1,4 @@
-"""Arrays of more than 4 GiB: counts above 2^32, and pieces of one rank above 2^31.
+"""Arrays of 4.5 GiB: counts above 2^32, and pieces of one rank above 2^31.
 
     huge.py numpy|torch     2 ranks; torch: a tensor, and torch.distributed in front of it
 
@@ -12,7 +12,7 @@ import numpy
 
 import paceline
 
-PIECE = (1 << 31) + 3
+PIECE = (1 << 31) + (1 << 28) + 3  # so that of 7 segments the last begins above 2^32
 COUNT = 2 * PIECE  # bytes
 PRIME = 61  # divides no power of 2: what lies such a power too far away differs
 CHUNK = 16 << 20
