@@ -1,11 +1,11 @@
 """Collectives between the lab's nodes, beside an MPI: python bench/lab/run.py --nodes 8,9
 
 Brings a lab up for each number of nodes, runs `./dev lab bench` there for each MPI, collective and
-setting of that MPI, and takes it down. Results go to bench/results/lab-<nodes>-<mpi>-<collective>
-.json, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm that is asked for
-...-<algorithm>.json, of scattered ranks ...-scattered.json, beside settings without the default
-...-settings.json, of sizes that all are below 64 KiB ...-short.json, and to the screen: as
-fractions of the bound, or below 64 KiB messages / rounds.
+setting of that MPI, and takes it down. Results go to bench/results/lab.csv, each as a series:
+lab-<nodes>-<mpi>-<collective>, with several ranks a node lab-<nodes>x<ppn>-..., of an algorithm
+that is asked for ...-<algorithm>, of scattered ranks ...-scattered, beside settings without the
+default ...-settings, of sizes that all are below 64 KiB ...-short; and to the screen: as fractions
+of the bound, or below 64 KiB messages / rounds.
 Needs root; no other lab may be up.
 """
 
@@ -19,6 +19,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+
+from paceline.bench import campaign
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench/results"
@@ -69,22 +71,17 @@ def table(title, settings):
 
 
 def write(folder, names, nodes, ppn, machine, settings):
-    """The file of one table; its path. names: the MPI's, the collective's, an algorithm's, and
-    how ranks lie."""
+    """Puts one table into the campaign; its path. names: the MPI's, the collective's, an
+    algorithm's, and how ranks lie."""
     first = next(iter(settings.values()))
     if all(record["messages"] is not None for record in first["records"]):
         names = (*names, "short")
     if "default" not in settings:
         names = (*names, "settings")
-    head = {key: first[key] for key in ("machine", "date", "versions")}
-    head |= {"command": " ".join(["python bench/lab/run.py", *sys.argv[1:]]), "mpi": names[0],
-             "paceline_machine": machine}
     place = f"{nodes}x{ppn}" if ppn > 1 else f"{nodes}"
-    path = folder / f"lab-{'-'.join(filter(None, (place, *names)))}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**head, "settings": settings}, indent=1).replace(f"{ROOT}/", "")
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
+    series = f"lab-{'-'.join(filter(None, (place, *names)))}"
+    runs = {name: {**content, "paceline_machine": machine} for name, content in settings.items()}
+    return campaign.add(folder / "lab.csv", {series: runs}, ROOT)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -103,10 +100,10 @@ def write(folder, names, nodes, ppn, machine, settings):
 @click.option("--machine", default="probe", show_default=True,
               help="PACELINE_MACHINE: what the choice knows of the links.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
-              help="Where the files go. [default: bench/results]")
+              help="Where lab.csv is. [default: bench/results]")
 def main(nodes, ppn, scattered, rate, mpis, collectives, settings, algorithm, sizes, repeats,
          launches, machine, folder):
-    """Collectives between the lab's nodes, beside MPIs: tables, and bench/results/lab-*."""
+    """Collectives between the lab's nodes, beside MPIs: tables, and bench/results/lab.csv."""
     out = Console(width=None if sys.stdout.isatty() else 120)
     options = ["--sizes", sizes, "--repeats", repeats]
     options += ["--launches", launches] if launches > 1 else []

@@ -1,8 +1,8 @@
 """One node against MPIs: ./dev bench node --mpis openmpi5,mpich5,impi --collectives allreduce
 
 For each MPI, each collective and each setting of that MPI `paceline bench --against mpi --verdict`
-runs inside the MPI's processes. Results go to bench/results/node-<mpi>-<collective>.json, with more
-than 2 ranks node-<mpi>-<collective>-<n>-ranks.json, and to the screen as a table for each.
+runs inside the MPI's processes. Results go to bench/results/node.csv, as a series each, called
+node-<mpi>-<collective>, with more than 2 ranks ...-<n>-ranks; and to the screen as tables.
 """
 
 import json
@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from paceline import _core, mpi
-from paceline.bench import peers, statistics
+from paceline.bench import campaign, peers, statistics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import table as tables  # noqa: E402
@@ -80,18 +80,9 @@ def measure(library, collective, setting, options):
 
 
 def write(folder, name, collective, ranks, settings):
-    """The file of one table; its path."""
-    first = next(iter(settings.values()))
-    head = {key: first[key] for key in ("machine", "date", "versions")}
-    bench = {"command": " ".join(["./dev bench node", *sys.argv[1:]]), "mpi": name}
+    """Puts one table into the campaign; its path."""
     ending = f"-{ranks}-ranks" if ranks != 2 else ""
-    path = folder / f"node-{name}-{collective}{ending}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {**head, **bench, "summary": tables.summary(settings), "settings": settings}
-    # Where this tree lies is nobody else's business.
-    text = json.dumps(content, indent=1).replace(f"{ROOT}/", "")
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
+    return campaign.add(folder / "node.csv", {f"node-{name}-{collective}{ending}": settings}, ROOT)
 
 
 def run_table(name, collective, wanted, options, out):
@@ -135,9 +126,9 @@ def show(title, settings, out):
 @click.option("--ranks", "-n", default=2, show_default=True, type=int)
 @click.option("--separate", is_flag=True, help="As of paceline bench.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
-              help="Where the files go. [default: bench/results]")
+              help="Where node.csv is. [default: bench/results]")
 def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder):
-    """One node against MPIs, in their own processes: tables, verdicts and bench/results/node-*.
+    """One node against MPIs, in their own processes: tables, verdicts and bench/results/node.csv.
 
     All of it takes hours; shorten it with --sizes, --launches and --collectives.
     """

@@ -47,7 +47,7 @@ def sizes_of(settings):
 
 
 def summary(settings):
-    """What a file of results says at its head: geometric means of the speed-up over all sizes, and
+    """Geometric means of the speed-up over all sizes, and
     how often each verdict was given, against each setting and against the hardest at each size."""
     out = {}
     for name in (*settings, "hardest"):
