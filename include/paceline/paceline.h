@@ -228,6 +228,10 @@ typedef struct paceline_call {
   int uneven;             // 1: a v-form, though this rank may not know the counts
   int timeout_ms;         // gives up waiting after so long; 0: the communicator's
   uint64_t tag;           // of what is exchanged; ranks whose tags differ get an error; 0: none
+  // Of calls under way at a time the most urgent goes first; higher is more urgent, from -2^20 to
+  // 2^20, equal on all ranks.
+  int priority;
+  int reserved;           // 0
 } paceline_call;
 
 PACELINE_API paceline_status paceline_run(paceline_comm* comm, const paceline_call* call);

@@ -19,10 +19,10 @@ namespace paceline {
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
   huge_pages, attach, algorithm, segments, window, numbers, transport, mpi, node, groups, machine,
-  machine_dir, record_dir, record_signal, preload, preload_summary, replace, rank, ranks, store,
-  secret
+  machine_dir, cuda_kernels, predict, record_dir, record_signal, preload, preload_summary, profile,
+  profile_bytes, replace, rank, ranks, store, secret
 };
-inline constexpr int kOptions = 29;
+inline constexpr int kOptions = 33;
 
 enum class OptionKind {
   integer,   // a whole number

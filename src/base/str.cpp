@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <string_view>
 
 namespace paceline {
 
@@ -17,6 +18,15 @@ std::string human_bytes(double bytes) {
   std::string number(text, end);
   if (number.ends_with(".0")) number.resize(number.size() - 2);
   return number + " " + kUnits[unit];
+}
+
+std::string shortened(const std::string& text, std::size_t most) {
+  static constexpr std::string_view kMore = "...";
+  if (text.size() <= most) return text;
+  std::size_t kept = most > kMore.size() ? most - kMore.size() : 0;
+  const auto continues = [&](std::size_t at) { return (text[at] & 0xC0) == 0x80; };
+  while (kept > 0 && continues(kept)) --kept;
+  return text.substr(0, kept) + std::string(kMore.substr(0, most - kept));
 }
 
 }  // namespace paceline

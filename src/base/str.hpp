@@ -1,6 +1,7 @@
 // str(a, b, c): the pieces, printed one after the other. GCC 12 has no <format>.
 #pragma once
 
+#include <cstddef>
 #include <sstream>
 #include <string>
 
@@ -15,5 +16,9 @@ std::string str(const Pieces&... pieces) {
 
 // "1.5 KiB", "64 MiB": sizes as a person reads them.
 std::string human_bytes(double bytes);
+
+// The text in at most `most` bytes: what is longer ends with "..." and has no half of a character
+// of UTF-8 before that.
+std::string shortened(const std::string& text, std::size_t most);
 
 }  // namespace paceline

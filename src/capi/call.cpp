@@ -10,7 +10,7 @@ namespace paceline::capi {
 namespace {
 
 // As far as the first version of the structure goes, which no caller can be short of.
-constexpr std::size_t kFirstSize = offsetof(paceline_call, tag) + sizeof(std::uint64_t);
+constexpr std::size_t kFirstSize = offsetof(paceline_call, reserved) + sizeof(int);
 static_assert(sizeof(paceline_call) == kFirstSize, "padding at the end would hold anything");
 
 constexpr std::size_t kMostSize = 4096;  // beyond, it is no size but whatever lay in memory
@@ -114,13 +114,16 @@ Call call_from(const paceline_call* given, const Communicator& communicator, con
   call.input = given->input;
   call.output = given->output;
   if (given->algorithm) call.algorithm = given->algorithm;
-  call.segments = given->segments;
-  call.window = given->window;
-  call.knobs.radix = given->radix;
-  call.knobs.blocks = given->blocks;
+  call.cut.segments = given->segments;
+  call.cut.window = given->window;
+  call.cut.knobs.radix = given->radix;
+  call.cut.knobs.blocks = given->blocks;
   call.timeout_ms = given->timeout_ms;
   call.tag = given->tag;
   if (call.tag != 0) call.label = str("tag ", call.tag);
+  call.priority = given->priority;
+  if (given->reserved != 0)
+    fail(Fault::usage, name_of(asked), ": call.reserved is ", given->reserved, "; it must be 0.");
   set_counts(call, *given, communicator);
   return call;
 }

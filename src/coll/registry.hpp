@@ -16,7 +16,6 @@
   X(allreduce_linear)                  \
   X(allreduce_chain)                   \
   X(allreduce_direct)                  \
-  X(allreduce_rings)                   \
   X(allreduce_recursive_multiplying)   \
   X(allreduce_dual_root)               \
   X(allreduce_gather)                  \
@@ -26,8 +25,20 @@
   X(allreduce_symmetric)               \
   X(allreduce_sliced)                  \
   X(allreduce_grouped)                 \
+  X(allreduce_static_leader)           \
+  X(allreduce_polling_leader)          \
+  X(allreduce_dynamic_leader)          \
+  X(allreduce_arrival_leader)          \
+  X(allreduce_arrival_chain)           \
+  X(allreduce_arrival_tree)            \
   X(allreduce_leaders)                 \
   X(allreduce_lanes)                   \
+  X(allreduce_hierarchical)            \
+  X(allreduce_hierarchical_rsa)        \
+  X(allreduce_multilane)               \
+  X(allreduce_tail_ring)               \
+  X(allreduce_tail_direct)             \
+  X(allreduce_sorted_chain)            \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
   X(broadcast_linear)                  \
@@ -41,6 +52,9 @@
   X(broadcast_grouped)                 \
   X(broadcast_leaders)                 \
   X(broadcast_lanes)                   \
+  X(broadcast_hierarchical)            \
+  X(broadcast_hierarchical_chain)      \
+  X(broadcast_sorted_chain)            \
   X(reduce_binomial)                   \
   X(reduce_k_nomial)                   \
   X(reduce_linear)                     \
@@ -53,8 +67,13 @@
   X(reduce_staged)                     \
   X(reduce_sliced)                     \
   X(reduce_grouped)                    \
+  X(reduce_arrival_chain)              \
   X(reduce_leaders)                    \
   X(reduce_lanes)                      \
+  X(reduce_hierarchical)               \
+  X(reduce_hierarchical_chain)         \
+  X(reduce_sorted_chain)               \
+  X(reduce_tail_direct)                \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
   X(reduce_scatter_recursive_halving)  \
@@ -65,6 +84,7 @@
   X(reduce_scatter_grouped)            \
   X(reduce_scatter_leaders)            \
   X(reduce_scatter_lanes)              \
+  X(reduce_scatter_multilane)          \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
@@ -74,6 +94,7 @@
   X(allgather_grouped)                 \
   X(allgather_leaders)                 \
   X(allgather_lanes)                   \
+  X(allgather_multilane)               \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \
   X(alltoall_shared)                   \

@@ -14,14 +14,15 @@ class Binder {
   Binder(Bound& bound, const Layout& layout, const std::vector<Layout>& peers)
       : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
-    if (s_.problem.near) longest_ = longest_block();
+    if (s_.problem.near || bound_.mixed) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
-      bound_.scratch_bytes =
-          (bound_.scratch_bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-      slots_.push_back(bound_.scratch_bytes);
+      std::size_t& bytes = is_staging(static_cast<int>(slots_.size())) ? bound_.staging_bytes
+                                                                       : bound_.scratch_bytes;
+      bytes = (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+      slots_.push_back(bytes);
       std::size_t most = 0;
       for (const Segment& shape : slot.shapes) most = std::max(most, extent_of(shape));
-      bound_.scratch_bytes += most * element_;
+      bytes += most * element_;
     }
   }
 
@@ -44,6 +45,8 @@ class Binder {
   }
 
  private:
+  bool is_staging(int slot) const { return bound_.mixed && slot < s_.staging; }
+
   // One stretch per block, joined with the one before where every operand goes on without a gap.
   void append(BoundStep& out, const Segment* operands, std::uint32_t n) {
     for (int i = 0; i < operands[0].blocks; ++i) {
@@ -78,7 +81,7 @@ class Binder {
     Segment whole = shape;
     whole.blocks += whole.first - whole.origin;
     whole.first = whole.origin;
-    return s_.problem.near ? longest_ * static_cast<std::size_t>(whole.blocks)
+    return s_.problem.near || is_staging(shape.slot) ? longest_ * std::size_t(whole.blocks)
                            : count_of(s_, layout_, whole);
   }
 
@@ -91,12 +94,14 @@ class Binder {
   }
 
   Piece piece(const Segment& s, int i) const {
-    const Layout& layout = s.owner == kOwn ? layout_ : peers_[static_cast<std::size_t>(s.owner)];
+    const bool alike = s.owner == kOwn || is_staging(s.slot);
+    const Layout& layout = alike ? layout_ : peers_[static_cast<std::size_t>(s.owner)];
     return place(s_, s.like == Space::input ? layout.input : layout.output, s.first + i);
   }
 
   Place place_of(const Segment& s, int i) const {
-    if (s.owner != kOwn && peers_.empty())
+    const bool staging = s.space == Space::scratch && is_staging(s.slot);
+    if (s.owner != kOwn && !staging && peers_.empty())
       fail(Fault::refusal, "a step of ", s_.algorithm, " touches memory of rank ", s.owner,
            ", which it does not reach; allocate the buffers with paceline.empty.");
     if (s.space == Space::incoming) return {Space::incoming, kOwn, incoming_offset(s, i)};
@@ -104,7 +109,7 @@ class Binder {
     Segment before = s;  // what lies in the slot in front of this block
     before.blocks = s.first + i - s.origin;
     before.first = s.origin;
-    return {Space::scratch, s.owner,
+    return {Space::scratch, staging && s.owner == kOwn ? s_.problem.rank : s.owner,
             slots_[static_cast<std::size_t>(s.slot)] + count_of(s_, layout_, before) * element_};
   }
 
@@ -123,6 +128,14 @@ class Binder {
   std::vector<std::size_t> slots_;
 };
 
+// Whether its steps reach staging buffers of other ranks: where it is alone on its node, all
+// scratch is its own.
+bool has_mates(const Schedule& schedule) {
+  const Problem& p = schedule.problem;
+  return schedule.staging > 0 &&
+         std::count(p.nodes.begin(), p.nodes.end(), p.nodes[std::size_t(p.rank)]) > 1;
+}
+
 }  // namespace
 
 Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
@@ -136,6 +149,7 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
     bound.spread = spread_kernel(type, op);
   }
   if (op == Op::average && has_op(problem.collective)) bound.divisor = problem.ranks;
+  bound.mixed = has_mates(*bound.schedule);
   Binder binder(bound, layout, peers);
   for (const Step& step : bound.schedule->steps) binder.add(step);
   return bound;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/types.hpp"
+#include "engine/claims.hpp"
 #include "ir/layout.hpp"
 #include "ir/schedule.hpp"
 #include "kernels/kernels.hpp"
@@ -16,7 +18,9 @@ namespace paceline {
 // Somewhere in one of the caller's buffers, a peer's, or the scratch of the operation.
 struct Place {
   Space space = Space::output;
-  int owner = kOwn;        // position of the rank whose buffer it is
+  // Position of the rank whose buffer it is; of a mixed schedule also where that is the rank itself
+  // and the place is in its staging buffer.
+  int owner = kOwn;
   std::size_t offset = 0;  // bytes
 };
 
@@ -38,14 +42,24 @@ struct BoundStep {
 struct Bound {
   std::shared_ptr<const Schedule> schedule;
   bool straight = false;   // proven to be one, and its rank has a stage (ir/straight.hpp)
+  bool mixed = false;      // its rank reaches others' staging buffers, and sends (engine/mixed.hpp)
   Type type = Type::u8;
   Reduce reduce = nullptr;  // where the collective combines
   Spread spread = nullptr;  // likewise
   int divisor = 1;          // average: what finish() divides by
+  bool has_notes = false;   // at the end of its messages (engine/notes.hpp)
   std::size_t scratch_bytes = 0;
+  std::size_t staging_bytes = 0;   // where it is mixed: the part of scratch in the staging buffer
   std::vector<BoundStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;
+  // Where ranks claim positions: what is done at each of them, and whose the first one is. By
+  // subtree: what is done by a rank that so many of these subtrees, one after the other, came
+  // before, whose ranks are [first, second); it names the last rank of a subtree for the one of it
+  // that came last.
+  std::vector<std::shared_ptr<const Bound>> positions;
+  std::vector<std::pair<int, int>> subtrees;
+  Kept kept = Kept::nobodys;
 };
 
 // `peers`: the layouts of all ranks, by position, where the schedule touches their memory.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/claimed.hpp"
+#include "engine/mixed.hpp"
 #include "engine/polled.hpp"
 #include "engine/straight.hpp"
 
@@ -41,8 +43,11 @@ bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kin
 
 std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
                                           const Channel& channel) {
+  if (!bound->positions.empty())
+    return std::make_unique<ClaimedOperation>(std::move(bound), channel);
   if (bound->straight)
     return std::make_unique<StraightOperation>(std::move(bound), channel);
+  if (bound->mixed) return std::make_unique<MixedOperation>(std::move(bound), channel);
   return std::make_unique<PolledOperation>(std::move(bound), channel);
 }
 
@@ -53,11 +58,12 @@ void Operation::start(const Buffers& buffers, std::uint32_t number,
   base_[1] = static_cast<std::byte*>(buffers.output);
   base_[2] = buffers.scratch;
   peers_ = buffers.peers;
-  number_ = number;
+  number_.store(number, std::memory_order_relaxed);
   fingerprint_ = fingerprint;
   started_ = true;
-  error_.reset();
-  done_.store(false, std::memory_order_relaxed);
+  if (error_) error_.reset();   // else nothing is written: others may be looking
+  if (failure_) failure_.reset();
+  done_.store(false, std::memory_order_release);
   begin();
 }
 
@@ -100,15 +106,15 @@ void Operation::combine(const BoundStep& step) {
 
 std::string Operation::describe() const {
   const Schedule& s = schedule();
-  return str(name_of(s.problem.collective), " #", number_, " (", s.algorithm, ", ", s.problem.ranks,
-             " ranks)");
+  return str(name_of(s.problem.collective), " #", number(), " (", s.algorithm, ", ",
+             s.problem.ranks, " ranks)");
 }
 
 void Operation::log(std::uint32_t id, double begin_s, int steps) {
   const Step& step = schedule().steps[id];
   Event event;
   event.activity = activity_of(step.kind);
-  event.peer = talks(step.kind) ? rank_of(step.peer) : -1;
+  event.peer = talks(step.kind) ? peer_of(step.peer) : -1;
   event.step = static_cast<int>(id);
   event.steps = steps;
   event.segment = schedule().segment_of(id);

@@ -1,5 +1,6 @@
 // Operation: one collective under way on this rank. What the two readings of a schedule that carry
-// it out have in common: engine/polled.hpp sends messages, engine/straight.hpp shares memory.
+// it out have in common: engine/polled.hpp sends messages, engine/straight.hpp shares memory,
+// engine/mixed.hpp does both.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "engine/bound.hpp"
+#include "engine/notes.hpp"
 #include "engine/stage_view.hpp"
 #include "trace/trace.hpp"
 #include "transport/transport.hpp"
@@ -60,12 +62,19 @@ class Operation {
 
   // Does what can be done; whether anything was. Completion shows in done().
   virtual bool advance(Transport& transport) = 0;
+  // Of its messages, from the next start on; higher is more urgent.
+  void set_priority(int priority) { priority_ = priority; }
+  int priority() const { return priority_; }
   void stop(Transport& transport, const Error& error);  // fails it; afterwards no buffer is touched
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool under_way() const { return started_ && !done(); }
+  // Of the start with this number, after which another thread may have started it again: whether it
+  // is over, and whether it failed.
+  bool has_ended(std::uint32_t start) const { return done() || number() != start; }
+  bool has_failed(std::uint32_t start) const { return number() == start && error_.has_value(); }
   const std::optional<Error>& error() const { return error_; }
-  std::uint32_t number() const { return number_; }
+  std::uint32_t number() const { return number_.load(std::memory_order_relaxed); }
   const Channel& channel() const { return channel_; }
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
@@ -73,6 +82,16 @@ class Operation {
   // with.
   virtual std::vector<int> waits_for() const = 0;
   virtual bool stirs() { return false; }   // could go on, and nobody would have been told
+  // Waits for something that wakes nobody, such as a device: it is to be looked at often.
+  virtual bool is_polling() const { return false; }
+  // What keeps it from going on, such as a device that has gone: its group is to be broken.
+  const std::optional<Error>& failure() const { return failure_; }
+  // The header of a message of this call is here for the first time.
+  virtual void sighted(int, const Key&) {}
+  // What its ranks have told each other, where they do; `word` is what this one says from the next
+  // start on.
+  virtual const Notes* notes() const { return nullptr; }
+  void say(std::uint32_t word) { word_ = word; }
   // A peer that was found in another call.
   const std::optional<Stranger>& stranger() const { return stranger_; }
   const std::optional<Barred>& barred() const { return barred_; }
@@ -94,6 +113,8 @@ class Operation {
     return place.owner == kOwn ? base_[static_cast<std::size_t>(place.space)] + place.offset
                                : at_peer(place);
   }
+  // Of the transport; -1: who it will be is not known yet.
+  virtual int peer_of(int position) const { return rank_of(position); }
   void combine(const BoundStep& step);
   void log(std::uint32_t step, double begin_s, int steps = 1);
 
@@ -101,12 +122,15 @@ class Operation {
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
   const PeerBuffers* peers_ = nullptr;
-  std::uint32_t number_ = 0;
+  std::atomic<std::uint32_t> number_{0};   // written before done_, read after it
   Fingerprint fingerprint_;
+  int priority_ = 0;
+  std::uint32_t word_ = 0;
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
   std::optional<Stranger> stranger_;
   std::optional<Barred> barred_;
+  std::optional<Error> failure_;
   mutable std::vector<const void*> sources_;   // of the step that is done just now
 
  private:

@@ -1,11 +1,16 @@
 #include "engine/polled.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <tuple>
 
 namespace paceline {
 namespace {
 
 bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
+
+// Of a message among those of a call.
+std::tuple<int, int, int> place_of(int peer, const Key& key) { return {peer, key.lane, key.seq}; }
 
 }  // namespace
 
@@ -35,9 +40,36 @@ PolledOperation::PolledOperation(std::shared_ptr<const Bound> bound, const Chann
       t.consume = &PolledOperation::consume;
       t.state = &reductions_[i];
     } else {
-      t.parts.resize(bound_->steps[i].stretches);
+      t.parts.resize(bound_->steps[i].stretches + (is_noted(i) ? 1 : 0));
     }
+    if (is_noted(i)) t.bytes += Notes::bytes_for(s.problem.ranks);
   }
+  if (!bound_->has_notes) return;
+  notes_.emplace(s.problem.ranks, s.problem.rank, talking);
+  for (std::uint32_t i = 0; i < s.steps.size(); ++i)
+    if (is_noted(i) && !is_send(s.steps[i].kind)) by_key_.push_back(message_of(i));
+  std::sort(by_key_.begin(), by_key_.end(), [&](std::size_t a, std::size_t b) {
+    return place_of(transfers_[a].peer, transfers_[a].key) <
+           place_of(transfers_[b].peer, transfers_[b].key);
+  });
+}
+
+// A signal says nothing of anybody's values.
+bool PolledOperation::is_noted(std::uint32_t step) const {
+  const Kind kind = schedule().steps[step].kind;
+  return bound_->has_notes && talks(kind) && kind != Kind::signal && kind != Kind::wait;
+}
+
+void PolledOperation::sighted(int peer, const Key& key) {
+  if (!notes_ || key.signal) return;
+  const auto wanted = place_of(peer, key);
+  const auto found = std::lower_bound(
+      by_key_.begin(), by_key_.end(), wanted, [&](std::size_t message, const auto& place) {
+        return place_of(transfers_[message].peer, transfers_[message].key) < place;
+      });
+  if (found == by_key_.end()) return;
+  const Transfer& t = transfers_[*found];
+  if (place_of(t.peer, t.key) == wanted) notes_->sighted(*found, channel_.now_s());
 }
 
 void PolledOperation::begin() {
@@ -50,7 +82,8 @@ void PolledOperation::begin() {
   for (std::uint32_t i = 0; i < s.steps.size(); ++i)
     if (missing_[i] == 0) ready_.push_back(i);
   if (events_) begun_s_.assign(s.steps.size(), 0);
-  if (s.steps.empty()) complete();
+  if (notes_) notes_->begin(word_, channel_.now_s());
+  if (s.steps.empty()) end_all();
 }
 
 bool PolledOperation::advance(Transport& transport) {
@@ -64,6 +97,8 @@ bool PolledOperation::advance(Transport& transport) {
     }
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     if (events_) log(step, begun_s_[step]);
+    if (notes_ && is_noted(step) && !is_send(schedule().steps[step].kind))
+      notes_->received(message_of(step));
     end(step);
     moved = true;
   }
@@ -89,18 +124,23 @@ void PolledOperation::run(std::uint32_t step, Transport& transport) {
 void PolledOperation::post(std::uint32_t step, Transport& transport) {
   const BoundStep& b = bound_->steps[step];
   Transfer& t = transfers_[static_cast<std::size_t>(transfer_of_[step])];
-  t.key.number = number_;
+  t.key.number = number();
   t.fingerprint = fingerprint_;
+  t.priority = priority_;
   t.done.store(false, std::memory_order_relaxed);
   t.moved = 0;
   t.granted = false;
   const std::size_t element = size_of(bound_->type);
-  for (std::size_t i = 0; i < t.parts.size(); ++i) {
+  for (std::size_t i = 0; i < b.stretches && !t.parts.empty(); ++i) {
     const Stretch& stretch = bound_->stretches[b.first + i];
     t.parts[i] = {at(bound_->places[stretch.first_place]), stretch.elements * element};
   }
   running_.push_back(step);
-  if (is_send(schedule().steps[step].kind))
+  const bool sends = is_send(schedule().steps[step].kind);
+  if (notes_ && is_noted(step) && !t.parts.empty())
+    t.parts.back() = sends ? notes_->to_send(message_of(step), channel_.now_s())
+                           : notes_->to_receive(message_of(step));
+  if (sends)
     transport.send(t);
   else
     transport.recv(t);
@@ -109,8 +149,17 @@ void PolledOperation::post(std::uint32_t step, Transport& transport) {
 void PolledOperation::consume(void* state, std::size_t offset, const std::byte* data,
                               std::size_t bytes) {
   const auto& reduction = *static_cast<Reduction*>(state);
-  reduction.operation->consume(reduction.operation->bound_->steps[reduction.step], offset, data,
-                               bytes);
+  reduction.operation->consume(reduction.step, offset, data, bytes);
+}
+
+void PolledOperation::consume(std::uint32_t step, std::size_t offset, const std::byte* data,
+                              std::size_t bytes) {
+  const BoundStep& b = bound_->steps[step];
+  const std::size_t values = std::min(bytes, b.bytes - std::min(offset, b.bytes));
+  if (values > 0) consume(b, offset, data, values);
+  if (values == bytes) return;
+  const std::size_t at = offset + values - b.bytes;   // among the notes
+  std::memcpy(notes_->to_receive(message_of(step)).data + at, data + values, bytes - values);
 }
 
 void PolledOperation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
@@ -140,7 +189,9 @@ void PolledOperation::end(std::uint32_t step) {
   const Schedule& s = schedule();
   for (std::uint32_t e = s.edge_begin[step]; e < s.edge_begin[step + 1]; ++e)
     if (--missing_[s.edges[e]] == 0) ready_.push_back(s.edges[e]);
-  if (--open_ == 0) complete();
+  if (--open_ > 0) return;
+  if (notes_) notes_->end(channel_.now_s());
+  end_all();
 }
 
 void PolledOperation::cancel(Transport& transport) {

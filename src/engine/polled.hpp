@@ -2,6 +2,7 @@
 // whoever drives the transport drives it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/operation.hpp"
@@ -14,21 +15,34 @@ class PolledOperation : public Operation {
 
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
+  void sighted(int peer, const Key& key) override;
+  const Notes* notes() const override { return notes_ ? &*notes_ : nullptr; }
+
+ protected:
+  void begin() override;
+  void cancel(Transport& transport) override;
+  virtual void post(std::uint32_t step, Transport& transport);   // of one that talks
+  virtual void end_all() { complete(); }                         // the last step has ended
+  void end(std::uint32_t step);
+
+  std::vector<double> begun_s_;   // by step, where events are recorded
 
  private:
   struct Reduction {  // a recv_reduce, while its message arrives
-    const PolledOperation* operation = nullptr;
+    PolledOperation* operation = nullptr;
     std::uint32_t step = 0;
   };
 
-  void begin() override;
-  void cancel(Transport& transport) override;
   void run(std::uint32_t step, Transport& transport);
-  void post(std::uint32_t step, Transport& transport);
-  void end(std::uint32_t step);
   static void consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
+  void consume(std::uint32_t step, std::size_t offset, const std::byte* data, std::size_t bytes);
   void consume(const BoundStep& step, std::size_t offset, const std::byte* data,
                std::size_t bytes) const;
+  // Whether there are notes at the end of this step's message.
+  bool is_noted(std::uint32_t step) const;
+  std::size_t message_of(std::uint32_t step) const {
+    return static_cast<std::size_t>(transfer_of_[step]);
+  }
 
   std::vector<std::uint32_t> missing_;                // predecessors not done, per step
   std::vector<std::uint32_t> ready_;                  // a queue
@@ -38,7 +52,8 @@ class PolledOperation : public Operation {
   std::vector<Reduction> reductions_;
   std::vector<std::uint32_t> running_;  // steps with a transfer under way
   std::size_t open_ = 0;
-  std::vector<double> begun_s_;
+  std::optional<Notes> notes_;
+  std::vector<std::size_t> by_key_;   // receives that have notes, in the order of peer and key
 };
 
 }  // namespace paceline

@@ -63,19 +63,6 @@ void StageView::open(std::size_t room_bytes) {
     stages_.reserve(context_, reach_of(room_bytes));
 }
 
-std::vector<Stage> StageView::all() const {
-  std::vector<Stage> stages;
-  for (const Seat& seat : seats_) stages.push_back(seat.stage);
-  return stages;
-}
-
-void StageView::use(std::pair<int, int> lines) {
-  const auto offset = [](int line) {
-    return static_cast<std::uint16_t>(static_cast<std::size_t>(line) * Stage::kApart);
-  };
-  for (Seat& seat : seats_) seat.stage.lines = {offset(lines.first), offset(lines.second)};
-}
-
 // Looks at a line only where what was seen before does not say enough.
 bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
   Seat& seat = at(position);
@@ -188,12 +175,40 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
+int StageView::claim(std::uint64_t call, Kept kept) {
+  if (!said_) say(call);   // whoever waits for positions looks which call its peers are in
+  StageClaims& claims = at(0).stage.claims();
+  const int position = kept == Kept::own ? 0
+                                         : claims::take(claims, call) + (kept == Kept::peers);
+  claims::publish(claims, call, position, rank_);
+  return position;
+}
+
+std::optional<Stranger> StageView::find_stranger(std::uint64_t call) {
+  for (int position = 0; position < ranks(); ++position)
+    if (position != rank_ && look(position, call, turn_of(call, 0)))
+      if (auto found = stranger(position, call)) return found;
+  return {};
+}
+
 bool StageView::leave(std::uint64_t call) {
   left_ = call;
   left_quietly_ = room_.begin == kInLine || room_.end - room_.begin <= shorts();
   if (left_quietly_) take_back(call + 1);
   else signal(call, kLeft);
   return !left_quietly_;
+}
+
+void StageView::leave_loudly(std::uint64_t call) {
+  left_ = call;
+  left_quietly_ = false;
+  signal(call, kLeft);
+  look_around();   // those that it did not wait for keep what they show till then
+}
+
+void StageView::announce(std::uint64_t call) {
+  say(call);
+  signal(call, 0);
 }
 
 // What the next call writes first, if it is like this one: peers have read that in the call before,

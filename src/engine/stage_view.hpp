@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/claims.hpp"
 #include "transport/stage.hpp"
 
 namespace paceline {
@@ -44,8 +45,6 @@ class StageView {
 
   // Before the first call, and the first that needs so much room; throws a resource error.
   void open(std::size_t room_bytes = 0);
-  std::vector<Stage> all() const;   // by position, when all are found
-  void use(std::pair<int, int> lines);   // by number, the same on all ranks; before the first call
   std::size_t bytes() const { return stages_.bytes(); }
   std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
@@ -70,6 +69,21 @@ class StageView {
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
   // rank waits for them: the store would cost them and this rank as much as the call's own signal.
   bool leave(std::uint64_t call);
+  void leave_loudly(std::uint64_t call);   // says so in any case
+
+  // For calls that send messages as well (engine/mixed.hpp). They say at once which call this is.
+  // Besides, a rank has a flag for each lane, which counts its signals there.
+  static constexpr int kLanes = Stage::kLines - 2;
+  const std::vector<int>& members() const { return ranks_; }
+  void announce(std::uint64_t call);
+  void raise(int lane, std::uint64_t call, std::uint32_t signals) {
+    flag(own(), lane).store(turn_of(call, signals), std::memory_order_release);
+  }
+  bool is_raised(int position, int lane, std::uint64_t call, std::uint32_t signals) {
+    const Stage& stage = at(position).stage;
+    return (stage.memory || find(position)) &&
+           flag(stage, lane).load(std::memory_order_acquire) >= turn_of(call, signals);
+  }
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
@@ -81,6 +95,14 @@ class StageView {
     if (shown_in(at(position).stage.line(call)) == marks_[call % 4]) return {};
     return make_out(position, call);
   }
+  // Of a call whose positions are claimed, which are kept in the stage of the first rank.
+  bool can_claim() { return find(0); }   // that stage is there
+  // Takes a position in a call that was entered, unless the first one is kept for this rank.
+  int claim(std::uint64_t call, Kept kept);
+  int rank_at(int position, std::uint64_t call) const {   // -1: nobody's yet
+    return claims::rank_at(at(0).stage.claims(), call, position);
+  }
+  std::optional<Stranger> find_stranger(std::uint64_t call);   // among all peers that it shows
   // In the call that was entered last.
   std::byte* room(int position, std::uint64_t call) const {
     if (room_.begin == kInLine) return at(position).stage.line(call).room;
@@ -109,6 +131,7 @@ class StageView {
   bool has_ended(int position) const {
     return stages_.has_ended(ranks_[static_cast<std::size_t>(position)]);
   }
+  int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(seats_.size()); }
 
   // Whether to write into the stage past the caches: so for a while after plain stores were slow,
@@ -172,6 +195,10 @@ class StageView {
   void take_back(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   Stage& own() { return at(rank_).stage; }
+  // Behind the two lines that calls take by turns: such communicators keep the first ones.
+  static std::atomic<std::uint64_t>& flag(const Stage& stage, int lane) {
+    return stage.line_at(static_cast<std::size_t>(2 + lane) * Stage::kApart).turn;
+  }
 
   Stages& stages_;
   std::uint64_t context_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/claimed.hpp"
+
 namespace paceline {
 namespace {
 
@@ -14,9 +16,11 @@ constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 
 }  // namespace
 
-StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+                                     Positions* positions)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
+      positions_(positions),
       attached_(stages_, bound_->schedule->problem.rank),
       room_bytes_(bound_->scratch_bytes) {
   const Schedule& s = schedule();
@@ -49,12 +53,13 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
-  one_shows_ = s.problem.ranks == 2 && has_root(s.problem.collective);
+  one_shows_ = s.problem.ranks == 2 && !positions_ && has_root(s.problem.collective);
   find_woven();
   std::uint32_t together = 1;
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
   targets_.resize(together);
-  swaps_ = s.problem.ranks == 2 && room_bytes_ > 0 && !has_root(s.problem.collective);
+  swaps_ = s.problem.ranks == 2 && room_bytes_ > 0 && !positions_ &&
+           !has_root(s.problem.collective);
 }
 
 // What is taken from peers into the own buffers, as long as those stay in the cache.
@@ -100,8 +105,9 @@ bool StraightOperation::pass_on_together(std::uint32_t first, std::uint32_t next
 }
 
 void StraightOperation::begin() {
-  call_ = stages_.enroll();
-  entered_ = false;
+  entered_ = positions_ != nullptr;
+  call_ = entered_ ? positions_->call() : stages_.enroll();
+  if (entered_) base_[2] = stages_.room(stages_.rank(), call_);
   next_ = 0;
   waits_for_ = -1;
   begun_ = false;
@@ -125,7 +131,7 @@ inline bool StraightOperation::enter() {
   }
   if (stranger_) return false;
   waits_for_ = -1;
-  stages_.enter(call_, room_bytes_, number_, fingerprint_, swaps_);
+  stages_.enter(call_, room_bytes_, number(), fingerprint_, swaps_);
   base_[2] = stages_.room(schedule().problem.rank, call_);
   if (schedule().attached) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
@@ -190,14 +196,29 @@ void StraightOperation::note(const Item& item) {
 
 inline bool StraightOperation::wait(const Item& item) {
   waits_for_ = item.position;
-  if (!stages_.has_come(item.position, call_, item.signals)) return false;
+  const int peer = named(item.position);
+  if (peer < 0) {
+    stranger_ = positions_->stranger();
+    return false;
+  }
+  if (!stages_.has_come(peer, call_, item.signals)) return false;
   waits_for_ = -1;
-  if (item.signals == 1) stranger_ = stages_.stranger(item.position, call_);
+  if (item.signals == 1) stranger_ = stages_.stranger(peer, call_);
   return !stranger_;
 }
 
+// A position is read or waited for again once its rank is known: whoever reads has waited before.
+inline int StraightOperation::named(int position) const {
+  return positions_ ? positions_->rank_at(position) : position;
+}
+
+int StraightOperation::peer_of(int position) const {
+  const int rank = named(position);
+  return rank < 0 ? -1 : rank_of(rank);
+}
+
 std::byte* StraightOperation::scratch_of(int position) const {
-  return stages_.room(position, call_);
+  return stages_.room(named(position), call_);
 }
 
 bool StraightOperation::stirs() {
@@ -206,12 +227,22 @@ bool StraightOperation::stirs() {
     return stages_.is_next(call_) && stages_.can_enter(room_bytes_, swaps_) &&
            !stages_.occupied(call_, room_bytes_, stranger_);
   const Item& item = items_[next_];
-  return item.kind == Kind::wait && stages_.has_come(item.position, call_, item.signals);
+  return item.kind == Kind::wait && named(item.position) >= 0 &&
+         stages_.has_come(named(item.position), call_, item.signals);
+}
+
+// Where nobody has come to a position yet, whoever is still to come.
+std::vector<int> StraightOperation::awaited_at(int position) const {
+  std::vector<int> ranks{named(position)};
+  if (ranks[0] < 0) ranks = positions_->missing();
+  for (int& rank : ranks) rank = rank_of(rank);
+  return ranks;
 }
 
 std::vector<int> StraightOperation::waits_for() const {
   std::vector<int> ranks;
-  if (waits_for_ >= 0) ranks.push_back(rank_of(waits_for_));
+  if (waits_for_ >= 0) ranks = awaited_at(waits_for_);
+  if (positions_) return ranks;
   for (std::size_t i = next_; entered_ && i < items_.size(); ++i) {   // of the same meeting
     const Item& item = items_[i];
     if (item.kind != Kind::wait) break;

@@ -13,9 +13,13 @@
 
 namespace paceline {
 
+class Positions;   // engine/claimed.hpp
+
 class StraightOperation : public Operation {
  public:
-  StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  // `positions`: where its peers are positions, of a call that was entered when this starts.
+  StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+                    Positions* positions = nullptr);
 
   std::size_t scratch_bytes() const override { return 0; }   // the stage has it
   bool is_straight() const override { return true; }
@@ -44,6 +48,9 @@ class StraightOperation : public Operation {
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
+  int peer_of(int position) const override;
+  int named(int position) const;   // the rank of the communicator there; -1: not come yet
+  std::vector<int> awaited_at(int position) const;
   std::byte* where(const Place& place) const;
 
   bool enter();
@@ -71,6 +78,7 @@ class StraightOperation : public Operation {
   bool streams(const Place& place) const;
 
   StageView& stages_;
+  Positions* positions_;         // null: ranks are their own
   Attached attached_;            // where the schedule says so
   std::vector<Item> items_;
   mutable std::vector<void*> targets_;   // of the steps that are done just now

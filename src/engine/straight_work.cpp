@@ -41,7 +41,7 @@ bool StraightOperation::is_plain(const Item& item) const {
 
 inline std::byte* StraightOperation::where(const Place& place) const {
   return place.owner != kOwn && place.space == Space::scratch
-             ? stages_.room(place.owner, call_) + place.offset
+             ? scratch_of(place.owner) + place.offset
              : at(place);
 }
 

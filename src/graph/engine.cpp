@@ -227,9 +227,10 @@ bool Engine::cancel(const Task& task) {
   return true;
 }
 
-void Engine::cancel_all() {
+void Engine::cancel_all(std::string why) {
   const Lock lock(mutex_);
   cancelled_below_ = pushed_;
+  why_cancelled_ = std::move(why);
 }
 
 std::size_t Engine::unfinished() const {

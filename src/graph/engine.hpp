@@ -63,7 +63,7 @@ class Engine {
   // A task that has not started will not run, and those that depend on it fail with a usage error.
   // Whether it had not started.
   bool cancel(const Task& task);
-  void cancel_all();
+  void cancel_all(std::string why = {});   // the reason, for who depends on what does not run
   std::size_t unfinished() const;
   bool is_own_thread() const;   // whether the caller is a thread of a pool
 
@@ -114,6 +114,7 @@ class Engine {
   int waiting_for_all_ = 0;
   std::uint64_t pushed_ = 0;            // tasks, so far
   std::uint64_t cancelled_below_ = 0;   // tasks with lower numbers that have not started
+  std::string why_cancelled_;           // all of them
   std::size_t unfinished_ = 0;
   std::uint64_t failures_ = 0;          // so far
   std::vector<std::shared_ptr<Failure>> untold_;       // that no wait has thrown

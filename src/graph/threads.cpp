@@ -216,8 +216,9 @@ std::shared_ptr<Failure> Engine::inherited(const TaskState& task) const {
   if (!task.cancelled && task.number >= cancelled_below_) return nullptr;
   auto failure = std::make_shared<Failure>();   // its caller knows: no wait_all() throws it
   failure->birth = failures_;
+  const std::string why = task.cancelled || why_cancelled_.empty() ? "" : ": " + why_cancelled_;
   failure->error = std::make_exception_ptr(
-      Error(Fault::usage, str("engine: task ", name_of(task), " was cancelled.")));
+      Error(Fault::usage, str("engine: task ", name_of(task), " was cancelled", why, ".")));
   return failure;
 }
 

@@ -1,6 +1,7 @@
 #include "ir/algorithm.hpp"
 
 #include "base/error.hpp"
+#include "base/str.hpp"
 #include "ir/bind.hpp"
 
 namespace paceline {
@@ -29,14 +30,32 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.attached && (!problem.attached || problem.uneven))
     return Reason{"the system does not copy between the memory of these ranks, as paceline doctor "
                   "explains; they must be on one node", ""};
+  if (algorithm.mixed && (!problem.node_staging || problem.uneven))
+    return Reason{"it wants equal pieces, and several nodes of which one at least has several "
+                  "ranks that share memory", ""};
+  if (algorithm.claimed && problem.ranks > kMostClaims)
+    return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
+  if (algorithm.follows_arrival && !problem.commutative)
+    return Reason{"it adds the ranks' values in the order in which they come, and the op is not "
+                  "commutative", ""};
   if (problem.canonical && has_op(problem.collective) && !algorithm.canonical)
     return Reason{"numbers is canonical: all ranks' values are to be added at once and in rank "
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",
                   "direct"};
+  if (algorithm.bits_follow_late && !problem.late.empty() && !problem.fast &&
+      has_op(problem.collective))
+    return Reason{"it adds late ranks last, so that bits follow who is predicted late; "
+                  "PACELINE_NUMBERS=fast would allow that", "tail_direct"};
   return algorithm.rejects(problem);
 }
 
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
+  if (!problem.late.empty() && !algorithm.expects_late) {
+    Problem unaware = problem;
+    unaware.late.clear();
+    return build(algorithm, unaware, knobs);
+  }
+  check_late(problem);
   if (const auto reason = why_not(algorithm, problem))
     fail(Fault::refusal, name_of(problem.collective), "/", algorithm.name, ": ", reason->why, ". ",
          reason->instead.empty() ? "No other algorithm here can."

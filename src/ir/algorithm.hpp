@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/builder.hpp"
+#include "ir/cut.hpp"
 #include "ir/problem.hpp"
 
 namespace paceline {
@@ -13,13 +14,6 @@ namespace paceline {
 struct Reason {
   std::string why;
   std::string instead;
-};
-
-// What is left open by an algorithm; 0: its own choice.
-struct Knobs {
-  int radix = 0;    // of its tree or hypercube: radix - 1 messages at a time
-  int blocks = 0;   // that it cuts the message into
-  bool operator==(const Knobs&) const = default;
 };
 
 // The knobs that make a difference to an algorithm.
@@ -46,6 +40,8 @@ struct Cost {
   double sent(int ranks) const { return messages > 0 ? messages : rounds * ranks; }
 };
 
+inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
+
 struct Algorithm {
   Collective collective;
   const char* name;
@@ -61,8 +57,26 @@ struct Algorithm {
   bool grouped = false;  // looks at Problem::groups
   // Has the system copy between its own buffers and theirs; needs no scratch.
   bool attached = false;
+  // Runs steps of staging buffers inside nodes and sends messages between them, in one graph: wants
+  // Problem::nodes and node_staging.
+  bool mixed = false;
   // Adds all ranks' values by one step, in rank order, where Problem::canonical asks for that.
   bool canonical = false;
+  // Its ranks are positions: a rank takes the next free one as it enters the call. What a position
+  // does may depend on whether it is the root, and not on which other one is, but for whom it
+  // signals (docs/design/0044-arrival-in-the-node.md).
+  bool claimed = false;
+  // It is built for ranks, by Problem::order: a rank's schedule follows from which of the ranks of
+  // each subtree beside its own (shapes/canonical_tree.hpp) have come before it, and who is last.
+  bool by_subtree = false;
+  bool root_first = false;        // position 0 is kept for the root, whenever it comes
+  bool follows_arrival = false;   // and so do its sums: their bits may differ from run to run
+  bool expects_late = false;   // looks at Problem::late
+  // Adds in an order that follows Problem::late: only where Problem::fast says that it may.
+  bool bits_follow_late = false;
+  // Adds all ranks' values in rank order, as reduce_in_groups() does: among these the bits are the
+  // same, so that a call may take one or another by who is late.
+  bool in_rank_order = false;
 
   bool is_straight() const { return staged || shared || attached; }
 };
@@ -70,7 +84,8 @@ struct Algorithm {
 // Why it cannot serve the problem; nothing where it can.
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem);
 
-// Throws a refusal if the algorithm rejects the problem.
+// Throws a refusal if the algorithm rejects the problem. One that expects no late ranks builds the
+// same schedule whoever is predicted to be late.
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs = {});
 
 inline std::optional<Reason> serves_all(const Problem&) { return {}; }

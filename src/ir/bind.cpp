@@ -1,6 +1,7 @@
 #include "ir/bind.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/compose.hpp"
 
@@ -25,8 +26,27 @@ Order::Order(const Problem& problem)
     position_of_[std::size_t(rank_at_[std::size_t(position)])] = position;
 }
 
+Order::Order(std::vector<int> rank_at) : rank_at_(std::move(rank_at)), position_of_(rank_at_) {
+  for (std::size_t position = 0; position < rank_at_.size(); ++position)
+    position_of_[static_cast<std::size_t>(rank_at_[position])] = static_cast<int>(position);
+}
+
+std::vector<int> claimed_order(const Algorithm& algorithm, int root,
+                               const std::vector<double>& arrivals) {
+  std::vector<int> ranks = all_ranks(static_cast<int>(arrivals.size()));
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return arrivals[static_cast<std::size_t>(a)] < arrivals[static_cast<std::size_t>(b)];
+  });
+  if (algorithm.root_first) {
+    const auto kept = std::find(ranks.begin(), ranks.end(), root);
+    std::rotate(ranks.begin(), kept, kept + 1);
+  }
+  return ranks;
+}
+
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.grouped || algorithm.is_straight() || units_of(problem) > 1) return false;
+  if (algorithm.grouped || algorithm.mixed || algorithm.is_straight() || units_of(problem) > 1)
+    return false;
   return !std::is_sorted(problem.groups.begin(), problem.groups.end()) &&
          ((problem.commutative && !problem.canonical) || !has_op(problem.collective));
 }
@@ -36,12 +56,15 @@ Problem at_position(const Problem& problem, const Order& order) {
   at.rank = order.position_of(problem.rank);
   at.root = order.position_of(problem.root);
   std::sort(at.groups.begin(), at.groups.end());
+  for (int& rank : at.late) rank = order.position_of(rank);
   return at;
 }
 
 Schedule bind(Schedule schedule, const Problem& problem, const Order& order) {
   for (Step& step : schedule.steps)
     if (has_peer(step.kind)) step.peer = order.rank_at(step.peer);
+  for (Segment& segment : schedule.segments)
+    if (segment.owner != kOwn) segment.owner = order.rank_at(segment.owner);
   schedule.problem = problem;
   return schedule;
 }

@@ -16,6 +16,7 @@ namespace paceline {
 class Order {
  public:
   explicit Order(const Problem& problem);
+  explicit Order(std::vector<int> rank_at);   // by position, every rank once
 
   int rank_at(int position) const {   // from -p on, and around
     const int ranks = static_cast<int>(rank_at_.size());
@@ -34,6 +35,11 @@ bool is_bound(const Algorithm& algorithm, const Problem& problem);
 
 // What the rank has to solve at its position.
 Problem at_position(const Problem& problem, const Order& order);
+
+// Whose peer comes when: the ranks by their arrival in seconds, those of one moment as they are
+// numbered. Where the algorithm keeps the first position for the root, that is the root's.
+std::vector<int> claimed_order(const Algorithm& algorithm, int root,
+                               const std::vector<double>& arrivals);
 
 // The schedule of a position for its rank, whose problem this is.
 Schedule bind(Schedule schedule, const Problem& problem, const Order& order);

@@ -84,6 +84,17 @@ Segment Builder::scratch(const Segment& shape) {
   return as(slot, shape);
 }
 
+Segment Builder::staging(const Segment& shape) {
+  Schedule& schedule = recording_->schedule;
+  require(problem_.node_staging && schedule.slots.size() == std::size_t(schedule.staging),
+          name_of(problem_.collective), " asks for a staging buffer that it does not have, or ",
+          "after other scratch");
+  ++schedule.staging;
+  const Segment slot = scratch(shape);
+  schedule.slots.back().shapes.push_back(slot);
+  return slot;
+}
+
 Segment Builder::as(const Segment& slot, const Segment& shape) {
   Segment s = slot;
   s.like = shape.like;
@@ -149,6 +160,7 @@ void Builder::finish(const Segment& block) {
 
 void Builder::whole(bool reads_scratch) {
   Recording& r = *recording_;
+  if (r.schedule.staging > 0) return;   // not all ranks of a node take part in the phase
   require(!r.head, name_of(problem_.collective), " begins a second tail");
   r.head = r.schedule.steps.size();
   r.schedule.tail_reads_scratch = reads_scratch;

@@ -44,6 +44,9 @@ class Builder {
   // Working memory with room for `shape`. The same slot can be used for another range later on:
   // as(slot, other) is the slot, holding `other`.
   Segment scratch(const Segment& shape);
+  // Scratch that the other ranks of the node reach as well (Problem::node_staging). All of them ask
+  // for the same shapes in the same order, before any other scratch.
+  Segment staging(const Segment& shape);
   static Segment as(const Segment& slot, const Segment& shape);
   // Of a segment in any buffer, its blocks that are called [first, first + blocks).
   static Segment part(const Segment& whole, int first, int blocks);

@@ -34,6 +34,10 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.uneven = builder.problem().uneven;
     part.problem.shared = builder.problem().shared;
     part.problem.attached = builder.problem().attached;
+    for (int late : phase.algorithm->expects_late ? builder.problem().late : std::vector<int>{})
+      if (const auto at = std::find(phase.members.begin(), phase.members.end(), late);
+          at != phase.members.end())
+        part.problem.late.push_back(static_cast<int>(at - phase.members.begin()));
     part.problem.in_place = phase.input.space == phase.output.space;
     if (const auto reason = why_not(*phase.algorithm, part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,

@@ -95,7 +95,9 @@ void derive_edges(Schedule& schedule) {
 }
 
 void derive_slots(Schedule& schedule) {
-  for (Slot& slot : schedule.slots) slot.shapes.clear();
+  // Of a staging buffer's slot the first shape is what it was asked for with: equal on all ranks.
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i)
+    schedule.slots[i].shapes.resize(i < std::size_t(schedule.staging) ? 1 : 0);
   for (const Step& step : schedule.steps)
     for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
       if (s->space != Space::scratch) continue;

@@ -94,7 +94,8 @@ Schedule fuse(Schedule schedule) {
   const Rounds rounds(schedule);
   std::vector<std::optional<std::uint32_t>> received_by(schedule.steps.size());   // by reduce
   std::vector<bool> gone(schedule.steps.size(), false);
-  for (int slot = 0; slot < static_cast<int>(schedule.slots.size()); ++slot) {
+  // Not what lies in a staging buffer: other ranks may read it, too.
+  for (int slot = schedule.staging; slot < static_cast<int>(schedule.slots.size()); ++slot) {
     const std::vector<std::uint32_t> uses = users(schedule, slot);
     for (std::size_t i = 0; i + 1 < uses.size(); ++i) {
       const std::uint32_t recv = uses[i], reduce = uses[i + 1];

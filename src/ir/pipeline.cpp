@@ -21,6 +21,7 @@ class Copier {
     out_.steps.clear();
     out_.segments.clear();
     out_.slots.assign(one.slots.size() * std::size_t(out.lanes), {});
+    out_.staging = one.staging * out.lanes;
     for (int i = 0; i < one.head(); ++i) ++messages_[channel(one.steps[std::size_t(i)])];
     for (int i = one.head(); i < int(one.steps.size()); ++i) {
       places_.push_back(length_);
@@ -75,7 +76,9 @@ class Copier {
     const int shift = segment * one_.units * one_.cuts;
     s.first += shift;
     if (s.space != Space::scratch) return s;
-    s.slot += segment % out_.lanes * static_cast<int>(one_.slots.size());
+    const int lane = segment % out_.lanes, own = static_cast<int>(one_.slots.size()) - one_.staging;
+    if (s.slot < one_.staging) s.slot += lane * one_.staging;   // first, as on the other ranks
+    else s.slot += out_.staging - one_.staging + lane * own;
     s.origin += shift;
     return s;
   }

@@ -17,6 +17,11 @@ std::string_view name_of(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
+std::string_view name_of(Numbers numbers) {
+  static constexpr std::array<std::string_view, 3> kNames{"fast", "stable", "canonical"};
+  return kNames[static_cast<std::size_t>(numbers)];
+}
+
 Collective collective_from(std::string_view name) {
   std::string known;
   for (int i = 0; i < kCollectives; ++i) {
@@ -24,6 +29,19 @@ Collective collective_from(std::string_view name) {
     known += str(i ? ", " : "", kNames[static_cast<std::size_t>(i)]);
   }
   fail(Fault::usage, "collective '", name, "' is not known; use one of: ", known, ".");
+}
+
+void check_late(const Problem& problem) {
+  std::vector<bool> named(static_cast<std::size_t>(problem.ranks));
+  for (int rank : problem.late) {
+    if (rank < 0 || rank >= problem.ranks)
+      fail(Fault::usage, name_of(problem.collective), ": rank ", rank, " is named late among ",
+           problem.ranks, " ranks; late ranks are 0 to ", problem.ranks - 1, ".");
+    if (named[static_cast<std::size_t>(rank)])
+      fail(Fault::usage, name_of(problem.collective), ": rank ", rank,
+           " is named late twice; name each late rank once, the latest last.");
+    named[static_cast<std::size_t>(rank)] = true;
+  }
 }
 
 int units_of(const Problem& problem) {

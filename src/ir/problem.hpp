@@ -18,6 +18,12 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective collective);
 Collective collective_from(std::string_view name);   // throws a usage error that lists the names
 
+// What the bits of a sum of floating types may depend on. fast: on who is predicted to be late.
+// stable: neither on that nor on who is. canonical: on the ranks' values alone.
+enum class Numbers : std::uint8_t { fast, stable, canonical };
+
+std::string_view name_of(Numbers numbers);
+
 struct Problem {
   Collective collective = Collective::allreduce;
   int ranks = 1;
@@ -37,8 +43,23 @@ struct Problem {
   // node of each. From 0 on, all equally large. Empty: none are known, or all ranks are alike.
   std::vector<int> groups = {};
 
+  // Of ranks of several nodes: the node of each, from 0 on in the order of their first ranks; nodes
+  // may differ in size. Empty: nobody has looked, or they share one.
+  std::vector<int> nodes = {};
+  bool node_staging = false;   // ranks of one node reach each other's staging buffers (`nodes`)
+  // Where ranks claim positions and keep their numbers: the rank that comes first, and so on. None:
+  // they come as they are numbered.
+  std::vector<int> order = {};
+  // The ranks that are predicted to enter last, the latest one last; on all ranks the same. Empty:
+  // none are. Only an algorithm that expects them (Algorithm::expects_late) sees any.
+  std::vector<int> late = {};
+  bool fast = false;   // bits may follow `late`: numbers=fast, or sums are exact in any order
+
   bool operator==(const Problem&) const = default;
 };
+
+// Throws a usage error where `late` is no list of ranks, each at most once.
+void check_late(const Problem& problem);
 
 // The message of a collective consists of units: one vector (allreduce, broadcast, reduce,
 // barrier), or one piece per rank (the others). An algorithm cuts every unit into blocks of nearly

@@ -38,6 +38,12 @@ std::string text(const Schedule& schedule, const Step& step) {
   }
 }
 
+std::string late_of(const Problem& problem) {
+  std::string out;
+  for (int rank : problem.late) out += str(out.empty() ? ", late: " : " ", rank);
+  return out;
+}
+
 }  // namespace
 
 std::string_view name_of(Kind kind) {
@@ -79,7 +85,7 @@ std::string print(const Schedule& schedule) {
   for (const auto& [from, to] : edges_of(schedule)) after[to] += str(" ", from);
   std::string out = str(name_of(schedule.problem.collective), "/", schedule.algorithm, ", rank ",
                         schedule.problem.rank, " of ", schedule.problem.ranks, ", ",
-                        schedule.blocks(), " blocks\n");
+                        schedule.blocks(), " blocks", late_of(schedule.problem), "\n");
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
     out += str("  #", i, " ", name_of(schedule.steps[i].kind), " ",
                text(schedule, schedule.steps[i]), after[i].empty() ? "" : "  after", after[i],

@@ -70,6 +70,9 @@ struct Schedule {
   std::vector<Step> steps;        // in the author's order
   std::vector<Segment> segments;
   std::vector<Slot> slots;
+  // So many of the slots, the first ones, lie in the rank's staging buffer, where the ranks of its
+  // node reach them (Problem::node_staging); the others are memory of its own.
+  int staging = 0;
   // The successors of step i are edges[edge_begin[i] .. edge_begin[i + 1]).
   std::vector<std::uint32_t> edge_begin;
   std::vector<std::uint32_t> edges;

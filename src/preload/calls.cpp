@@ -12,11 +12,13 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/options.hpp"
 #include "device.hpp"
 #include "door.h"
 #include "elements.hpp"
 #include "hosts.hpp"
 #include "packing.hpp"
+#include "profiler.hpp"
 #include "recovery.hpp"
 #include "refusals.hpp"
 #include "seats.hpp"
@@ -345,6 +347,15 @@ paceline_function untyped(Function* function) {
   return reinterpret_cast<paceline_function>(function);
 }
 
+void serve_calls(paceline_function table[PACELINE_DOOR_CALLS]) {
+  table[PACELINE_DOOR_Allreduce] = untyped(allreduce);
+  table[PACELINE_DOOR_Bcast] = untyped(bcast);
+  table[PACELINE_DOOR_Reduce] = untyped(reduce);
+  table[PACELINE_DOOR_Reduce_scatter_block] = untyped(reduce_scatter_block);
+  table[PACELINE_DOOR_Allgather] = untyped(allgather);
+  table[PACELINE_DOOR_Barrier] = untyped(barrier);
+}
+
 }  // namespace
 }  // namespace paceline::preload
 
@@ -360,11 +371,22 @@ int paceline_open_door(paceline_function table[PACELINE_DOOR_CALLS], char* why,
                   first_line(said).c_str());
     return 0;
   }
-  table[PACELINE_DOOR_Allreduce] = untyped(allreduce);
-  table[PACELINE_DOOR_Bcast] = untyped(bcast);
-  table[PACELINE_DOOR_Reduce] = untyped(reduce);
-  table[PACELINE_DOOR_Reduce_scatter_block] = untyped(reduce_scatter_block);
-  table[PACELINE_DOOR_Allgather] = untyped(allgather);
-  table[PACELINE_DOOR_Barrier] = untyped(barrier);
+  try {
+    // Where nothing is served a profile shows the program as it is: no world is made.
+    const bool profiles = is_profile_wanted();
+    if (!profiles || paceline::text_of(paceline::Option::preload) != "none") serve_calls(table);
+    if (profiles) record_calls(table);
+  } catch (const paceline::Error& error) {   // an option is wrong
+    std::snprintf(why, length, "%s", error.what());
+    return 0;
+  }
   return 1;
+}
+
+void paceline_mpi_begins() {
+  try {
+    if (paceline::preload::is_profile_wanted()) paceline::preload::begin_profile();
+  } catch (const paceline::Error& error) {
+    std::fprintf(stderr, "paceline: %s\n", error.what());
+  }
 }

@@ -3,9 +3,11 @@
    process and loads the library beside it, which serves the calls; where that cannot be, all of
    them pass through.
 
+   Its calls are those of the tables mpi_calls.def and mpi_waits.def, and what begins MPI.
+
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
-#define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT, environ */
 #include "door.h"
 
 #include <dlfcn.h>
@@ -17,19 +19,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SERVES "libpaceline_mpi_calls.so"
 #define EXPORTED __attribute__((visibility("default")))
 
 typedef uintptr_t handle;
 
-static const char* const names[PACELINE_DOOR_CALLS] = {
-#define PACELINE_NAME(name) "PMPI_" #name,
-    PACELINE_DOOR(PACELINE_NAME)
-#undef PACELINE_NAME
+/* In Fortran a name is lower case with an underscore behind it: GNU's, Intel's and LLVM's compilers
+   agree there. Those names are not MPI's own but of the library that wraps it. */
+static const struct {
+  const char* name;
+  int is_fortran;
+} names[PACELINE_DOOR_CALLS] = {
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
+  {"PMPI_" #name, 0}, {"PMPI_" #nonblocking, 0}, {"PMPI_" #name "_c", 0},                       \
+      {"PMPI_" #nonblocking "_c", 0}, {"mpi_" #fortran "_", 1},
+#include "mpi_calls.def"
+#define PACELINE_ROW(name, types, values, n, requests) {"PMPI_" #name, 0},
+#include "mpi_waits.def"
 };
 
 static paceline_function table[PACELINE_DOOR_CALLS];
+static paceline_mpi_begins_t* begins;
 static atomic_int is_open;
 
 /* ISO C has no cast from an object's address to a function's; POSIX says that they are alike. */
@@ -79,72 +91,105 @@ _Noreturn static void lacks(const char* name) {
   abort();
 }
 
+/* What a name of that library means to the program when this one is not there. */
+static paceline_function next_of(const char* name) { return function_of(dlsym(RTLD_NEXT, name)); }
+
+/* What the call would be without this library; null where this MPI does not have it. */
+static paceline_function host_of(void* mpi, int which) {
+  if (names[which].is_fortran) return next_of(names[which].name);
+  return mpi ? function_of(dlsym(mpi, names[which].name)) : NULL;
+}
+
 static void open_door(void) {
   void* mpi = find_mpi();
-  for (int i = 0; i < PACELINE_DOOR_CALLS; ++i) {
-    table[i] = mpi ? function_of(dlsym(mpi, names[i])) : NULL;
-    if (!table[i]) lacks(names[i]);
-  }
-  char why[512] = "";
   paceline_function served[PACELINE_DOOR_CALLS];
+  for (int i = 0; i < PACELINE_DOOR_CALLS; ++i) table[i] = host_of(mpi, i);
+  memcpy(served, table, sizeof served);
+  char why[512] = "";
   void* calls = load_calls();
   paceline_open_door_t* open = NULL;
   if (calls) {
     const paceline_function symbol = function_of(dlsym(calls, "paceline_open_door"));
+    const paceline_function begin = function_of(dlsym(calls, "paceline_mpi_begins"));
     memcpy(&open, &symbol, sizeof open);
+    memcpy(&begins, &begin, sizeof begins);
   } else {
     const char* error = dlerror();
     snprintf(why, sizeof why, SERVES " cannot be loaded into this process (%s)",
              error ? error : "its path is not known");
   }
-  if (open && open(served, why, sizeof why))
+  if (open && open(served, why, sizeof why)) {
     memcpy(table, served, sizeof table);
-  else
+  } else {
+    begins = NULL;
     fprintf(stderr,
             "paceline: preload: %s; all calls pass through to the host MPI. For its library say: "
             "./dev build --mpicc PATH, and LD_PRELOAD=$(paceline preload --mpicc PATH).\n",
             why);
+  }
   atomic_store_explicit(&is_open, 1, memory_order_release);
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 static paceline_function call(enum paceline_door_call which) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (!atomic_load_explicit(&is_open, memory_order_acquire)) pthread_once(&once, open_door);
+  if (!table[which]) lacks(names[which].name);
   return table[which];
 }
 
-#define PACELINE_PASS(name, types, values)                                   \
-  EXPORTED int MPI_##name types;                                             \
-  int MPI_##name types {                                                     \
+/* The stubs. What they do last is a jump: whoever records a call sees who has made it. */
+#define UNWRAP(...) __VA_ARGS__
+#define STUB(symbol, which, types, values)                                   \
+  EXPORTED int symbol types;                                                 \
+  int symbol types {                                                         \
     typedef int function types;                                              \
-    return ((function*)call(PACELINE_DOOR_##name))values;                    \
+    return ((function*)call(PACELINE_DOOR_##which))values;                   \
   }
 
-PACELINE_PASS(Allreduce, (const void* in, void* out, int n, handle type, handle op, handle comm),
-              (in, out, n, type, op, comm))
-PACELINE_PASS(Bcast, (void* buffer, int n, handle type, int root, handle comm),
-              (buffer, n, type, root, comm))
-PACELINE_PASS(Reduce,
-              (const void* in, void* out, int n, handle type, handle op, int root, handle comm),
-              (in, out, n, type, op, root, comm))
-PACELINE_PASS(Reduce_scatter_block,
-              (const void* in, void* out, int n, handle type, handle op, handle comm),
-              (in, out, n, type, op, comm))
-PACELINE_PASS(Allgather,
-              (const void* in, int n, handle type, void* out, int m, handle into, handle comm),
-              (in, n, type, out, m, into, comm))
-PACELINE_PASS(Barrier, (handle comm), (comm))
+#define IN const void*
+#define OUT void*
+#define OP handle
+#define TYPE handle
+#define TYPES const void*
+#define ROOT int
 
-/* The same calls with long counts. A count that fits an int is an ordinary one; a longer one is the
-   host's. Ranks may describe the same data by other datatypes, such that the count fits on some of
-   them only: those see more than 2 GiB, which they leave to the host as well. */
-static paceline_function long_call(const char* name) {
-  void* mpi = find_mpi();
-  void* found = mpi ? dlsym(mpi, name) : NULL;
-  if (!found) lacks(name);
-  return function_of(found);
-}
+#define COUNT int
+#define COUNTS const int*
+#define DISPLS const int*
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
+  STUB(MPI_##name, name, (UNWRAP types handle comm), (UNWRAP values comm))                      \
+  STUB(MPI_##nonblocking, nonblocking, (UNWRAP types handle comm, void* request),               \
+       (UNWRAP values comm, request))
+#include "mpi_calls.def"
+#undef COUNT
+#undef COUNTS
+#undef DISPLS
 
+/* The same calls with long counts; barriers have none. Of those that the drop-in serves the
+   blocking ones follow below. */
+#define COUNT int64_t
+#define COUNTS const int64_t*
+#define DISPLS const intptr_t*
+#define LONG_SERVED(name, types, values)
+#define LONG_HOST(name, types, values) STUB(MPI_##name##_c, name##_c, types, values)
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
+  LONG_##kind(name, (UNWRAP types handle comm), (UNWRAP values comm))                           \
+  STUB(MPI_##nonblocking##_c, nonblocking##_c, (UNWRAP types handle comm, void* request),       \
+       (UNWRAP values comm, request))
+#include "mpi_calls.def"
+#undef COUNT
+#undef COUNTS
+#undef DISPLS
+
+#define REQUESTS void*
+#define STATUSES void*
+#define PACELINE_ROW(name, types, values, n, requests) STUB(MPI_##name, name, types, values)
+#include "mpi_waits.def"
+
+/* A count that fits an int is an ordinary one; a longer one is the host's. Ranks may describe the
+   same data by other datatypes, such that the count fits on some of them only: those see more than
+   2 GiB, which they leave to the host as well. */
 static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
 
 #define PACELINE_PASS_LONG(name, types, is_short, values)                    \
@@ -152,7 +197,7 @@ static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
   int MPI_##name##_c types {                                                 \
     typedef int function types;                                              \
     if (is_short) return MPI_##name values;                                  \
-    return ((function*)long_call("PMPI_" #name "_c"))values;                 \
+    return ((function*)call(PACELINE_DOOR_##name##_c))values;                \
   }
 
 PACELINE_PASS_LONG(Allreduce,
@@ -171,3 +216,83 @@ PACELINE_PASS_LONG(Allgather,
                    (const void* in, int64_t n, handle type, void* out, int64_t m, handle into,
                     handle comm),
                    fits(n) && fits(m), (in, n, type, out, m, into, comm))
+
+#undef IN
+#undef OUT
+#undef OP
+#undef TYPE
+#undef TYPES
+#undef ROOT
+
+/* Fortran: everything is an address, the last one that of the error code. */
+#define IN void*
+#define OUT void*
+#define OP void*
+#define TYPE void*
+#define TYPES void*
+#define ROOT void*
+#define COUNT void*
+#define COUNTS void*
+#define DISPLS void*
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
+  STUB(mpi_##fortran##_, name##_f, (UNWRAP types void* comm, void* error),                      \
+       (UNWRAP values comm, error))
+#include "mpi_calls.def"
+
+/* MPI begins: where calls are recorded, ranks compare their clocks now. That is the only use of
+   these calls, and nothing is loaded for it where nobody has asked for a profile. */
+static int is_profiled(void) {
+  for (char** variable = environ; variable && *variable; ++variable)
+    if (strncmp(*variable, "PACELINE_PROFILE=", 17) == 0) return (*variable)[17] != 0;
+  return 0;
+}
+
+static void has_begun(void) {
+  if (!is_profiled()) return;
+  pthread_once(&once, open_door);
+  if (begins) begins();
+}
+
+static paceline_function host_call(const char* name) {
+  void* mpi = find_mpi();
+  void* found = mpi ? dlsym(mpi, name) : NULL;
+  if (!found) lacks(name);
+  return function_of(found);
+}
+
+EXPORTED int MPI_Init(int* argc, char*** argv);
+int MPI_Init(int* argc, char*** argv) {
+  typedef int function(int*, char***);
+  const int status = ((function*)host_call("PMPI_Init"))(argc, argv);
+  if (status == 0) has_begun();
+  return status;
+}
+
+EXPORTED int MPI_Init_thread(int* argc, char*** argv, int required, int* provided);
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  typedef int function(int*, char***, int, int*);
+  const int status =
+      ((function*)host_call("PMPI_Init_thread"))(argc, argv, required, provided);
+  if (status == 0) has_begun();
+  return status;
+}
+
+static paceline_function fortran_call(const char* name) {
+  const paceline_function found = next_of(name);
+  if (!found) lacks(name);
+  return found;
+}
+
+EXPORTED void mpi_init_(int* error);
+void mpi_init_(int* error) {
+  typedef void function(int*);
+  ((function*)fortran_call("mpi_init_"))(error);
+  if (*error == 0) has_begun();
+}
+
+EXPORTED void mpi_init_thread_(int* required, int* provided, int* error);
+void mpi_init_thread_(int* required, int* provided, int* error) {
+  typedef void function(int*, int*, int*);
+  ((function*)fortran_call("mpi_init_thread_"))(required, provided, error);
+  if (*error == 0) has_begun();
+}

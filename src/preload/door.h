@@ -8,25 +8,31 @@
 extern "C" {
 #endif
 
-/* Function behind MPI_ and PMPI_, in the order of the table of functions. */
-#define PACELINE_DOOR(CALL)                                                  \
-  CALL(Allreduce) CALL(Bcast) CALL(Reduce) CALL(Reduce_scatter_block) CALL(Allgather) CALL(Barrier)
-
+/* The numbers of the calls: those of the table mpi_calls.def in each of their forms (short counts,
+   long ones, Fortran), and those that complete requests. */
 enum paceline_door_call {
-#define PACELINE_NUMBER(name) PACELINE_DOOR_##name,
-  PACELINE_DOOR(PACELINE_NUMBER)
-#undef PACELINE_NUMBER
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
+  PACELINE_DOOR_##name, PACELINE_DOOR_##nonblocking, PACELINE_DOOR_##name##_c,                  \
+      PACELINE_DOOR_##nonblocking##_c, PACELINE_DOOR_##name##_f,
+#include "mpi_calls.def"
+#define PACELINE_ROW(name, types, values, n, requests) PACELINE_DOOR_##name,
+#include "mpi_waits.def"
   PACELINE_DOOR_CALLS
 };
 
 typedef void (*paceline_function)(void); /* of whatever type */
 
-/* Puts what serves each call into the table and returns 1. Where the MPI of this process is not
-   that which it was compiled for, returns 0 and writes into `why`, of `length` bytes, which both
-   are. */
+/* `table` holds the functions of the host MPI: null where it has none, and for Fortran those that a
+   program would reach without us. What serves or records a call takes its place; returns 1. Where
+   the MPI of this process is not that which it was compiled for, returns 0 and writes into `why`,
+   of `length` bytes, which both are. */
 typedef int paceline_open_door_t(paceline_function table[PACELINE_DOOR_CALLS], char* why,
                                  size_t length);
 __attribute__((visibility("default"))) paceline_open_door_t paceline_open_door;
+
+/* MPI_Init has returned, on this rank and soon on all others. */
+typedef void paceline_mpi_begins_t(void);
+__attribute__((visibility("default"))) paceline_mpi_begins_t paceline_mpi_begins;
 
 #ifdef __cplusplus
 }

@@ -29,6 +29,13 @@ inline constexpr std::string_view kVersion = MPICH_VERSION;
 #error "The drop-in library knows Open MPI, MPICH and Intel MPI; this mpi.h is of another MPI."
 #endif
 
+// What wraps MPI for Fortran calls MPI_ names in MPICH's family, and PMPI_ in Open MPI.
+#if defined(OPEN_MPI)
+inline constexpr bool kFortranCallsC = false;
+#else
+inline constexpr bool kFortranCallsC = true;
+#endif
+
 // "MPICH Version: 4.0.2": the first line, without runs of spaces.
 inline std::string first_line(std::string_view text) {
   std::string line;

@@ -78,6 +78,7 @@ WorldConfig config_of_drop_in() {
   if (is_default(Option::timeout_ms)) config.timeout_ms = 0;
   if (is_default(Option::warn_ms)) config.warn_ms = 0;
   if (is_default(Option::progress)) config.progress = Progress::caller;
+  config.profile_dir = "";   // its calls are recorded where the program makes them
   config.meanwhile = progress_mpi;
   config.call_site = native_call_site;
   (void)text_of(Option::preload);  // throws where it is wrong

@@ -58,7 +58,7 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
     if (progress()) patience.reset();
     lock.unlock();
     if (patience.next() == Patience::Next::sleep)
-      transport_->rest(kSleepUs, [this] { return stirs(); });
+      transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return stirs(); });
     lock.lock();
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();
@@ -68,16 +68,17 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
 
 // One that is done without having landed, since it was stopped, has its callback called here and
 // not there.
-void Session::on_complete(Flight& flight, std::function<void(bool)> callback) {
+void Session::on_complete(Flight& flight, std::uint32_t start,
+                          std::function<void(bool)> callback) {
   check_owner();
   {
     const std::lock_guard lock(mutex_);
-    if (!flight.operation->done()) {
+    if (!flight.operation->has_ended(start)) {
       flight.on_complete = std::move(callback);
       return;
     }
   }
-  callback(!flight.operation->error());
+  callback(!flight.operation->has_failed(start));
 }
 
 void Session::wake_thread() {
@@ -86,19 +87,19 @@ void Session::wake_thread() {
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
-bool Session::sleep(Flight& flight, int most_ms) {
+bool Session::sleep(Flight& flight, std::uint32_t start, int most_ms) {
   check_owner();
-  if (!thread_.joinable()) return wait(flight, 0, most_ms);   // nobody else would go on
+  if (!thread_.joinable()) return wait(flight, start, 0, most_ms);   // nobody else would go on
   {
     std::unique_lock lock(mutex_);
     const std::uint64_t before = landed_;
     ++sleepers_;
     landing_.wait_for(lock, std::chrono::milliseconds(most_ms),
-                      [&] { return flight.operation->done() || landed_ != before; });
+                      [&] { return flight.operation->has_ended(start) || landed_ != before; });
     --sleepers_;
   }
-  if (!flight.operation->done()) return false;
-  if (flight.operation->error()) raise(flight);
+  if (!flight.operation->has_ended(start)) return false;
+  if (flight.operation->has_failed(start)) raise(flight);
   return true;
 }
 

@@ -33,6 +33,14 @@ std::uintptr_t offset_in(const Dl_info& info, const void* address) {
 
 }  // namespace
 
+std::string describe_place(const void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0) return {};
+  char place[24];
+  std::snprintf(place, sizeof place, "+0x%zx", std::size_t(offset_in(info, address)));
+  return str(name_of_file(info), place, info.dli_sname ? str(" (", info.dli_sname, ")") : "");
+}
+
 // The drop-in library is two files, both called after us.
 std::string native_call_site() {
   Dl_info own{}, info{};
@@ -44,9 +52,7 @@ std::string native_call_site() {
     if (dladdr(call, &info) == 0 || info.dli_fbase == own.dli_fbase ||
         name_of_file(info).starts_with("libpaceline"))
       continue;
-    char place[24];
-    std::snprintf(place, sizeof place, "+0x%zx", std::size_t(offset_in(info, call)));
-    return str(name_of_file(info), place, info.dli_sname ? str(" (", info.dli_sname, ")") : "");
+    return describe_place(call);
   }
   return {};
 }

@@ -10,4 +10,7 @@ namespace paceline {
 // milliseconds the first time.
 std::string native_call_site();
 
+// An address of code in the same words; empty where it is in no file.
+std::string describe_place(const void* address);
+
 }  // namespace paceline

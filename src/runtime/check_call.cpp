@@ -83,6 +83,9 @@ void check_call(const Call& call, int rank, int ranks) {
     fail(Fault::refusal, where, ": operation ", name_of(call.op), " is not defined for ",
          name_of(call.type),
          "; bitwise operations want integers or bool, average any type but bool.");
+  if (call.priority < kLeastUrgent || call.priority > kMostUrgent)
+    fail(Fault::usage, where, ": priority is ", call.priority, "; it must be from ", kLeastUrgent,
+         " to ", kMostUrgent, ", and equal on all ranks.");
   const bool one_unit = units_of({.collective = call.collective, .ranks = 2}) == 1;
   const std::size_t units = one_unit ? 1 : static_cast<std::size_t>(ranks);
   if (call.count > kMostBytes / size_of(call.type) / units)

@@ -23,11 +23,18 @@ void Session::open(const std::shared_ptr<Group>& group) {
   const auto node = [&](int rank) {
     return config_.nodes.empty() ? 0 : config_.nodes[static_cast<std::size_t>(rank)];
   };
-  const bool near = std::all_of(group->ranks.begin(), group->ranks.end(),
-                                [&](int rank) { return node(rank) == node(group->ranks[0]); });
-  if (Stages* stages = transport_->stages(); stages && near && group->ranks.size() > 1)
-    group->stages =
-        std::make_unique<StageView>(*stages, group->context, group->ranks, group->rank);
+  std::vector<int> mates;
+  int seat = 0;
+  for (int rank : group->ranks) {
+    if (node(rank) != node(transport_->rank())) continue;
+    if (rank == transport_->rank()) seat = static_cast<int>(mates.size());
+    mates.push_back(rank);
+  }
+  const bool is_whole = mates.size() == group->ranks.size();
+  Stages* const stages = transport_->stages();
+  if (stages && mates.size() > 1 && (is_whole || config_.node_staging > 0))
+    group->stages = std::make_unique<StageView>(*stages, group->context, mates, seat);
+  group->near = group->stages && is_whole;
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
     aborted(-1, group->context, early->second);
     early_aborts_.erase(early);

@@ -3,76 +3,21 @@
 #include <algorithm>
 #include <new>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "runtime/check_call.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/communicator_state.hpp"
+#include "runtime/device_call.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/lower.hpp"
 #include "runtime/machine_choice.hpp"
-#include "runtime/plans.hpp"
-#include "runtime/recent.hpp"
+#include "runtime/profiled.hpp"
 #include "runtime/record_signal.hpp"
-#include "runtime/session.hpp"
 #include "runtime/shared_memory.hpp"
-#include "runtime/surroundings.hpp"
-#include "tune/choose.hpp"
+#include "tune/late.hpp"
 
 namespace paceline {
-
-namespace {
-
-// A call that has been looked through.
-struct Ready {
-  std::shared_ptr<Prepared> prepared;
-  std::vector<PeerBuffers> peers;   // where it uses shared memory
-  Fingerprint fingerprint;
-};
-
-}  // namespace
-
-struct Communicator::State {
-  std::shared_ptr<Session> session;
-  std::shared_ptr<Group> group;
-  std::mutex mutex;  // of the books
-  PlanBook book;
-  RecentCalls recent;
-  Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
-  Grouping grouping;   // likewise
-  bool spans_nodes;
-
-  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
-      : session(std::move(s)),
-        group(std::move(g)),
-        recent(group->rank, static_cast<int>(group->ranks.size())),
-        assumed(assumed_in(*group, session->config().nodes, session->assumed())),
-        grouping(grouping_in(*group, session->config())),
-        spans_nodes(!on_one_node(*group, session->config().nodes)) {
-    session->open(group);
-  }
-  ~State() { session->close(*group); }
-
-  Ready prepare(const Call& call);
-  std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
-                                    const Layout& layout);
-  std::shared_ptr<Flight> free_flight(Prepared& prepared);
-  std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
-  Problem problem_of(const Call& call) const;
-  Wish wish_of(const Call& call) const;
-  std::size_t stage_bytes() const { return group->stages ? group->stages->bytes() : 0; }
-};
-
-struct Plan::State {
-  std::shared_ptr<Communicator::State> communicator;
-  std::shared_ptr<Flight> flight;
-  Fingerprint fingerprint;
-  const void* input;
-  void* output;
-};
-
 namespace {
 
 constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
@@ -95,33 +40,52 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.ranks = static_cast<int>(group->ranks.size());
   p.rank = group->rank;
   p.root = has_root(call.collective) ? call.root : 0;
-  p.canonical = session->config().canonical && has_op(p.collective) &&
-                !is_exact(call.op, call.type);
+  const Numbers numbers = session->config().numbers;
+  const bool exact = !has_op(p.collective) || is_exact(call.op, call.type);
+  p.canonical = numbers == Numbers::canonical && !exact;
+  p.fast = numbers == Numbers::fast || exact;
   p.uneven = call.uneven;
-  p.near = group->stages || p.ranks == 1;
-  p.attached = group->stages ? group->stages->are_attached() : p.near;
+  p.near = group->near || p.ranks == 1;
+  p.attached = group->near ? group->stages->are_attached() : p.near;
   if (p.near || spans_nodes) p.groups = grouping.of_rank;
+  p.nodes = nodes;
+  p.node_staging = !nodes.empty() && session->config().node_staging > 0;
+  if (call.device.end) leave_out_shared(p);
   return p;
 }
 
 // What the call asks for, else what the options do.
 Wish Communicator::State::wish_of(const Call& call) const {
   const WorldConfig& config = session->config();
-  Wish wish{call.algorithm, call.segments, call.window, call.knobs};
+  Wish wish{call.algorithm, call.cut};
   if (call.collective == Collective::barrier) return wish;
   if (wish.algorithm.empty())
     wish.algorithm = config.algorithms[static_cast<std::size_t>(call.collective)];
-  if (wish.segments == 0) wish.segments = config.segments;
-  if (wish.window == 0) wish.window = config.window;
+  if (wish.cut.segments == 0) wish.cut.segments = config.segments;
+  if (wish.cut.window == 0) wish.cut.window = config.window;
   return wish;
 }
 
-Ready Communicator::State::prepare(const Call& call) {
+// Where the call takes another algorithm for some late ranks: for one, or it would for no others.
+bool Communicator::State::has_notes(const Call& call, const Problem& problem,
+                                    const Choice& choice) const {
+  const Wish wish = wish_of(call);
+  const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
+  if (!arrivals.learns() || !arrivals.wants(call) || is_asked || !nodes.empty()) return false;
+  Problem aware = problem;
+  if (aware.late.empty()) aware.late = {0};
+  const auto form = form_for_late(aware, circumstances_of(call, aware));
+  return form && may_switch(aware, *choice.algorithm, *form->algorithm);
+}
+
+Ready Communicator::State::prepare(const Call& call, const std::vector<int>& late) {
   session->check_owner();
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
   Problem problem = problem_of(call);
+  problem.late = late;
   const Layout layout = layout_of(call, problem);
-  std::optional<SharedPlaces> places = session->shared().find(call, problem, layout, group->ranks);
+  std::optional<SharedPlaces> places;
+  if (!call.device.end) places = session->shared().find(call, problem, layout, group->ranks);
   problem.shared = places.has_value();
   Ready ready{prepare(call, problem, layout), {}, {}};
   const Prepared& p = *ready.prepared;
@@ -134,26 +98,28 @@ Ready Communicator::State::prepare(const Call& call) {
 
 std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const Problem& problem,
                                                        const Layout& layout) {
-  CallShape shape{call, problem.in_place, problem.shared};
+  CallShape shape{call, problem.in_place, problem.shared, problem.late};
   shape.call.input = shape.call.output = nullptr;
   const std::lock_guard lock(mutex);
   if (auto known = book.find(shape)) return known;
 
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
-  const std::size_t room = stage_bytes();
-  const Choice choice =
-      choose(alike, {bytes_for_choice(call, problem), assumed.machine, room}, wish_of(call));
+  const Choice choice = choose(alike, circumstances_of(call, problem), wish_of(call));
   if (spans_nodes) check_nodes(*choice.algorithm, grouping);
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
   prepared->straight = choice.algorithm->is_straight();
-  Bound bound = lower(choice, problem, layout, call, group->stages ? &room : nullptr);
+  prepared->has_notes = has_notes(call, alike, choice);
+  Bound bound = bound_of(choice, problem, layout, call, staging_room());
   if (bound.straight) session->seat(*group, bound.scratch_bytes);
+  if (bound.mixed) session->seat(*group, bound.staging_bytes);
+  bound.has_notes = prepared->has_notes;
   prepared->bound = std::make_shared<Bound>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
-                     (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2);
+                     (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^
+                     digest_of(problem.late) << 1 ^ (prepared->has_notes ? 4 : 0);
   book.add(prepared);
   return prepared;
 }
@@ -166,10 +132,8 @@ std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
   auto flight = std::make_shared<Flight>();
   flight->session = session;
   flight->group = group;
-  // Signals alone do not make a call straight: those of a message algorithm go to one peer each.
-  StageView* const stages = prepared.straight ? group->stages.get() : nullptr;
-  flight->operation =
-      make_operation(prepared.bound, Channel{group->context, &group->ranks, stages, now_s});
+  flight->operation = operation_of(
+      prepared, Channel{group->context, &group->ranks, group->stages.get(), now_s});
   prepared.flights.push_back(flight);
   return flight;
 }
@@ -185,11 +149,7 @@ std::shared_ptr<Prepared> Communicator::State::without_flights(const Prepared& p
 int Communicator::rank() const { return state_->group->rank; }
 int Communicator::size() const { return static_cast<int>(state_->group->ranks.size()); }
 int Communicator::nodes() const {
-  const std::vector<int>& node_of = state_->session->config().nodes;
-  std::set<int> nodes;
-  for (int rank : state_->group->ranks)
-    nodes.insert(node_of.empty() ? 0 : node_of[static_cast<std::size_t>(rank)]);
-  return static_cast<int>(nodes.size());
+  return count_nodes(*state_->group, state_->session->config().nodes);
 }
 int Communicator::timeout_ms() const { return state_->session->timeout_of(*state_->group); }
 void Communicator::set_timeout(int timeout_ms) {
@@ -204,13 +164,18 @@ bool Communicator::has_progress_thread() const {
 void Communicator::abort(const std::string& why) { state_->session->abort(*state_->group, why); }
 
 Request Communicator::start(const Call& call) try {
-  Ready ready = state_->prepare(call);
+  const Profiled profiled(*state_->session, *state_->group, call, true);
+  state_->arrivals.settle();
+  const ArrivalBook::Turn turn = state_->arrivals.turn_of(call);
+  Ready ready = state_->prepare(call, turn.late);
   auto flight = state_->free_flight(*ready.prepared);
-  flight->timeout_ms = call.timeout_ms;
-  flight->label = call.label;
-  flight->peers = std::move(ready.peers);
+  flight->take(call, std::move(ready.peers));
+  profiled.follow(*flight);
+  follow(*flight, call.device);
+  state_->arrivals.begin(turn, call, flight, false);
   state_->session->start(flight, call.input, call.output, ready.fingerprint);
-  return Request(std::move(flight));
+  const std::uint32_t number = flight->operation->number();
+  return Request(std::move(flight), number);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {
@@ -220,31 +185,24 @@ Request Communicator::start(const Call& call) try {
 // What was asked for before is started at once.
 void Communicator::run(const Call& call) try {
   State& s = *state_;
-  const Asked asked{call, s.session->shared().changes()};
-  if (s.session->run_again(s.recent, asked)) return;
-  Ready ready = s.prepare(call);
+  const Profiled profiled(*s.session, *s.group, call);
+  s.arrivals.settle();
+  const ArrivalBook::Turn turn = s.arrivals.turn_of(call);
+  const Asked asked{call, s.session->shared().changes(), turn.digest};
+  if (!call.device.end && s.session->run_again(s.recent, asked)) return s.arrivals.begin(call);
+  Ready ready = s.prepare(call, turn.late);
   const auto flight = s.free_flight(*ready.prepared);
-  flight->timeout_ms = call.timeout_ms;
-  flight->label = call.label;
-  flight->peers = std::move(ready.peers);
+  flight->take(call, std::move(ready.peers));
+  follow(*flight, call.device);
+  s.arrivals.begin(turn, call, flight, true);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
+  s.arrivals.settle();
   if (flight->operation->is_straight())
     s.session->remember(s.recent, asked, flight, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {
   state_->session->raise_starved(*state_->group);
-}
-
-Plan Communicator::plan(const Call& call) {
-  Ready ready = state_->prepare(call);
-  const auto own = state_->without_flights(*ready.prepared);
-  auto flight = state_->free_flight(*own);
-  flight->timeout_ms = call.timeout_ms;
-  flight->label = call.label;
-  flight->peers = std::move(ready.peers);
-  return Plan(std::make_shared<Plan::State>(
-      Plan::State{state_, std::move(flight), ready.fingerprint, call.input, call.output}));
 }
 
 std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
@@ -254,19 +212,6 @@ std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
       *this, {Random::mix(group.context ^ group.rounds ^ Random::mix(group.last)), bytes,
               config.shm_dir, group.ranks, on_one_node(group, config.nodes), config.huge_pages},
       state_->session->shared());
-}
-
-Request Plan::start() try {
-  if (state_->flight->operation->under_way())
-    fail(Fault::usage, state_->flight->operation->describe(),
-         ": this plan is still under way; wait for it before the next start.");
-  state_->communicator->session->start(state_->flight, state_->input, state_->output,
-                                       state_->fingerprint);
-  return Request(state_->flight);
-} catch (const Error& error) {
-  state_->communicator->session->raise_late(*state_->communicator->group, error);
-} catch (const std::bad_alloc&) {
-  state_->communicator->session->raise_starved(*state_->communicator->group);
 }
 
 Communicator Communicator::split(int colour, int key) {
@@ -317,7 +262,7 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
 
 // So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
 void Communicator::seat_together(int timeout_ms) {
-  if (!state_->group->stages) return;
+  if (!state_->group->near) return;
   state_->session->seat_together(*state_->group, timeout_ms);
   std::vector<float> numbers(1u << 18);
   Call call{Collective::allreduce, Type::f32, Op::sum};
@@ -338,47 +283,39 @@ FlightRecord Communicator::record(const std::string& reason) const {
 }
 void Communicator::start_trace() { state_->session->start_trace(); }
 Trace Communicator::take_trace() { return state_->session->take_trace(); }
-void Communicator::leave() { state_->session->leave(); }
+void Communicator::leave() {
+  end_profile(*this);
+  state_->session->leave();
+}
+Profile& Communicator::profile() { return state_->session->profile(); }
 
 std::string Communicator::explain(const Call& call) const {
   Problem problem = state_->problem_of(call);
   check_call(call, problem.rank, problem.ranks);
   const Layout layout = layout_of(call, problem);
-  problem.shared = state_->session->shared()
+  problem.shared = !call.device.end && state_->session->shared()
                        .find(call, problem, layout, state_->group->ranks).has_value();
   problem.in_place = problem.in_place && problem.shared;
-  const Assumed& assumed = state_->assumed;
-  const Circumstances now{bytes_for_choice(call, problem), assumed.machine, state_->stage_bytes()};
+  problem.late = state_->arrivals.turn_of(call).late;
+  const Circumstances now = state_->circumstances_of(call, problem);
   const Wish wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
   if (state_->spans_nodes) check_nodes(*c.algorithm, state_->grouping);
   std::string copies;   // the choice, were the ranks attached
   problem.attached = true;
-  if (state_->group->stages && choose(problem, now, wish).algorithm->attached)
+  if (state_->group->near && choose(problem, now, wish).algorithm->attached)
     copies = str("; ", state_->group->stages->describe_copies());
-  return str(c.algorithm->name,
-             c.knobs.radix > 0 ? str(", radix ", c.knobs.radix) : "",
-             c.knobs.blocks > 0 ? str(", ", c.knobs.blocks, " blocks") : "",
-             c.segments > 1 ? str(", ", c.segments, " segments, ", c.window, " at a time") : "",
-             ": ", c.why,
-             c.algorithm->staged || nodes() > 1 ? str("; ", state_->grouping.why) : "",
+  return str(describe(c),
+             c.algorithm->mixed ? "; " + describe_nodes(state_->nodes)
+             : c.algorithm->staged || nodes() > 1 ? "; " + state_->grouping.why : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
-             copies, nodes() > 1 ? str("; between nodes ", describe(assumed)) : "");
+             has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
+                 ? "; numbers=fast: bits may follow who is late" : "",
+             copies, nodes() > 1 ? str("; between nodes ", describe(assumed())) : "",
+             state_->arrivals.evidence(call));
 }
 
 const Assumed& Communicator::assumed() const { return state_->assumed; }
-
-bool Request::test() { return flight_->session->test(*flight_); }
-bool Request::wait_for(int milliseconds) {
-  return flight_->session->wait(*flight_, 0, std::max(1, milliseconds));
-}
-bool Request::sleep_for(int milliseconds) {
-  return flight_->session->sleep(*flight_, std::max(1, milliseconds));
-}
-void Request::on_complete(std::function<void(bool)> callback) {
-  flight_->session->on_complete(*flight_, std::move(callback));
-}
-void Request::wait(int timeout_ms) { flight_->session->wait(*flight_, timeout_ms); }
 
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
                             bool together) {
@@ -391,6 +328,7 @@ Communicator join_transport(std::unique_ptr<Transport> transport, const WorldCon
     session->assume(machine_between_nodes(open(session, kProbing, everybody, rank), config));
   Communicator world = open(session, 1, std::move(everybody), rank);
   if (together) world.seat_together(config.start_timeout_ms);
+  begin_profile(world, config);
   return world;
 }
 

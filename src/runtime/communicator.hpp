@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "device/driver.hpp"
 #include "ir/algorithm.hpp"
 #include "runtime/assumed.hpp"
 #include "runtime/locality.hpp"
@@ -19,10 +20,21 @@
 
 namespace paceline {
 
+class DeviceEnd;   // engine/device_end.hpp
+
+// Where the buffers of a call are, if not on the host: what is on the stream before the call comes
+// before it.
+struct OnDevice {
+  std::shared_ptr<DeviceEnd> end;   // null: the host
+  device::Stream stream = {};
+};
+
 // One call. Buffers may be null where the rank has none (the output of a reduce away from the
 // root). `input == output` (allreduce, reduce, alltoall), or input or output being the rank's own
 // unit inside the longer buffer (allgather, gather, reduce_scatter, scatter) means in place; any
 // other overlap is an error.
+inline constexpr int kLeastUrgent = -(1 << 20), kMostUrgent = 1 << 20;
+
 struct Call {
   Collective collective = Collective::barrier;
   Type type = Type::u8;
@@ -40,19 +52,23 @@ struct Call {
   std::vector<std::size_t> counts = {};
   std::vector<std::size_t> counts_received = {};
   std::string algorithm = {};  // empty: chosen
-  int segments = 0;       // 0: chosen
-  int window = 0;         // 0: chosen
-  Knobs knobs = {};       // of the algorithm, which must then be named; 0: chosen
+  Cut cut = {};           // 0: chosen; for knobs the algorithm must be named
   int timeout_ms = 0;     // 0: the communicator's
   // Of what is exchanged, such as the key of a gradient; equal on all ranks, 0: none. Calls with
   // different tags are not taken for each other: ranks that differ get a mismatch error.
   std::uint64_t tag = 0;
   std::string label = {};   // what errors call the tag
+  // Of calls under way at a time the most urgent goes first wherever they compete: for a link to a
+  // peer, at the borders of messages and their chunks, and for the thread that sums. Higher is more
+  // urgent. Equal on all ranks; in [kLeastUrgent, kMostUrgent].
+  int priority = 0;
   // false: nothing is combined, and the results are wrong; for benchmarks, between ranks that send.
   bool combines = true;
+  OnDevice device = {};
 };
 
 class Plan;
+class Profile;        // runtime/profiled.hpp
 struct KnownMachine;   // runtime/machine_choice.hpp
 
 // Memory of the same size on every rank of a communicator. Where they share a node each rank
@@ -116,6 +132,9 @@ class Communicator {
   // Collective, where its ranks share a node: what the first call would have to find is found now.
   void seat_together(int timeout_ms);
 
+  // What is recorded of the calls of this process, in all its communicators of this world.
+  Profile& profile();
+
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.
   void leave();
@@ -164,14 +183,16 @@ struct WorldConfig {
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
   bool huge_pages = false;            // for what allocate() gives; equal on all ranks of a node
-  std::string attach = "auto";   // what copies between ranks' memory: or cma, xpmem, off
+  std::string attach = "auto";   // whether the system copies between ranks' memory; or off
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too
   // The node of every rank, as found at start-up and equal on all ranks; empty: they share one.
   std::vector<int> nodes = {};
-  // Sums of floating types by rank order, whatever the algorithm. Equal on all ranks.
-  bool canonical = false;
+  // Where ranks are on several nodes: bytes of each staging buffer inside nodes, the least of all
+  // nodes with several ranks; 0: one of them has none. Equal on all ranks.
+  std::size_t node_staging = 0;
+  Numbers numbers = Numbers::stable;   // of sums of floating types; equal on all ranks
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
   int group_ranks = 0;
@@ -181,6 +202,8 @@ struct WorldConfig {
   // found there and agreed on; for `auto`.
   std::string machine_dir = {};
   std::shared_ptr<const KnownMachine> known = {};
+  // Who is taken for late (runtime/arrivals.hpp): off, auto, or static:3,5. Equal on all ranks.
+  std::string arrival = "off";
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
   // How long a rank that leaves waits for one that waits itself, and has yet to find its memory.
@@ -196,6 +219,9 @@ struct WorldConfig {
   // nowhere.
   std::string record_dir = "";
   int record_signal = 0;
+  // Where this rank's calls are recorded (profile/recorder.hpp); empty: nowhere.
+  std::string profile_dir = "";
+  std::size_t profile_bytes = 16u << 20;
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C
   // there. What it throws ends the wait; the operation goes on.
   void (*idle)() = nullptr;

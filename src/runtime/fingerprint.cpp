@@ -11,7 +11,7 @@ namespace {
 // Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 7,
 // whether there is a tag 1, op 8, root 24, choice 15, and whether buffers of peers are touched. If
 // they are, or there is a tag, the count has 40 bits, and the 24 above them mix places and tag; the
-// choice then has the other bits of the tag mixed in.
+// choice then has the other bits of the tag mixed in. It always has those of the priority.
 struct What {
   Collective collective;
   bool uneven;
@@ -63,6 +63,8 @@ Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
   f.what = static_cast<std::uint64_t>(call.collective) |
            static_cast<std::uint64_t>(call.type) << 8 | op << 16 | (root & 0xffffff) << 24 |
            (choice & 0x7fff) << 48;
+  if (call.priority != 0)
+    f.what ^= (Random::mix(std::uint64_t(std::int64_t{call.priority})) & 0x7fff) << 48;
   if (!call.uneven) f.count = call.count;
   else f.what |= kUneven;
   if (call.uneven && !counts_may_differ(call.collective))
@@ -123,9 +125,9 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (mine.count != theirs.count)
     return differs("place in shared memory", mine.count >> kCountBits, my_rank,
                    theirs.count >> kCountBits, their_rank);
-  return str("the algorithm or its segments, window, radix or blocks, or the order of the ranks in "
-             "a subgroup differs between rank ", std::min(my_rank, their_rank), " and rank ",
-             std::max(my_rank, their_rank), "; all ranks must ask for the same");
+  return str("the algorithm or its segments, window, radix or blocks, the priority, or the order ",
+             "of the ranks in a subgroup differs between rank ", std::min(my_rank, their_rank),
+             " and rank ", std::max(my_rank, their_rank), "; all ranks must ask for the same");
 }
 
 std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).collective); }

@@ -12,6 +12,7 @@
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
 #include "transport/shm/shm.hpp"
+#include "transport/stage.hpp"
 
 namespace paceline {
 namespace {
@@ -30,6 +31,16 @@ std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& n
   notes = together(meeting, [&] { near = make_shm(part, shm_config(config, neighbours)); },
                    notes.front());
   return near;
+}
+
+// Whether calls may reach staging buffers inside nodes is decided for all nodes alike.
+std::size_t agree_on_staging(MpiWorld& world, Transport& near, std::size_t neighbours) {
+  const Stages* const stages = near.stages();
+  const std::size_t own = neighbours == 1 ? ~std::size_t{0} : stages ? stages->bytes() : 0;
+  std::size_t least = own;
+  for (const std::string& bytes : world.share(str(own)))
+    least = std::min<std::size_t>(least, std::stoull(bytes));
+  return least == ~std::size_t{0} ? 0 : least;
 }
 
 // Ranks that have said all they have to say over MPI call it no more, and an MPI may still hold the
@@ -72,6 +83,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     return joined;
   }
   config.known = agree_on_machine(notes, config);
+  config.node_staging = agree_on_staging(world, *near, neighbours.size());
   std::unique_ptr<Transport> distant = world.transport(config.mpi);
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "engine/nearest.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/fingerprint.hpp"
@@ -65,21 +64,15 @@ void Session::seat_together(Group& group, int timeout_ms) {
   const auto rank_at = [&](int position) {
     return group.ranks[static_cast<std::size_t>(position)];
   };
-  std::vector<Stage> stages;
-  while (stages.empty()) {
+  while (true) {
     std::unique_lock lock(mutex_);
     const auto unseen = group.stages->unseen();
     const std::vector<int> finders = group.stages->finders();
-    if (!unseen && finders.empty()) stages = group.stages->all();
     lock.unlock();
+    if (!unseen && finders.empty()) return;
     if (unseen) beat(rank_at(*unseen), "shown its");
-    else if (!finders.empty()) beat(finders[0], "found this rank's");
+    else beat(finders[0], "found this rank's");
   }
-  const auto late = [&](int position) { beat(rank_at(position), "tried the"); };
-  const auto near = nearest_lines(stages, group.rank,
-                                  {.willing = !crowded_, .now_s = now_s, .late = late});
-  const std::lock_guard lock(mutex_);
-  if (near) group.stages->use(*near);
 }
 
 void Session::leave_uncounted(Group& group) {
@@ -244,6 +237,15 @@ void Session::meet(const Flight& flight, const Barred& barred) {
            std::strerror(barred.error), ". PACELINE_ATTACH=off does without. The communicator ",
            "cannot be used any more."),
        true});
+}
+
+// Its device cannot go on. The peers are told.
+void Session::meet(const Flight& flight, const Error& failure) {
+  const Group& group = *flight.group;
+  trouble_.push_back({group.context, failure.fault(),
+                      str(flight.operation->describe(), ": ", name_of(group, transport_->rank()),
+                          ": ", failure.what(), " The communicator cannot be used any more."),
+                      true});
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "runtime/options_config.hpp"
 
 #include "base/options.hpp"
+#include "runtime/arrivals.hpp"
 #include "runtime/assumed.hpp"
 #include "runtime/machine_file.hpp"
 
@@ -24,13 +25,18 @@ WorldConfig config_from_options() {
         word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
   config.segments = number(Option::segments);
   config.window = number(Option::window);
-  config.canonical = text_of(Option::numbers) == "canonical";
+  for (Numbers one : {Numbers::fast, Numbers::stable, Numbers::canonical})
+    if (text_of(Option::numbers) == name_of(one)) config.numbers = one;
   config.group_ranks = number(Option::groups);
   config.machine = text_of(Option::machine);
   (void)assumed_by(config.machine);   // throws where it is wrong
   config.machine_dir = machine_folder();
+  config.arrival = text_of(Option::predict);
+  (void)expected_by(config.arrival);   // throws where it is wrong
   config.record_dir = text_of(Option::record_dir);
   config.record_signal = number(Option::record_signal);
+  config.profile_dir = text_of(Option::profile);
+  config.profile_bytes = static_cast<std::size_t>(number_of(Option::profile_bytes));
   config.node = text_of(Option::node);
   config.only_mpi = text_of(Option::transport) == "mpi";
   config.only_shm = text_of(Option::transport) == "shm";

@@ -8,9 +8,9 @@ bool CallShape::operator==(const CallShape& o) const {
   const Call &a = call, &b = o.call;
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.root == b.root && in_place == o.in_place && shared == o.shared &&
-         a.uneven == b.uneven && a.segments == b.segments && a.window == b.window &&
-         a.knobs == b.knobs && a.algorithm == b.algorithm && a.combines == b.combines &&
-         a.counts == b.counts && a.counts_received == b.counts_received;
+         a.uneven == b.uneven && a.cut == b.cut && a.algorithm == b.algorithm &&
+         a.combines == b.combines && a.device.end == b.device.end && a.counts == b.counts &&
+         a.counts_received == b.counts_received && late == o.late;
 }
 
 std::shared_ptr<Prepared> PlanBook::find(const CallShape& shape) {

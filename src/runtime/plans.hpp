@@ -16,6 +16,7 @@ struct CallShape {
   Call call;
   bool in_place = false;
   bool shared = false;   // its buffers lie in shared memory
+  std::vector<int> late = {};   // ranks that it takes for late
   bool operator==(const CallShape& other) const;
 };
 
@@ -25,6 +26,7 @@ struct Prepared {
   std::uint64_t choice = 0;                      // hash of algorithm, knobs, segments and window
   bool shared = false;                           // its steps touch the buffers of peers
   bool straight = false;                         // likewise, or their stages: nothing is sent
+  bool has_notes = false;                        // at the end of its messages
   std::vector<std::shared_ptr<Flight>> flights;  // some under way, some free to start again
 };
 

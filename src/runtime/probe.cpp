@@ -53,7 +53,7 @@ Call prepared(Collective collective, const char* algorithm) {
   Call call;
   call.collective = collective;
   call.algorithm = algorithm;
-  call.segments = call.window = 1;
+  call.cut.segments = call.cut.window = 1;
   return call;
 }
 
@@ -76,8 +76,8 @@ class Ring {
 
   double message_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
     Call call = prepared(Collective::allgather, "ring");
-    call.segments = int(pieces);
-    call.window = std::min(int(pieces), kWindow);
+    call.cut.segments = int(pieces);
+    call.cut.window = std::min(int(pieces), kWindow);
     call.count = bytes;
     call.input = memory_.data();
     call.output = memory_.data() + most_;

@@ -6,8 +6,8 @@ namespace paceline {
 namespace {
 
 bool is_plain(const Call& c) {
-  return !c.uneven && c.algorithm.empty() && c.segments == 0 && c.window == 0 &&
-         c.timeout_ms == 0 && c.knobs == Knobs{} && c.combines && c.tag == 0;
+  return !c.uneven && c.algorithm.empty() && c.cut == Cut{} &&
+         c.timeout_ms == 0 && c.combines && c.tag == 0 && c.priority == 0;
 }
 
 // The bytes of the call's buffers, and where the shorter one lies in the longer one in place.
@@ -42,7 +42,7 @@ bool has_same_buffers(const Call& a, const Call& b) {
 
 bool is_asked(const RecentCalls::Entry& entry, const Asked& asked, bool in_place) {
   return entry.flight && entry.in_place == in_place && entry.shares == asked.shares &&
-         is_same(entry.call, asked.call) &&
+         is_same(entry.call, asked.call) && entry.late == asked.late &&
          (asked.shares == 0 || has_same_buffers(entry.call, asked.call));
 }
 
@@ -76,7 +76,7 @@ RecentCalls::Ways& RecentCalls::ways_of(const Asked& asked, bool in_place) {
 const RecentCalls::Entry* RecentCalls::find(const Asked& asked) {
   const Call& call = asked.call;
   if (last_ && last_->shares == asked.shares && is_same(last_->call, call) &&
-      has_same_buffers(last_->call, call) && is_plain(call))
+      has_same_buffers(last_->call, call) && is_plain(call) && last_->late == asked.late)
     return last_;
   const auto in_place = plain_in_place(call, rank_, ranks_);
   if (!in_place) return nullptr;
@@ -95,7 +95,8 @@ void RecentCalls::keep(const Asked& asked, std::shared_ptr<Flight> flight,
   if (!in_place) return;
   Ways& ways = ways_of(asked, *in_place);
   if (!is_asked(ways[0], asked, *in_place)) ways[1] = std::move(ways[0]);
-  ways[0] = {asked.call, *in_place, asked.shares, std::move(flight), fingerprint};
+  ways[0] = {asked.call, *in_place, asked.shares, std::move(flight), fingerprint,
+             asked.late};
   last_ = &ways[0];
 }
 

@@ -15,6 +15,7 @@ namespace paceline {
 struct Asked {
   const Call& call;
   std::uint64_t shares = 0;   // SharedBook::changes()
+  std::uint64_t late = 0;     // ranks that it takes for late: ArrivalBook::Turn::digest
 };
 
 class RecentCalls {
@@ -25,6 +26,7 @@ class RecentCalls {
     std::uint64_t shares = 0;
     std::shared_ptr<Flight> flight;
     Fingerprint fingerprint;
+    std::uint64_t late = 0;
   };
 
   RecentCalls(int rank, int ranks) : rank_(rank), ranks_(ranks) {}

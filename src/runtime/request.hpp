@@ -1,9 +1,12 @@
 // Request: a collective under way.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+
+#include "device/driver.hpp"
 
 namespace paceline {
 
@@ -13,7 +16,8 @@ struct Flight;  // the operation and what it keeps alive
 class Request {
  public:
   Request() = default;
-  explicit Request(std::shared_ptr<Flight> flight) : flight_(std::move(flight)) {}
+  Request(std::shared_ptr<Flight> flight, std::uint32_t start)
+      : flight_(std::move(flight)), start_(start) {}
 
   bool valid() const { return flight_ != nullptr; }
   // Works on what is under way; true once the collective is complete. Throws what went wrong.
@@ -27,6 +31,9 @@ class Request {
   // The same beside a program that computes, whose processors it leaves alone: where the session
   // has a thread that does the work it sleeps, until this collective or another one is complete.
   bool sleep_for(int milliseconds);
+  // Of a call on a device's memory: what is enqueued on the stream from now on comes after the
+  // call, also after one that fails; the host does not wait. Throws a usage error for other calls.
+  void join(device::Stream stream);
   // Calls `callback` once, with whether the collective has succeeded: now if it is complete, else
   // when it is, by the thread that makes progress and under its lock. It may only mark something
   // and wake somebody. One callback per start; a later one takes the place of an earlier.
@@ -34,6 +41,7 @@ class Request {
 
  private:
   std::shared_ptr<Flight> flight_;
+  std::uint32_t start_ = 0;   // number of the call: a plan's flight makes others after it
 };
 
 }  // namespace paceline

@@ -95,7 +95,10 @@ void Session::land(Flight& flight) {
     transport_->announce(
         {flight.group->context, operation.fingerprint(), operation.number(), false});
   if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
+  if (operation.is_polling()) --polling_;
   ++landed_;
+  if (CallRecord* const record = flight.profiled.exchange(nullptr))
+    Recorder::complete(*record, !operation.error());
   if (const auto callback = std::exchange(flight.on_complete, nullptr))
     callback(!operation.error());
   if (sleepers_ > 0) landing_.notify_all();
@@ -107,8 +110,15 @@ void Session::enlist(const std::shared_ptr<Flight>& flight) {
   transport_->announce(
       {flight->group->context, operation.fingerprint(), operation.number(), true});
   flight->started_s = now_s();
-  flying_.push_back(flight);
+  if (operation.is_polling()) ++polling_;
+  // The most urgent first, and of equals the oldest.
+  const auto behind = [&](const auto& other) {
+    return other->operation->priority() < operation.priority();
+  };
+  flying_.insert(std::find_if(flying_.begin(), flying_.end(), behind), flight);
 }
+
+int Session::sleep_us() const { return polling_.load() > 0 ? kShortSleepUs : kSleepUs; }
 
 void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
@@ -155,7 +165,7 @@ void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void
 
 void Session::wait_on(Flight& flight) {
   const Waiting waiting(*this);
-  if (!flight.operation->done()) wait(flight, 0);
+  if (!flight.operation->done()) wait(flight, flight.operation->number(), 0, 0);
   if (flight.operation->error()) raise(flight);
 }
 
@@ -196,6 +206,7 @@ bool Session::drive() {
     moved |= flight.operation->advance(*transport_);
     if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
+    if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
     if (!flight.operation->done()) {
       ++i;
       continue;
@@ -216,27 +227,28 @@ int Session::awaits() const {
   return -1;
 }
 
-bool Session::test(Flight& flight) try {
+bool Session::test(Flight& flight, std::uint32_t start) try {
   check_owner();
-  if (!flight.operation->done()) {
+  if (!flight.operation->has_ended(start)) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock() && !progress()) watch_now_and_then();
   }
-  if (!flight.operation->done()) return false;
-  if (flight.operation->error()) raise(flight);
+  if (!flight.operation->has_ended(start)) return false;
+  if (flight.operation->has_failed(start)) raise(flight);
   return true;
 } catch (const std::bad_alloc&) {
   raise_starved(*flight.group);
 }
 
-bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
+bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most_ms) try {
   check_owner();
   if (timeout_ms > 0) flight.timeout_ms = timeout_ms;
+  if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
   Patience patience(crowded_ ? Company::crowded : Company::alone);
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
   const Waiting waiting(*this);
-  while (!flight.operation->done()) {
+  while (!flight.operation->has_ended(start)) {
     bool moved = false;
     {
       const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -248,7 +260,7 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
     }
     if (patience.next() == Patience::Next::again) continue;
     if (config_.meanwhile) config_.meanwhile();
-    transport_->rest(config_.meanwhile ? kShortSleepUs : kSleepUs, [this] { return stirs(); });
+    transport_->rest(config_.meanwhile ? kShortSleepUs : sleep_us(), [this] { return stirs(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();
@@ -256,7 +268,7 @@ bool Session::wait(Flight& flight, int timeout_ms, int most_ms) try {
     const std::lock_guard lock(mutex_);
     watch(watched_s);
   }
-  if (flight.operation->error()) raise(flight);
+  if (flight.operation->has_failed(start)) raise(flight);
   return true;
 } catch (const std::bad_alloc&) {
   raise_starved(*flight.group);
@@ -283,6 +295,7 @@ void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
     return f->group->context == key.context && f->operation->number() == key.number;
   });
   const bool flies = flight != flying_.end();   // and is known, however many have begun since
+  if (flies) (*flight)->operation->sighted(peer, key);
   const bool known = flies || group.last - key.number < kHistory;
   const Fingerprint mine = flies ? (*flight)->operation->fingerprint()
                                  : group.history[key.number % kHistory];

@@ -17,9 +17,11 @@
 
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
+#include "runtime/arrivals.hpp"
 #include "runtime/closed.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/forks.hpp"
+#include "runtime/profiled.hpp"
 #include "runtime/recent.hpp"
 #include "runtime/record.hpp"
 #include "runtime/shared_memory.hpp"
@@ -42,7 +44,10 @@ struct Group {
   bool closed = false;               // no new calls; requests may be under way, or held
   std::string labels;                // of the calls that were under way when it broke
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
-  std::unique_ptr<StageView> stages;   // where all its ranks share memory
+  std::unique_ptr<StageView> stages;   // of its ranks on this node, where those share memory
+  bool near = false;                   // those are all its ranks
+  std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
+  std::uint32_t profile_id = 0;
 };
 
 // An operation with what it needs while it is under way. Kept and started again by its cache.
@@ -54,10 +59,20 @@ struct Flight {
   ScratchPool::Block scratch;  // while it is under way
   std::vector<PeerBuffers> peers;  // where it touches those of its peers
   std::string label;             // what errors call it, besides its number
+  ArrivalBook::Turn turn;        // what is learned from it, where anything is
   int timeout_ms = 0;
   double started_s = 0;
   bool warned = false;
+  std::atomic<CallRecord*> profiled{nullptr};   // of a non-blocking call that is recorded
   std::function<void(bool)> on_complete;   // of Request::on_complete(), while it is under way
+
+  // What the next start is asked to do besides moving data.
+  void take(const Call& call, std::vector<PeerBuffers> buffers) {
+    timeout_ms = call.timeout_ms;
+    label = call.label;
+    peers = std::move(buffers);
+    operation->set_priority(call.priority);
+  }
 };
 
 class Session : public Listener, public std::enable_shared_from_this<Session> {
@@ -90,12 +105,13 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool run_again(RecentCalls& recent, const Asked& asked);
   void remember(RecentCalls& recent, const Asked& asked, const std::shared_ptr<Flight>& flight,
                 const Fingerprint& fingerprint);
-  bool test(Flight& flight);
-  void wait(Flight& flight, int timeout_ms) { wait(flight, timeout_ms, 0); }
-  bool wait(Flight& flight, int timeout_ms,
+  // `start`: the number of the call that is meant. A plan may have made its next one meanwhile.
+  bool test(Flight& flight, std::uint32_t start);
+  bool wait(Flight& flight, std::uint32_t start, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
-  void on_complete(Flight& flight, std::function<void(bool)> callback);
-  bool sleep(Flight& flight, int most_ms);   // until it or another one has ended
+  void on_complete(Flight& flight, std::uint32_t start, std::function<void(bool)> callback);
+  // Until it or another one has ended.
+  bool sleep(Flight& flight, std::uint32_t start, int most_ms);
 
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
@@ -118,6 +134,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   int ranks() const { return transport_->ranks(); }
   const WorldConfig& config() const { return config_; }
   SharedBook& shared() { return shared_; }
+  Profile& profile() { return profile_; }
   // Of communicators that are made from now on, where they are on several nodes.
   void assume(Assumed assumed) { assumed_ = std::move(assumed); }
   const Assumed& assumed() const { return assumed_; }
@@ -161,7 +178,9 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void forget_closed();
   void meet(const Flight& flight, const Stranger& stranger);
   void meet(const Flight& flight, const Barred& barred);
+  void meet(const Flight& flight, const Error& failure);
   bool stirs();     // whether something under way could go on
+  int sleep_us() const;   // between two looks
   void clear_stages();
   void look_around();
   std::vector<int> finders();
@@ -204,6 +223,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool crowded_;
   ScratchPool scratch_;
   SharedBook shared_;
+  Profile profile_;
   mutable std::mutex mutex_;
   std::condition_variable work_, landing_;
   int sleepers_ = 0;
@@ -217,6 +237,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is
   std::atomic<int> waiting_{0};
+  std::atomic<int> polling_{0};    // operations under way that wait for what wakes nobody
   std::atomic<bool> asleep_{true};  // the thread: it has to be woken
   bool stop_ = false;
   bool has_waited_ = false;   // for those who have yet to find what it shows

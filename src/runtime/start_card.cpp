@@ -51,7 +51,7 @@ std::string transport(const Self& s) {
   return s.config.only_mpi ? "mpi" : s.config.only_shm ? "shm" : "auto";
 }
 
-std::string numbers(const Self& s) { return s.config.canonical ? "canonical" : "stable"; }
+std::string numbers(const Self& s) { return std::string(name_of(s.config.numbers)); }
 std::string huge_pages(const Self& s) { return s.config.huge_pages ? "on" : "off"; }
 
 // The most telling difference first.
@@ -64,6 +64,7 @@ constexpr Row kRows[] = {
     {"algorithm", Equal::all, algorithms},
     {"segments", Equal::all, [](const Self& s) { return str(s.config.segments); }},
     {"window", Equal::all, [](const Self& s) { return str(s.config.window); }},
+    {"predict", Equal::all, [](const Self& s) { return s.config.arrival; }},
     {"groups", Equal::all, [](const Self& s) { return str(s.config.group_ranks); }},
     {"machine", Equal::all, [](const Self& s) { return s.config.machine; }},
     {"shm_bytes", Equal::node, [](const Self& s) { return str(s.config.shm_bytes); }},

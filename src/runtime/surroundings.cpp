@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "tune/choose.hpp"
@@ -26,6 +27,12 @@ bool on_one_node(const Group& group, const std::vector<int>& nodes) {
   });
 }
 
+int count_nodes(const Group& group, const std::vector<int>& nodes) {
+  std::set<int> seen;
+  for (int rank : group.ranks) seen.insert(nodes.empty() ? 0 : nodes[std::size_t(rank)]);
+  return static_cast<int>(seen.size());
+}
+
 // Nodes as groups: equally many ranks on each, and at least two.
 Grouping by_node(const Group& group, const std::vector<int>& nodes) {
   Grouping found;
@@ -47,6 +54,33 @@ Grouping by_node(const Group& group, const std::vector<int>& nodes) {
   if (each == 1) return {{}, "no groups: one rank on each node"};
   found.why = str(seen.size(), " nodes of ", each, " ranks");
   return found;
+}
+
+std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
+  if (config.group_ranks == 1 || on_one_node(group, config.nodes)) return {};
+  std::vector<int> seen, found;
+  for (int rank : group.ranks) {
+    const int node = config.nodes[std::size_t(rank)];
+    const auto at = std::find(seen.begin(), seen.end(), node);
+    found.push_back(static_cast<int>(at - seen.begin()));
+    if (at == seen.end()) seen.push_back(node);
+  }
+  return seen.size() < found.size() ? found : std::vector<int>{};
+}
+
+StagingRoom room_in(const Group& group, const WorldConfig& config) {
+  if (!on_one_node(group, config.nodes)) return {config.node_staging, false};
+  return {group.near ? group.stages->bytes() : 0, group.near};
+}
+
+std::string describe_nodes(const std::vector<int>& nodes) {
+  std::map<int, int> ranks_on;
+  for (int node : nodes) ++ranks_on[node];
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::minmax_element(ranks_on.begin(), ranks_on.end(), fewer);
+  const std::string ranks = least->second == most->second
+                                ? str(most->second) : str(least->second, " to ", most->second);
+  return str(ranks_on.size(), " nodes of ", ranks, " ranks");
 }
 
 Grouping grouping_in(const Group& group, const WorldConfig& config) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/machine.hpp"
+#include "runtime/bound_of.hpp"
 #include "runtime/locality.hpp"
 #include "runtime/session.hpp"
 
@@ -14,6 +15,12 @@ namespace paceline {
 // nodes.
 Assumed assumed_in(const Group& group, const std::vector<int>& nodes, const Assumed& between);
 bool on_one_node(const Group& group, const std::vector<int>& nodes);
+int count_nodes(const Group& group, const std::vector<int>& nodes);
+// The node of each of its ranks, numbered by their first ranks; empty where they share one, or each
+// has its own, or PACELINE_GROUPS=1 says so.
+std::vector<int> nodes_in(const Group& group, const WorldConfig& config);
+StagingRoom room_in(const Group& group, const WorldConfig& config);
+std::string describe_nodes(const std::vector<int>& nodes);   // "2 nodes of 2 to 3 ranks"
 Grouping grouping_in(const Group& group, const WorldConfig& config);
 
 // Throws a refusal for an algorithm that wants groups of ranks of several nodes, where there are

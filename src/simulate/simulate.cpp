@@ -22,7 +22,7 @@ enum class What : std::uint8_t { arrival, message, landing, local, signal };
 struct Occurrence {
   double time_s;
   What what;
-  std::uint32_t id;   // a rank, the item that sends, the item that computes, the item that signals
+  std::uint32_t id;   // call and rank, or the item that sends, that computes, that signals
   bool operator>(const Occurrence& other) const {
     return std::tie(time_s, what, id) > std::tie(other.time_s, other.what, other.id);
   }
@@ -31,6 +31,7 @@ struct Occurrence {
 // By the machine, or as the schedules know it.
 std::vector<int> nodes_of(const std::vector<Schedule>& world, const Machine& machine) {
   const Problem& any = world.front().problem;
+  if (!any.nodes.empty()) return any.nodes;
   if (!any.groups.empty() && !any.near) return any.groups;
   std::vector<int> nodes;
   for (int rank = 0; rank < static_cast<int>(world.size()); ++rank)
@@ -41,23 +42,30 @@ std::vector<int> nodes_of(const std::vector<Schedule>& world, const Machine& mac
 template <class T>
 using Soonest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
+// A call with its trace, which it fills.
+struct Running {
+  const std::vector<Schedule>* world;
+  Trace* trace;
+};
+
 class Simulation {
  public:
-  Simulation(const std::vector<Schedule>& world, const Machine& machine, Work work)
-      : world_(world), machine_(machine), node_of_(nodes_of(world, machine)),
-        work_(std::move(work)), ports_(node_of_), missing_(work_.items.size()),
-        begin_s_(work_.items.size()), ready_(work_.items.size()), told_(work_.items.size()),
-        waiting_(world.size()), computing_(world.size()) {
-    for (std::size_t rank = 0; rank < world.size(); ++rank)
-      std::copy(world[rank].indegree.begin(), world[rank].indegree.end(),
-                missing_.begin() + work_.first[rank]);
+  // `calls`: the most urgent first, as in `work`.
+  Simulation(std::vector<Running> calls, const Machine& machine, Work work)
+      : calls_(std::move(calls)), ranks_(calls_.front().world->size()), machine_(machine),
+        node_of_(nodes_of(*calls_.front().world, machine)), work_(std::move(work)),
+        ports_(node_of_), missing_(work_.items.size()), begin_s_(work_.items.size()),
+        ready_(work_.items.size()), told_(work_.items.size()), waiting_(ranks_),
+        computing_(ranks_) {
+    for (std::size_t id = 0; id < work_.first.size(); ++id) {
+      const Schedule& s = (*calls_[id / ranks_].world)[id % ranks_];
+      std::copy(s.indegree.begin(), s.indegree.end(), missing_.begin() + work_.first[id]);
+    }
   }
 
-  void run(Trace& trace) {
-    trace_ = &trace;
-    trace.events.reserve(work_.items.size());
-    for (std::uint32_t rank = 0; rank < world_.size(); ++rank)
-      happens_.push({trace.arrival_s[rank], What::arrival, rank});
+  void run() {
+    for (std::uint32_t id = 0; id < work_.first.size(); ++id)
+      happens_.push({calls_[id / ranks_].trace->arrival_s[id % ranks_], What::arrival, id});
     while (!happens_.empty()) {
       const double first = happens_.top().time_s;
       while (!happens_.empty() && happens_.top().time_s - first <= kOneMoment * std::abs(first)) {
@@ -74,10 +82,16 @@ class Simulation {
   }
 
  private:
-  const Schedule& schedule(const Item& item) const { return world_[std::size_t(item.rank)]; }
+  const Schedule& schedule(const Item& item) const {
+    return (*calls_[item.call].world)[std::size_t(item.rank)];
+  }
+  std::uint32_t first_of(const Item& item) const {
+    return work_.first[item.call * ranks_ + std::size_t(item.rank)];
+  }
+  Trace& trace_of(const Item& item) { return *calls_[item.call].trace; }
 
   void happen(const Occurrence& now) {
-    if (now.what == What::arrival) return arrive(static_cast<int>(now.id));
+    if (now.what == What::arrival) return arrive(now.id);
     const Item& item = work_.items[now.id];
     switch (now.what) {
       case What::arrival: break;
@@ -114,11 +128,12 @@ class Simulation {
     else end(item.partner);
   }
 
-  void arrive(int rank) {
-    const std::uint32_t first = work_.first[std::size_t(rank)];
-    trace_->exit_s[std::size_t(rank)] = now_s_;
-    for (std::uint32_t i = 0; i < world_[std::size_t(rank)].steps.size(); ++i)
-      if (world_[std::size_t(rank)].indegree[i] == 0) freed_.push_back(first + i);
+  void arrive(std::uint32_t id) {
+    const Running& call = calls_[id / ranks_];
+    const Schedule& s = (*call.world)[id % ranks_];
+    call.trace->exit_s[id % ranks_] = now_s_;
+    for (std::uint32_t i = 0; i < s.steps.size(); ++i)
+      if (s.indegree[i] == 0) freed_.push_back(work_.first[id] + i);
     settle();
   }
 
@@ -161,14 +176,15 @@ class Simulation {
   void offer(std::uint32_t id) {
     const Item& item = work_.items[id];
     const Item& receiver = work_.items[item.partner];
-    ports_.offer({item.segment, item.step, receiver.step, id}, item.rank, receiver.rank);
+    ports_.offer({item.call, item.segment, item.step, receiver.step, id}, item.rank, receiver.rank);
   }
 
   double local_s(const Item& item) const {
     if (item.kind == Kind::finish) return 0;
     const bool copies = item.kind == Kind::copy;
     const double cost = copies ? machine_.copy_s_per_byte : machine_.gamma_s_per_byte;
-    return cost * static_cast<double>(item.local_bytes);
+    return cost * static_cast<double>(item.local_bytes) +
+           machine_.inside.beta_s_per_byte * static_cast<double>(item.mates_bytes);
   }
 
   void compute(std::uint32_t id) {
@@ -214,9 +230,9 @@ class Simulation {
   void end(std::uint32_t id) {
     const Item& item = work_.items[id];
     const Schedule& s = schedule(item);
-    const std::uint32_t first = work_.first[std::size_t(item.rank)];
+    const std::uint32_t first = first_of(item);
     missing_[id] = kNobody;
-    trace_->exit_s[std::size_t(item.rank)] = now_s_;
+    trace_of(item).exit_s[std::size_t(item.rank)] = now_s_;
     for (std::uint32_t e = s.edge_begin[item.step]; e < s.edge_begin[item.step + 1]; ++e)
       if (--missing_[first + s.edges[e]] == 0) freed_.push_back(first + s.edges[e]);
   }
@@ -232,10 +248,11 @@ class Simulation {
     event.begin_s = begin_s;
     event.end_s = now_s_;
     event.bytes = bytes;
-    trace_->events.push_back(event);
+    trace_of(item).events.push_back(event);
   }
 
-  const std::vector<Schedule>& world_;
+  std::vector<Running> calls_;
+  std::size_t ranks_;
   const Machine& machine_;
   std::vector<int> node_of_;                    // by rank
   Work work_;
@@ -249,33 +266,70 @@ class Simulation {
   std::vector<std::uint32_t> freed_;            // items without missing predecessors, not begun
   Soonest<Occurrence> happens_;
   double now_s_ = 0;
-  Trace* trace_ = nullptr;
 };
+
+std::string late_of(const Problem& problem) {
+  std::string out;
+  for (int rank : problem.late) out += str(out.empty() ? ", late: " : " ", rank);
+  return out;
+}
 
 std::string title_of(const Schedule& s, double bytes) {
   return str(name_of(s.problem.collective), "/", s.algorithm, ", ", s.problem.ranks,
              s.problem.ranks == 1 ? " rank" : " ranks",
              s.problem.collective == Collective::barrier ? "" : ", " + human_bytes(bytes),
+             late_of(s.problem),
              s.pipeline > 1 ? str(", ", s.pipeline, " segments, window ", s.lanes) : "");
+}
+
+Trace begin_trace(const SimulatedCall& call, const Machine& machine) {
+  const std::size_t ranks = call.world->size();
+  if (!call.arrivals.empty() && call.arrivals.size() != ranks)
+    fail(Fault::usage, "simulate: ", call.arrivals.size(), " arrival times for ", ranks,
+         " ranks; give one per rank, or none.");
+  Trace trace;
+  const Schedule& any = call.world->front();
+  trace.ranks = static_cast<int>(ranks);
+  trace.title =
+      title_of(any, static_cast<double>(call.count) * any.units * double(call.element_bytes));
+  trace.provenance = str("simulated: ", describe(machine));
+  trace.arrival_s = call.arrivals.empty() ? std::vector<double>(ranks) : call.arrivals;
+  trace.exit_s = trace.arrival_s;
+  return trace;
 }
 
 }  // namespace
 
+std::vector<Trace> simulate(const std::vector<SimulatedCall>& calls, const Machine& machine) {
+  std::vector<Trace> traces;
+  std::vector<std::size_t> order(calls.size());
+  for (const SimulatedCall& call : calls) {
+    if (!call.world || call.world->empty())
+      fail(Fault::usage, "simulate: no ranks; a world has at least one schedule.");
+    if (call.world->size() != calls.front().world->size())
+      fail(Fault::usage, "simulate: calls of ", calls.front().world->size(), " and of ",
+           call.world->size(), " ranks; calls under way at a time are of the same ranks.");
+    order[traces.size()] = traces.size();
+    traces.push_back(begin_trace(call, machine));
+  }
+  if (calls.empty()) return traces;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return calls[a].priority > calls[b].priority;
+  });
+  Work work;
+  std::vector<Running> running;
+  for (std::size_t i : order) {
+    gather_work(*calls[i].world, calls[i].count, calls[i].element_bytes, work);
+    running.push_back({calls[i].world, &traces[i]});
+  }
+  Simulation(std::move(running), machine, std::move(work)).run();
+  return traces;
+}
+
 Trace simulate(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
                const Machine& machine, const std::vector<double>& arrivals) {
-  if (world.empty()) fail(Fault::usage, "simulate: no ranks; a world has at least one schedule.");
-  if (!arrivals.empty() && arrivals.size() != world.size())
-    fail(Fault::usage, "simulate: ", arrivals.size(), " arrival times for ", world.size(),
-         " ranks; give one per rank, or none.");
-  Trace trace;
-  const Schedule& any = world.front();
-  trace.ranks = static_cast<int>(world.size());
-  trace.title = title_of(any, static_cast<double>(count) * any.units * double(element_bytes));
-  trace.provenance = str("simulated: ", describe(machine));
-  trace.arrival_s = arrivals.empty() ? std::vector<double>(world.size()) : arrivals;
-  trace.exit_s = trace.arrival_s;
-  Simulation(world, machine, gather_work(world, count, element_bytes)).run(trace);
-  return trace;
+  const std::vector<SimulatedCall> one{{&world, count, element_bytes, 0, arrivals}};
+  return std::move(simulate(one, machine).front());
 }
 
 }  // namespace paceline

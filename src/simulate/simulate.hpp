@@ -9,12 +9,13 @@
 //   signal    takes alpha, holds no port and does not wait for the wait: a flag, not data.
 //   reduce    holds its rank's one compute unit for gamma per byte and combination: k sources,
 //             k - 1 of them. A copy holds it too, where copies take time; finish takes none. What
-//             takes no time does not queue.
+//             takes no time does not queue. Where messages go between nodes only, what is read from
+//             staging buffers of the node's others takes beta per byte besides.
 //   recv_reduce  arrives like a receive and combines afterwards: only what is there can be added.
-//   priority  what waits for a port or a compute unit is served oldest pipeline segment first, then
-//             in the order of the steps (a message: the sender's, then the receiver's), then by
-//             rank. Nothing free stays idle for something more urgent to come, and nothing is
-//             interrupted.
+//   priority  what waits for a port or a compute unit is served most urgent call first (of equals
+//             the one that is listed first), then oldest pipeline segment first, then in the order
+//             of the steps (a message: the sender's, then the receiver's), then by rank. Nothing
+//             free stays idle for something more urgent to come, and nothing is interrupted.
 // The same input always gives the same trace.
 #pragma once
 
@@ -27,8 +28,8 @@
 
 namespace paceline {
 
-// `world`: one schedule per rank. Those that know groups and are not near each other are on the
-// nodes that these groups are; else consecutive ranks share a node, as the machine says. `count`:
+// `world`: one schedule per rank. Those that know nodes, or groups and are not near each other, are
+// on the nodes that these are; else consecutive ranks share a node, as the machine says. `count`:
 // elements per unit (the whole vector, or a rank's piece). `arrivals`: seconds by rank; empty: all
 // at 0.
 //
@@ -39,5 +40,18 @@ namespace paceline {
 // says more).
 Trace simulate(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
                const Machine& machine, const std::vector<double>& arrivals = {});
+
+// A call, and when each rank makes it.
+struct SimulatedCall {
+  const std::vector<Schedule>* world = nullptr;   // which outlives the simulation
+  std::size_t count = 0;
+  std::size_t element_bytes = 0;
+  int priority = 0;              // higher is more urgent
+  std::vector<double> arrivals = {};
+};
+
+// Calls of the same ranks that are under way at a time and compete for ports and compute units: a
+// trace of each. They are listed in the order in which every rank makes them.
+std::vector<Trace> simulate(const std::vector<SimulatedCall>& calls, const Machine& machine);
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "simulate/traffic.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/layout.hpp"
@@ -43,6 +44,27 @@ Traffic traffic_of_step(const Schedule& schedule, const Step& step, std::uint64_
     add(out, pass, home_of(schedule, *source), {bytes, 0, again ? bytes : 0});
   }
   return out;
+}
+
+// Of each rank, the first step that cannot be done before the late rank is there. Signals and waits
+// of a pair are matched in their order, and every rank does its steps in turn.
+std::vector<std::size_t> held_up_from(const std::vector<Schedule>& world, int late) {
+  const std::size_t ranks = world.size();
+  std::vector<std::size_t> done(ranks, 0);   // steps that need not wait
+  std::vector<std::vector<std::size_t>> told(ranks, std::vector<std::size_t>(ranks, 0));
+  for (bool goes_on = true; std::exchange(goes_on, false);)
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      if (static_cast<int>(rank) == late) continue;
+      for (std::size_t& next = done[rank]; next < world[rank].steps.size(); ++next) {
+        const Step& step = world[rank].steps[next];
+        const auto peer = static_cast<std::size_t>(step.peer);
+        if (step.kind == Kind::signal) ++told[rank][peer];
+        if (step.kind == Kind::wait && told[peer][rank] <= static_cast<std::size_t>(step.seq))
+          break;
+        goes_on = true;
+      }
+    }
+  return done;
 }
 
 }  // namespace
@@ -96,6 +118,17 @@ std::vector<Traffic> traffic_by_step(const Schedule& schedule, std::size_t count
     out[i] = traffic_of_step(schedule, step, bytes, made);
     // A copy of what was just made leaves that at hand for the next copy of it.
     if (!made || step.kind != Kind::copy || target[1] != *made) made = target;
+  }
+  return out;
+}
+
+std::vector<Traffic> traffic_after(const std::vector<Schedule>& world, int late, std::size_t count,
+                                   std::size_t element_bytes) {
+  const std::vector<std::size_t> first = held_up_from(world, late);
+  std::vector<Traffic> out(world.size());
+  for (std::size_t rank = 0; rank < world.size(); ++rank) {
+    const std::vector<Traffic> steps = traffic_by_step(world[rank], count, element_bytes);
+    for (std::size_t i = first[rank]; i < steps.size(); ++i) out[rank] += steps[i];
   }
   return out;
 }

@@ -53,6 +53,12 @@ struct Traffic {
 std::vector<Traffic> traffic_by_step(const Schedule& schedule, std::size_t count,
                                      std::size_t element_bytes);
 
+// What is moved once the last rank has come, where all the others have long been there and have
+// done what they could without it: of each rank, the steps from the first one on that waits for
+// `late`, be it for what another rank does only then. Of the late rank that is all.
+std::vector<Traffic> traffic_after(const std::vector<Schedule>& world, int late, std::size_t count,
+                                   std::size_t element_bytes);
+
 // Of one rank, and of all ranks of a node together. `count`: elements per unit. Throws an internal
 // error where messages are sent: what those cost their transport knows.
 Traffic traffic_of(const Schedule& schedule, std::size_t count, std::size_t element_bytes);

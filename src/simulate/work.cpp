@@ -38,6 +38,9 @@ void measure(const Schedule& schedule, const Layout& layout, std::size_t element
   const std::uint64_t target = element_bytes * count_of(schedule, layout, *first);
   if (step.kind == Kind::recv_reduce) item.message_bytes = target;
   if (step.kind == Kind::copy) item.local_bytes = target;
+  if (schedule.staging > 0)
+    for (const Segment* s = first + 1; s != last; ++s)
+      if (s->owner != kOwn) item.mates_bytes += target;
   if (step.kind == Kind::reduce || step.kind == Kind::recv_reduce)
     item.local_bytes = target * static_cast<std::uint64_t>(last - first - 2);
 }
@@ -83,9 +86,10 @@ void pair_up(Ends& ends, std::vector<Item>& items) {
 
 }  // namespace
 
-Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes) {
-  Work work;
+void gather_work(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
+                 Work& work) {
   Ends ends;
+  const auto call = static_cast<std::uint32_t>(work.first.size() / world.size());
   for (int rank = 0; rank < static_cast<int>(world.size()); ++rank) {
     const Schedule& schedule = world[static_cast<std::size_t>(rank)];
     const Layout layout = even_layout(schedule.problem, count);
@@ -94,6 +98,7 @@ Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::siz
     for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
       Item item;
       item.kind = schedule.steps[i].kind;
+      item.call = call;
       item.rank = rank;
       item.step = i;
       item.segment = static_cast<std::uint32_t>(schedule.segment_of(i));
@@ -103,7 +108,6 @@ Work gather_work(const std::vector<Schedule>& world, std::size_t count, std::siz
     add_ends(schedule, rank, first, ends);
   }
   pair_up(ends, work.items);
-  return work;
 }
 
 }  // namespace paceline

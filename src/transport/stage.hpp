@@ -42,37 +42,43 @@ inline constexpr std::uint64_t kLeft = 0xffff;
 // Behind the lines: whose stage this is, how much of it is there, and which ranks of the node have
 // it. Those keep it when its owner goes: its memory serves another communicator once none holds it.
 struct StageOwner {
-  static constexpr std::size_t kMost = 3000;   // ranks of the node
+  static constexpr std::size_t kMost = 2000;   // ranks of the node
   enum Holding : std::uint8_t { not_found, holds, let_go };
   std::uint64_t nonce, context;
   std::atomic<std::uint64_t> reserved;   // bytes for rooms that are there; only ever more
   std::array<std::atomic<std::uint8_t>, kMost> holding;
 };
 
-// What a rank has to say on which of the lines are near (engine/nearest.hpp).
-struct StageBallot {
-  static constexpr int kLines = 32;
-  std::atomic<std::uint32_t> step;   // how far its owner is
-  std::uint32_t willing, whole;      // whether it would take part, and has to the end
-  std::array<std::uint32_t, kLines> ns;
+// Who came when, in the stage of a communicator's first rank alone: in calls whose positions are
+// claimed (engine/claims.hpp) every rank takes the next free one as it enters. Two sides, used in
+// turn: a rank may be one call ahead of its peers. Every word names the call that it is of, so that
+// nothing has to be reset and nothing old can be taken for new.
+struct StageClaims {
+  static constexpr int kMost = 96;   // ranks
+  struct alignas(64) Counter {
+    std::atomic<std::uint64_t> taken;   // number of the call << 16 | positions taken in it
+  };
+  std::array<Counter, 2> counters;
+  std::array<std::array<std::atomic<std::uint64_t>, kMost>, 2> ranks;   // call << 16 | rank
 };
 
 struct Stage {
   static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
   static constexpr std::size_t kAtFirst = 16384;   // of that place, there from the beginning
   static constexpr std::size_t kApart = 2 * sizeof(StageLine);   // processors fetch them in pairs
-  static constexpr std::size_t kOwner = StageBallot::kLines * kApart;   // offset of the StageOwner
-  static constexpr std::size_t kBallot = 7168;                          // of the StageBallot
-  static_assert(kOwner + sizeof(StageOwner) <= kBallot && kBallot + sizeof(StageBallot) <= kHead);
+  static constexpr int kLines = 32;   // two for calls in turn, then one for each lane
+  static constexpr std::size_t kOwner = kLines * kApart;   // offset of the StageOwner
+  static constexpr std::size_t kClaims = 6144;             // of the StageClaims
+  static_assert(kOwner + sizeof(StageOwner) <= kClaims && kClaims % alignof(StageClaims) == 0 &&
+                kClaims + sizeof(StageClaims) <= kHead);
   std::byte* memory = nullptr;
-  std::array<std::uint16_t, 2> lines{0, kApart};   // offsets of those in use
 
   StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
-  StageBallot& ballot() const { return *reinterpret_cast<StageBallot*>(memory + kBallot); }
+  StageClaims& claims() const { return *reinterpret_cast<StageClaims*>(memory + kClaims); }
   StageLine& line_at(std::size_t offset) const {
     return *reinterpret_cast<StageLine*>(memory + offset);
   }
-  StageLine& line(std::uint64_t call) const { return line_at(lines[call % 2]); }
+  StageLine& line(std::uint64_t call) const { return line_at(call % 2 * kApart); }
   std::byte* at(std::size_t offset) const { return memory + kHead + offset; }
 };
 

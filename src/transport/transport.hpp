@@ -51,6 +51,7 @@ struct Transfer {
   std::size_t bytes = 0;      // sum of the parts, or what `consume` will get
   Consume consume = nullptr;  // receive only: instead of parts
   void* state = nullptr;
+  int priority = 0;           // of messages to a peer the most urgent (highest) goes first
   std::atomic<bool> done{false};
 
   std::size_t moved = 0;  // below: the transport's own

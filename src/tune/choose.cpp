@@ -5,12 +5,14 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 #include "coll/registry.hpp"
 #include "coll/shared.hpp"
 #include "tune/estimate.hpp"
+#include "tune/staging.hpp"
+#include "tune/late.hpp"
 
 namespace paceline {
 namespace {
@@ -23,9 +25,17 @@ constexpr std::size_t kSharedSum = 256u << 10, kMostSharedSums = 256;   // that 
 constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 
 using enum Collective;
-using enum Cut;
+using enum CutInto;
+
+// What a sum may lose by being of the family that knows late ranks, for the day when some are.
+constexpr double kForLate = 1.03;
 
 constexpr const char* kLeaders = "short, several ranks on each node: few messages across";
+constexpr const char* kHierarchical = "short, nodes share memory: few messages, none inside nodes";
+constexpr const char* kHierarchicalMedium = "medium, nodes share memory: few messages across";
+constexpr const char* kHierarchicalChain = "long, nodes share memory: from node to node";
+constexpr const char* kMultilane = "long, nodes share memory: least traffic across, none inside";
+
 constexpr const char* kLanes = "long, several ranks on each node: least traffic across";
 
 // The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
@@ -42,6 +52,9 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {allreduce, "dual_root", blocks, 3, lean, "medium: a pipe of trees"},
     {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
+    {allreduce, "hierarchical", whole, 0, on_mixed, kHierarchical},
+    {allreduce, "multilane", segments, 0, on_mixed, kMultilane},
+    {allreduce, "hierarchical_rsa", segments, 0, on_mixed, kHierarchicalMedium},
     {allreduce, "leaders", whole, 0, on_nodes, kLeaders},
     {allreduce, "lanes", segments, 0, on_nodes, kLanes},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
@@ -49,6 +62,8 @@ constexpr Candidate kCandidates[] = {
     {broadcast, "scatter_circulant", whole, 0, strict, "medium: the same in fewer rounds"},
     {broadcast, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
     {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
+    {broadcast, "hierarchical", whole, 0, on_mixed, kHierarchical},
+    {broadcast, "hierarchical_chain", segments, 1, on_mixed, kHierarchicalChain},
     {broadcast, "leaders", whole, 0, on_nodes, kLeaders},
     {broadcast, "lanes", segments, 1, on_nodes, kLanes},
     {reduce, "k_nomial", whole, 0, lean, "short: fewest rounds, in threes", {3, 0}},
@@ -60,6 +75,8 @@ constexpr Candidate kCandidates[] = {
     {reduce, "gather", whole, 0, 0, "short, operands in order: fewest rounds"},
     {reduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {reduce, "direct", sums, 0, 0, "long, operands in order: least traffic"},
+    {reduce, "hierarchical", whole, 0, on_mixed, kHierarchical},
+    {reduce, "hierarchical_chain", segments, 1, on_mixed, kHierarchicalChain},
     {reduce, "leaders", whole, 0, on_nodes, kLeaders},
     {reduce, "lanes", segments, 1, on_nodes, kLanes},
     {reduce_scatter, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
@@ -67,10 +84,12 @@ constexpr Candidate kCandidates[] = {
     {reduce_scatter, "circulant", segments, 0, strict, "least traffic in fewest rounds"},
     {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
     {reduce_scatter, "bruck", segments, 0, 0, "operands in order: few rounds"},
+    {reduce_scatter, "multilane", segments, 0, on_mixed, kMultilane},
     {reduce_scatter, "leaders", whole, 0, on_nodes, kLeaders},
     {reduce_scatter, "lanes", segments, 0, on_nodes, kLanes},
     {allgather, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {allgather, "circulant", whole, 0, 0, "least traffic in fewest rounds"},
+    {allgather, "multilane", segments, 0, on_mixed, kMultilane},
     {allgather, "leaders", whole, 0, on_nodes, kLeaders},
     {allgather, "lanes", segments, 0, on_nodes, kLanes},
     {alltoall, "pairwise", whole, 0, 0, "long: least traffic"},
@@ -93,12 +112,15 @@ const Algorithm& algorithm_of(const Candidate& row) {
 }
 
 Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {
-  Choice choice{&a, row.knobs, 1, 1, e.in_step, false, row.why};
+  Choice choice{.algorithm = &a, .why = row.why};
+  choice.cut.knobs = row.knobs;
+  choice.cut.in_step = e.in_step;
   // Two trees have a block each.
-  if (row.cut == Cut::blocks) choice.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
-  else choice.segments = e.pieces;
-  choice.whole_tail = e.whole_tail;
-  choice.window = std::min(choice.segments, kWindow);
+  if (row.cut == CutInto::blocks)
+    choice.cut.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
+  else choice.cut.segments = e.pieces;
+  choice.cut.whole_tail = e.whole_tail;
+  choice.cut.window = std::min(choice.cut.segments, kWindow);
   return choice;
 }
 
@@ -107,12 +129,12 @@ std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
   if (!p.shared || p.ranks == 1 || bytes < kShortShared) return {};
   for (const Algorithm* a : registry()) {
     if (a->collective != p.collective || !a->shared || why_not(*a, p)) continue;
-    Choice choice{a, {}, 1, 1, false, false, "shared buffers: every rank works on all of them"};
+    Choice choice{.algorithm = a, .why = "shared buffers: every rank works on all of them"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks && p.ranks > kSourcesAtOnce)
-      choice.knobs.blocks = static_cast<int>(std::min(part / kSharedSum + 1, kMostSharedSums));
+      choice.cut.knobs.blocks = static_cast<int>(std::min(part / kSharedSum + 1, kMostSharedSums));
     else if (a->takes.blocks && part >= kSharedBlocks * kSharedPart)
-      choice.knobs.blocks = kSharedBlocks;
+      choice.cut.knobs.blocks = kSharedBlocks;
     return choice;
   }
   return {};
@@ -135,7 +157,7 @@ std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
     if (row.collective != p.collective || bytes < row.from_bytes) continue;
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     if (p.ranks > 1 && p.ranks <= row.to_ranks && !why_not(a, p))
-      return Choice{&a, {}, 1, 1, false, false, row.why};
+      return Choice{.algorithm = &a, .why = row.why};
   }
   return {};
 }
@@ -202,9 +224,9 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     const bool fits =
         now.bytes >= row.from_bytes && p.ranks >= row.from_ranks && p.ranks <= row.to_ranks;
-    if (!only && (!fits || (a.grouped && p.groups.empty()))) continue;
+    if (!only && (!fits || (a.grouped && (p.groups.empty() || !now.by_groups)))) continue;
     if (why_not(a, p) || (only && &a != only)) continue;
-    Choice choice{&a, {}, 1, 1, false, false, row.why};
+    Choice choice{.algorithm = &a, .why = row.why};
     if (!a.takes.blocks) {
       if (only || row.room * double(now.bytes) <= 0.9 * double(now.stage_bytes)) return choice;
       continue;
@@ -217,7 +239,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
     const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
     const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
     if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
-    choice.knobs.blocks = static_cast<int>(blocks);
+    choice.cut.knobs.blocks = static_cast<int>(blocks);
     return choice;
   }
   return {};
@@ -231,19 +253,27 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
       attached && !in_segments && (!only || only == attached->algorithm))
     return *attached;
   if (auto staged = chosen_staged(p, now, only); staged && !in_segments) return *staged;
-  std::optional<Choice> choice;
-  double least = 0;
+  std::optional<Choice> choice, for_late;
+  double least = 0, least_for_late = 0;
   for (const Candidate& row : kCandidates) {
     if (row.collective != p.collective) continue;
     const Algorithm& a = algorithm_of(row);
     if (why_not(a, p) || (only && &a != only)) continue;
     if (!only && (row.traits & on_nodes) && (p.near || p.groups.empty())) continue;
     const Estimate e = estimate(row, a, p, now);
+    if (now.predicts && !only && knows_late(p, a) &&
+        (!for_late || e.seconds < kMargin * least_for_late)) {
+      least_for_late = e.seconds;
+      for_late = choice_of(row, a, p, e);
+    }
     if (choice && e.seconds >= kMargin * least) continue;
+    Choice candidate = choice_of(row, a, p, e);
+    if (a.mixed && !fits_staging(candidate, p, now, kWindow)) continue;
     least = e.seconds;
-    choice = choice_of(row, a, p, e);
+    choice = std::move(candidate);
   }
-  if (!choice && only) choice = Choice{only, {}, 1, 1, false, false, ""};
+  if (for_late && least_for_late <= kForLate * least) choice = for_late;
+  if (!choice && only) choice = Choice{.algorithm = only, .why = ""};
   require(choice.has_value(), "choose: no ", name_of(p.collective), " serves this problem");
   if (only) choice->why = "asked for";
   return *choice;
@@ -307,46 +337,38 @@ bool wants_nodes(const Algorithm& algorithm) {
 
 Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish) {
   const auto where = name_of(problem.collective);
-  if (wish.segments < 0 || wish.segments > kMostAsked || wish.window < 0 ||
-      wish.window > kMostAsked)
-    fail(Fault::usage, where, ": ", wish.segments, " segments with a window of ", wish.window,
+  check_late(problem);
+  const auto [segments, window] = std::pair{wish.cut.segments, wish.cut.window};
+  if (segments < 0 || segments > kMostAsked || window < 0 || window > kMostAsked)
+    fail(Fault::usage, where, ": ", segments, " segments with a window of ", window,
          "; both go from 1 to ", kMostAsked, ", 0 leaves the choice to Paceline.");
   for (const Knob& knob : kKnobs)
-    if (wish.knobs.*knob.value != 0 && !is_named(wish))
-      fail(Fault::usage, where, ": ", knob.name, " is ", wish.knobs.*knob.value,
+    if (wish.cut.knobs.*knob.value != 0 && !is_named(wish))
+      fail(Fault::usage, where, ": ", knob.name, " is ", wish.cut.knobs.*knob.value,
            ", but no algorithm is named; name one with algorithm=; ",
            owners_of(knob, problem.collective));
 
-  const bool in_segments = wish.segments > 1;
+  const bool in_segments = wish.cut.segments > 1;
   const Algorithm* only = is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr;
   if (only && only->staged && in_segments)
-    fail(Fault::usage, where, ": ", wish.segments, " segments, but ", only->name,
+    fail(Fault::usage, where, ": ", wish.cut.segments, " segments, but ", only->name,
          " passes its message on in blocks; use blocks= instead, or another algorithm.");
   Choice choice = chosen(problem, now, only, in_segments);
-  check_knobs(*choice.algorithm, wish.knobs);
-  if (wish.segments > 0) {
+  if (!only && wish.cut.segments == 0)
+    if (const auto late = chosen_late(problem, now, choice)) choice = *late;
+  check_knobs(*choice.algorithm, wish.cut.knobs);
+  if (wish.cut.segments > 0) {
     // What is left to choose is chosen for one segment.
-    const Circumstances each{now.bytes / static_cast<std::size_t>(wish.segments), now.machine};
-    choice.knobs = chosen(problem, each, choice.algorithm, in_segments).knobs;
-    choice.segments = wish.segments;
-    choice.whole_tail = false;
-    choice.window = std::min(wish.segments, kWindow);
+    const Circumstances each{now.bytes / static_cast<std::size_t>(wish.cut.segments), now.machine};
+    choice.cut.knobs = chosen(problem, each, choice.algorithm, in_segments).cut.knobs;
+    choice.cut.segments = wish.cut.segments;
+    choice.cut.whole_tail = false;
+    choice.cut.window = std::min(wish.cut.segments, kWindow);
   }
-  if (wish.window > 0) choice.window = wish.window;
+  if (wish.cut.window > 0) choice.cut.window = wish.cut.window;
   for (const Knob& knob : kKnobs)
-    if (wish.knobs.*knob.value > 0) choice.knobs.*knob.value = wish.knobs.*knob.value;
+    if (wish.cut.knobs.*knob.value > 0) choice.cut.knobs.*knob.value = wish.cut.knobs.*knob.value;
   return choice;
-}
-
-std::uint64_t hash_of(const Choice& choice) {
-  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.segments) << 32 |
-                                static_cast<std::uint64_t>(choice.window));
-  h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.knobs.radix) << 32 |
-                       static_cast<std::uint64_t>(choice.knobs.blocks)));
-  h = Random::mix(h ^ ((choice.in_step ? 1u : 0u) | (choice.whole_tail ? 2u : 0u)));
-  for (const char* c = choice.algorithm->name; *c; ++c)
-    h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
-  return h;
 }
 
 }  // namespace paceline

@@ -23,16 +23,17 @@ const Machine& usual_machine(int ranks_per_node = 0);
 struct Circumstances {
   std::size_t bytes = 0;   // of the whole message (all units); 0 where not every rank knows them
   Machine machine = usual_machine();
-  std::size_t stage_bytes = 0;   // of each rank, where ranks share memory (Problem::near)
+  // Of each rank, where ranks share memory: all (Problem::near), or those of a node (node_staging).
+  std::size_t stage_bytes = 0;
+  bool by_groups = false;        // somebody has asked for groups of ranks of one node
+  // Calls may come to know who is late (Problem::late): then a sum whose bits must not follow that
+  // takes an algorithm of the family that adds in rank order, where this costs hardly anything.
+  bool predicts = false;
 };
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Knobs knobs;
-  int segments = 1;
-  int window = 1;
-  bool in_step = false;   // whether messages wait for their rounds: ir/in_step.hpp
-  bool whole_tail = false;   // whether only the first half is cut: ir/pipeline.hpp
+  Cut cut = kUncut;
   std::string why;
 };
 
@@ -42,9 +43,7 @@ std::uint64_t hash_of(const Choice& choice);
 // What the caller asks for; empty and 0: chosen.
 struct Wish {
   std::string algorithm;
-  int segments = 0;
-  int window = 0;
-  Knobs knobs = {};
+  Cut cut = {};   // its numbers; the rest is decided by choose()
 };
 
 // Throws a usage error for a knob that the algorithm does not have or that is out of range.

@@ -16,7 +16,7 @@ constexpr double kInStep = 1.25;
 constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
 // Between nodes a shorter call is not cut: what every further message costs is known less well than
 // the little it could win (docs/design/0027).
-constexpr std::size_t kUncut = 64u << 10;
+constexpr std::size_t kUncutBytes = 64u << 10;
 
 // How many short messages a rank sends where lone ones are looked at (runtime/probe.cpp).
 constexpr double kLone = 2;
@@ -59,7 +59,9 @@ struct InPieces {
 
 // Whether neighbours are neighbours on a node: as ranks are numbered, or as they are bound.
 bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
-  return a.grouped || is_bound(a, p) || std::is_sorted(p.groups.begin(), p.groups.end());
+  return a.grouped || is_bound(a, p) ||
+         (std::is_sorted(p.groups.begin(), p.groups.end()) &&
+          std::is_sorted(p.nodes.begin(), p.nodes.end()));
 }
 
 // What the ranks of a node have at its port.
@@ -69,6 +71,7 @@ struct Share {
   double least = 0;     // s per byte, however fast the port is
   Share(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
     if (m.ranks_per_node >= p.ranks) return;
+    if (row.traits & on_mixed) return;   // a pipe of leaders, one to a node
     if (row.traits & on_nodes) pipes = m.ranks_per_node;
     else if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
     // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
@@ -91,11 +94,11 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Link& link = one_node ? m.inside : m.across;
   const Share port(row, a, p, m);
   Knobs knobs = row.knobs;
-  if (row.cut == Cut::blocks) knobs.blocks = 1;
+  if (row.cut == CutInto::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
   const double n = static_cast<double>(now.bytes);
   Terms t;
-  const bool is_short = !one_node && now.bytes < kUncut;
+  const bool is_short = !one_node && now.bytes < kUncutBytes;
   const double alpha_s = is_short ? short_alpha_s(link, cost, p.ranks) : link.alpha_s;
   t.start = cost.rounds * alpha_s * port.senders;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
@@ -115,17 +118,17 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   }
   if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
-  if (row.cut == Cut::whole || t.start <= 0 || is_short) return in_one;
+  if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
 
   if (row.hops > 0) t.share = std::min(1.0, row.hops * port.pipes / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
-  const bool is_chain = row.hops > 0 && row.cut == Cut::segments;
+  const bool is_chain = row.hops > 0 && row.cut == CutInto::segments;
   double most = is_chain && t.flight > 0 ? kMostOfChain : kMostPieces;
   if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
   Estimate cut = InPieces(t, 1).in_the_best(1, most);
-  if (row.cut == Cut::sums) {   // only long sums are worth hiding behind what follows them
+  if (row.cut == CutInto::sums) {   // only long sums are worth hiding behind what follows them
     const double below = row.traits & lean ? kMargin : kTail;
     Estimate whole = InPieces(t, 0.5).in_the_best(1, most);
     whole.whole_tail = whole.pieces > 1;

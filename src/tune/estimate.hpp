@@ -12,18 +12,19 @@ namespace paceline {
 inline constexpr double kMargin = 0.95;
 
 // Sums: segments of the reduce_scatter that comes first, or of all, whichever takes less.
-enum class Cut { whole, segments, sums, blocks };
+enum class CutInto { whole, segments, sums, blocks };
 
 // Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
 // ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp). On
-// nodes: wants to know which ranks share one (Problem::groups), and counts messages at its port.
-inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4;
+// nodes: wants to know which ranks share one (Problem::groups), and counts messages at its port. On
+// mixed: the same, of one that is mixed (Algorithm::mixed, Problem::nodes).
+inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4, on_mixed = 8;
 
 // How an algorithm is meant to be used.
 struct Candidate {
   Collective collective;
   std::string_view algorithm;
-  Cut cut = Cut::whole;
+  CutInto cut = CutInto::whole;
   // Of a pipe, in which a rank hands every piece on: how many messages a piece costs the busiest
   // port. 0: no pipe; a piece costs it what the whole algorithm costs.
   int hops = 0;

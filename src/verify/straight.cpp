@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/str.hpp"
 #include "ir/straight.hpp"
@@ -22,23 +23,31 @@ std::vector<int> extents(const Schedule& schedule) {
   return out;
 }
 
-// One after the other, without a step of another kind between them, signals are one.
+// One after the other, without a step of another kind between them, signals are one. A rank counts
+// its signals for all, so a peer that counts those it is told must be told from the first one on.
 Verdict check_signals(const Schedule& schedule) {
-  std::set<int> all, now;
-  const auto differs = [&] { return !now.empty() && now != all; };
+  std::set<int> now, before;
+  bool is_first = true;
   const Verdict bad{str("straight: rank ", schedule.problem.rank,
-                        " signals different peers at different times")};
+                        " signals a peer, and not from its first signal on")};
+  const auto grows = [&] {
+    return !is_first && !std::includes(before.begin(), before.end(), now.begin(), now.end());
+  };
+  const auto end_group = [&] {
+    if (now.empty()) return true;
+    if (grows()) return false;
+    before = std::exchange(now, {});
+    is_first = false;
+    return true;
+  };
   for (const Step& step : schedule.steps) {
     if (step.kind == Kind::signal) {
       if (!now.insert(step.peer).second) return bad;
-      continue;
+    } else if (!end_group()) {
+      return bad;
     }
-    if (all.empty()) all = now;
-    if (differs()) return bad;
-    now.clear();
   }
-  if (all.empty()) all = now;
-  return differs() ? bad : Verdict{};
+  return end_group() ? Verdict{} : bad;
 }
 
 using Marks = std::vector<std::pair<int, int>>;   // lane and number, in the order of the steps

@@ -7,8 +7,9 @@
 namespace paceline {
 
 // Of a world whose ranks share memory: nobody sends; slots are equally large on all ranks, so that
-// a peer's place is known from the own one; a rank's signals are one number that grows, so whoever
-// signals always signals the same peers, and who waits for its signals does so in their order. Says
+// a peer's place is known from the own one; a rank's signals are one number that grows, so
+// whoever it signals it signals from the first time on, and who waits for its signals does so in
+// their order. Says
 // nothing about other worlds.
 Verdict check_straight(const World& world);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/random.hpp"
 #include "ir/bind.hpp"
 
 namespace paceline {
@@ -40,15 +41,15 @@ void add_variants(const Shape& base, std::vector<Shape>& shapes) {
         shape.ordered = other && has_op(base.collective);
         shape.uneven = other && knows_uneven(base.collective);
         shape.fused = fused;
-        shape.segments = segments;
-        shape.window = segments > 1 ? 2 : 1;
+        shape.cut.segments = segments;
+        shape.cut.window = segments > 1 ? 2 : 1;
         shapes.push_back(shape);
       }
 }
 
 bool has_tail(const Algorithm& algorithm, const Shape& shape) {
   const Problem problem = problem_of(algorithm, shape, 0);
-  return !why_not(algorithm, problem) && build(algorithm, problem, shape.knobs).tail > 0;
+  return !why_not(algorithm, problem) && build(algorithm, problem, shape.cut.knobs).tail > 0;
 }
 
 // The shape without groups, and with those of every size, neighbours and not.
@@ -64,15 +65,81 @@ std::vector<Shape> in_groups(const Shape& shape) {
   return shapes;
 }
 
+// The shape on nodes: of equal and unequal size, side by side and in turn, one to a rank, and all
+// ranks on one.
+std::vector<Shape> on_nodes(const Shape& shape) {
+  std::vector<Shape> shapes;
+  const int p = shape.ranks;
+  const auto add = [&](auto&& node_of) {
+    std::vector<int> nodes;
+    for (int rank = 0; rank < p; ++rank) nodes.push_back(node_of(rank));
+    const auto same = [&](const Shape& known) { return known.nodes == nodes; };
+    if (std::any_of(shapes.begin(), shapes.end(), same)) return;
+    shapes.push_back(shape);
+    shapes.back().nodes = nodes;
+  };
+  add([](int) { return 0; });
+  add([](int rank) { return rank; });
+  if (p < 3) return shapes;
+  add([&](int rank) { return rank * 2 / p; });
+  add([](int rank) { return rank % 2; });
+  add([&](int rank) { return rank == 0 ? 0 : 1 + (rank - 1) * 2 / (p - 1); });   // 1 + many + many
+  return shapes;
+}
+
 // Whether groups make a difference. Where nothing is received, nothing is fused; what is bound is
 // renamed and no more.
 bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
   if (algorithm.grouped) return !algorithm.staged || !shape.fused;
-  return shape.segments == 1 && !shape.fused &&
+  return shape.cut.segments == 1 && !shape.fused &&
          is_bound(algorithm, problem_of(algorithm, shape, 0));
 }
 
+// So many different ranks.
+std::vector<int> drawn(int ranks, int count, Random& random) {
+  std::vector<int> late;
+  while (static_cast<int>(late.size()) < count)
+    if (const int rank = static_cast<int>(random.below(static_cast<std::size_t>(ranks)));
+        std::find(late.begin(), late.end(), rank) == late.end())
+      late.push_back(rank);
+  return late;
+}
+
+// The shape without late ranks, and with every set of them; in pieces, or in groups, with one.
+std::vector<Shape> with_late(const Algorithm& algorithm, const Shape& shape) {
+  std::vector<Shape> shapes{shape};
+  if (!algorithm.expects_late) return shapes;
+  for (std::vector<int>& late : late_sets(shape.ranks)) {
+    const bool some = static_cast<int>(late.size()) == (shape.ranks + 3) / 4;
+    if ((shape.cut.segments > 1 || shape.group > 0) && !some) continue;
+    shapes.push_back(shape);
+    shapes.back().late = std::move(late);
+    if (shape.cut.segments > 1 || shape.group > 0) break;
+  }
+  return shapes;
+}
+
 }  // namespace
+
+std::vector<std::vector<int>> late_sets(int ranks) {
+  std::vector<std::vector<int>> sets;
+  if (ranks > kAllLate) {
+    Random random(static_cast<std::uint64_t>(ranks));
+    for (int count : {1, ranks / 8, ranks / 4, ranks / 2}) {
+      std::vector<int> late = drawn(ranks, count, random);
+      if (std::find(sets.begin(), sets.end(), late) == sets.end()) sets.push_back(std::move(late));
+    }
+    return sets;
+  }
+  for (int bits = 1; bits < 1 << ranks; ++bits) {
+    std::vector<int> late;
+    for (int rank = 0; rank < ranks; ++rank)
+      if (bits >> rank & 1) late.push_back(rank);
+    if (bits % 2 == 0) std::reverse(late.begin(), late.end());
+    sets.push_back(std::move(late));
+  }
+  return sets;
+}
 
 std::vector<Shape> sweep(Collective collective, int max_ranks) {
   std::vector<Shape> shapes;
@@ -99,28 +166,29 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : sweep(algorithm.collective, max_ranks))
-    for (const Shape& one : in_groups(shape))
-      if (one.group == 0 || knows_groups(algorithm, one)) shapes.push_back(one);
+    for (const Shape& one : algorithm.mixed ? on_nodes(shape) : in_groups(shape))
+      if (one.group == 0 || knows_groups(algorithm, one))
+        for (Shape& each : with_late(algorithm, one)) shapes.push_back(std::move(each));
   return shapes;
 }
 
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : shapes_of(algorithm, max_ranks)) {
-    if (algorithm.staged && shape.segments > 1) continue;   // it takes blocks
+    if (algorithm.staged && shape.cut.segments > 1) continue;   // it takes blocks
     shapes.push_back(shape);
-    if (shape.segments > 1 && has_tail(algorithm, shape)) {
+    if (shape.cut.segments > 1 && has_tail(algorithm, shape)) {
       shapes.push_back(shape);
-      shapes.back().whole_tail = true;
+      shapes.back().cut.whole_tail = true;
     }
     if (algorithm.canonical) {
       shapes.push_back(shape);
       shapes.back().canonical = true;
     }
-    if (shape.ranks > kKnobRanks || shape.segments > 1) continue;
+    if (shape.ranks > kKnobRanks || shape.cut.segments > 1) continue;
     for (const Knobs& knobs : knob_corners(algorithm)) {
       shapes.push_back(shape);
-      shapes.back().knobs = knobs;
+      shapes.back().cut.knobs = knobs;
     }
   }
   return shapes;

@@ -16,8 +16,14 @@ std::vector<Shape> sweep(Collective collective, int max_ranks);
 // Values of the algorithm's knobs that show all that it does with them; none where it has no knobs.
 std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 
-// The worlds of the collective, with groups of every size for an algorithm that knows them, and
-// with ranks that take turns in them for one that is bound to their order (ir/bind.hpp).
+// Sets of late ranks. Of at most kAllLate ranks: every set, upwards and downwards in turn. Of more:
+// some sets, drawn, of one rank to half of them.
+inline constexpr int kAllLate = 7;
+std::vector<std::vector<int>> late_sets(int ranks);
+
+// The worlds of the collective, with groups of every size for an algorithm that knows them, with
+// late ranks for one that expects them, and with ranks that take turns in their groups for one that
+// is bound to their order (ir/bind.hpp).
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
 
 // Those, canonical as well where the algorithm can be; and the whole ones of at most kKnobRanks

@@ -4,13 +4,12 @@
 
 #include "base/random.hpp"
 #include "base/str.hpp"
-#include "ir/fuse.hpp"
-#include "ir/in_step.hpp"
-#include "ir/pipeline.hpp"
-#include "ir/straight.hpp"
+#include "ir/bind.hpp"
+#include "ir/lower.hpp"
 #include "verify/form.hpp"
 #include "verify/hazards.hpp"
 #include "verify/run.hpp"
+#include "verify/staging.hpp"
 #include "verify/straight.hpp"
 
 namespace paceline {
@@ -50,6 +49,24 @@ void explore_from(const Run& run, std::unordered_set<std::string>& seen, std::si
   }
 }
 
+std::string listed(const std::vector<int>& numbers) {
+  std::string out;
+  for (int number : numbers) out += str(out.empty() ? "" : ",", number);
+  return out;
+}
+
+// Of the rank at a position, where positions are claimed.
+Schedule claimed(const Algorithm& algorithm, const Problem& problem, const Shape& shape) {
+  if (shape.order.empty()) return build(algorithm, problem, shape.cut.knobs);
+  if (algorithm.by_subtree) {
+    Problem at = problem;
+    at.order = shape.order;
+    return build(algorithm, at, shape.cut.knobs);
+  }
+  const Order order(shape.order);
+  return bind(build(algorithm, at_position(problem, order), shape.cut.knobs), problem, order);
+}
+
 }  // namespace
 
 Verdict verify(const World& world) {
@@ -57,6 +74,7 @@ Verdict verify(const World& world) {
   if (Verdict bad = check_form(world); !bad) return bad;
   if (Verdict bad = match(world, partners); !bad) return bad;
   if (Verdict bad = check_straight(world); !bad) return bad;
+  if (Verdict bad = check_staging(world); !bad) return bad;
   if (Verdict bad = check_hazards(world, partners); !bad) return bad;
   return run_once(world, partners);
 }
@@ -88,19 +106,33 @@ Exploration explore(const World& world, std::size_t states) {
   return out;
 }
 
+namespace {
+
+std::string late_of(const Shape& shape) {
+  std::string out;
+  for (int rank : shape.late) out += str(out.empty() ? " --late " : ",", rank);
+  return out;
+}
+
+}  // namespace
+
 std::string describe(const Algorithm& algorithm, const Shape& shape) {
+  const Cut& cut = shape.cut;
   return str(
       name_of(algorithm.collective), " --algorithm ", algorithm.name, " --ranks ", shape.ranks,
       has_root(algorithm.collective) ? str(" --root ", shape.root) : "",
       shape.in_place ? " --in-place" : "", shape.fused ? " --fused" : "",
-      shape.in_step ? " --in-step" : "",
-      shape.segments > 1 ? str(" --segments ", shape.segments, " --window ", shape.window) : "",
-      shape.whole_tail ? " --whole-tail" : "",
+      cut.in_step ? " --in-step" : "",
+      cut.segments > 1 ? str(" --segments ", cut.segments, " --window ", cut.window) : "",
+      cut.whole_tail ? " --whole-tail" : "",
       shape.ordered ? " --ordered" : "", shape.canonical ? " --canonical" : "",
       shape.uneven ? " --uneven" : "",
       shape.group ? str(" --group ", shape.group) : "", shape.scattered ? " --scattered" : "",
-      shape.knobs.radix ? str(" --radix ", shape.knobs.radix) : "",
-      shape.knobs.blocks ? str(" --blocks ", shape.knobs.blocks) : "");
+      shape.nodes.empty() ? "" : str(" --nodes ", listed(shape.nodes)),
+      cut.knobs.radix ? str(" --radix ", cut.knobs.radix) : "",
+      cut.knobs.blocks ? str(" --blocks ", cut.knobs.blocks) : "",
+      shape.order.empty() ? "" : " --order ", listed(shape.order),
+      late_of(shape));
 }
 
 Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
@@ -116,24 +148,25 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.commutative = !shape.ordered;
   problem.canonical = shape.canonical;
   problem.uneven = shape.uneven;
+  problem.late = shape.late;
+  problem.fast = !shape.late.empty() && !shape.canonical;   // a proof is of any numbers
   problem.shared = algorithm.shared;
   problem.near = algorithm.is_straight();
   problem.attached = algorithm.attached;
+  std::vector<int>& group_of = algorithm.mixed ? problem.nodes : problem.groups;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
-    problem.groups.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
+    group_of.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
+  if (!shape.nodes.empty()) problem.nodes = shape.nodes;
+  if (algorithm.mixed) problem.nodes.resize(std::size_t(shape.ranks));   // else all share one
+  problem.node_staging = algorithm.mixed;
   return problem;
 }
 
 World make_world(const Algorithm& algorithm, const Shape& shape) {
   World world;
-  for (int rank = 0; rank < shape.ranks; ++rank) {
-    Schedule schedule = build(algorithm, problem_of(algorithm, shape, rank), shape.knobs);
-    if (shape.fused) schedule = fuse(schedule);
-    if (shape.in_step) schedule = in_step(schedule);
-    schedule = pipeline(schedule, shape.segments, shape.window,
-                        shape.whole_tail ? Tail::whole : Tail::cut);
-    world.push_back(schedule.problem.near ? in_order(schedule) : std::move(schedule));
-  }
+  for (int rank = 0; rank < shape.ranks; ++rank)
+    world.push_back(lower(algorithm, claimed(algorithm, problem_of(algorithm, shape, rank), shape),
+                          shape.cut, shape.fused ? Reader::host : Reader::proof));
   return world;
 }
 

@@ -2,6 +2,7 @@
 //
 //   form       steps are well-formed, all ranks have the same problem, local operands equal length
 //   match      every send meets its receive: same pair, lane, number, and length for every count
+//   staging    of staging buffers inside nodes, what is touched and counted can be
 //   hazards    any two steps that conflict over memory are ordered by the schedule's own edges
 //   progress   the world ends although a send waits for its receive, whatever the timing
 //   contract   every block ends up with every contribution exactly once; what is read-only stays
@@ -41,23 +42,23 @@ struct Exploration {
 };
 Exploration explore(const World& world, std::size_t states);
 
-// How a world is made from an algorithm: every rank builds its own schedule, then the passes run.
+// How a world is made from an algorithm: every rank lowers its own schedule.
 struct Shape {
   Collective collective = Collective::allreduce;
   int ranks = 1;
   int root = 0;
   bool in_place = false;
   bool fused = false;
-  bool in_step = false;
-  int segments = 1;
-  int window = 1;
-  bool whole_tail = false;   // segments end where the algorithm's tail begins
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
   bool canonical = false;   // sums in rank order, each by one step (Problem::canonical)
   bool uneven = false;    // units differ in length
   int group = 0;           // ranks of each group (Problem::groups); 0: there are none
   bool scattered = false;  // groups take turns in rank order; else their ranks are neighbours
-  Knobs knobs = {};
+  std::vector<int> nodes = {};   // of each rank, for an algorithm that is mixed; in place of groups
+  Cut cut = kUncut;
+  // Where positions are claimed: the rank at each; empty: every rank has its own number.
+  std::vector<int> order = {};
+  std::vector<int> late = {};   // predicted to enter last (Problem::late)
 };
 
 // One line, as the arguments of the command that repeats it.

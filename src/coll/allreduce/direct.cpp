@@ -43,6 +43,7 @@ const Algorithm allreduce_direct{.collective = Collective::allreduce,
                                  .cuts = cuts,
                                  .build = build,
                                  .cost = cost,
-                                 .canonical = true};
+                                 .canonical = true,
+                               .in_rank_order = true};
 
 }  // namespace paceline

@@ -42,6 +42,7 @@ const Algorithm reduce_direct{.collective = Collective::reduce,
                               .cuts = cuts,
                               .build = build,
                               .cost = cost,
-                              .canonical = true};
+                              .canonical = true,
+                              .in_rank_order = true};
 
 }  // namespace paceline

@@ -54,6 +54,7 @@ const Algorithm reduce_scatter_direct{.collective = Collective::reduce_scatter,
                                       .cuts = cuts,
                                       .build = build,
                                       .cost = cost,
-                                      .canonical = true};
+                                      .canonical = true,
+                                      .in_rank_order = true};
 
 }  // namespace paceline

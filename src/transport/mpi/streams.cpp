@@ -56,8 +56,9 @@ std::byte* Streams::straight(const Stream& s, std::uint32_t chunk) const {
 }
 
 void Streams::send(Transfer& t, std::uint32_t tag) {
-  out_.push_back({&t, t.peer, tag, chunks_of(t.bytes)});
-  start_sends(out_.back());
+  const auto behind = [&](const Stream& s) { return s.transfer->priority < t.priority; };
+  start_sends(*out_.insert(std::find_if(out_.begin(), out_.end(), behind),
+                           {&t, t.peer, tag, chunks_of(t.bytes)}));
 }
 
 void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t bytes,
@@ -70,18 +71,18 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
   }
 }
 
-// Streams to one peer follow each other, the oldest first: side by side they would share the link,
-// and the first would arrive as late as the last. One chunk of each goes ahead; a peer that takes
-// it, but none of an older stream, wants this one first.
+// Streams to one peer follow each other, the most urgent first, of equals the oldest: side by side
+// they would share the link, and the first would arrive as late as the last. One chunk of each goes
+// ahead; a peer that takes it, but none of a stream before it, wants this one first.
 bool Streams::is_due(const Stream& s) const {
   if (s.started == 0) return true;
   std::uint32_t under_way = 0;   // before it, to the same peer
-  for (const Stream& older : out_) {
-    if (&older == &s) break;
-    if (older.peer != s.peer || older.failed) continue;
-    const bool is_taken = older.finished > 0 || s.finished == 0;
-    if (is_taken && older.started < older.chunks) return false;
-    if (is_taken) under_way += older.started - older.finished;
+  for (const Stream& before : out_) {
+    if (&before == &s) break;
+    if (before.peer != s.peer || before.failed) continue;
+    const bool is_taken = before.finished > 0 || s.finished == 0;
+    if (is_taken && before.started < before.chunks) return false;
+    if (is_taken) under_way += before.started - before.finished;
   }
   return under_way + s.started - s.finished < kWindow;
 }

@@ -122,7 +122,7 @@ class Streams {
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer
-  std::vector<Stream> out_, in_;
+  std::vector<Stream> out_, in_;   // out_: the most urgent first
   std::vector<Rest> rests_;
   bool closed_ = false;
 };

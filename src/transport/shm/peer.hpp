@@ -99,7 +99,8 @@ struct Word {
 
 struct Peer {
   Ring out, in;
-  std::deque<Transfer*> sends;  // to begin, or granted and streaming; oldest first
+  // To begin, or granted and streaming: the most urgent first, of equals the oldest.
+  std::deque<Transfer*> sends;
   std::deque<Word> words;       // that found the ring full
   Matcher<Early> matcher;
   Tokens requested;           // sends that wait for their grant
@@ -108,6 +109,10 @@ struct Peer {
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
 
+  void enqueue(Transfer* t) {
+    const auto behind = [&](const Transfer* s) { return s->priority < t->priority; };
+    sends.insert(std::find_if(sends.begin(), sends.end(), behind), t);
+  }
   bool has_work() { return in.filled_cell() || !sends.empty() || !words.empty(); }
 };
 

@@ -80,7 +80,7 @@ class ShmTransport : public Transport {
   void send(Transfer& t) override {
     const int p = at(t.peer);
     Peer& peer = peers_[std::size_t(p)];
-    peer.sends.push_back(&t);
+    peer.enqueue(&t);
     push(p, peer);
   }
 
@@ -136,7 +136,7 @@ class ShmTransport : public Transport {
     shm::Word& word = peer.words.emplace_back();
     word.head.kind = CellKind::abort;
     word.head.context = context;
-    word.text = why.substr(0, peer.out.cell_bytes());
+    word.text = shortened(why, peer.out.cell_bytes());
     word.head.bytes = static_cast<std::uint32_t>(word.text.size());
     push(p, peer);
   }
@@ -320,7 +320,7 @@ class ShmTransport : public Transport {
           peer.requested.drop(t);
           t->granted = true;
           t->token = cell.token;
-          peer.sends.push_back(t);
+          peer.enqueue(t);
         }
         return;
       case CellKind::data:

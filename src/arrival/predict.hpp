@@ -1,0 +1,87 @@
+// Predictor: which ranks will come late to the next call, from how they came to the last ones.
+//
+// A pure function of what it is told, in whole numbers: ranks that are told the same decide the
+// same, bit for bit. It learns the lateness of every rank as a moving average, looks at how often
+// the ranks that it would have named were the last ones indeed, and names them only where that has
+// paid, by what calls took or, before any did, by the model (docs/design/0042-predict.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+// What a rank says of one of its calls; nanoseconds.
+struct Wait {
+  std::int64_t waited_ns = 0;   // from its entry until the last rank entered
+  std::int64_t rest_ns = 0;     // from then until it was done
+};
+
+// A wait in 15 bits, to one part in 512; longer ones than 36 minutes count as that.
+std::uint32_t packed(std::int64_t ns);
+std::int64_t unpacked(std::uint32_t code);
+
+class Predictor {
+ public:
+  static constexpr int kMostLate = 4;
+
+  // What it goes by; for those who want to see it.
+  struct Evidence {
+    std::int64_t calls = 0;                  // that it learned from
+    std::vector<std::int64_t> lateness_ns;   // of every rank, on average
+    std::vector<int> hits;   // of the last 32 calls, for one late rank, for two, and so on
+    std::vector<int> late;        // decided; and what a call takes from the last arrival on:
+    std::int64_t won_ns = 0;      // so much less than if nobody was named, where they do come last
+    std::int64_t lost_ns = 0;     // so much more, where others do
+  };
+
+  // `message_ns`: what the whole message takes at a rank's port.
+  Predictor(int ranks, std::int64_t message_ns);
+
+  // Whom the next call is to take for late, the latest one last; empty: nobody. Every 64th call
+  // names nobody, so that what that takes is known as well.
+  const std::vector<int>& late() const { return is_probe() ? nobody_ : late_; }
+  void count_call() { ++calls_; }
+
+  // One call, as all ranks saw it, and whom it took for late.
+  void learn(const std::vector<Wait>& waits, const std::vector<int>& taken);
+
+  Evidence evidence() const;
+
+ private:
+  static constexpr int kProbeEvery = 64, kForget = 512, kHistory = 32, kEnough = 16,
+                       kRow = 4;
+
+  struct Average {
+    std::int64_t sum_ns = 0;   // eight times the average
+    bool is_known = false;
+    void add(std::int64_t ns);
+    std::int64_t ns() const { return sum_ns / 8; }
+  };
+  struct Count {               // of late ranks
+    std::uint32_t hits = 0;    // a bit for each of the last calls, the newest the lowest
+    Average hit, miss;
+  };
+
+  bool is_probe() const { return calls_ % kProbeEvery == kProbeEvery - 1; }
+  std::vector<int> by_lateness() const;   // ranks, the latest last
+  std::int64_t gap_ns(const std::vector<int>& order, int late) const;
+  std::int64_t static_model_ns() const;
+  std::int64_t won_ns(int late, std::int64_t gap_ns) const;
+  std::int64_t lost_ns(int late) const;
+  std::int64_t gain_ns(const std::vector<int>& order, int late) const;
+  void decide();
+
+  int ranks_, most_late_;
+  std::int64_t message_ns_;
+  std::int64_t calls_ = 0, learned_ = 0;
+  std::vector<Average> lateness_;
+  std::array<Count, kMostLate> counts_;
+  Average static_;
+  std::vector<int> late_;
+  const std::vector<int> nobody_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// Allreduce in a hierarchy, whichever algorithm goes between nodes.
+#pragma once
+
+#include "coll/hierarchy.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+
+// The message between the leaders that have one of so many parts of it.
+inline Problem between_nodes(const Hierarchy& h) { return {.ranks = h.nodes()}; }
+
+// Of the largest node: its leaders read their part of what the others show, and then all read the
+// parts of the other leaders. Leaders of a node share its port.
+inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between) {
+  const Cost across = between.cost(between_nodes(h), {});
+  const double parts = h.leaders(), most = h.most_ranks();
+  Cost cost = across;
+  cost.messages = 0;
+  cost.rounds = across.rounds * parts;
+  cost.reduced = ((most - 1) + across.reduced) / parts;
+  if (most == 1) return cost;
+  cost.near_rounds = 2;
+  cost.near_volume = (most - 1) / parts + (most > parts ? 1 : (parts - 1) / parts);
+  return cost;
+}
+
+inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorithm& between) {
+  const int part = h.part(), blocks = b.total() / h.leaders();
+  const auto output = [&](int p) { return b.output(p * blocks, blocks); };
+  const Segment shown = b.staging(b.output()), sums = b.staging(output(0));
+  const auto show = [&](int first, int parts) {
+    if (parts == 0) return;
+    b.copy(b.input(first * blocks, parts * blocks),
+           Builder::part(shown, first * blocks, parts * blocks));
+  };
+  const bool is_alone = h.mates().size() == 1;
+  const int kept = is_alone || h.sums_in_steps() ? -1 : part;   // read where it is
+  if (!is_alone) {
+    show(0, kept < 0 ? h.leaders() : kept);
+    if (kept >= 0) show(kept + 1, h.leaders() - kept - 1);
+    h.signal_mates(b);
+    h.wait_for_mates(b);
+  }
+  if (part >= 0) {
+    const Segment own = Builder::part(shown, part * blocks, blocks);
+    const bool reads_own = is_alone || kept >= 0;
+    sum(b, h.of_mates(b, own, reads_own ? b.input(part * blocks, blocks) : own), output(part));
+    const Region region = region_of(output(part));
+    compose(b, b.problem().rank,
+            {{.algorithm = &between, .members = h.across(part), .input = region, .output = region,
+              .completes = true}});
+  }
+  if (is_alone) return;
+  if (part >= 0) b.copy(output(part), Builder::as(sums, output(part)));
+  h.signal_mates(b);
+  h.wait_for_mates(b);
+  for (int p = 0; p < h.leaders(); ++p)
+    if (p != part)
+      b.copy(b.of_peer(h.leader(p), Builder::as(sums, output(p))), output(p));
+}
+
+}  // namespace paceline

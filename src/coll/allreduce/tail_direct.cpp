@@ -1,0 +1,62 @@
+// Tail direct allreduce: early ranks keep what has come, and add all when late ranks have given.
+//
+// Source   ours (docs/design/0041-late-ranks.md): the transposed allreduce (see
+//          direct) in which late ranks own nothing.
+// Needs    late ranks known to all. Any p >= 1, any n >= 0, operands stay in rank order.
+// Cost     of k late ranks and m = p - k others, in B passes: (m-1) (alpha + n/m beta)
+//          before the last one enters; after it about max(1, (p-1+k)/p) n beta (1 + 1/B)
+//          + B (p-1) alpha, and p n/m gamma behind that. Nobody late: direct, whose second
+//          half goes round in B pieces.
+// Scratch  (p - 1)/m n elements: what has come is kept until all is there.
+// When     long messages, few ranks late by more than about half of n beta, and bits that must not
+//          follow who is late. blocks: passes B.
+// Order    rank order, beyond 16 ranks in groups: the bits of direct, whoever is predicted late.
+//
+// p = 3, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final.
+//                 rank 0            rank 1            rank 2
+//   start         A0   B0           A1   B1
+//   round 0       A0 A1                  B0 B1
+//   it enters     A0 A1                  B0 B1        A2   B2
+//   round 1       A*                     B0 B1        A2   B2
+//   round 2       A*                A*   B*           A*   B2
+//   round 3       A*   B*           A*   B*           A*   B*
+#include "coll/registry.hpp"
+#include "coll/tail.hpp"
+
+namespace paceline {
+namespace {
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  const Tail tail(pb, knobs);
+  if (tail.sides.is_late) {
+    tail.give(b);
+    return tail.hear(b);
+  }
+  const std::vector<Segment> slots = tail.slots(b);
+  for (int pass = 0; pass < tail.passes; ++pass) {
+    tail.add(b, slots, pass, b.output(tail.piece(tail.sides.at, pass)));
+    tail.spread(b, pass);
+  }
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  const Sides sides(pb);
+  const double m = sides.waiting(), p = pb.ranks, passes = Tail::passes_of(sides, knobs);
+  return {.rounds = m - 1 + passes * (p - 1), .volume = (m - 1) / m + (p - 1) / m,
+          .reduced = (p - 1) / m};
+}
+
+}  // namespace
+
+const Algorithm allreduce_tail_direct{.collective = Collective::allreduce,
+                                      .name = "tail_direct",
+                                      .rejects = serves_all,
+                                      .cuts = Tail::cuts,
+                                      .build = build,
+                                      .cost = cost,
+                                      .takes = kTakesBlocks,
+                                      .canonical = true,
+                                      .expects_late = true,
+                                      .in_rank_order = true};
+
+}  // namespace paceline

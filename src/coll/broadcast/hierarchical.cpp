@@ -1,0 +1,41 @@
+// Hierarchical broadcast: leaders of nodes pass the message on, and the others of a node read it.
+//
+// Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
+//          collective communication operations for clustered wide area systems. PPoPP 1999,
+//          131-140. doi 10.1145/301104.301116; here with load/store inside the node.
+// Needs    nodes with staging buffers. Any n >= 0, any root.
+// Cost     across as broadcast/binomial of the nodes, inside a node two signals and n read
+// Scratch  staging buffer: n.
+// When     short messages, several ranks on some of several nodes.
+// Order    moves data only.
+//
+// p = 5, nodes 012 and 34, root 1.
+//             rank 0      rank 1      rank 2      rank 3      rank 4
+//   start                 A
+//   across                A                       A
+//   read      A           A           A           A           A
+#include "coll/broadcast/hierarchy.hpp"
+#include "coll/registry.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem&, const Knobs&, Builder& b) {
+  broadcast_in_hierarchy(b, broadcast_binomial);
+}
+
+Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadcast_binomial); }
+
+}  // namespace
+
+const Algorithm broadcast_hierarchical{.collective = Collective::broadcast,
+                                       .name = "hierarchical",
+                                       .rejects = serves_all,
+                                       .cuts = cuts,
+                                       .build = build,
+                                       .cost = cost,
+                                       .mixed = true};
+
+}  // namespace paceline

@@ -1,0 +1,40 @@
+// Broadcast in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
+#pragma once
+
+#include "coll/hierarchy.hpp"
+
+namespace paceline {
+
+inline void broadcast_in_hierarchy(Builder& b, const Algorithm& between, const Knobs& knobs = {}) {
+  const Problem& pb = b.problem();
+  const Hierarchy h(pb, 1);
+  const Segment shown = b.staging(b.output());
+  const Region all = region_of(b.output());
+  const bool leads = h.part() == 0;
+  if (leads)
+    compose(b, pb.rank, {{.algorithm = &between, .knobs = knobs, .members = h.across(),
+                          .root = h.node_of(pb.root), .input = all, .output = all}});
+  if (h.mates().size() == 1) return;
+  if (leads) {
+    h.wait_for_mates(b);   // they have read what was shown there before
+    b.copy(b.output(), shown);
+    h.signal_mates(b);
+  } else {
+    b.signal(h.leader());
+    b.wait(h.leader());
+    b.copy(b.of_peer(h.leader(), shown), b.output());
+  }
+}
+
+inline Cost cost_of_broadcast(const Problem& pb, const Algorithm& between) {
+  const Hierarchy h(pb, 1);
+  const Cost across = between.cost({.collective = pb.collective, .ranks = h.nodes()}, {});
+  Cost cost{.rounds = across.rounds, .volume = across.volume, .reduced = 0};
+  if (h.most_ranks() > 1) {
+    cost.near_rounds = 2;
+    cost.near_volume = 1;
+  }
+  return cost;
+}
+
+}  // namespace paceline

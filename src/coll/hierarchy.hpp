@@ -1,0 +1,139 @@
+// What algorithms have in common that take several nodes as a hierarchy (Problem::nodes): the ranks
+// of a node reach each other's staging buffers, and messages go between nodes alone. A node has so
+// many leaders as the algorithm wants and the smallest node has ranks; each of them takes its part
+// of the message across, with the leaders that have the same part on the other nodes.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "coll/shared.hpp"
+#include "ir/compose.hpp"
+
+namespace paceline {
+
+class Hierarchy {
+ public:
+  static constexpr int kAsMany = 1 << 30;   // as there are ranks on the smallest node
+
+  explicit Hierarchy(const Problem& pb, int most_leaders = kAsMany) : rank_(pb.rank) {
+    for (int rank = 0; rank < pb.ranks; ++rank) {
+      const auto node = std::size_t(pb.nodes.empty() ? 0 : pb.nodes[std::size_t(rank)]);
+      if (ranks_.size() <= node) ranks_.resize(node + 1);
+      if (rank == rank_) node_ = static_cast<int>(node);
+      ranks_[node].push_back(rank);
+    }
+    leaders_ = most_leaders;
+    for (const std::vector<int>& ranks : ranks_)
+      leaders_ = std::min(leaders_, static_cast<int>(ranks.size()));
+    if (has_root(pb.collective)) lead(pb.root);
+  }
+
+  int nodes() const { return static_cast<int>(ranks_.size()); }
+  int leaders() const { return leaders_; }   // of each node
+  int node_of(int rank) const {
+    for (int node = 0; node < nodes(); ++node)
+      if (std::count(ranks_[std::size_t(node)].begin(), ranks_[std::size_t(node)].end(), rank))
+        return node;
+    return -1;
+  }
+  int most_ranks() const {   // of any node
+    std::size_t most = 0;
+    for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
+    return static_cast<int>(most);
+  }
+  bool is_in_order() const {   // going node by node is going through the ranks
+    int last = -1;
+    for (const std::vector<int>& ranks : ranks_)
+      for (int rank : ranks) {
+        if (rank < last) return false;
+        last = rank;
+      }
+    return true;
+  }
+
+  // The ranks of the own node, in order, with the own one among them.
+  const std::vector<int>& mates() const { return ranks_[std::size_t(node_)]; }
+  int leader_of(int node, int part = 0) const {
+    const std::vector<int>& ranks = ranks_[std::size_t(node)];
+    return part == 0 && leads_ >= 0 && node == leads_node_ ? leads_ : ranks[std::size_t(part)];
+  }
+  int leader(int part = 0) const { return leader_of(node_, part); }
+  int part() const {   // that this rank takes across; -1: none
+    for (int part = 0; part < leaders_; ++part)
+      if (leader(part) == rank_) return part;
+    return -1;
+  }
+  // Those that take a part across, by node.
+  std::vector<int> across(int part = 0) const {
+    std::vector<int> all;
+    for (int node = 0; node < nodes(); ++node) all.push_back(leader_of(node, part));
+    return all;
+  }
+
+  // Where units belong to ranks: the units of a node's ranks in one part, dealt out by turns.
+  std::vector<int> units(int node, int part) const {
+    std::vector<int> all;
+    const std::vector<int>& ranks = ranks_[std::size_t(node)];
+    for (std::size_t i = std::size_t(part); i < ranks.size(); i += std::size_t(leaders_))
+      all.push_back(ranks[i]);
+    return all;
+  }
+  int part_of(int rank) const {
+    const std::vector<int>& ranks = ranks_[std::size_t(node_of(rank))];
+    const auto at = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    return static_cast<int>(at) % leaders_;
+  }
+  int node() const { return node_; }
+  int least_ranks() const {   // of any node
+    std::size_t least = ranks_[0].size();
+    for (const std::vector<int>& ranks : ranks_) least = std::min(least, ranks.size());
+    return static_cast<int>(least);
+  }
+
+  // Signals and waits among the ranks of the node.
+  void signal_mates(Builder& b) const {
+    for (int mate : others()) b.signal(mate);
+  }
+  void wait_for_mates(Builder& b) const {
+    for (int mate : others()) b.wait(mate);
+  }
+  // The others, from the next one on: not all ask the same.
+  std::vector<int> others() const {
+    std::vector<int> all = mates();
+    const auto own = std::find(all.begin(), all.end(), rank_);
+    std::rotate(all.begin(), own, all.end());
+    all.erase(all.begin());
+    return all;
+  }
+  // Whether a sum of the node is made in several steps, which overwrite the target before the own
+  // operand is read: then that is shown as well.
+  bool sums_in_steps() const { return static_cast<int>(mates().size()) > kSourcesAtOnce; }
+
+  // What all ranks of the node show at this place, in rank order; of this rank, `mine`.
+  std::vector<Segment> of_mates(const Builder& b, const Segment& shown, const Segment& mine) const {
+    std::vector<Segment> all;
+    for (int mate : mates()) all.push_back(mate == rank_ ? mine : b.of_peer(mate, shown));
+    return all;
+  }
+
+ private:
+  void lead(int rank) {
+    leads_ = rank;
+    leads_node_ = node_of(rank);
+  }
+
+  int rank_;
+  int node_ = 0, leaders_ = 1;
+  int leads_ = -1, leads_node_ = -1;   // the root leads its node
+  std::vector<std::vector<int>> ranks_;   // by node
+};
+
+// Operands stay in rank order where the ranks of a node are neighbours.
+inline std::optional<Reason> unless_nodes_in_order(const Problem& pb) {
+  if (pb.commutative || Hierarchy(pb).is_in_order()) return {};
+  return Reason{"it sums node by node, and these ranks of a node are no neighbours", ""};
+}
+
+}  // namespace paceline

@@ -1,0 +1,42 @@
+// Hierarchical chain reduce: a node sums at its leader, and sums go from node to node.
+//
+// Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
+//          collective communication operations for clustered wide area systems. PPoPP 1999,
+//          131-140. doi 10.1145/301104.301116; here with load/store inside the node.
+// Needs    nodes with staging buffers, the largest of m ranks; operands that must stay in rank
+//          order need the root 0 and ranks of a node that are neighbours. Any n >= 0.
+// Cost     across as reduce/chain of the nodes, inside a node two signals, (m-1) n read from
+//          others and (m-1) n gamma
+// Scratch  staging buffer: n; n more on leaders, and what reduce/chain takes.
+// When     long messages in many segments, several ranks on some of several nodes.
+// Order    rank order inside a node, then as reduce/chain: same bits in every run for the same
+//          nodes.
+//
+// p = 5, nodes 012 and 34, root 1; a digit is a contribution, * is final.
+//             rank 0      rank 1      rank 2      rank 3      rank 4
+//   start     0           1           2           3           4
+//   sum                   012                     34
+//   across                *
+#include "coll/reduce/hierarchy.hpp"
+#include "coll/registry.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem&, const Knobs&) { return 1; }
+
+void build(const Problem&, const Knobs&, Builder& b) { reduce_in_hierarchy(b, reduce_chain); }
+
+Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_chain); }
+
+}  // namespace
+
+const Algorithm reduce_hierarchical_chain{.collective = Collective::reduce,
+                                    .name = "hierarchical_chain",
+                                    .rejects = rejects_in_hierarchy,
+                                    .cuts = cuts,
+                                    .build = build,
+                                    .cost = cost,
+                                    .mixed = true};
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+// Reduce in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
+#pragma once
+
+#include "coll/hierarchy.hpp"
+#include "coll/rejects.hpp"
+#include "coll/staged.hpp"
+
+namespace paceline {
+
+inline std::optional<Reason> rejects_in_hierarchy(const Problem& pb) {
+  if (const auto reason = unless_root_may_begin(pb)) return reason;
+  return unless_nodes_in_order(pb);
+}
+
+// Only the root has an output; another leader has room of its own for its node's sum.
+inline void reduce_in_hierarchy(Builder& b, const Algorithm& between) {
+  const Problem& pb = b.problem();
+  const Hierarchy h(pb, 1);
+  const Segment shown = b.staging(b.output());   // shaped alike where the root is in place
+  if (h.part() != 0) {
+    b.copy(b.input(), shown);
+    b.signal(h.leader());
+    return b.wait(h.leader());   // until it has read that
+  }
+  const bool is_root = pb.rank == pb.root, is_alone = h.mates().size() == 1;
+  const Segment target = is_root || is_alone ? b.output() : b.scratch(b.output());
+  Region sum = region_of(b.output()), input = region_of(b.input());
+  if (!is_root && !is_alone) sum = region_in(target, region_of(b.output()));
+  if (!is_alone) {
+    Segment mine = b.input();
+    if (h.sums_in_steps()) {
+      b.copy(mine, shown);
+      mine = shown;
+    }
+    h.wait_for_mates(b);
+    paceline::sum(b, h.of_mates(b, shown, mine), target);
+    h.signal_mates(b);
+    input = sum;
+  }
+  compose(b, pb.rank, {{.algorithm = &between, .members = h.across(),
+                        .root = h.node_of(pb.root), .input = input, .output = sum,
+                        .completes = true}});
+}
+
+inline Cost cost_of_reduce(const Problem& pb, const Algorithm& between) {
+  const Hierarchy h(pb, 1);
+  const Cost across = between.cost({.collective = pb.collective, .ranks = h.nodes()}, {});
+  const double others = h.most_ranks() - 1;
+  return {.rounds = across.rounds, .volume = across.volume, .reduced = others + across.reduced,
+          .near_rounds = others > 0 ? 2.0 : 0.0, .near_volume = others};
+}
+
+}  // namespace paceline

@@ -1,0 +1,102 @@
+// Tail: what a sum has left to do once late ranks enter. The early ranks own the message, a slice
+// each, and have summed or hold what they have; late ranks own nothing.
+//
+// Every slice goes in passes: a late rank sends a piece of it to its owner, which adds it, and in
+// an allreduce the sum travels round the early ranks while the next pieces come in; one of them
+// tells the late rank.
+#pragma once
+
+#include <vector>
+
+#include "coll/in_groups.hpp"
+#include "coll/late.hpp"
+#include "ir/algorithm.hpp"
+#include "ir/builder.hpp"
+
+namespace paceline {
+
+class Tail {
+ public:
+  Tail(const Problem& problem, const Knobs& knobs)
+      : sides(problem), passes(passes_of(sides, knobs)) {}
+
+  // As asked for; else enough to overlap, and few enough for schedules of many ranks.
+  static int passes_of(const Sides& sides, const Knobs& knobs) {
+    return knobs.blocks > 0 ? knobs.blocks : std::clamp(128 / sides.waiting(), 2, 8);
+  }
+
+  static int cuts(const Problem& problem, const Knobs& knobs) {
+    const Sides sides(problem);
+    return sides.waiting() * passes_of(sides, knobs);
+  }
+
+  int slice(int place) const { return (place + sides.waiting()) % sides.waiting() * passes; }
+  int piece(int place, int pass) const { return slice(place) + pass; }
+
+  // A late rank's part: all that it has to owners in turn. Then, in an allreduce, all sums from
+  // those who tell it.
+  void give(Builder& b) const {
+    for_all([&](int place, int pass) {
+      b.send(sides.early_at(place), {b.input(piece(place, pass))});
+    });
+  }
+  void hear(Builder& b) const {
+    for_all([&](int place, int pass) {
+      b.recv(sides.early_at(place + sides.at % sides.waiting()), {b.output(piece(place, pass))});
+    });
+  }
+
+  // What every rank has of an early rank's slice, by rank, in slots that are filled as it comes;
+  // slices of other early ranks go to these.
+  std::vector<Segment> slots(Builder& b) const {
+    const int m = sides.waiting(), at = sides.at;
+    const Segment own = b.input(slice(at), passes);
+    std::vector<Segment> all(static_cast<std::size_t>(b.problem().ranks), own);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (static_cast<int>(rank) != b.problem().rank) all[rank] = b.scratch(own);
+    for (int k = 1; k < m; ++k) {
+      const int to = (at + k) % m, from = sides.early_at(at - k);
+      b.send(sides.early_at(to), {b.input(slice(to), passes)});
+      b.recv(from, {all[static_cast<std::size_t>(from)]});
+    }
+    return all;
+  }
+
+  // Of one pass, what late ranks send, and then the sum of all slots in rank order.
+  void add(Builder& b, const std::vector<Segment>& slots, int pass, const Segment& sum) const {
+    const int own = piece(sides.at, pass);
+    for (int rank : sides.late)
+      b.recv(rank, {b.part(slots[static_cast<std::size_t>(rank)], own, 1)});
+    std::vector<Segment> pieces;
+    for (const Segment& slot : slots) pieces.push_back(b.part(slot, own, 1));
+    if (pieces.size() > 1) reduce_in_groups(b, pieces, sum);
+    else b.copy(pieces.front(), sum);
+    b.finish(sum);
+  }
+
+  // An early rank's part of one pass, once its own piece is complete: round the early ranks.
+  void spread(Builder& b, int pass) const {
+    const int m = sides.waiting(), k = sides.missing();
+    for (int hop = 0; hop < m; ++hop) {
+      const int of = sides.at - hop;   // whose slice
+      const Segment sum = b.output(piece(of, pass));
+      if (hop > 0) b.recv(sides.early_at(sides.at - 1), {sum});
+      if (hop < m - 1) b.send(sides.early_at(sides.at + 1), {sum});
+      for (int late = hop; late < k; late += m) b.send(sides.late_at(late), {sum});
+    }
+  }
+
+  const Sides sides;
+  const int passes;
+
+ private:
+  // Calls each(owner's place, pass) in the order in which this late rank gives and hears.
+  template <class Each>
+  void for_all(Each&& each) const {
+    const int m = sides.waiting();
+    for (int pass = 0; pass < passes; ++pass)
+      for (int k = 0; k < m; ++k) each((sides.at % m + m - k) % m, pass);
+  }
+};
+
+}  // namespace paceline

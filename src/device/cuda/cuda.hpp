@@ -1,0 +1,107 @@
+// Cuda: devices by the CUDA driver, which is loaded when the first of these is made.
+//
+// Its contexts are the primary ones, which frameworks use as well: their memory and streams may be
+// passed in as they are. What threads have as their current context stays as it is.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/cuda/api.hpp"
+#include "device/driver.hpp"
+
+namespace paceline::device {
+
+// What one device is, for those who want to know.
+struct CudaDevice {
+  std::string name;
+  std::string bus;                    // "0000:3b:00"
+  int major = 0, minor = 0;           // of its architecture
+  std::size_t memory_bytes = 0;
+};
+
+class Cuda : public Driver {
+ public:
+  Cuda();   // throws a refusal that says what is missing
+  ~Cuda() override;
+
+  std::string name() const override { return "cuda"; }
+  int devices() const override { return static_cast<int>(places_.size()); }
+  bool reaches(int device, int peer) const override;
+  std::byte* allocate(int device, std::size_t bytes) override;
+  void release(int device, std::byte* memory) override;
+  void pin(void* memory, std::size_t bytes) override;
+  void unpin(void* memory) override;
+  SharedHandle share(int device, const std::byte* memory) override;
+  std::byte* open(int device, const std::string& allocation) override;
+  void close(int device, std::byte* opened) override;
+  Stream make_stream(int device) override;
+  Stream adopt_stream(int device, std::uintptr_t native) override;
+  int device_of(Stream stream) const override;
+  void release(Stream stream) override;
+  Event make_event(int device) override;
+  void release(Event event) override;
+  void copy(Stream stream, const Copy& copy) override;
+  void combine(Stream stream, const Combine& combine) override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void wait(Stream stream, Word* word, std::uint32_t value) override;
+  void write(Stream stream, Word* word, std::uint32_t value) override;
+  bool is_done(Event event) override;
+  void synchronize(Event event) override;
+  Graph capture(Stream origin, const std::function<void()>& enqueue) override;
+  void launch(Graph graph, Stream origin) override;
+  void release(Graph graph) override;
+
+  CudaDevice describe(int device) const;
+  int version() const { return api_.version; }
+  // The device whose memory this is; kHost: not a device's. Managed memory is the host's.
+  int owner_of(const void* memory) const;
+
+ private:
+  struct Place {   // a device
+    cuda::Device device = 0;
+    cuda::Context context = nullptr;
+    int processors = 1;
+    cuda::Module module = nullptr;
+    std::map<std::pair<Type, Op>, cuda::Function> kernels;
+  };
+  struct OnStream {
+    int device = 0;
+    cuda::StreamHandle handle = nullptr;
+    bool is_own = true;
+  };
+  struct OnEvent {
+    int device = 0;
+    cuda::EventHandle handle = nullptr;
+  };
+  class Current;
+
+  Place& place(int device, const char* what) const;
+  OnStream on(Stream stream) const;
+  OnEvent on(Event event) const;
+  void check(cuda::Result result, const char* what, int device) const;
+  cuda::Function kernel(int device, Type type, Op op);
+  void run_kernel(const OnStream& on, const Combine& combine);
+  cuda::Address address_of(Word* word, int device) const;
+
+  const cuda::Api& api_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Place> places_;
+  mutable std::map<std::pair<int, int>, bool> reaches_;
+  std::map<int, OnStream> streams_;
+  std::map<int, OnEvent> events_;
+  std::map<int, std::pair<int, cuda::GraphExec>> graphs_;   // with their devices
+  int next_ = 1;
+};
+
+// The one of this process, made when first asked for. Throws as its constructor does.
+std::shared_ptr<Cuda> cuda_driver();
+
+// Why there is none; empty: there is.
+std::string trouble_with_cuda();
+
+}  // namespace paceline::device

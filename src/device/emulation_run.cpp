@@ -1,0 +1,138 @@
+// The part of the emulation that runs what was enqueued.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.hpp"
+#include "device/emulation.hpp"
+
+namespace paceline::device {
+namespace {
+
+constexpr std::size_t kLongestDelayUs = 50;
+constexpr std::chrono::microseconds kLookAgain{50};   // at words
+
+}  // namespace
+
+bool Emulation::can_run(const Queue& queue) const {
+  if (queue.busy || queue.tasks.empty()) return false;
+  const Task& head = queue.tasks.front();
+  if (head.word) return has_reached(head.word->load(std::memory_order_acquire), head.value);
+  return !head.waits || head.record->done;
+}
+
+void Emulation::run_head(Queue& queue, Lock& lock) {
+  const Task task = std::move(queue.tasks.front());
+  queue.tasks.pop_front();
+  if (task.word) return;
+  if (!task.run) {
+    pass(queue, task);
+    if (!task.waits) tell(*task.record);
+    return;
+  }
+  for (int device : task.touches)
+    if (device != kHost && lost_[static_cast<std::size_t>(device)])
+      queue.failure = str("device ", device, " has gone");
+  // What comes after a failure does nothing, but words, which others wait for.
+  if (!queue.failure.empty() && !task.touches.empty()) return;
+  queue.busy = true;
+  const std::size_t delay_us =
+      options_.threads && !task.touches.empty() ? random_.below(kLongestDelayUs) : 0;
+  lock.unlock();
+  if (delay_us > kLongestDelayUs / 2)
+    std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+  if (options_.moves || task.touches.empty()) task.run();
+  lock.lock();
+  queue.busy = false;
+}
+
+// A failure passes from the stream to the event that is recorded on it, and on to who waits for it.
+void Emulation::pass(Queue& queue, const Task& task) {
+  if (task.waits) {
+    if (queue.failure.empty()) queue.failure = task.record->failure;
+    return;
+  }
+  task.record->done = true;
+  task.record->failure = queue.failure;
+}
+
+// Those whose next step waits for the record, and the host.
+void Emulation::tell(const Record& record) {
+  for (auto& [name, queue] : queues_)
+    if (!queue->tasks.empty() && queue->tasks.front().record.get() == &record)
+      queue->awakened.notify_one();
+  passed_.notify_all();
+}
+
+// One step of a stream that can go on, of all of these any; whether there was one.
+bool Emulation::run_any(Lock& lock) {
+  std::vector<Queue*> ready;
+  for (auto& [name, queue] : queues_)
+    if (can_run(*queue)) ready.push_back(queue.get());
+  if (ready.empty()) return false;
+  run_head(*ready[random_.below(ready.size())], lock);
+  return true;
+}
+
+// Nobody tells this process when another one writes a word.
+bool Emulation::waits_for_words() const {
+  return std::any_of(queues_.begin(), queues_.end(), [](const auto& named) {
+    return !named.second->tasks.empty() && named.second->tasks.front().word;
+  });
+}
+
+// Where streams wait for words: lets others write them.
+bool Emulation::look_again(Lock& lock) {
+  if (!waits_for_words()) return false;
+  lock.unlock();
+  std::this_thread::sleep_for(kLookAgain);
+  lock.lock();
+  return true;
+}
+
+void Emulation::serve(Queue& queue) {
+  Lock lock(mutex_);
+  while (!stop_ && !queue.ended) {
+    if (can_run(queue))
+      run_head(queue, lock);
+    else if (!queue.tasks.empty() && queue.tasks.front().word)
+      queue.awakened.wait_for(lock, kLookAgain);
+    else
+      queue.awakened.wait(lock);
+    if (queue.tasks.empty()) passed_.notify_all();
+  }
+}
+
+bool Emulation::is_done(Event event) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Record> record = state(event).record;
+  if (!record) return true;
+  if (!options_.threads && !record->done) run_any(lock);
+  throw_failure(*record);
+  return record->done;
+}
+
+void Emulation::synchronize(Event event) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Record> record = state(event).record;
+  while (record && !record->done) {
+    if (options_.threads) passed_.wait(lock);
+    else if (!run_any(lock) && !look_again(lock))
+      fail(Fault::internal, "device: an event is waited for that no stream reaches: what is "
+                            "enqueued waits for itself");
+  }
+  if (record) throw_failure(*record);
+}
+
+// Streams of the devices that are left go on afterwards.
+void Emulation::throw_failure(const Record& record) {
+  const std::string failure = record.failure;
+  if (failure.empty()) return;
+  for (auto& [name, queue] : queues_) queue->failure.clear();
+  for (auto& [name, event] : events_)
+    if (event.record) event.record->failure.clear();
+  fail(Fault::lost, "device: ", failure, "; what was enqueued has not been done. Make a group of "
+       "the others.");
+}
+
+}  // namespace paceline::device

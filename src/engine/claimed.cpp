@@ -1,0 +1,109 @@
+#include "engine/claimed.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+// Looks for a name between two looks at what calls the peers are in, which takes lines from them.
+constexpr int kLooks = 64;
+
+}  // namespace
+
+std::vector<int> Positions::missing() {
+  std::vector<bool> has_come(ranks_.size(), false);
+  for (int position = 0; position <= last(); ++position)
+    if (const int rank = stages_.rank_at(position, call_); rank >= 0)
+      has_come[static_cast<std::size_t>(rank)] = true;
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < has_come.size(); ++rank)
+    if (!has_come[rank]) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+std::optional<int> Positions::schedule_at(int position) {
+  if (subtrees_.empty()) return position;
+  std::vector<int>& before = before_;
+  before.assign(ranks_.size(), -1);   // rank -> position
+  for (int at = 0; at < position; ++at) {
+    const int rank = stages_.rank_at(at, call_);
+    if (rank < 0) return {};
+    before[static_cast<std::size_t>(rank)] = at;
+  }
+  int complete = 0;
+  for (const auto& [first, end] : subtrees_) {
+    const auto begin = before.begin() + first, stop = before.begin() + end;
+    if (std::find(begin, stop, -1) != stop) break;
+    ranks_[static_cast<std::size_t>(end - 1)] =
+        static_cast<int>(std::max_element(begin, stop) - before.begin());
+    ++complete;
+  }
+  return complete;
+}
+
+std::optional<Stranger> Positions::stranger() {
+  if (++looks_ % kLooks != 0) return {};
+  return stages_.find_stranger(call_);
+}
+
+ClaimedOperation::ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+    : Operation(std::move(bound), channel),
+      stages_(*channel_.stages),
+      positions_(stages_, schedule().problem.ranks, bound_->subtrees) {
+  for (const auto& one : bound_->positions)
+    at_.push_back(std::make_unique<StraightOperation>(one, channel_, &positions_));
+}
+
+void ClaimedOperation::begin() {
+  call_ = stages_.enroll();
+  now_ = nullptr;
+  position_ = waits_for_ = -1;
+  stranger_.reset();
+}
+
+bool ClaimedOperation::enter() {
+  if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
+  waits_for_ = stages_.can_claim() ? -1 : 0;
+  if (waits_for_ >= 0) return false;
+  if (const auto peer = stages_.occupied(call_, bound_->scratch_bytes, stranger_)) {
+    waits_for_ = *peer;
+    return false;
+  }
+  if (stranger_) return false;
+  stages_.enter(call_, bound_->scratch_bytes, number_, fingerprint_);
+  positions_.begin(call_);
+  position_ = stages_.claim(call_, bound_->kept);
+  return true;
+}
+
+bool ClaimedOperation::take_up() {
+  const std::optional<int> which = positions_.schedule_at(position_);
+  if (!which) return false;
+  now_ = at_[static_cast<std::size_t>(*which)].get();
+  now_->record(events_, now_s_);
+  now_->start({base_[0], base_[1], nullptr, peers_}, number_, fingerprint_);
+  return true;
+}
+
+bool ClaimedOperation::advance(Transport& transport) {
+  if (done() || stranger_ || (position_ < 0 && !enter()) || (!now_ && !take_up())) return false;
+  const bool moved = now_->advance(transport);
+  stranger_ = now_->stranger();
+  if (now_->done()) complete();
+  return moved;
+}
+
+std::vector<int> ClaimedOperation::waits_for() const {
+  if (now_) return now_->waits_for();
+  return waits_for_ >= 0 ? std::vector<int>{rank_of(waits_for_)} : std::vector<int>{};
+}
+
+bool ClaimedOperation::stirs() {
+  if (done() || stranger_) return false;
+  if (now_) return now_->stirs();
+  if (position_ >= 0) return true;   // one that came before is about to say who it is
+  return stages_.is_next(call_) && stages_.can_claim() &&
+         !stages_.occupied(call_, bound_->scratch_bytes, stranger_);
+}
+
+}  // namespace paceline

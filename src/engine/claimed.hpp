@@ -1,0 +1,80 @@
+// Claimed: a load/store schedule whose positions the ranks take as they enter the call.
+//
+// It has the schedule of every position ready. Entering a call takes a position, and that schedule
+// runs; its peers are positions, which the array of claims turns into ranks once those have come.
+//
+// By subtree (Algorithm::by_subtree) ranks keep their numbers, and who has come before decides how
+// many of the subtrees beside its own a rank adds to what it has.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/straight.hpp"
+
+namespace paceline {
+
+// Which rank of the communicator stands where in the call that is under way, as far as known.
+class Positions {
+ public:
+  // `subtrees`: beside this rank's own, if that is how its schedules are told apart.
+  Positions(StageView& stages, int ranks, const std::vector<std::pair<int, int>>& subtrees)
+      : stages_(stages), ranks_(std::size_t(ranks), -1), subtrees_(subtrees) {}
+
+  void begin(std::uint64_t call) {
+    call_ = call;
+    for (int& rank : ranks_) rank = -1;
+  }
+  std::uint64_t call() const { return call_; }
+  // Of what a schedule calls so: a position, or by subtree a rank in the place of whoever came last
+  // of those beside it. -1: nobody has come yet.
+  int rank_at(int name) {
+    int& rank = ranks_[static_cast<std::size_t>(name)];
+    if (rank < 0) rank = stages_.rank_at(subtrees_.empty() ? name : last(), call_);
+    return rank;
+  }
+  // The schedule of a rank that took this position: its number, or, by subtree, how many of those
+  // beside it are complete. Nothing while one that came before has yet to say who it is.
+  std::optional<int> schedule_at(int position);
+  std::vector<int> missing();   // ranks without a position
+  // While nobody has come to a position: a peer that is in another call will not come to this one.
+  std::optional<Stranger> stranger();
+
+ private:
+  int last() const { return static_cast<int>(ranks_.size()) - 1; }
+
+  StageView& stages_;
+  std::uint64_t call_ = 0;
+  std::vector<int> ranks_;   // by name
+  const std::vector<std::pair<int, int>>& subtrees_;
+  std::vector<int> before_;  // by rank: its position, if that is before this rank's
+  int looks_ = 0;            // for strangers
+};
+
+class ClaimedOperation : public Operation {
+ public:
+  ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+
+  std::size_t scratch_bytes() const override { return 0; }
+  bool is_straight() const override { return true; }
+  bool advance(Transport& transport) override;
+  std::vector<int> waits_for() const override;
+  bool stirs() override;
+
+ private:
+  void begin() override;
+  void cancel(Transport&) override { now_ = nullptr; }
+  bool enter();
+  bool take_up();   // the schedule of the position taken
+
+  StageView& stages_;
+  Positions positions_;
+  std::vector<std::unique_ptr<StraightOperation>> at_;   // by position
+  StraightOperation* now_ = nullptr;                     // of the position taken
+  std::uint64_t call_ = 0;
+  int position_ = -1;    // taken in this call
+  int waits_for_ = -1;   // a rank of the communicator, before this one enters
+};
+
+}  // namespace paceline

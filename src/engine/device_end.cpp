@@ -1,0 +1,150 @@
+#include "engine/device_end.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kLeastPinned = 4096;
+constexpr std::size_t kWordBytes = 64;      // apart, so that hosts do not share their lines
+constexpr std::size_t kWordsAtOnce = 64;
+
+std::size_t size_class(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastPinned)); }
+
+}  // namespace
+
+DeviceEnd::DeviceEnd(std::shared_ptr<device::Driver> driver, int device, Clock now_s)
+    : driver_(std::move(driver)), device_(device), now_s_(now_s) {
+  if (device < 0 || device >= driver_->devices())
+    fail(Fault::usage, "device: there is no device ", device, "; there are 0 to ",
+         driver_->devices() - 1, ".");
+  try {
+    out_ = driver_->make_stream(device);
+    in_ = driver_->make_stream(device);
+    work_ = driver_->make_stream(device);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+DeviceEnd::~DeviceEnd() { release(); }
+
+void DeviceEnd::release() {
+  for (device::Stream stream : {out_, in_, work_})
+    if (stream != device::Stream{}) driver_->release(stream);
+  for (device::Event event : events_) driver_->release(event);
+  for (std::byte* memory : pinned_) driver_->release(device::kHost, memory);
+}
+
+device::Event DeviceEnd::take_event() {
+  const std::lock_guard lock(mutex_);
+  if (free_events_.empty()) {
+    events_.push_back(driver_->make_event(device_));
+    return events_.back();
+  }
+  const device::Event event = free_events_.back();
+  free_events_.pop_back();
+  return event;
+}
+
+void DeviceEnd::give(device::Event event) {
+  const std::lock_guard lock(mutex_);
+  free_events_.push_back(event);
+}
+
+std::byte* DeviceEnd::take_pinned(std::size_t bytes) {
+  const std::size_t room = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  std::vector<std::byte*>& free = free_pinned_[room];
+  if (free.empty()) {
+    begin(StageOf::registering);
+    std::byte* memory = nullptr;
+    try {
+      memory = driver_->allocate(device::kHost, room);
+    } catch (...) {
+      end(StageOf::registering);
+      throw;
+    }
+    end(StageOf::registering);
+    pinned_.push_back(memory);
+    pinned_bytes_ += room;
+    return memory;
+  }
+  std::byte* memory = free.back();
+  free.pop_back();
+  return memory;
+}
+
+void DeviceEnd::give_pinned(std::byte* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  free_pinned_[size_class(bytes)].push_back(memory);
+}
+
+device::Word* DeviceEnd::take_word() {
+  const std::lock_guard lock(mutex_);
+  if (free_words_.empty()) {
+    pinned_.push_back(driver_->allocate(device::kHost, kWordBytes * kWordsAtOnce));
+    for (std::size_t i = 0; i < kWordsAtOnce; ++i)
+      free_words_.push_back(new (pinned_.back() + i * kWordBytes) device::Word(0));
+  }
+  device::Word* word = free_words_.back();
+  free_words_.pop_back();
+  return word;
+}
+
+void DeviceEnd::give(device::Word* word) {
+  const std::lock_guard lock(mutex_);
+  free_words_.push_back(word);
+}
+
+device::Event DeviceEnd::mark(device::Stream callers) {
+  if (driver_->device_of(callers) != device_)
+    fail(Fault::usage, "device: a stream of device ", driver_->device_of(callers),
+         " for memory of device ", device_, "; pass a stream of the device that the memory is on.");
+  const device::Event event = take_event();
+  try {
+    driver_->record(event, callers);
+  } catch (...) {
+    give(event);
+    throw;
+  }
+  return event;
+}
+
+void DeviceEnd::begin(StageOf stage) {
+  const std::lock_guard lock(clocks_mutex_);
+  clocks_[static_cast<std::size_t>(stage)].begin(now_s_());
+}
+
+void DeviceEnd::end(StageOf stage) {
+  const std::lock_guard lock(clocks_mutex_);
+  clocks_[static_cast<std::size_t>(stage)].end(now_s_());
+}
+
+void DeviceEnd::begin_call() {
+  const std::lock_guard lock(clocks_mutex_);
+  calls_clock_.begin(now_s_());
+  ++calls_;
+}
+
+void DeviceEnd::end_call() {
+  const std::lock_guard lock(clocks_mutex_);
+  calls_clock_.end(now_s_());
+}
+
+StageTimes DeviceEnd::times() const {
+  StageTimes times;
+  const std::scoped_lock lock(mutex_, clocks_mutex_);
+  for (std::size_t i = 0; i < clocks_.size(); ++i) times.busy_s[i] = clocks_[i].total_s();
+  times.calls_s = calls_clock_.total_s();
+  times.calls = calls_;
+  times.pinned_bytes = pinned_bytes_;
+  return times;
+}
+
+}  // namespace paceline

@@ -1,0 +1,104 @@
+// DeviceEnd: a device as the end of messages between processes. What operations on its memory
+// share: streams, events, and a pool of pinned memory that is registered once and used again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/driver.hpp"
+
+namespace paceline {
+
+// The stages of the software pipeline. Registering is pinning memory: the pool's, when it grows.
+enum class StageOf { registering, copy_out, send, receive, reduce, copy_in };
+inline constexpr int kStageKinds = 6;
+
+// For how long at least one piece of each stage has been under way. Stages overlap: their sum may
+// be longer than the time of the calls.
+struct StageTimes {
+  std::array<double, kStageKinds> busy_s = {};
+  double calls_s = 0;            // with a call under way
+  std::uint64_t calls = 0;
+  std::size_t pinned_bytes = 0;   // of the pool, now
+};
+
+// A clock that runs while something is under way.
+class BusyClock {
+ public:
+  void begin(double now_s) {
+    if (active_++ == 0) since_s_ = now_s;
+  }
+  void end(double now_s) {
+    if (--active_ == 0) total_s_ += now_s - since_s_;
+  }
+  double total_s() const { return total_s_; }
+
+ private:
+  int active_ = 0;
+  double since_s_ = 0, total_s_ = 0;
+};
+
+class DeviceEnd {
+ public:
+  using Clock = double (*)();
+
+  // Throws a usage error where there is no such device. `now_s`: seconds that only go up.
+  DeviceEnd(std::shared_ptr<device::Driver> driver, int device, Clock now_s);
+  ~DeviceEnd();   // after the last operation
+  DeviceEnd(const DeviceEnd&) = delete;
+  DeviceEnd& operator=(const DeviceEnd&) = delete;
+
+  device::Driver& driver() const { return *driver_; }
+  int device() const { return device_; }
+  double now_s() const { return now_s_(); }
+
+  // Of copies to the host, of copies from it, and of what the device does by itself.
+  device::Stream out() const { return out_; }
+  device::Stream in() const { return in_; }
+  device::Stream work() const { return work_; }
+
+  device::Event take_event();
+  void give(device::Event event);
+
+  // Pinned memory for at least so many bytes. Its size is the power of 2 above.
+  std::byte* take_pinned(std::size_t bytes);
+  void give_pinned(std::byte* memory, std::size_t bytes);
+
+  // A word of pinned memory. Its value goes on from where the one before has left it.
+  device::Word* take_word();
+  void give(device::Word* word);
+
+  // What is enqueued on the caller's stream before it; the event is given back by the operation.
+  device::Event mark(device::Stream callers);
+
+  void begin(StageOf stage);
+  void end(StageOf stage);
+  void begin_call();
+  void end_call();
+  StageTimes times() const;
+
+ private:
+  void release();
+
+  std::shared_ptr<device::Driver> driver_;
+  const int device_;
+  const Clock now_s_;
+  device::Stream out_ = {}, in_ = {}, work_ = {};
+  mutable std::mutex mutex_;   // of the pools
+  std::vector<device::Event> events_, free_events_;
+  std::map<std::size_t, std::vector<std::byte*>> free_pinned_;   // by size
+  std::vector<std::byte*> pinned_;
+  std::size_t pinned_bytes_ = 0;
+  std::vector<device::Word*> free_words_;
+  mutable std::mutex clocks_mutex_;
+  std::array<BusyClock, kStageKinds> clocks_;
+  BusyClock calls_clock_;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace paceline

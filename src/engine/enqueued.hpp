@@ -1,0 +1,70 @@
+// Enqueued: the reading of a world of schedules that devices carry out. One process drives them
+// all, so everything can be issued ahead: no rank polls, and no message is matched at run time.
+//
+//   matched send and receive   one copy from the sender's memory to the receiver's
+//   reduce, copy, finish       a combination on the rank's device, which reads peers' memory where
+//                              the schedule does (one-shot, two-shot and symmetric algorithms)
+//   signal and wait            nothing but order
+//   lanes                      streams: of each device and lane one that sends, one that combines
+//
+// The tasks are in an order in which they can be enqueued; in it every stream is first in, first
+// out, and a task waits for events of other streams only where nothing it comes after has waited
+// for them already.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/bound.hpp"
+
+namespace paceline {
+
+// A piece of work on one stream.
+struct DeviceTask {
+  enum class Kind { copy, combine, divide };
+
+  Kind kind = Kind::copy;
+  int position = 0;                       // whose stream it is on
+  std::uint32_t stream = 0;               // of DeviceProgram::streams
+  std::uint32_t first = 0, parts = 0;     // of DeviceProgram::parts
+  std::vector<std::uint32_t> waits = {};  // earlier tasks of other streams
+  std::uint32_t waiters = 0;              // later tasks that wait for it
+};
+
+// A stretch of it: targets and sources, whose owners are positions.
+struct DevicePart {
+  std::size_t elements = 0;
+  std::uint32_t first_place = 0, places = 0;   // {to, from}, {target, sources ...}, {where}
+};
+
+struct DeviceStream {
+  int position = 0;
+  std::string name;   // "out 0", "combine 1"
+};
+
+struct DeviceProgram {
+  Type type = Type::u8;
+  int divisor = 1;
+  bool has_op = false;
+  Op op = Op::sum;
+  std::vector<std::size_t> scratch_bytes;   // by position
+  std::vector<DeviceStream> streams;
+  std::vector<DeviceTask> tasks;
+  std::vector<DevicePart> parts;
+  std::vector<Place> places;                // the owner is a position, never kOwn
+};
+
+inline constexpr int kMostDeviceLanes = 8;   // further lanes share these streams
+
+// `world`: by position, of schedules that are not fused. Throws an internal error where they do not
+// fit together (verify says more).
+DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const Bound>>& world, Op op,
+                               int most_lanes = kMostDeviceLanes);
+
+// Empty where any two tasks that touch the same memory, one of them writing, are ordered by streams
+// and events; else which are not. Squares with the number of tasks: for tests.
+std::string unordered_conflict(const DeviceProgram& program);
+
+}  // namespace paceline

@@ -1,0 +1,125 @@
+#include "engine/mixed.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+
+MixedOperation::MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+    : PolledOperation(std::move(bound), channel),
+      staging_(*channel_.stages),
+      mates_(staging_.members()),
+      raised_(static_cast<std::size_t>(schedule().lanes)) {
+  for (int rank : *channel_.ranks) {
+    const auto seat = std::find(mates_.begin(), mates_.end(), rank);
+    seats_.push_back(seat == mates_.end() ? -1 : static_cast<int>(seat - mates_.begin()));
+  }
+}
+
+void MixedOperation::begin() {
+  call_ = staging_.enroll();
+  entered_ = has_ended_ = false;
+  occupied_by_ = -1;
+  stranger_.reset();
+  waits_.clear();
+  std::fill(raised_.begin(), raised_.end(), 0);
+  PolledOperation::begin();
+}
+
+void MixedOperation::cancel(Transport& transport) {
+  waits_.clear();
+  PolledOperation::cancel(transport);
+}
+
+int MixedOperation::position_of(int seat) const {
+  return static_cast<int>(std::find(seats_.begin(), seats_.end(), seat) - seats_.begin());
+}
+
+bool MixedOperation::enter() {
+  if (!staging_.is_next(call_)) return false;   // an earlier call of this rank is under way
+  const auto seat = staging_.occupied(call_, bound_->staging_bytes, stranger_);
+  occupied_by_ = seat ? position_of(*seat) : -1;
+  if (stranger_) stranger_->position = position_of(stranger_->position);
+  if (seat || stranger_) return false;
+  staging_.enter(call_, bound_->staging_bytes, number_, fingerprint_);
+  staging_.announce(call_);
+  return entered_ = true;
+}
+
+bool MixedOperation::advance(Transport& transport) {
+  if (done() || stranger_ || (!entered_ && !enter())) return false;
+  bool moved = look();
+  if (stranger_) return moved;
+  moved |= PolledOperation::advance(transport);
+  if (!has_ended_) return moved;
+  staging_.leave_loudly(call_);
+  transport.nudge(mates_);
+  complete();
+  return true;
+}
+
+bool MixedOperation::is_raised(const Step& step) {
+  return staging_.is_raised(seats_[static_cast<std::size_t>(step.peer)], step.lane, call_,
+                            static_cast<std::uint32_t>(step.seq) + 1);
+}
+
+bool MixedOperation::look() {
+  bool moved = false;
+  for (std::size_t i = 0; i < waits_.size();) {
+    const std::uint32_t id = waits_[i];
+    const Step& step = schedule().steps[id];
+    if (!is_raised(step)) {
+      ++i;
+      continue;
+    }
+    if (step.seq == 0)
+      stranger_ = staging_.stranger(seats_[static_cast<std::size_t>(step.peer)], call_);
+    if (stranger_) {
+      stranger_->position = step.peer;
+      return true;
+    }
+    waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (events_) log(id, begun_s_[id]);
+    end(id);
+    moved = true;
+  }
+  return moved;
+}
+
+// Signals to several ranks that say the same are one store.
+void MixedOperation::post(std::uint32_t id, Transport& transport) {
+  const Step& step = schedule().steps[id];
+  if (step.kind == Kind::wait) return waits_.push_back(id);
+  if (step.kind != Kind::signal) return PolledOperation::post(id, transport);
+  std::uint32_t& raised = raised_[step.lane];
+  if (static_cast<std::uint32_t>(step.seq) >= raised) {
+    raised = static_cast<std::uint32_t>(step.seq) + 1;
+    staging_.raise(step.lane, call_, raised);
+    transport.nudge(mates_);
+  }
+  if (events_) log(id, begun_s_[id]);
+  end(id);
+}
+
+std::byte* MixedOperation::scratch_of(int position) const {
+  return staging_.room(seats_[static_cast<std::size_t>(position)], call_);
+}
+
+bool MixedOperation::stirs() {
+  if (done() || stranger_) return false;
+  if (!entered_)
+    return staging_.is_next(call_) &&
+           !staging_.occupied(call_, bound_->staging_bytes, stranger_);
+  return std::any_of(waits_.begin(), waits_.end(),
+                     [&](std::uint32_t id) { return is_raised(schedule().steps[id]); });
+}
+
+std::vector<int> MixedOperation::waits_for() const {
+  std::vector<int> ranks = PolledOperation::waits_for();
+  if (occupied_by_ >= 0) ranks.push_back(rank_of(occupied_by_));
+  for (std::uint32_t id : waits_) ranks.push_back(rank_of(schedule().steps[id].peer));
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+}  // namespace paceline

@@ -1,0 +1,45 @@
+// Executes a schedule that sends messages between nodes and reaches staging buffers inside them, as
+// one graph: a signal raises this rank's flag of the step's lane, a wait looks at a peer's, and
+// scratch of the node's ranks is memory. Everything else is engine/polled.hpp.
+//
+// Such calls of a communicator go on one after the other on each rank; what they write into staging
+// buffers is kept until all ranks of the node have left the call (engine/stage_view.hpp).
+#pragma once
+
+#include <vector>
+
+#include "engine/polled.hpp"
+
+namespace paceline {
+
+class MixedOperation : public PolledOperation {
+ public:
+  MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+
+  bool advance(Transport& transport) override;
+  std::vector<int> waits_for() const override;
+  bool stirs() override;
+
+ private:
+  void begin() override;
+  void cancel(Transport& transport) override;
+  void post(std::uint32_t step, Transport& transport) override;
+  void end_all() override { has_ended_ = true; }   // done once the call is left
+  std::byte* scratch_of(int position) const override;
+
+  bool enter();
+  bool look();   // at the flags that are waited for; whether one of them has been raised
+  bool is_raised(const Step& step);
+  int position_of(int seat) const;
+
+  StageView& staging_;
+  std::vector<int> mates_;             // ranks of the node, by seat, as the transport knows them
+  std::vector<int> seats_;             // by position; -1: on another node
+  std::vector<std::uint32_t> raised_;  // by lane: the own flag
+  std::vector<std::uint32_t> waits_;   // steps under way
+  std::uint64_t call_ = 0;
+  bool entered_ = false, has_ended_ = false;
+  int occupied_by_ = -1;               // the position of a rank that has yet to leave a call
+};
+
+}  // namespace paceline

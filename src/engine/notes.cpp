@@ -1,0 +1,61 @@
+#include "engine/notes.hpp"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+constexpr double kTickS = 64e-9;   // of how long ago: 32 bits of it are 4.5 minutes
+
+std::uint32_t ticks(double seconds) {
+  return static_cast<std::uint32_t>(std::clamp(seconds / kTickS, 0.0, 4294967295.0));
+}
+
+}  // namespace
+
+Notes::Notes(int ranks, int rank, std::size_t messages)
+    : ranks_(ranks),
+      rank_(rank),
+      words_(static_cast<std::size_t>(ranks)),
+      room_(messages * (static_cast<std::size_t>(ranks) + 1)),
+      sighted_s_(messages) {}
+
+void Notes::begin(std::uint32_t word, double now_s) {
+  std::fill(words_.begin(), words_.end(), 0);
+  std::fill(sighted_s_.begin(), sighted_s_.end(), 0);
+  words_[static_cast<std::size_t>(rank_)] = word | kKnown;
+  entered_s_ = last_s_ = ended_s_ = now_s;
+}
+
+Part Notes::to_send(std::size_t message, double now_s) {
+  std::uint32_t* const to = at(message);
+  std::copy(words_.begin(), words_.end(), to);
+  to[ranks_] = ticks(now_s - last_s_);
+  return {reinterpret_cast<std::byte*>(to), bytes()};
+}
+
+Part Notes::to_receive(std::size_t message) {
+  return {reinterpret_cast<std::byte*>(at(message)), bytes()};
+}
+
+void Notes::sighted(std::size_t message, double now_s) {
+  if (sighted_s_[message] == 0) sighted_s_[message] = now_s;
+}
+
+// What the sender knew is as old as its header: the message itself may have taken long since. One
+// that was here before this rank came has waited for it, and for nobody later.
+void Notes::received(std::size_t message) {
+  const std::uint32_t* const from = at(message);
+  for (int r = 0; r < ranks_; ++r)
+    if (from[r] & kKnown) words_[static_cast<std::size_t>(r)] = from[r];
+  const double sighted_s = std::max(sighted_s_[message], entered_s_);
+  last_s_ = std::max(last_s_, sighted_s - kTickS * from[ranks_]);
+}
+
+void Notes::end(double now_s) { ended_s_ = now_s; }
+
+bool Notes::is_complete() const {
+  return std::all_of(words_.begin(), words_.end(), [](std::uint32_t w) { return w & kKnown; });
+}
+
+}  // namespace paceline

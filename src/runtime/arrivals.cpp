@@ -1,0 +1,207 @@
+#include "runtime/arrivals.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/str.hpp"
+#include "runtime/fingerprint.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+namespace {
+
+// A rank's word, from the highest bit: known (of the notes), whether the call is awaited, 15 bits
+// of how long the rank waited in the call before, 15 of what that took from then on.
+constexpr std::uint32_t kAwaited = 1u << 30, kNone = 0x7fff;
+constexpr int kWaitedShift = 15;
+
+std::uint32_t word_of(bool is_awaited, const Wait* measured) {
+  const std::uint32_t waited = measured ? std::min(packed(measured->waited_ns), kNone - 1) : kNone;
+  const std::uint32_t rest = measured ? packed(measured->rest_ns) : 0;
+  return (is_awaited ? kAwaited : 0) | waited << kWaitedShift | rest;
+}
+
+std::uint32_t waited_in(std::uint32_t word) { return word >> kWaitedShift & kNone; }
+
+// Lengths of the same power of two count as equal.
+std::uint64_t signature_of(const Call& call) {
+  const std::uint64_t length = call.uneven ? 64 : std::uint64_t(std::bit_width(call.count));
+  const std::uint64_t root = has_root(call.collective) ? std::uint64_t(call.root) : 0;
+  const std::uint64_t op = has_op(call.collective) ? static_cast<std::uint64_t>(call.op) : 0;
+  return Random::mix(static_cast<std::uint64_t>(call.collective) | length << 8 | op << 16 |
+                     static_cast<std::uint64_t>(call.type) << 24 | root << 32) ^
+         Random::mix(call.tag);
+}
+
+std::int64_t in_ns(double seconds) { return static_cast<std::int64_t>(1e9 * seconds); }
+
+std::string listed(const std::vector<int>& ranks) {
+  std::string out;
+  for (int r : ranks) out += str(out.empty() ? "" : ", ", r);
+  return out;
+}
+
+std::string in_ms(std::int64_t ns) { return str(double(ns / 1000) / 1000); }
+
+}  // namespace
+
+struct ArrivalBook::Site {
+  std::uint64_t key;
+  Predictor predictor;
+  std::vector<int> taken;      // for late, in the call before
+  Wait own = {};               // of the call before
+  bool is_measured = false;    // and all of its ranks waited for it, as far as this one knows
+};
+
+Expected expected_by(std::string_view option) {
+  if (option == "off") return {};
+  if (option == "auto") return {true, {}};
+  constexpr std::string_view kStatic = "static:";
+  Expected expected;
+  std::string_view rest = option;
+  bool good = option.starts_with(kStatic) && option.size() > kStatic.size();
+  if (good) rest.remove_prefix(kStatic.size());
+  while (good) {
+    int rank = -1;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
+    good = error == std::errc() && rank >= 0 &&
+           std::find(expected.late.begin(), expected.late.end(), rank) == expected.late.end();
+    if (!good) break;
+    expected.late.push_back(rank);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    if (rest.empty()) return expected;
+    good = rest[0] == ',';
+    rest.remove_prefix(1);
+  }
+  fail(Fault::usage, "PACELINE_PREDICT is '", option, "'; it must be off, auto, or static: and ",
+       "the ranks that come late, each once, the latest one last, as in static:3,5.");
+}
+
+ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks,
+                         double beta_s_per_byte)
+    : learns_(expected.learns && ranks.size() > 3),
+      ranks_(static_cast<int>(ranks.size())),
+      beta_s_per_byte_(beta_s_per_byte) {
+  for (int late : expected.late)
+    if (const auto at = std::find(ranks.begin(), ranks.end(), late); at != ranks.end())
+      late_.push_back(static_cast<int>(at - ranks.begin()));
+}
+
+// Only from what all ranks' values go into does a rank hear of all others. What devices send has no
+// notes.
+bool ArrivalBook::wants(const Call& call) const {
+  if (call.device.end) return false;   // its messages have no notes
+  if (call.collective != Collective::allreduce || call.uneven || !call.combines) return false;
+  if (call.device.end) return false;
+  const auto words = static_cast<std::size_t>(ranks_) * (static_cast<std::size_t>(ranks_) + 1);
+  return is_on() && call.count * size_of(call.type) >= kBytesPerWord * words;
+}
+
+std::uint64_t ArrivalBook::key_of(const Call& call) const {
+  const std::uint64_t signature = signature_of(call);
+  if (call.tag != 0) return signature;
+  const bool goes_on = signature == last_;
+  const int in_row = goes_on ? std::min(in_row_ + 1, kMostInRow) : 0;
+  return Random::mix(signature ^ Random::mix((goes_on ? before_ : last_) + 0x9e37 * in_row));
+}
+
+ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
+  Turn turn;
+  turn.key = key_of(call);
+  if (!wants(call)) return turn;
+  if (!learns_) turn.late = late_;
+  const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
+                               [&](const auto& site) { return site->key == turn.key; });
+  if (it != newest_first_.end()) {
+    turn.site = *it;
+    turn.late = turn.site->predictor.late();
+  }
+  if (!turn.late.empty()) turn.digest = digest_of(turn.late);
+  return turn;
+}
+
+void ArrivalBook::count(const Call& call) {
+  const std::uint64_t signature = signature_of(call);
+  if (signature == last_) {
+    in_row_ = std::min(in_row_ + 1, kMostInRow);
+    return;
+  }
+  before_ = last_;
+  last_ = signature;
+  in_row_ = 0;
+}
+
+void ArrivalBook::begin(const Turn& begun, const Call& call, const std::shared_ptr<Flight>& flight,
+                        bool is_awaited) {
+  if (!is_on()) return;
+  count(call);
+  if (!flight->operation->notes()) return;
+  Turn& turn = flight->turn = begun;
+  if (turn.site) {
+    newest_first_.remove(turn.site);
+  } else {
+    const double message_s = beta_s_per_byte_ * double(call.count * size_of(call.type));
+    turn.site = std::make_shared<Site>(Site{turn.key, Predictor(ranks_, in_ns(message_s)), {}});
+  }
+  newest_first_.push_front(turn.site);
+  if (newest_first_.size() > kMostSites) newest_first_.pop_back();
+  Site& site = *turn.site;
+  flight->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
+  site.is_measured = false;
+  site.predictor.count_call();
+  turn.before = site.taken;
+  site.taken = turn.late;
+  if (is_awaited) awaited_ = flight;
+}
+
+void ArrivalBook::learn_from_awaited() {
+  const auto flight = std::exchange(awaited_, nullptr);
+  if (!flight->operation->done()) {
+    try {
+      flight->session->wait(*flight, flight->operation->number(), 0, 0);
+    } catch (...) {   // whoever waits can be interrupted again
+      awaited_ = flight;
+      throw;
+    }
+  }
+  if (!flight->operation->error()) learn(flight->turn, *flight->operation->notes());
+}
+
+// What is learned here is used from the next call on, and all ranks have learned it by then: each
+// has said that it waits for this call first.
+void ArrivalBook::learn(const Turn& turn, const Notes& notes) {
+  require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
+  Site& site = *turn.site;
+  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s())};
+  site.is_measured = true;
+  std::vector<Wait> waits;
+  for (std::uint32_t word : notes.words()) {
+    if ((word & kAwaited) == 0 || waited_in(word) == kNone) return;
+    waits.push_back({unpacked(waited_in(word)), unpacked(word & kNone)});
+  }
+  site.predictor.learn(waits, turn.before);
+}
+
+std::string ArrivalBook::evidence(const Call& call) const {
+  if (!is_on() || !wants(call)) return {};
+  if (!learns_) return str("; arrival=static: taken for late: ", listed(late_));
+  const Turn turn = turn_of(call);
+  if (!turn.site) return "; arrivals: no such call has been seen at this place";
+  const Predictor::Evidence e = turn.site->predictor.evidence();
+  if (e.calls == 0) return "; arrivals: nothing is known yet";
+  std::string late, hits;
+  for (std::int64_t ns : e.lateness_ns) late += str(late.empty() ? "" : " ", in_ms(ns));
+  for (int count : e.hits) hits += str(hits.empty() ? "" : " ", count);
+  return str("; arrivals, of ", e.calls, " calls: ranks come late by ", late,
+             " ms on average; foreseen in the last 32, for one late rank and more: ", hits, "; ",
+             e.late.empty() ? str("taken for late: nobody")
+                            : str("taken for late: ", listed(e.late), ", which wins ",
+                                  in_ms(e.won_ns), " ms, or loses ", in_ms(e.lost_ns),
+                                  " where others are"));
+}
+
+}  // namespace paceline

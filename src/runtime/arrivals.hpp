@@ -1,0 +1,90 @@
+// ArrivalBook: what a communicator has learned of when its ranks come, and whom each of its calls
+// takes for late.
+//
+// Equal on all ranks, without a message: a rank measures a call and says what it found in the notes
+// of the next one like it (engine/notes.hpp), from which all learn the same. Why nobody can learn
+// it later than another is in docs/design/0042-predict.md. Calls are alike that pass the same, and
+// have the same place in the sequence of calls, or the same tag.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arrival/predict.hpp"
+#include "engine/notes.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline {
+
+// Of PACELINE_PREDICT: "off", "auto", or "static:3,5".
+struct Expected {
+  bool learns = false;
+  std::vector<int> late = {};   // ranks of the world, the latest one last
+};
+Expected expected_by(std::string_view option);   // throws a usage error
+
+class ArrivalBook {
+ public:
+  // Of a communicator with these ranks of the world; `beta_s_per_byte` of a message between them.
+  ArrivalBook(const Expected& expected, const std::vector<int>& ranks, double beta_s_per_byte);
+
+  struct Site;
+  // A call that is about to be made.
+  struct Turn {
+    std::shared_ptr<Site> site;   // null: nothing is known, yet or ever
+    std::uint64_t key = 0;
+    std::vector<int> late;        // positions, the latest one last
+    std::uint64_t digest = 0;     // of them; 0: nobody
+    std::vector<int> before;      // likewise, in the call before: the one that is learned from
+  };
+
+  bool is_on() const { return learns_ || !late_.empty(); }
+  bool learns() const { return learns_; }
+  // What could be learned from such a call is worth the notes in it.
+  bool wants(const Call& call) const;
+  // Changes nothing: the call may yet be refused.
+  Turn turn_of(const Call& call) const {
+    return is_on() ? looked_up(call) : Turn{};
+  }
+  // It is being started as this flight, whose notes, if it has any, are told what this rank has to
+  // say. Its caller will wait for it before it makes another one (`is_awaited`), or may not.
+  void begin(const Turn& turn, const Call& call, const std::shared_ptr<Flight>& flight,
+             bool is_awaited);
+  void begin(const Call& call) {   // without messages
+    if (is_on()) count(call);
+  }
+  // Waits for the call that is awaited, if any is, and learns from it. Before the next one is
+  // begun: whoever was interrupted while it waited has said that it would.
+  void settle() {
+    if (awaited_) learn_from_awaited();
+  }
+
+  // Who came late by how much, how often that was foreseen, and what is decided; for explain().
+  std::string evidence(const Call& call) const;
+
+ private:
+  static constexpr std::size_t kMostSites = 64;
+  static constexpr int kMostInRow = 8;
+  static constexpr std::size_t kBytesPerWord = 4096;   // of a message, to be worth a word of notes
+
+  std::uint64_t key_of(const Call& call) const;
+  void count(const Call& call);
+  Turn looked_up(const Call& call) const;
+  void learn_from_awaited();
+  void learn(const Turn& turn, const Notes& notes);
+
+  bool learns_;
+  std::vector<int> late_;   // asked for; positions
+  int ranks_;
+  double beta_s_per_byte_;
+  // Where in the sequence of calls this is: what was called last, how often in a row, and before.
+  std::uint64_t last_ = 0, before_ = 0;
+  int in_row_ = 0;
+  std::list<std::shared_ptr<Site>> newest_first_;
+  std::shared_ptr<Flight> awaited_;
+};
+
+}  // namespace paceline

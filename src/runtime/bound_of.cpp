@@ -1,0 +1,136 @@
+#include "runtime/bound_of.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/str.hpp"
+#include "engine/stage_view.hpp"
+#include "ir/lower.hpp"
+#include "ir/straight.hpp"
+#include "shapes/canonical_tree.hpp"
+
+namespace paceline {
+namespace {
+
+// Fewer pieces than this cannot give too many signals: no algorithm gives 64 for a piece, besides
+// those that it gives once. So only long plans pay for a look at the schedules of all ranks.
+constexpr std::size_t kFewPieces = 1024;
+
+// Before anything is sent, and equal on all ranks: one that alone has few signals refuses as well.
+void check_signals(const Choice& choice, Problem problem) {
+  const auto segments = static_cast<std::size_t>(choice.cut.segments);
+  const int blocks = std::max(choice.cut.knobs.blocks, 1);
+  if (segments * static_cast<std::size_t>(blocks) < kFewPieces) return;
+  problem.in_place = problem.in_place && problem.shared;   // else each rank's own affair
+  std::size_t most = 0;
+  for (problem.rank = 0; problem.rank < problem.ranks; ++problem.rank)
+    most = std::max(most, signals_in(build(*choice.algorithm, problem, choice.cut.knobs)));
+  if (most * segments <= kMostSignals) return;
+  fail(Fault::refusal, name_of(problem.collective), "/", choice.algorithm->name, ": ", segments,
+       " segments and ", blocks, " blocks give ", most * segments,
+       " signals in a call, and ranks that share memory count ", kMostSignals, ". Ask for at most ",
+       kMostSignals / most, " segments, or for fewer blocks.");
+}
+
+// Before anything is sent, and equal on all ranks: one that is alone on its node needs no room, and
+// looks at what others need.
+void check_staging(const Choice& choice, const Bound& own, const Call& call, std::size_t most) {
+  Problem problem = own.schedule->problem;
+  const std::string where = str(name_of(problem.collective), "/", choice.algorithm->name, ": ");
+  const Cut& cut = choice.cut;
+  const int lanes = own.schedule->lanes;
+  if (lanes > StageView::kLanes)
+    fail(Fault::refusal, where, cut.segments, " segments, ", cut.window, " at a time, and ",
+         "ranks of a node signal for at most ", StageView::kLanes, ". Ask for a smaller window.");
+  std::size_t wanted = own.staging_bytes;
+  std::shared_ptr<const Schedule> schedule = own.schedule;
+  if (!own.mixed) {
+    const auto has_mates = [&](int node) {
+      return std::count(problem.nodes.begin(), problem.nodes.end(), node) > 1;
+    };
+    const auto found = std::find_if(problem.nodes.begin(), problem.nodes.end(), has_mates);
+    if (found == problem.nodes.end()) return;   // every rank is alone on its node
+    problem.rank = static_cast<int>(found - problem.nodes.begin());
+    schedule = std::make_shared<Schedule>(lower(*choice.algorithm, problem, choice.cut));
+    wanted = resolve(schedule, even_layout(problem, call.count), call.type, call.op).staging_bytes;
+  }
+  if (wanted > most)
+    fail(Fault::refusal, where, "needs ", human_bytes(double(wanted)), " of every rank's staging ",
+         "buffer, which has ", human_bytes(double(most)), ". Ask for more segments, for a smaller ",
+         "window, for another algorithm, or raise PACELINE_STAGE_BYTES.");
+  int signals = 0;
+  for (const Step& step : schedule->steps)
+    if (step.kind == Kind::signal) signals = std::max(signals, step.seq + 1);
+  if (std::size_t(signals) > kMostSignals)
+    fail(Fault::refusal, where, cut.segments, " segments, ", lanes, " at a time, give ", signals,
+         " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");
+}
+
+// Where ranks claim positions: what each position does. Which of the others is the root's makes no
+// difference to it (verify/positions.hpp).
+void add_positions(const Choice& choice, const Problem& problem, const Layout& layout,
+                   const std::vector<Layout>& peers, Bound& bound, Op op) {
+  const bool is_root = problem.rank == problem.root;
+  const auto add = [&](const Problem& at) {
+    Bound one = resolve(std::make_shared<Schedule>(build(*choice.algorithm, at, choice.cut.knobs)),
+                        layout, bound.type, op, peers);
+    one.straight = true;
+    bound.positions.push_back(std::make_shared<Bound>(std::move(one)));
+  };
+  if (choice.algorithm->by_subtree) {
+    bound.subtrees = subtrees_beside(problem.rank, problem.ranks);
+    for (int before = 0; before <= static_cast<int>(bound.subtrees.size()); ++before) {
+      Problem at = problem;
+      at.order = order_after(problem.rank, problem.ranks, before);
+      add(at);
+    }
+    return;
+  }
+  if (choice.algorithm->root_first) bound.kept = is_root ? Kept::own : Kept::peers;
+  for (int position = 0; position < problem.ranks; ++position) {
+    Problem at = problem;
+    at.rank = position;
+    at.root = is_root ? position : (position + 1) % problem.ranks;
+    if (choice.algorithm->root_first) at.root = 0;
+    add(at);
+  }
+}
+
+}  // namespace
+
+std::string describe(const Choice& c) {
+  const Cut& cut = c.cut;
+  return str(c.algorithm->name, cut.knobs.radix > 0 ? str(", radix ", cut.knobs.radix) : "",
+             cut.knobs.blocks > 0 ? str(", ", cut.knobs.blocks, " blocks") : "",
+             cut.segments > 1 ? str(", ", cut.segments, " segments, ", cut.window, " at a time")
+                              : "",
+             ": ", c.why);
+}
+
+Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layout,
+               const Call& call, const StagingRoom& room) {
+  const bool straight = choice.algorithm->is_straight(), by_stages = straight && room.one_node;
+  if (by_stages) check_signals(choice, problem);
+  auto schedule = std::make_shared<Schedule>(
+      lower(*choice.algorithm, problem, choice.cut,
+            call.device.end ? Reader::device : Reader::host));
+  std::vector<Layout> peers;
+  for (Problem peer = problem; straight && peers.size() < std::size_t(problem.ranks);) {
+    peer.rank = static_cast<int>(peers.size());
+    peers.push_back(even_layout(peer, call.count));
+  }
+  Bound bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
+  bound.straight = by_stages;
+  if (by_stages && choice.algorithm->claimed && problem.ranks > 1)
+    add_positions(choice, problem, layout, peers, bound, call.op);
+  if (choice.algorithm->mixed) check_staging(choice, bound, call, room.bytes);
+  if (!call.combines) leave_out_combining(bound, straight || choice.algorithm->mixed);
+  if (by_stages && bound.scratch_bytes > room.bytes)
+    fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
+         human_bytes(double(bound.scratch_bytes)), " of every rank's stage, which has ",
+         human_bytes(double(room.bytes)), ". Ask for more blocks, for another algorithm, or ",
+         "raise PACELINE_STAGE_BYTES.");
+  return bound;
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+// bound_of: from a call and the choice made for it to what the engine runs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/bound.hpp"
+#include "runtime/communicator.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+// As a person reads it: "ring, 8 segments, 6 at a time: why".
+std::string describe(const Choice& choice);
+
+// Room of each rank's staging buffer, and whether all ranks reach it, or those of its node.
+struct StagingRoom {
+  std::size_t bytes = 0;
+  bool one_node = false;
+};
+
+// Throws a refusal where the call needs more room or more signals than staging buffers have; equal
+// on all ranks.
+Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layout,
+               const Call& call, const StagingRoom& room);
+
+}  // namespace paceline

@@ -1,0 +1,78 @@
+// What a communicator keeps, and what becomes of its calls before they are started.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/arrivals.hpp"
+#include "runtime/bound_of.hpp"
+#include "runtime/check_call.hpp"
+#include "runtime/plans.hpp"
+#include "runtime/recent.hpp"
+#include "runtime/session.hpp"
+#include "runtime/surroundings.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+// A call that has been looked through.
+struct Ready {
+  std::shared_ptr<Prepared> prepared;
+  std::vector<PeerBuffers> peers;   // where it uses shared memory
+  Fingerprint fingerprint;
+};
+
+struct Communicator::State {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Group> group;
+  std::mutex mutex;  // of the books
+  PlanBook book;
+  RecentCalls recent;
+  Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
+  Grouping grouping;   // likewise
+  bool spans_nodes;
+  std::vector<int> nodes;   // of each rank, where several share one of several; likewise
+  ArrivalBook arrivals;
+
+  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
+      : session(std::move(s)),
+        group(std::move(g)),
+        recent(group->rank, static_cast<int>(group->ranks.size())),
+        assumed(assumed_in(*group, session->config().nodes, session->assumed())),
+        grouping(grouping_in(*group, session->config())),
+        spans_nodes(!on_one_node(*group, session->config().nodes)),
+        nodes(nodes_in(*group, session->config())),
+        arrivals(spans_nodes ? expected_by(session->config().arrival) : Expected{}, group->ranks,
+                 assumed.machine.across.beta_s_per_byte) {
+    session->open(group);
+  }
+  ~State() { session->close(*group); }
+
+  Ready prepare(const Call& call, const std::vector<int>& late = {});
+  std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
+                                    const Layout& layout);
+  std::shared_ptr<Flight> free_flight(Prepared& prepared);
+  std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
+  Problem problem_of(const Call& call) const;
+  Wish wish_of(const Call& call) const;
+  bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
+  StagingRoom staging_room() const { return room_in(*group, session->config()); }
+  Circumstances circumstances_of(const Call& call, const Problem& problem) const {
+    return {bytes_for_choice(call, problem), assumed.machine, staging_room().bytes,
+            session->config().group_ranks > 1, arrivals.wants(call)};
+  }
+};
+
+// Made again where others are taken for late than the last time.
+struct Plan::State {
+  std::shared_ptr<Communicator::State> communicator;
+  Call call;
+  std::vector<int> late = {};
+  std::shared_ptr<Flight> flight = {};
+  Fingerprint fingerprint = {};
+
+  void prepare();
+};
+
+}  // namespace paceline

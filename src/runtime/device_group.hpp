@@ -1,0 +1,66 @@
+// DeviceGroup: the devices that one process drives, as the ranks of collectives.
+//
+// A call is enqueued for all positions at once and the host goes on; buffers and streams belong to
+// the callers. The registry's algorithms serve, read by engine/enqueued.hpp. What a shape of call
+// needs (program, streams, events, scratch) is made by its first call and kept.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/driver.hpp"
+#include "engine/device_run.hpp"
+#include "runtime/communicator.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+class DeviceGroup {
+ public:
+  // `devices`: by position; one may stand at several positions. `machine`: alpha, beta and gamma of
+  // copies and combinations, for the choice. Throws a usage error.
+  DeviceGroup(std::shared_ptr<device::Driver> driver, std::vector<int> devices,
+              const Machine& machine);
+  DeviceGroup(const DeviceGroup&) = delete;
+  DeviceGroup& operator=(const DeviceGroup&) = delete;
+
+  int size() const { return static_cast<int>(devices_.size()); }
+  int device_of(int position) const { return devices_[static_cast<std::size_t>(position)]; }
+  device::Driver& driver() const { return *driver_; }
+
+  // `calls`: by position, alike but for their buffers, which are memory of the position's device.
+  // `callers`: by position a stream of its device, or one of the first position's for all. Throws a
+  // usage error or a refusal before anything is enqueued.
+  void enqueue(const std::vector<Call>& calls, const std::vector<device::Stream>& callers);
+
+  // The same calls as a graph for device::Driver::launch() on `origin`, as long as the group lives.
+  device::Graph capture(const std::vector<Call>& calls, device::Stream origin);
+
+  // What would be enqueued, in words: the algorithm and why, segments, tasks, streams.
+  std::string explain(const std::vector<Call>& calls);
+  const DeviceProgram& program(const std::vector<Call>& calls);
+
+  static constexpr std::size_t kMostShapes = 64;   // that are kept
+
+ private:
+  struct Shape {
+    std::string key;
+    Choice choice;
+    std::unique_ptr<DeviceRun> run;
+  };
+
+  Shape& shape_of(const std::vector<Call>& calls);
+  void check_alike(const std::vector<Call>& calls) const;
+  Choice chosen(const Call& call, const Problem& problem) const;
+  std::vector<DeviceBuffers> buffers_of(const std::vector<Call>& calls) const;
+
+  std::shared_ptr<device::Driver> driver_;
+  std::vector<int> devices_;
+  Machine machine_;
+  bool all_reach_ = false;       // each other's memory
+  std::list<Shape> shapes_;      // the last used first
+};
+
+}  // namespace paceline

@@ -1,0 +1,124 @@
+// DevicePeers: one device for each process of a node, whose copy engines and kernels reach the
+// memory of the others (CUDA IPC): nothing goes through the host.
+//
+// Every process lowers the whole world (engine/enqueued.hpp) and enqueues the tasks of its own
+// position. Tasks of different processes are ordered by words in memory that all of them map: a
+// stream writes how far it has come, others wait for it. Hosts meet once for each call, to tell
+// each other where its buffers are; the devices' work is not waited for.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/driver.hpp"
+#include "engine/enqueued.hpp"
+#include "runtime/communicator.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+// Memory of a device, as a rank tells it to the others.
+struct DeviceHandle {
+  char allocation[72];
+  std::uint64_t length, offset;   // of the name; in the allocation, bytes
+};
+
+class DevicePeers {
+ public:
+  // Collective over the communicator, whose ranks must share a node: else a refusal on all.
+  DevicePeers(Communicator comm, std::shared_ptr<device::Driver> driver, int device,
+              const Machine& machine);
+  ~DevicePeers();
+  DevicePeers(const DevicePeers&) = delete;
+  DevicePeers& operator=(const DevicePeers&) = delete;
+
+  int rank() const { return me_; }
+  int size() const { return ranks_; }
+
+  // Collective. Enqueues the call after what is on the caller's stream; what is put there later
+  // comes after it. Buffers are memory that the driver has allocated. Throws, on every rank alike,
+  // a mismatch where the calls differ; a usage error or refusal before anything is exchanged.
+  void enqueue(const Call& call, device::Stream caller);
+
+  // Waits for what is on the stream, at most the communicator's time-out. What a peer fails to do
+  // in this time is given up: nothing holds the stream any more, what its buffers have is
+  // undefined, and the group is broken.
+  void synchronize(device::Stream caller);
+
+  std::string explain(const Call& call);
+  std::string broken() const { return broken_; }
+
+  static constexpr std::size_t kMostShapes = 64;
+  static constexpr int kLanes = 2;   // streams that wait for words take hardware queues
+
+ private:
+  struct Buffer {   // of some rank, as this process reaches it
+    std::byte* input = nullptr;
+    std::byte* output = nullptr;
+  };
+  struct Shape {
+    std::string key;
+    Choice choice;
+    DeviceProgram program;
+    std::vector<std::byte*> scratch;          // by position
+    std::vector<bool> written;                // by task: another position waits for it
+    std::vector<std::uint32_t> number;        // by task: in its stream, from 1 on
+    std::vector<std::uint32_t> lengths;       // by stream: tasks
+  };
+  struct Told {   // what ranks tell each other about a call
+    std::uint64_t key = 0;
+    bool in_place = false, has_input = false, has_output = false;
+    DeviceHandle input{}, output{};
+  };
+
+  Told tell(const Call& call) const;
+  std::vector<Told> exchange(const Told& mine);
+  Shape made_of(const Call& call, const std::vector<Told>& all) const;
+  void number_tasks(Shape& shape) const;
+  Shape& shape_of(const Call& call, const std::vector<Told>& all);
+  std::vector<Buffer> reached(const Call& call, const std::vector<Told>& all);
+  std::string missing() const;
+  void share_scratch(Shape& shape);
+  void release(Shape& shape);
+  std::byte* reach(int rank, const std::string& allocation, std::size_t offset);
+  void run(const Shape& shape, const DeviceTask& task, const std::vector<Buffer>& buffers);
+  void enqueue_tasks(const Shape& shape, const std::vector<Buffer>& buffers);
+  device::Memory at(const Shape& shape, const Place& place,
+                    const std::vector<Buffer>& buffers) const;
+  device::Word* word(std::size_t index) const;
+  device::Word* begin_word(int rank) const { return word(static_cast<std::size_t>(rank)); }
+  device::Word* end_word(int rank) const { return word(static_cast<std::size_t>(ranks_ + rank)); }
+  device::Word* stream_word(std::uint32_t stream) const {
+    return word(2 * static_cast<std::size_t>(ranks_) + stream);
+  }
+  std::size_t words() const { return static_cast<std::size_t>(ranks_) * (2 + 2 * kLanes); }
+  void map_words();
+  device::Stream own_stream(std::uint32_t stream);
+  device::Event take_event();
+  void give_up(const std::string& why);
+  void check_usable() const;
+
+  Communicator comm_;
+  std::shared_ptr<device::Driver> driver_;
+  const int device_, me_, ranks_;
+  const Machine machine_;
+  std::byte* words_ = nullptr;
+  std::size_t words_bytes_ = 0;
+  std::uint32_t epoch_ = 0;                          // calls so far
+  std::vector<std::uint32_t> base_;                  // by stream: its tasks in earlier calls
+  std::map<std::uint32_t, device::Stream> streams_;  // own ones
+  std::map<std::uint32_t, device::Event> ends_;
+  device::Event begun_ = {};
+  std::vector<device::Event> free_events_, all_events_;
+  std::vector<device::Event> event_of_;              // by task, in enqueue()
+  std::map<std::pair<int, std::string>, std::byte*> opened_;   // by rank and allocation
+  std::list<Shape> shapes_;                          // the last used first; alike on all ranks
+  std::string broken_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,50 @@
+#include <new>
+
+#include "base/error.hpp"
+#include "runtime/communicator_state.hpp"
+#include "runtime/device_call.hpp"
+#include "runtime/profiled.hpp"
+
+namespace paceline {
+
+Plan Communicator::plan(const Call& call) {
+  state_->arrivals.settle();
+  const auto plan = std::make_shared<Plan::State>(Plan::State{state_, call});
+  plan->late = state_->arrivals.turn_of(call).late;
+  plan->prepare();
+  return Plan(plan);
+}
+
+void Plan::State::prepare() {
+  Ready ready = communicator->prepare(call, late);
+  const auto own = communicator->without_flights(*ready.prepared);
+  flight = communicator->free_flight(*own);
+  flight->take(call, std::move(ready.peers));
+  fingerprint = ready.fingerprint;
+}
+
+Request Plan::start() try {
+  if (state_->flight->operation->under_way())
+    fail(Fault::usage, state_->flight->operation->describe(),
+         ": this plan is still under way; wait for it before the next start.");
+  Communicator::State& c = *state_->communicator;
+  const Profiled profiled(*c.session, *c.group, state_->call, true);
+  ArrivalBook& arrivals = c.arrivals;
+  arrivals.settle();
+  const ArrivalBook::Turn turn = arrivals.turn_of(state_->call);
+  if (turn.late != state_->late) {
+    state_->late = turn.late;
+    state_->prepare();
+  }
+  profiled.follow(*state_->flight);
+  follow(*state_->flight, state_->call.device);
+  arrivals.begin(turn, state_->call, state_->flight, false);
+  c.session->start(state_->flight, state_->call.input, state_->call.output, state_->fingerprint);
+  return Request(state_->flight, state_->flight->operation->number());
+} catch (const Error& error) {
+  state_->communicator->session->raise_late(*state_->communicator->group, error);
+} catch (const std::bad_alloc&) {
+  state_->communicator->session->raise_starved(*state_->communicator->group);
+}
+
+}  // namespace paceline

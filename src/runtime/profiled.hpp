@@ -1,0 +1,68 @@
+// What a session records of its communicators' calls, where a profile is asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "profile/recorder.hpp"
+#include "runtime/communicator.hpp"
+
+namespace paceline {
+
+struct Group;
+struct Flight;
+class Session;
+
+// Recording can begin and end while others are in calls: a recorder that one of them may still
+// write to is kept.
+class Profile {
+ public:
+  // From now on calls are recorded there. Throws a resource error where that cannot be.
+  void begin(const ProfileConfig& config);
+  void end();
+  std::uint32_t turn() const { return turn_; }   // how often it has begun
+  Recorder* recorder() const { return recorder_.load(std::memory_order_acquire); }
+  // What calls are labelled by that have no tag.
+  void label(std::string text);
+
+  CallRecord* enter(Group& group, const Call& call, bool nonblocking);
+
+ private:
+  std::uint32_t site_for(Recorder& recorder, const Call& call);
+  std::uint32_t communicator_for(Recorder& recorder, Group& group);
+
+  std::atomic<Recorder*> recorder_{nullptr};
+  std::atomic<std::uint32_t> turn_{0};   // of recorders, so far
+  std::atomic<std::uint32_t> site_{0};
+  std::mutex mutex_;   // of what follows
+  std::string label_;
+  std::vector<std::shared_ptr<Recorder>> kept_;
+};
+
+// Records a call for as long as it lives: from the entry to the exit, or to the error.
+class Profiled {
+ public:
+  Profiled(Session& session, Group& group, const Call& call, bool nonblocking = false);
+  ~Profiled();
+  Profiled(const Profiled&) = delete;
+  // A non-blocking call is complete when the flight is.
+  void follow(Flight& flight) const;
+
+ private:
+  CallRecord* record_ = nullptr;
+  int exceptions_ = 0;
+};
+
+// Begins to record and compares the nodes' clocks; collective over the world, and sends messages
+// between nodes alone. Throws a resource error where this rank can make no file.
+void begin_profile(Communicator& world, ProfileConfig config);
+// What the options ask for. Trouble is a line on stderr: the program goes on.
+void begin_profile(Communicator& world, const WorldConfig& config);
+// Ends it and compares the clocks again; likewise collective.
+void end_profile(Communicator& world);
+
+}  // namespace paceline

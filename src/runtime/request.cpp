@@ -1,0 +1,36 @@
+#include "runtime/request.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/device_operation.hpp"
+#include "runtime/session.hpp"
+
+namespace paceline {
+
+bool Request::test() { return flight_->session->test(*flight_, start_); }
+bool Request::wait_for(int milliseconds) {
+  return flight_->session->wait(*flight_, start_, 0, std::max(1, milliseconds));
+}
+bool Request::sleep_for(int milliseconds) {
+  return flight_->session->sleep(*flight_, start_, std::max(1, milliseconds));
+}
+void Request::on_complete(std::function<void(bool)> callback) {
+  flight_->session->on_complete(*flight_, start_, std::move(callback));
+}
+void Request::wait(int timeout_ms) {
+  flight_->session->wait(*flight_, start_, timeout_ms, 0);
+}
+
+// Of a start that is over nothing is left to wait for.
+void Request::join(device::Stream stream) {
+  auto* const operation =
+      flight_ ? dynamic_cast<DeviceOperation*>(flight_->operation.get()) : nullptr;
+  if (!operation)
+    fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
+         "it instead.");
+  if (operation->number() == start_) operation->join(stream);
+}
+
+}  // namespace paceline

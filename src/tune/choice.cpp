@@ -1,0 +1,17 @@
+#include "base/random.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+std::uint64_t hash_of(const Choice& choice) {
+  std::uint64_t h = Random::mix(static_cast<std::uint64_t>(choice.cut.segments) << 32 |
+                                static_cast<std::uint64_t>(choice.cut.window));
+  h = Random::mix(h ^ (static_cast<std::uint64_t>(choice.cut.knobs.radix) << 32 |
+                       static_cast<std::uint64_t>(choice.cut.knobs.blocks)));
+  h = Random::mix(h ^ ((choice.cut.in_step ? 1u : 0u) | (choice.cut.whole_tail ? 2u : 0u)));
+  for (const char* c = choice.algorithm->name; *c; ++c)
+    h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
+  return h;
+}
+
+}  // namespace paceline

@@ -1,0 +1,119 @@
+#include "tune/late.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "coll/registry.hpp"
+#include "tune/estimate.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr const char* kForThoseLate = "late ranks: what is left once they enter is least";
+constexpr double kMostBlocks = 512, kMostPasses = 64;
+// Where nobody is late the passes cross the exchange that comes first, if that is a direct one:
+// what is lost by that, of n beta, and how much dearer it makes a pass (simulated: 0041).
+constexpr double kCrossed = 0.15, kCrossing = 4;
+constexpr int kMostSteps = 20000;   // of a rank's schedule
+
+// Of a call: the message, one rank's link, and how many ranks are and are not late.
+struct Terms {
+  double n, alpha, beta, gamma;
+  double late, early, ranks;
+
+  Terms(const Problem& p, const Circumstances& now)
+      : n(static_cast<double>(now.bytes)), alpha(std::max(now.machine.across.alpha_s, 1e-9)),
+        beta(now.machine.across.beta_s_per_byte), gamma(now.machine.gamma_s_per_byte),
+        late(static_cast<double>(p.late.size())), early(p.ranks - late), ranks(p.ranks) {}
+  double wire() const { return n * beta; }
+};
+
+// The power of two next to sqrt(hidden / each): what more pieces hide, and what each further costs.
+int pieces(double hidden, double each, double most) {
+  return static_cast<int>(std::exp2(
+      std::round(std::log2(std::clamp(std::sqrt(hidden / each), 1.0, most)))));
+}
+
+// The early ranks' ports carry p - 1 pieces a pass where a late one's carry as many as there are
+// early ranks; where several late ranks come together some meet at one port.
+LateForm tail(const Algorithm& a, const Terms& t, bool rooted) {
+  const double crowd = rooted ? 1 : (t.ranks - 1 + (t.late - 1) / 2) / t.early;
+  const double flow = std::max(crowd * t.wire(), t.ranks / t.early * t.n * t.gamma);
+  const double sends = rooted ? t.early : t.ranks - 1;
+  const double most = std::clamp(kMostSteps / (3 * t.ranks), 1.0, kMostPasses);
+  const double each = sends * t.alpha * (a.in_rank_order ? kCrossing : 1);
+  const int passes = pieces(flow, each, most);
+  LateForm form{&a, {.radix = 0, .blocks = passes}};
+  form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
+  form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
+  if (a.in_rank_order) form.before_s += kCrossed * t.wire();
+  form.wrong_s = form.before_s + form.residual_s;
+  return form;
+}
+
+// Along the chain of ranks, all blocks one after the other, once the last rank is there. An
+// allreduce has the late ones but the last hear what they also pass on.
+LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
+  const double flow = (twice ? 2 : 1) * std::max(t.wire(), t.n * t.gamma);
+  const int blocks = pieces(hops * t.wire(), t.alpha, kMostBlocks);
+  LateForm form{&a, {.radix = 0, .blocks = blocks}};
+  const double block_s = t.alpha + t.wire() / blocks;
+  form.residual_s = flow + (hops - 1) * block_s + (twice ? 2 : 1) * blocks * t.alpha;
+  form.before_s = (t.ranks - 2 + blocks) * block_s;
+  form.wrong_s = form.before_s + flow + hops * block_s;
+  return form;
+}
+
+std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Terms& t) {
+  const std::string_view name = a.name;
+  switch (p.collective) {
+    case Collective::allreduce:
+      if (name == "sorted_chain") return chain(a, t, t.ranks, t.late > 1);
+      return tail(a, t, false);
+    case Collective::reduce:
+      if (name == "sorted_chain") return chain(a, t, t.late + 1, false);
+      return tail(a, t, true);
+    case Collective::broadcast: return chain(a, t, t.late, false);
+    default: return {};
+  }
+}
+
+}  // namespace
+
+std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now) {
+  const bool few = 4 * problem.late.size() <= static_cast<std::size_t>(problem.ranks);
+  if (problem.late.empty() || !few || problem.near || !problem.groups.empty() || now.bytes == 0)
+    return {};
+  std::optional<LateForm> best;
+  for (const Algorithm* a : registry()) {
+    if (!a->expects_late || a->collective != problem.collective || why_not(*a, problem)) continue;
+    const auto form = form_of(*a, problem, Terms(problem, now));
+    if (form && (!best || form->residual_s < best->residual_s)) best = form;
+  }
+  return best;
+}
+
+bool may_switch(const Problem& problem, const Algorithm& from, const Algorithm& to) {
+  if (!has_op(problem.collective) || problem.fast) return true;
+  if (problem.canonical) return from.canonical && to.canonical;
+  return &from == &to || (from.in_rank_order && to.in_rank_order);
+}
+
+bool knows_late(const Problem& p, const Algorithm& a) {
+  return std::any_of(registry().begin(), registry().end(), [&](const Algorithm* late) {
+    return late->expects_late && late->collective == p.collective && may_switch(p, a, *late);
+  });
+}
+
+std::optional<Choice> chosen_late(const Problem& p, const Circumstances& now,
+                                  const Choice& usual) {
+  const std::optional<LateForm> form = form_for_late(p, now);
+  if (!form || !may_switch(p, *usual.algorithm, *form->algorithm)) return {};
+  const Candidate row{p.collective, usual.algorithm->name};
+  const Estimate e = estimate(row, *usual.algorithm, p, now);
+  if (form->residual_s >= kMargin * e.seconds) return {};
+  const Cut cut{.segments = 1, .window = 1, .knobs = form->knobs};
+  return Choice{.algorithm = form->algorithm, .cut = cut, .why = kForThoseLate};
+}
+
+}  // namespace paceline

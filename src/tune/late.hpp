@@ -1,0 +1,41 @@
+// Late: what a call takes where some ranks are predicted to enter last, and what it gains by that.
+//
+// All times by the model of a machine whose ranks have a port each way; see docs/design/0041.
+#pragma once
+
+#include <optional>
+
+#include "ir/algorithm.hpp"
+#include "tune/choose.hpp"
+
+namespace paceline {
+
+// An algorithm for late ranks with the blocks that suit it, and its times in seconds.
+struct LateForm {
+  const Algorithm* algorithm = nullptr;
+  Knobs knobs = {};
+  double residual_s = 0;   // from the last rank's entry on, where the late ones are late enough
+  double before_s = 0;     // what the others do before it enters
+  double wrong_s = 0;      // at most, from the last entry on, where others are late, or nobody is
+
+  // How much later than the others the late ranks must be for it to beat what takes so long.
+  double gap_s(double static_s) const { return before_s + residual_s - static_s; }
+};
+
+// The best form for the late ranks of the problem; none where there is none that serves it, where
+// more than a quarter of the ranks are late, or the ranks share nodes.
+std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now);
+
+// Whether a call may go from one of them to the other by who is predicted late: its bits are the
+// same, or may differ.
+bool may_switch(const Problem& problem, const Algorithm& from, const Algorithm& to);
+
+// Whether an algorithm is one by which a call can begin that may later know who is late.
+bool knows_late(const Problem& problem, const Algorithm& algorithm);
+
+// The form for those who are late, where the call may go over to it from what is usual, and it is
+// worth it.
+std::optional<Choice> chosen_late(const Problem& problem, const Circumstances& now,
+                                  const Choice& usual);
+
+}  // namespace paceline
