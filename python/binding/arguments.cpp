@@ -217,12 +217,16 @@ void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
            "; it must be a name or None.");
     if (call.algorithm == "auto") call.algorithm.clear();
   }
-  call.segments = number_from(given[1], name, "segments");
-  call.window = number_from(given[2], name, "window");
-  call.knobs.radix = number_from(given[3], name, "radix");
-  call.knobs.blocks = number_from(given[4], name, "blocks");
+  call.cut.segments = number_from(given[1], name, "segments");
+  call.cut.window = number_from(given[2], name, "window");
+  call.cut.knobs.radix = number_from(given[3], name, "radix");
+  call.cut.knobs.blocks = number_from(given[4], name, "blocks");
   set_tag(call, given[5], name);
-  call.timeout_ms = number_from(given[6], name, "timeout_ms");
+  call.timeout_ms = number_from(given[7], name, "timeout_ms");
+  if (!given[6].is_none() && !nb::try_cast(given[6], call.priority, false))
+    fail(Fault::usage, name, ": priority is ", nb::repr(given[6]).c_str(),
+         "; it must be a whole number from ", kLeastUrgent, " to ", kMostUrgent,
+         ", or None for 0.");
 }
 
 void set_type(Call& call, const Rules& rules, const Kept& kept) {
@@ -231,6 +235,20 @@ void set_type(Call& call, const Rules& rules, const Kept& kept) {
   if (kept.input.given() && kept.output.given() && kept.input.type() != kept.output.type())
     fail(Fault::usage, rules.call, ": x has type ", name_of(kept.input.type()), " and out ",
          name_of(kept.output.type()), "; they must be equal. Convert one of them.");
+}
+
+const char* article(const Buffer& buffer) {
+  return buffer.device() == kOnHost ? "the host" : "a device";
+}
+
+void must_be_together(const Rules& rules, const Kept& kept) {
+  const Buffer &x = kept.input, &out = kept.output;
+  if (!x.given() || !out.given() || x.device() == out.device()) return;
+  if (x.device() == kOnHost || out.device() == kOnHost)
+    fail(Fault::usage, rules.call, ": x is in memory of ", article(x), " and out of ", article(out),
+         "; both must be in one. Copy one of them there.");
+  fail(Fault::usage, rules.call, ": x is on device ", x.device(), " and out on device ",
+       out.device(), "; both must be on one. Copy one of them there.");
 }
 
 }  // namespace
@@ -252,13 +270,15 @@ Call call_from(const Arguments& arguments, Seat seat, Kept& kept) {
 
   const bool in_place = arguments.input.ptr() == arguments.output.ptr();
   const bool is_broadcast = call.collective == Collective::broadcast;
-  if (!in_place) kept.input = Buffer(arguments.input, {name, "x"});
-  kept.output = Buffer(arguments.output, {name, in_place || is_broadcast ? "x" : "out"});
+  if (!in_place) kept.input = Buffer(arguments.input, {name, "x"}, seat.accepts);
+  kept.output =
+      Buffer(arguments.output, {name, in_place || is_broadcast ? "x" : "out"}, seat.accepts);
   const bool sends_only = is_broadcast && call.root == seat.rank;
   if (kept.output.given() && !sends_only)
     must_be_writable(kept.output, {name, in_place || is_broadcast ? "x" : "out"});
   if (in_place && kept.output.given()) kept.input = kept.output.alias();
 
+  must_be_together(rules, kept);
   set_type(call, rules, kept);
   measure(call, rules, kept);
   call.input = is_broadcast ? nullptr : kept.input.data();

@@ -32,6 +32,7 @@ struct Arguments {
 struct Seat {
   int rank;
   int ranks;
+  Accepts accepts = Accepts::host;
 };
 
 // Fills `kept`; throws before anything is sent.

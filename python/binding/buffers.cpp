@@ -1,13 +1,18 @@
 #include "buffers.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
+#include "on_device.hpp"
 
 namespace nb = nanobind;
 
@@ -46,7 +51,8 @@ std::string element_of(nb::handle object) {
 
 [[noreturn]] void no_buffer(const Where& where, nb::handle object) {
   fail(Fault::usage, where.call, ": ", where.argument, " is a ", class_of(object),
-       "; it must be a numpy array, a torch tensor, or offer the buffer protocol or DLPack.");
+       "; it must be a numpy array, a torch tensor, or offer the buffer protocol, DLPack or "
+       "__cuda_array_interface__.");
 }
 
 std::optional<Type> integer_of(std::size_t bytes, bool is_signed) {
@@ -83,6 +89,22 @@ std::optional<Type> type_of(const Py_buffer& view) {
     case 'L':
     case 'Q':
     case 'N': return integer_of(bytes, false);
+    default: return {};
+  }
+}
+
+// As numpy writes types: "<f4".
+std::optional<Type> type_of_letters(std::string_view letters) {
+  if (letters.size() != 3 || letters[0] == '>') return {};
+  const auto bytes = static_cast<std::size_t>(letters[2] - '0');
+  switch (letters[1]) {
+    case 'f':
+      if (bytes == 8) return Type::f64;
+      if (bytes == 4) return Type::f32;
+      return bytes == 2 ? std::optional(Type::f16) : std::nullopt;
+    case 'i': return integer_of(bytes, true);
+    case 'u': return integer_of(bytes, false);
+    case 'b': return bytes == 1 ? std::optional(Type::boolean) : std::nullopt;
     default: return {};
   }
 }
@@ -159,7 +181,7 @@ bool is_contiguous(const nb::ndarray<nb::ro>& array) {
 }  // namespace
 
 // Delegates, so that the destructor runs when the rest throws.
-Buffer::Buffer(nb::handle object, const Where& where) : Buffer() {
+Buffer::Buffer(nb::handle object, const Where& where, Accepts accepts) : Buffer() {
   if (object.is_none()) return;
   object_ = nb::borrow(object);
   const Torch* t = torch();
@@ -167,9 +189,15 @@ Buffer::Buffer(nb::handle object, const Where& where) : Buffer() {
     from_view(where);
   } else if (t && PyObject_IsInstance(object.ptr(), t->tensor) == 1) {
     from_tensor(where);
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    from_cuda_interface(where);
   } else {
     from_dlpack(where);
   }
+  if (device_ != kOnHost && accepts == Accepts::host)
+    fail(Fault::refusal, where.call, ": ", where.argument, " is on CUDA device ", device_,
+         "; this call moves memory of the CPU only. Pass a copy on the CPU, and copy the result "
+         "back.");
 }
 
 Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
@@ -183,6 +211,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   count_ = std::exchange(other.count_, 0);
   type_ = other.type_;
   read_only_ = other.read_only_;
+  device_ = other.device_;
+  stream_ = other.stream_;
   return *this;
 }
 
@@ -193,6 +223,8 @@ Buffer Buffer::alias() const {
   other.count_ = count_;
   other.type_ = type_;
   other.read_only_ = read_only_;
+  other.device_ = device_;
+  other.stream_ = stream_;
   return other;
 }
 
@@ -217,10 +249,17 @@ void Buffer::from_view(const Where& where) {
 
 void Buffer::from_tensor(const Where& where) {
   const Torch& t = *torch();
-  if (get(object_, t.is_cpu).ptr() != Py_True)
-    fail(Fault::refusal, where.call, ": ", where.argument, " is a tensor on ",
-         text_of(object_, "device"),
-         "; this build moves memory of the CPU only. Pass x.cpu(), and copy the result back.");
+  if (get(object_, t.is_cpu).ptr() != Py_True) {
+    const nb::object place = object_.attr("device");
+    if (text_of(place, "type") != "cuda")
+      fail(Fault::refusal, where.call, ": ", where.argument, " is a tensor on ",
+           text_of(object_, "device"),
+           "; this build moves memory of the CPU and of CUDA devices. Pass x.cpu(), and copy the "
+           "result back.");
+    device_ = nb::cast<int>(place.attr("index"));
+    const nb::object cuda = nb::module_::import_("torch.cuda");
+    stream_ = nb::cast<std::uintptr_t>(cuda.attr("current_stream")(device_).attr("cuda_stream"));
+  }
   const nb::object dtype = get(object_, t.dtype);
   std::size_t index = 0;
   while (index < t.dtypes.size() && t.dtypes[index] != dtype.ptr()) ++index;
@@ -240,10 +279,11 @@ void Buffer::from_dlpack(const Where& where) {
   if (!nb::hasattr(object_, "__dlpack__")) no_buffer(where, object_);
   constexpr int kCpu = nb::device::cpu::value;
   const int device = nb::cast<int>(object_.attr("__dlpack_device__")()[0]);
-  if (device != kCpu)
+  constexpr int kCuda = nb::device::cuda::value;
+  if (device != kCpu && device != kCuda)
     fail(Fault::refusal, where.call, ": ", where.argument,
          " is in the memory of a device (DLPack type ", device,
-         "); this build moves memory of the CPU only. Pass a copy on the CPU.");
+         "); this build moves memory of the CPU and of CUDA devices. Pass a copy on the CPU.");
   nb::ndarray<> writable;
   nb::ndarray<nb::ro> array;
   if (nb::try_cast(object_, writable, false)) {
@@ -257,12 +297,46 @@ void Buffer::from_dlpack(const Where& where) {
   if (!type) unsupported(where, element_of(object_));
   if (!is_contiguous(array)) not_contiguous(where);
   type_ = *type;
+  if (device == kCuda) device_ = array.device_id();
   data_ = const_cast<void*>(static_cast<const void*>(array.data()));
   count_ = array.size();
   // What DLPack hands out owns the memory: it is kept in place of the object that it came from.
   object_ = nb::capsule(new nb::ndarray<nb::ro>(std::move(array)), [](void* kept) noexcept {
     delete static_cast<nb::ndarray<nb::ro>*>(kept);
   });
+}
+
+// Version 3 of https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html. It does not
+// name the device: the driver knows whose memory it is.
+void Buffer::from_cuda_interface(const Where& where) try {
+  const auto about = nb::cast<nb::dict>(object_.attr("__cuda_array_interface__"));
+  const auto shape = nb::cast<std::vector<std::int64_t>>(about["shape"]);
+  const auto letters = nb::cast<std::string>(about["typestr"]);
+  const auto data = nb::cast<std::pair<std::uintptr_t, bool>>(about["data"]);
+  const auto type = type_of_letters(letters);
+  if (!type) unsupported(where, letters);
+  type_ = *type;
+  count_ = 1;
+  for (std::int64_t length : shape) count_ *= static_cast<std::size_t>(length);
+  if (about.contains("strides") && !about["strides"].is_none()) {
+    const auto strides = nb::cast<std::vector<std::int64_t>>(about["strides"]);
+    std::int64_t expected = static_cast<std::int64_t>(size_of(type_));
+    for (std::size_t i = shape.size(); i-- > 0;) {
+      if (count_ > 0 && shape[i] != 1 && strides[i] != expected) not_contiguous(where);
+      expected *= shape[i];
+    }
+  }
+  data_ = reinterpret_cast<void*>(data.first);
+  read_only_ = data.second;
+  device_ = count_ == 0 ? 0 : owner_of_cuda_memory(data_);
+  if (about.contains("stream") && !about["stream"].is_none())
+    stream_ = nb::cast<std::uintptr_t>(about["stream"]);
+} catch (const nb::cast_error&) {
+  fail(Fault::usage, where.call, ": ", where.argument, " has a __cuda_array_interface__ that is "
+       "not one: shape, typestr and data, as its description has them.");
+} catch (const nb::python_error& error) {
+  fail(Fault::usage, where.call, ": ", where.argument, " has a __cuda_array_interface__ that "
+       "cannot be read (", error.what(), ").");
 }
 
 }  // namespace paceline::binding

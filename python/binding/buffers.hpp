@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "base/types.hpp"
@@ -16,13 +17,19 @@ struct Where {
   const char* argument;
 };
 
-// Contiguous memory of a numpy array, a torch tensor on the CPU, or any object with the buffer
-// protocol or DLPack. The object stays alive, and in its place, for as long as a Buffer holds it.
+inline constexpr int kOnHost = -1;
+
+// Whether memory of CUDA devices will do, or that of the host alone.
+enum class Accepts { host, devices };
+
+// Contiguous memory of a numpy array, a torch tensor on the CPU or a CUDA device, or any object
+// with the buffer protocol, DLPack or __cuda_array_interface__. The object stays alive, and in its
+// place, for as long as a Buffer holds it.
 class Buffer {
  public:
   Buffer() = default;
   // None makes an empty Buffer. Throws usage errors and refusals that say what to pass instead.
-  Buffer(nanobind::handle object, const Where& where);
+  Buffer(nanobind::handle object, const Where& where, Accepts accepts = Accepts::host);
   ~Buffer() { release(); }
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -34,11 +41,15 @@ class Buffer {
   std::size_t count() const { return count_; }  // elements
   Type type() const { return type_; }
   bool read_only() const { return read_only_; }
+  int device() const { return device_; }   // of CUDA; kOnHost: the memory is the host's
+  // What its owner orders its work by on that device: a CUstream; 0: the default stream.
+  std::uintptr_t stream() const { return stream_; }
 
  private:
   void from_view(const Where& where);
   void from_tensor(const Where& where);
   void from_dlpack(const Where& where);
+  void from_cuda_interface(const Where& where);
   void release();  // with the GIL held
 
   nanobind::object object_;
@@ -47,6 +58,8 @@ class Buffer {
   std::size_t count_ = 0;
   Type type_ = Type::u8;
   bool read_only_ = false;
+  int device_ = kOnHost;
+  std::uintptr_t stream_ = 0;
 };
 
 }  // namespace paceline::binding

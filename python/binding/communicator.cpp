@@ -17,8 +17,11 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "base/options.hpp"
 #include "binding.hpp"
+#include "on_device.hpp"
 #include "pending.hpp"
+#include "runtime/profiled.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,16 +30,22 @@ namespace paceline::binding {
 namespace {
 
 Seat seat_of(const Communicator& communicator) {
-  return {communicator.rank(), communicator.size()};
+  return {communicator.rank(), communicator.size(), Accepts::devices};
+}
+
+// With where its buffers are.
+Call placed_call(const Communicator& self, const Arguments& arguments, Kept& kept) {
+  Call call = call_from(arguments, seat_of(self), kept);
+  call.device = place_of(kept);
+  return call;
 }
 
 void run(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
          std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs) {
   bury_orphans();
   Kept kept;
-  const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
-                kept);
+  const Call call = placed_call(
+      self, {collective, input, output, op, root, counts, received, knobs}, kept);
   try {
     const nb::gil_scoped_release unlocked;
     self.run(call);
@@ -52,9 +61,8 @@ Pending* begin(Communicator& self, std::string_view collective, nb::handle input
                nb::handle knobs, nb::object result) {
   bury_orphans();
   Kept kept;
-  const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
-                kept);
+  const Call call = placed_call(
+      self, {collective, input, output, op, root, counts, received, knobs}, kept);
   auto request = [&] {
     const nb::gil_scoped_release unlocked;
     return self.start(call);
@@ -66,9 +74,8 @@ PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle in
                   nb::handle output, std::string_view op, int root, nb::handle counts,
                   nb::handle received, nb::handle knobs, nb::object result) {
   Kept kept;
-  const Call call =
-      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
-                kept);
+  const Call call = placed_call(
+      self, {collective, input, output, op, root, counts, received, knobs}, kept);
   auto made = [&] {
     const nb::gil_scoped_release unlocked;
     return self.plan(call);
@@ -81,8 +88,7 @@ std::string explain(Communicator& self, std::string_view collective, nb::handle 
                     nb::handle received, nb::handle knobs) {
   Kept kept;
   return self.explain(
-      call_from({collective, input, output, op, root, counts, received, knobs}, seat_of(self),
-                kept));
+      placed_call(self, {collective, input, output, op, root, counts, received, knobs}, kept));
 }
 
 std::optional<Communicator> split(Communicator& self, int colour, int key) {
@@ -124,6 +130,10 @@ void bind_request(nb::module_& m) {
            "Returns the result once the collective is complete. Raises TimeoutError after "
            "timeout_ms\n"
            "milliseconds (0: the communicator's limit), MismatchError or RankLost.")
+      .def("join", &Pending::join, "stream"_a,
+           "Of a call on memory of a CUDA device: what is enqueued on the stream (a CUstream)\n"
+           "from now on comes after the call. The host does not wait.")
+      .def_prop_ro("is_on_device", &Pending::is_on_device)
       .def_prop_ro("result", &Pending::result,
                    "The array that holds the result after wait(), or None.");
   nb::class_<PendingPlan>(m, "Plan", "A collective that is set up once and started many times.")
@@ -166,6 +176,13 @@ void bind_communicator(nb::module_& m) {
                               const std::string& folder) {
         return write_record(self.record(reason), folder);
       }, "reason"_a, "folder"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("begin_profile", [](Communicator& self, const std::string& folder, std::size_t bytes) {
+        begin_profile(self, {.folder = folder, .node = text_of(Option::node), .bytes = bytes});
+      }, "folder"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("end_profile", &end_profile, nb::call_guard<nb::gil_scoped_release>())
+      .def("label_calls", [](Communicator& self, const std::string& label) {
+        self.profile().label(label);
+      }, "label"_a)
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);

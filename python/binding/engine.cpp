@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/error.hpp"
 #include "binding.hpp"
 #include "kernels/kernels.hpp"
+#include "on_device.hpp"
 #include "pending.hpp"
 #include "tasks/collective.hpp"
 
@@ -159,15 +161,18 @@ PyTask copy(PyEngine& self, nb::handle source, nb::handle target,
             const std::vector<PyVariable*>& read, const std::vector<PyVariable*>& write,
             int priority, std::string name) {
   auto kept = droppable_anywhere(
-      Kept{Buffer(source, {"copy", "source"}), Buffer(target, {"copy", "target"})});
+      Kept{Buffer(source, {"copy", "source"}, Accepts::devices),
+           Buffer(target, {"copy", "target"}, Accepts::devices)});
   check_alike("copy", kept->input, kept->output);
   graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
   spec.pool = graph::Pool::copy;
   spec.keeps = kept;
   const std::size_t bytes = kept->input.count() * size_of(kept->input.type());
-  const auto work = [from = kept->input.data(), to = kept->output.data(), bytes] {
+  std::function<void()> work = [from = kept->input.data(), to = kept->output.data(), bytes] {
     if (bytes > 0) std::memmove(to, from, bytes);
   };
+  if (kept->input.device() != kOnHost || kept->output.device() != kOnHost)
+    work = device_copy(kept->input, kept->output);
   auto result = droppable_anywhere(nb::borrow(target));
   const nb::gil_scoped_release unlocked;
   return {self.get(), self.get()->push(work, std::move(spec)), nullptr, std::move(result)};
@@ -182,15 +187,20 @@ PyTask combine(PyEngine& self, const std::vector<nb::handle>& sources, nb::handl
   held.emplace_back(target, Where{"combine", "target"});
   std::vector<const void*> from;
   for (const nb::handle source : sources) {
-    held.emplace_back(source, Where{"combine", "source"});
+    held.emplace_back(source, Where{"combine", "source"}, Accepts::devices);
     check_alike("combine", held.back(), held.front());
     from.push_back(held.back().data());
   }
+  const auto fetched = std::make_shared<Fetched>();
+  for (std::size_t k = 1; k < held.size(); ++k) fetched->add(held[k]);
   const Buffer& to = held.front();
   const Reduce reduce = reduce_kernel(to.type(), op_from(op));
   graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
-  const auto work = [from, data = to.data(), count = to.count(), reduce] {
-    reduce(data, from.data(), static_cast<int>(from.size()), count);
+  const auto work = [from, data = to.data(), count = to.count(), reduce, fetched] {
+    std::vector<const void*> here = from;
+    fetched->fetch(here);   // those on devices come to the host
+    reduce(data, here.data(), static_cast<int>(here.size()), count);
+    fetched->give_back();
   };
   spec.keeps = droppable_anywhere(std::move(held));
   auto result = droppable_anywhere(nb::borrow(target));
@@ -279,8 +289,8 @@ void bind_engine(nb::module_& m) {
       }, "communicator"_a)
       .def("wait", [](PyEngine& self) { self.get()->wait_all(look_for_signals); },
            nb::call_guard<nb::gil_scoped_release>())
-      .def("cancel", [](PyEngine& self) { self.get()->cancel_all(); },
-           nb::call_guard<nb::gil_scoped_release>())
+      .def("cancel", [](PyEngine& self, const std::string& why) { self.get()->cancel_all(why); },
+           "why"_a = "", nb::call_guard<nb::gil_scoped_release>())
       .def("close", [](PyEngine& self) { self.get()->close(look_for_signals); },
            nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("unfinished", [](const PyEngine& self) {

@@ -9,6 +9,8 @@ NB_MODULE(_core, m) {
   bind_mpi(m);
   bind_measure(m);
   bind_engine(m);
+  bind_device(m);
+  bind_device_ranks(m);
   bind_tools(m);
   // At exit, a script may still hold requests in variables that nobody clears. Tests turn it on.
   nanobind::set_leak_warnings(false);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "on_device.hpp"
 
 namespace nb = nanobind;
 
@@ -85,6 +86,16 @@ bool Pending::wait_for(int milliseconds) {
 
 bool Pending::sleep_for(int milliseconds) {
   return attempt([=](Request& request) { return request.sleep_for(milliseconds); });
+}
+
+// One that is over has nothing left to wait for.
+void Pending::join(std::uintptr_t stream) {
+  if (error_) throw *error_;
+  if (!request_.valid()) return;
+  if (!is_on_device())
+    fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
+         "it instead.");
+  request_.join(cuda_stream(kept_.output.device(), stream));
 }
 
 nb::object Pending::wait(int timeout_ms) {

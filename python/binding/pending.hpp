@@ -38,6 +38,8 @@ class Pending {
   bool wait_for(int milliseconds);  // false: not complete yet, and no harm done
   bool sleep_for(int milliseconds);
   nanobind::object wait(int timeout_ms);
+  void join(std::uintptr_t stream);
+  bool is_on_device() const { return kept_.output.device() != kOnHost; }
   nanobind::object result() const { return result_; }
 
  private:

@@ -1,12 +1,16 @@
 // What the command line shows: names, options, costs; worlds and traces come from worlds.cpp.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "arrival/metrics.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "base/processors.hpp"
@@ -88,6 +92,12 @@ void bind_options(nb::module_& m) {
     if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GiB.");
     return *bytes;
   }, "size"_a);
+  m.def("imbalance", [](const std::vector<double>& arrivals) {
+    const Imbalance found = imbalance_of(arrivals);
+    return std::pair(found.worst, found.average);
+  }, "arrivals"_a,
+        "Worst and average imbalance time of the arrivals of one call, in their unit: the last\n"
+        "minus the first, and the mean distance from their mean.");
   m.def("human_bytes", &human_bytes, "bytes"_a);
 }
 
@@ -99,13 +109,21 @@ std::vector<int> nodes_of(int ranks, int ranks_per_node) {
   return nodes;
 }
 
+// Whoever asks for an algorithm that is mixed knows that there are nodes.
+void place_on_nodes(Problem& problem, bool mixed) {
+  if (!problem.near) problem.nodes = problem.groups;
+  if (mixed) problem.nodes.resize(static_cast<std::size_t>(problem.ranks));
+  problem.node_staging = !problem.nodes.empty();
+}
+
 nb::list algorithms(int ranks, int ranks_per_node) {
   nb::list out;
   for (const Algorithm* a : registry()) {
     Problem problem;
     problem.collective = a->collective;
     problem.ranks = ranks;
-    if (!a->is_straight()) problem.groups = nodes_of(ranks, ranks_per_node);
+    if (a->mixed) problem.nodes = nodes_of(ranks, ranks_per_node);
+    else if (!a->is_straight()) problem.groups = nodes_of(ranks, ranks_per_node);
     nb::dict row;
     row["collective"] = text(name_of(a->collective));
     row["name"] = a->name;
@@ -127,7 +145,11 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["attached"] = a->attached;
     row["straight"] = a->is_straight();
     row["canonical"] = a->canonical;
-    row["on_nodes"] = wants_nodes(*a);
+    row["expects_late"] = a->expects_late;
+    row["bits_follow_late"] = a->bits_follow_late;
+    row["in_rank_order"] = a->in_rank_order;
+    row["on_nodes"] = wants_nodes(*a) || a->mixed;
+    row["mixed"] = a->mixed;
     out.append(row);
   }
   return out;
@@ -156,29 +178,48 @@ void bind_names(nb::module_& m) {
         "are of messages inside nodes. on_nodes: written for several ranks on each of several.");
 }
 
+nb::dict described(const Choice& choice) {
+  nb::dict out;
+  out["algorithm"] = choice.algorithm->name;
+  out["segments"] = choice.cut.segments;
+  out["window"] = choice.cut.window;
+  out["radix"] = choice.cut.knobs.radix;
+  out["blocks"] = choice.cut.knobs.blocks;
+  out["in_step"] = choice.cut.in_step;
+  out["whole_tail"] = choice.cut.whole_tail;
+  out["why"] = choice.why;
+  return out;
+}
+
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
-                const std::string& machine, int group, bool attach) {
+                const std::string& machine, int group, bool attach,
+                const std::vector<int>& late) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
+  problem.late = late;
+  check_late(problem);
   // As a communicator would: what the call does not ask for the options may.
   const auto option = [](int asked, Option row) {
     return asked ? asked : static_cast<int>(number_of(row));
   };
   const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
-                  option(segments, Option::segments), option(window, Option::window),
-                  {radix, blocks}};
+                  {.segments = option(segments, Option::segments),
+                   .window = option(window, Option::window), .knobs = {radix, blocks}}};
   problem.canonical = has_op(problem.collective) && text_of(Option::numbers) == "canonical";
+  problem.fast = !has_op(problem.collective) || text_of(Option::numbers) == "fast";
   const Machine model = machine_from(machine);
   const bool near = model.ranks_per_node >= ranks;
   problem.near = near && ranks > 1;
   problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
+  bool mixed = false;
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
     problem.shared = asked.shared;
+    mixed = asked.mixed;
     problem.attached = problem.attached || asked.attached;
     problem.near = problem.near || asked.is_straight();
   }
@@ -188,22 +229,18 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
   if (problem.near) problem.groups = grouping_of(localities).of_rank;
   else if (wanted != 1) problem.groups = nodes_of(ranks, model.ranks_per_node);
+  place_on_nodes(problem, mixed);
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
+  const int share = problem.near            ? ranks
+                    : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
   const Choice choice =
-      choose(problem, {bytes, model, problem.near ? stage_bytes(together, ranks) : 0}, wish);
-  nb::dict out;
-  out["algorithm"] = choice.algorithm->name;
-  out["segments"] = choice.segments;
-  out["window"] = choice.window;
-  out["radix"] = choice.knobs.radix;
-  out["blocks"] = choice.knobs.blocks;
-  out["in_step"] = choice.in_step;
-  out["whole_tail"] = choice.whole_tail;
+      choose(problem,
+             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1}, wish);
+  nb::dict out = described(choice);
   out["group"] = problem.groups.empty() ? 0 : problem.near ? wanted : model.ranks_per_node;
   out["on_nodes"] = !problem.near && !problem.groups.empty();
   out["near"] = near;
   out["canonical"] = problem.canonical;
-  out["why"] = choice.why;
   return out;
 }
 
@@ -219,8 +256,10 @@ void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
+        "late"_a = std::vector<int>(),
         "The choice for a message of `bytes` on a machine, and why.\n"
-        "`attach`: the system copies between their memory. near: all ranks are on one node.");
+        "`attach`: the system copies between their memory. near: all ranks are on one node.\n"
+        "`late`: ranks predicted to enter last, the latest one last.");
   m.def("localities", [] {
     nb::list rows;
     for (const Locality& one : localities_of(allowed_processors()))

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
+#include "ir/bind.hpp"
 #include "runtime/communicator.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/traffic.hpp"
@@ -42,14 +43,40 @@ struct Place {
     if (shape.root < 0 || shape.root >= shape.ranks)
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
-    check_knobs(*algorithm, shape.knobs);
+    check_knobs(*algorithm, shape.cut.knobs);
     if (algorithm->is_straight() && !algorithm->grouped) shape.group = 0;
     if (shape.group < 0 || (shape.group > 0 && shape.ranks % shape.group != 0))
       fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
            " ranks; there must be equally many ranks in each.");
     shape.scattered = shape.scattered && shape.group > 0;
+    check_nodes();
+    if (!algorithm->expects_late) shape.late.clear();
+    check_late(problem_of(*algorithm, shape, 0));
   }
 
+  // Numbered by their first ranks, as a communicator has them.
+  void check_nodes() const {
+    if (shape.nodes.empty()) return;
+    if (!algorithm->mixed)
+      fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
+    int most = -1;
+    bool fits = shape.nodes.size() == std::size_t(shape.ranks);
+    for (int node : shape.nodes) {
+      fits = fits && node >= 0 && node <= most + 1;
+      most = std::max(most, node);
+    }
+    if (!fits)
+      fail(Fault::usage, "world: there must be a node for each of ", shape.ranks, " ranks, and ",
+           "nodes must be numbered from 0 on by their first ranks, as in 0,0,1.");
+  }
+
+  // Who takes which position when ranks come at these times, in seconds.
+  Shape arriving(const std::vector<double>& arrivals) const {
+    Shape out = shape;
+    if (algorithm->claimed && static_cast<int>(arrivals.size()) == shape.ranks)
+      out.order = claimed_order(*algorithm, shape.root, arrivals);
+    return out;
+  }
   std::string rejects() const {
     const auto reason = why_not(*algorithm, problem_of(*algorithm, shape, 0));
     return reason ? reason->why : std::string();
@@ -62,8 +89,8 @@ struct Place {
   }
   Trace simulated(std::size_t count, std::size_t element_bytes, const std::string& machine,
                   const std::vector<double>& arrivals) const {
-    return simulate(make_world(*algorithm, shape), count, element_bytes, machine_from(machine),
-                    arrivals);
+    return simulate(make_world(*algorithm, arriving(arrivals)), count, element_bytes,
+                    machine_from(machine), arrivals);
   }
   bool is_straight() const { return algorithm->is_straight(); }
   Traffic traffic(std::size_t count, std::size_t element_bytes) const {
@@ -135,6 +162,24 @@ class Sweep {
   std::vector<std::pair<const Algorithm*, Shape>> worlds_;
 };
 
+void add_shape(nb::class_<Place>& place) {
+  place
+      .def_prop_ro("collective",
+                   [](const Place& p) { return std::string(name_of(p.shape.collective)); })
+      .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })
+      .def_prop_ro("ranks", [](const Place& p) { return p.shape.ranks; })
+      .def_prop_ro("root", [](const Place& p) { return p.shape.root; })
+      .def_prop_ro("in_place", [](const Place& p) { return p.shape.in_place; })
+      .def_prop_ro("segments", [](const Place& p) { return p.shape.cut.segments; })
+      .def_prop_ro("window", [](const Place& p) { return p.shape.cut.window; })
+      .def_prop_ro("radix", [](const Place& p) { return p.shape.cut.knobs.radix; })
+      .def_prop_ro("blocks", [](const Place& p) { return p.shape.cut.knobs.blocks; })
+      .def_prop_ro("late", [](const Place& p) { return p.shape.late; },
+                   "Ranks predicted to enter last, as far as the algorithm looks at them.")
+      .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
+                   "The arguments of `paceline verify` that mean this world.");
+}
+
 void add_counts(nb::class_<Place>& place) {
   place
       .def_prop_ro("is_straight", &Place::is_straight,
@@ -150,7 +195,18 @@ void add_counts(nb::class_<Place>& place) {
            [](const Place& p, std::size_t count, std::size_t bytes) {
              return p.by_rank([&](const Schedule& s) { return traffic_by_step(s, count, bytes); });
            },
-           "count"_a, "element_bytes"_a, Unlocked(), "Of each rank, of each of its steps.");
+           "count"_a, "element_bytes"_a, Unlocked(), "Of each rank, of each of its steps.")
+      .def("traffic_after",
+           [](const Place& p, int late, std::size_t count, std::size_t bytes) {
+             if (late < 0 || late >= p.shape.ranks)
+               fail(Fault::usage, "traffic: rank ", late, " among ", p.shape.ranks, " ranks.");
+             std::vector<double> arrivals(std::size_t(p.shape.ranks), 0.0);
+             arrivals[std::size_t(late)] = 1;
+             return traffic_after(make_world(*p.algorithm, p.arriving(arrivals)), late, count,
+                                  bytes);
+           },
+           "late"_a, "count"_a, "element_bytes"_a, Unlocked(),
+           "Of each rank, once one that all have long been waiting for has come.");
 }
 
 }  // namespace
@@ -203,40 +259,34 @@ void bind_worlds(nb::module_& m) {
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
               int root, bool in_place, bool fused, int segments, int window, bool ordered,
               bool uneven, int radix, int blocks, bool in_step, bool whole_tail, int group,
-              bool scattered, bool canonical) {
+              bool scattered, bool canonical, const std::vector<int>& nodes,
+              const std::vector<double>& arrivals, std::vector<int> late) {
              Shape shape;
              shape.ranks = ranks;
              shape.root = root;
              shape.in_place = in_place;
              shape.fused = fused;
-             shape.segments = segments;
-             shape.window = window;
+             shape.cut.segments = segments;
+             shape.cut.window = window;
              shape.ordered = ordered;
              shape.uneven = uneven;
-             shape.knobs = {.radix = radix, .blocks = blocks};
-             shape.in_step = in_step;
-             shape.whole_tail = whole_tail;
+             shape.cut.knobs = {.radix = radix, .blocks = blocks};
+             shape.cut.in_step = in_step;
+             shape.cut.whole_tail = whole_tail;
              shape.group = group;
              shape.scattered = scattered;
              shape.canonical = canonical;
+             shape.nodes = nodes;
+             shape.late = std::move(late);
              new (self) Place(collective, algorithm, shape);
+             self->shape = self->arriving(arrivals);
            },
            "collective"_a, "algorithm"_a, "ranks"_a, "root"_a = 0, "in_place"_a = false,
            "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false,
            "uneven"_a = false, "radix"_a = 0, "blocks"_a = 0, "in_step"_a = false,
-           "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false, "canonical"_a = false)
-      .def_prop_ro("collective",
-                   [](const Place& p) { return std::string(name_of(p.shape.collective)); })
-      .def_prop_ro("algorithm", [](const Place& p) { return p.algorithm->name; })
-      .def_prop_ro("ranks", [](const Place& p) { return p.shape.ranks; })
-      .def_prop_ro("root", [](const Place& p) { return p.shape.root; })
-      .def_prop_ro("in_place", [](const Place& p) { return p.shape.in_place; })
-      .def_prop_ro("segments", [](const Place& p) { return p.shape.segments; })
-      .def_prop_ro("window", [](const Place& p) { return p.shape.window; })
-      .def_prop_ro("radix", [](const Place& p) { return p.shape.knobs.radix; })
-      .def_prop_ro("blocks", [](const Place& p) { return p.shape.knobs.blocks; })
-      .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
-                   "The arguments of `paceline verify` that mean this world.")
+           "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false, "canonical"_a = false,
+           "nodes"_a = std::vector<int>(), "arrivals"_a = std::vector<double>(),
+           "late"_a = std::vector<int>())
       .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")
       .def("verify",
            [](const Place& p) { return verify(make_world(*p.algorithm, p.shape)).fault; },
@@ -249,6 +299,7 @@ void bind_worlds(nb::module_& m) {
       .def("print", &Place::print_rank, "rank"_a = 0, "One rank's schedule as text.")
       .def("simulate", &Place::simulated, "count"_a, "element_bytes"_a, "machine"_a,
            "arrivals"_a = std::vector<double>(), Unlocked());
+  add_shape(place);
   add_counts(place);
 }
 

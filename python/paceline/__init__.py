@@ -25,6 +25,8 @@ from paceline.errors import (
 if TYPE_CHECKING:
     from paceline._core import Plan, Request
     from paceline.communicator import Communicator
+    from paceline.profiling import profile
+    from paceline.several import wait_all, wait_any
     from paceline.world import empty, finalize, init, is_initialized
 
 # Loaded when first used: torch imports this package at start-up, and must not need the core for it.
@@ -36,12 +38,15 @@ _LAZY = {
     "finalize": "paceline.world",
     "init": "paceline.world",
     "is_initialized": "paceline.world",
+    "profile": "paceline.profiling",
+    "wait_all": "paceline.several",
+    "wait_any": "paceline.several",
 }
 
 __all__ = [
     "Communicator", "Error", "InternalError", "MismatchError", "Plan", "RankLost", "RefusalError",
     "Request", "ResourceError", "TimeoutError", "UsageError", "empty", "finalize", "init",
-    "is_initialized",
+    "is_initialized", "profile", "wait_all", "wait_any",
 ]  # fmt: skip
 
 

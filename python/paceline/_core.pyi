@@ -77,6 +77,9 @@ class Communicator:
     def is_called(self) -> bool: ...
     def record(self, reason: str) -> str: ...
     def write_record(self, reason: str, folder: str) -> bool: ...
+    def begin_profile(self, folder: str, bytes: int) -> None: ...
+    def end_profile(self) -> None: ...
+    def label_calls(self, label: str) -> None: ...
     def abort(self, why: str) -> None: ...
     def leave(self) -> None: ...
 
@@ -103,6 +106,14 @@ class Request:
         milliseconds (0: the communicator's limit), MismatchError or RankLost.
         """
 
+    def join(self, stream: int) -> None:
+        """
+        Of a call on memory of a CUDA device: what is enqueued on the stream (a CUstream)
+        from now on comes after the call. The host does not wait.
+        """
+
+    @property
+    def is_on_device(self) -> bool: ...
     @property
     def result(self) -> object:
         """The array that holds the result after wait(), or None."""
@@ -345,7 +356,7 @@ class Engine:
     ) -> Task: ...
     def calls(self, communicator: Communicator) -> Calls: ...
     def wait(self) -> None: ...
-    def cancel(self) -> None: ...
+    def cancel(self, why: str = "") -> None: ...
     def close(self) -> None: ...
     @property
     def unfinished(self) -> int: ...
@@ -369,6 +380,104 @@ class Calls:
         priority: int,
         name: str,
     ) -> Task: ...
+
+class Devices:
+    """Devices, for paceline.device."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    def reaches(self, device: int, peer: int) -> bool: ...
+    def describe(self, device: int) -> dict: ...
+
+class EmulatedDevices(Devices):
+    """Devices of the host."""
+
+    def __init__(
+        self,
+        devices: int,
+        threads: bool = False,
+        seed: int = 1,
+        memory_bytes: int = 1099511627776,
+        keeps_work: bool = False,
+        moves: bool = True,
+    ) -> None: ...
+    def lose(self, device: int) -> None:
+        """As if the device had gone."""
+
+    def spans(self, machine: str) -> list[tuple[float, float]]:
+        """
+        When what was enqueued since the last time would have run on such a machine, whose
+        alpha, beta and gamma are those of copies and sums: (begin, end), in seconds.
+        """
+
+def cuda_devices() -> Devices:
+    """Those of CUDA. Raises RefusalError, which says what is missing."""
+
+def has_cuda_kernels() -> bool:
+    """
+    Whether the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.
+    """
+
+def trouble_with_cuda() -> str:
+    """Why there are none; empty: there are."""
+
+class DeviceGroup:
+    """Devices as the ranks of collectives."""
+
+    def __init__(self, devices: Devices, positions: Sequence[int], machine: str) -> None: ...
+    @property
+    def size(self) -> int: ...
+    def enqueue(self, calls: Sequence[tuple], knobs: object | None) -> None: ...
+    def explain(self, calls: Sequence[tuple], knobs: object | None) -> str: ...
+    def synchronize(self) -> None: ...
+
+class DevicePlan:
+    """A call of a group that is made again and again."""
+
+    def __init__(
+        self, group: DeviceGroup, calls: Sequence[tuple], knobs: object | None
+    ) -> None: ...
+    def start(self) -> None: ...
+
+class DeviceMemory:
+    """Memory of a device."""
+
+    def __init__(self, devices: Devices, device: int, bytes: int) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    def write(
+        self, array: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")]
+    ) -> None: ...
+    def read(
+        self, array: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")]
+    ) -> None: ...
+
+def emulated_empty(
+    devices: EmulatedDevices, device: int, bytes: int
+) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+class DeviceLink:
+    """A device whose messages go through the host."""
+
+    def __init__(self, comm: Communicator, devices: Devices, device: int) -> None: ...
+    def enqueue(self, call: tuple, knobs: object | None) -> None: ...
+    def explain(self, call: tuple, knobs: object | None) -> str: ...
+    def synchronize(self) -> None: ...
+    def stages(self) -> dict: ...
+
+class DevicePeers:
+    """A device that reaches those of the other ranks."""
+
+    def __init__(self, comm: Communicator, devices: Devices, device: int, machine: str) -> None: ...
+    def enqueue(self, call: tuple, knobs: object | None) -> None: ...
+    def explain(self, call: tuple, knobs: object | None) -> str: ...
+    def synchronize(self) -> None: ...
+    @property
+    def broken(self) -> str: ...
 
 def collectives() -> list: ...
 def ops() -> list: ...
@@ -401,6 +510,12 @@ def unknown_variables() -> list[str]:
     """PACELINE_* variables that nobody reads."""
 
 def parse_bytes(size: str) -> int: ...
+def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
+    """
+    Worst and average imbalance time of the arrivals of one call, in their unit: the last
+    minus the first, and the mean distance from their mean.
+    """
+
 def human_bytes(bytes: float) -> str: ...
 def choose(
     collective: str,
@@ -414,10 +529,12 @@ def choose(
     machine: str = "shm",
     group: int = 0,
     attach: bool = True,
+    late: Sequence[int] = [],
 ) -> dict:
     """
     The choice for a message of `bytes` on a machine, and why.
     `attach`: the system copies between their memory. near: all ranks are on one node.
+    `late`: ranks predicted to enter last, the latest one last.
     """
 
 def localities() -> list:
@@ -548,7 +665,25 @@ class World:
         group: int = 0,
         scattered: bool = False,
         canonical: bool = False,
+        nodes: Sequence[int] = [],
+        arrivals: Sequence[float] = [],
+        late: Sequence[int] = [],
     ) -> None: ...
+    def rejects(self) -> str:
+        """Why the algorithm cannot serve this world; empty: it can."""
+
+    def verify(self) -> str:
+        """What is wrong; empty: proven."""
+
+    def shake(self, seed: int) -> str:
+        """The same after one run in an order drawn from the seed."""
+
+    def print(self, rank: int = 0) -> str:
+        """One rank's schedule as text."""
+
+    def simulate(
+        self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
+    ) -> Trace: ...
     @property
     def collective(self) -> str: ...
     @property
@@ -568,24 +703,13 @@ class World:
     @property
     def blocks(self) -> int: ...
     @property
+    def late(self) -> list[int]:
+        """Ranks predicted to enter last, as far as the algorithm looks at them."""
+
+    @property
     def line(self) -> str:
         """The arguments of `paceline verify` that mean this world."""
 
-    def rejects(self) -> str:
-        """Why the algorithm cannot serve this world; empty: it can."""
-
-    def verify(self) -> str:
-        """What is wrong; empty: proven."""
-
-    def shake(self, seed: int) -> str:
-        """The same after one run in an order drawn from the seed."""
-
-    def print(self, rank: int = 0) -> str:
-        """One rank's schedule as text."""
-
-    def simulate(
-        self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
-    ) -> Trace: ...
     @property
     def is_straight(self) -> bool:
         """Whether ranks share memory and send nothing: then traffic is counted."""
@@ -598,6 +722,9 @@ class World:
 
     def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
         """Of each rank, of each of its steps."""
+
+    def traffic_after(self, late: int, count: int, element_bytes: int) -> list[Traffic]:
+        """Of each rank, once one that all have long been waiting for has come."""
 
 class Outcome:
     @property

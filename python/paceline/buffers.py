@@ -9,8 +9,9 @@ import numpy
 
 from paceline.errors import ResourceError, UsageError
 
-# A numpy array, a torch tensor on the CPU, or an object with the buffer protocol or DLPack:
-# contiguous, of a floating type (16 to 64 bits, bfloat16), an integer type or bool.
+# A numpy array, a torch tensor on the CPU or a CUDA device, or an object with the buffer protocol,
+# DLPack or __cuda_array_interface__: contiguous, of a floating type (16 to 64 bits, bfloat16), an
+# integer type or bool.
 Buffer = Any
 
 
@@ -30,12 +31,24 @@ def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
         new_empty = getattr(x, "new_empty", None)
         if new_empty is not None:
             return new_empty(shape)
+        if hasattr(x, "__cuda_array_interface__"):
+            raise UsageError(f"{call}: results for a {type(x).__name__} are not made here; pass "
+                             "`out`, on the same device.")
         return numpy.empty(shape, numpy.asarray(x).dtype)
     except (MemoryError, ValueError, OverflowError, RuntimeError) as error:
         raise ResourceError(
             f"{call}: there is no memory for a result of shape {tuple(shape)} ({error}). "
             "Send less at a time."
         ) from error
+
+
+def host_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
+    """Like empty_like, but on the host, also where `x` is on a device."""
+    if getattr(x, "is_cpu", True) and not hasattr(x, "__cuda_array_interface__"):
+        return empty_like(x, shape, call)
+    if hasattr(x, "new_empty") and hasattr(x, "is_cpu"):
+        return x.new_empty(shape, device="cpu")
+    return numpy.empty(shape, x.dtype)
 
 
 def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
@@ -46,7 +59,7 @@ def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
         raise UsageError(f"empty: shape {shape} has a negative length.")
     torch_dtype = type(dtype).__module__ == "torch"
     kind = dtype if torch_dtype else numpy.dtype(dtype)
-    memory, _, _ = comm._core.allocate(math.prod(lengths) * kind.itemsize)
+    memory, _, _ = comm.allocate(math.prod(lengths) * kind.itemsize)
     if not torch_dtype:
         return memory.view(kind).reshape(lengths)
     import torch

@@ -5,7 +5,7 @@ counts and received counts; the result is what the call returns when it is compl
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from paceline.buffers import Buffer, empty_like, joined, piece, shape_of
 from paceline.errors import UsageError
@@ -13,9 +13,20 @@ from paceline.errors import UsageError
 Counts = Sequence[int]
 CoreCall = tuple[str, Buffer, Buffer, str, int, Counts | None, Counts | None]
 Call = tuple[CoreCall, Any]
-Knobs = tuple[
-    str | None, int | None, int | None, int | None, int | None, str | int | None, int | None
-]
+
+
+class Knobs(NamedTuple):
+    """The options of a call in the order of the core."""
+
+    algorithm: str | None = None
+    segments: int | None = None
+    window: int | None = None
+    radix: int | None = None
+    blocks: int | None = None
+    tag: str | int | None = None
+    priority: int | None = None
+    timeout_ms: int | None = None
+
 
 # On ranks that do not know the counts of a gather or scatter: "they differ".
 _UNKNOWN: Counts = ()
@@ -134,9 +145,13 @@ def knobs(
     blocks: int | None = None,
     timeout_ms: int | None = None,
     tag: str | int | None = None,
+    priority: int | None = None,
 ) -> Knobs:
-    """The options of a call in the order of the core; its signature is the list of them."""
-    return algorithm, segments, window, radix, blocks, tag, timeout_ms
+    """The options of a call; its signature is the list of them."""
+    return Knobs(algorithm, segments, window, radix, blocks, tag, priority, timeout_ms)
 
 
-OPTIONS = ("algorithm", "segments", "window", "radix", "blocks", "timeout_ms", "tag")
+# How a call is cut: what it may ask for, and all that decides how a World is made (ir/cut.hpp).
+ASKED = ("segments", "window", "radix", "blocks")
+CUT = (*ASKED, "in_step", "whole_tail")
+OPTIONS = ("algorithm", *ASKED, "timeout_ms", "tag", "priority")

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from paceline import _core, calls
+from paceline import _core, calls, mpi, open_worlds
 from paceline.buffers import Buffer, shared_empty
 from paceline.errors import ResourceError, UsageError
 
@@ -15,11 +15,12 @@ Counts = Sequence[int]
 class Communicator:
     """A group of ranks, numbered from 0 to size - 1, that call collectives in the same order.
 
-    Buffers `x` and `out` are numpy arrays, torch tensors on the CPU, or objects with the buffer
-    protocol or DLPack: contiguous, of type float64, float32, float16, bfloat16, int8 to int64,
-    uint8 to uint64 or bool. Nothing is copied: data goes from and into the memory of the caller,
-    and `out` may not overlap `x` unless a method says how. Where a method makes `out` itself, it
-    is of the library and type of `x`. Lengths below are in elements; n is any length, also 0.
+    Buffers `x` and `out` are numpy arrays, torch tensors, or objects with the buffer protocol,
+    DLPack or __cuda_array_interface__, on the CPU or both on one CUDA device: contiguous, of type
+    float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 or bool. Nothing is
+    copied: data goes from and into the memory of the caller, and `out` may not overlap `x` unless a
+    method says how. Where a method makes `out` itself, it is of the library and type of `x`.
+    Lengths below are in elements; n is any length, also 0.
 
     Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
@@ -29,6 +30,8 @@ class Communicator:
       blocks      that the algorithm cuts the message into, where it does; None: chosen
       tag         what the call exchanges, such as the name of a gradient: calls with different
                   tags are not taken for each other (MismatchError); a name or a number from 1 on
+      priority    of calls under way at a time the most urgent goes first, at the borders of
+                  messages and their segments; higher is more urgent; from -2**20 to 2**20, None: 0
       timeout_ms  give up after so many milliseconds; None: the communicator's timeout_ms
 
     The methods with an `i` in front start the collective and return a Request: test() works on
@@ -42,18 +45,19 @@ class Communicator:
     RankLost on every rank that waits, after which the communicator is broken.
     """
 
-    __slots__ = ("_core", "_run", "_start", "rank", "size", "__weakref__")
+    __slots__ = ("_core", "run", "start", "rank", "size", "__weakref__")
 
     def __init__(self, comm: Any):
         core = comm
         if not isinstance(comm, _core.Communicator):
-            from paceline import mpi, world  # which imports this module
-
             core = mpi.join_communicator(comm)
-            world.keep(self)
+            open_worlds.keep(self)
         self._core = core
-        self._run = core.run
-        self._start = core.start
+        # For front ends with arguments of their own, such as torch's: (collective, input, output,
+        # op, root, counts, received counts, knobs), all by position, knobs from calls.knobs() or
+        # None. run() returns nothing; start() also takes what its Request is to return.
+        self.run = core.run
+        self.start = core.start
         self.rank: int = core.rank
         self.size: int = core.size
 
@@ -65,6 +69,10 @@ class Communicator:
     def broken(self) -> str:
         """Empty, or why the communicator cannot be used any more."""
         return self._core.broken
+
+    def is_called(self) -> bool:
+        """Whether a message of a call is here that this rank has yet to make."""
+        return self._core.is_called()
 
     @property
     def timeout_ms(self) -> int:
@@ -93,6 +101,10 @@ class Communicator:
         """
         return shared_empty(self, shape, dtype)
 
+    def allocate(self, nbytes: int) -> tuple[Any, bool, str]:
+        """empty() in bytes: (memory, whether the ranks share it, on one rank why they do not)."""
+        return self._core.allocate(nbytes)
+
     def allreduce(self, x: Buffer, out: Buffer = None, op: str = "sum", **options: Any) -> Buffer:
         """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on every rank.
 
@@ -103,7 +115,7 @@ class Communicator:
         if out is None:
             out = x
         settings = calls.knobs(**options) if options else None
-        self._run("allreduce", x, out, op, 0, None, None, settings)
+        self.run("allreduce", x, out, op, 0, None, None, settings)
         return out
 
     def reduce(
@@ -292,12 +304,12 @@ class Communicator:
 
     def _do(self, prepared: calls.Call, options: dict[str, Any]) -> Any:
         call, result = prepared
-        self._run(*call, calls.knobs(**options) if options else None)
+        self.run(*call, calls.knobs(**options) if options else None)
         return result
 
     def _begin(self, prepared: calls.Call, options: dict[str, Any]) -> _core.Request:
         call, result = prepared
-        return self._start(*call, calls.knobs(**options) if options else None, result)
+        return self.start(*call, calls.knobs(**options) if options else None, result)
 
     def _prepare(
         self, collective: str, arguments: Any, keywords: dict[str, Any]

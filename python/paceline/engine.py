@@ -149,11 +149,15 @@ class Engine:
         differ between ranks. Reads and writes its arrays, besides `read` and `write`. If an operand
         fails on some rank, the communicator is broken on all, and each rank gets the reason. A
         `name` is also the call's tag: ranks whose calls are in different orders get MismatchError.
+        `priority` is also the call's, and so equal on all ranks: of calls that are under way the
+        most urgent goes first.
 
         Raises RefusalError where calls go on only while somebody waits (PACELINE_PROGRESS=caller).
         """
         if name:
             keywords.setdefault("tag", name)
+        if priority:
+            keywords.setdefault("priority", priority)
         prepared, result, settings = comm._prepare(collective, arguments, keywords)
         source, target = prepared[1], prepared[2]
         if source is not None:
@@ -204,7 +208,7 @@ class Engine:
         """Ends without completing what has been pushed: breaks the communicators of its calls, with
         `why` for all ranks, which may wait for calls that this one will not make, and keeps the
         tasks that have not begun from running. So does a `with` block that an exception ends."""
-        self.cancel()
+        self._core.cancel(why)
         for comm in list(self._calls):
             if not comm.broken:
                 comm._core.abort(why)

@@ -1,4 +1,4 @@
-"""JSON files that somebody else may have written, or damaged: read with a bound, and checked."""
+"""Files that somebody else may have written, or damaged: read with a bound, and checked."""
 
 import json
 import os
@@ -17,8 +17,13 @@ def read_json(path: str | Path, what: str, check: Callable[[Any], Any]) -> Any:
     """`check(value)` of what a file holds. Raises UsageError that names the file if it is not
     `what`: not there, no plain file, too long, no JSON, or refused by `check` (with a ValueError).
     """
+    return read_text(path, what, lambda text: check(json.loads(text)))
+
+
+def read_text(path: str | Path, what: str, check: Callable[[str], Any]) -> Any:
+    """The same of a file that holds other text than JSON."""
     try:
-        return check(json.loads(_text_of(path)))
+        return check(_text_of(path))
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         shown = why[:SHOWN] + ("..." if len(why) > SHOWN else "")

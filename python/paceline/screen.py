@@ -2,9 +2,10 @@
 
 from rich.text import Text
 
-from .draw import Picture, colour, number, ticks, unit_of
+from .picture import Picture, colour
 from .spent import table
 from .trace import LABELS, kind, kinds, rows
+from .units import number, ticks, unit_of
 
 
 class Screen:

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from .draw import human_bytes, unit_of
 from .trace import LABELS, kind, kinds
+from .units import human_bytes, unit_of
 
 REST = "rest"                  # starting, ending, and what nobody recorded
 WIDTHS = (8, 9, 9, 11)         # of a cell's share, time, bytes and rate, in characters

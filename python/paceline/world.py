@@ -1,20 +1,14 @@
 """The world: all ranks of a run. init() joins it, finalize() leaves it."""
 
-import atexit
 import os
-import sys
-import weakref
 from typing import Any
 
-from paceline import _core, launchers, mpi
+from paceline import _core, launchers, mpi, open_worlds
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
 
 _world: Communicator | None = None
 _joined = 0  # worlds that init() has joined: later ones must not meet the keys of earlier ones
-_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
-_inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
-_spoiled = False  # a world has been left broken: somebody may be missing
 
 # The world of torch.distributed, once there is one: init() then needs no second one.
 torch_world: Communicator | None = None
@@ -89,7 +83,7 @@ def finalize() -> None:
     """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too."""
     global _world
     if _world is not None:
-        leave(_world)
+        open_worlds.leave(_world)
         _world = None
 
 
@@ -100,50 +94,20 @@ def join(
     """Joins the world `name` through `store`, and sees to it that it is left at exit."""
     libraries = mpi.libraries_to_start() if ranks > 1 else []
     core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms, libraries)
-    return keep(Communicator(core))
+    return open_worlds.keep(Communicator(core))
 
 
 def join_launched(
     launcher: launchers.Launcher, timeout_ms: int | None = None, start_timeout_ms: int | None = None
 ) -> Communicator:
     """Joins a world of all ranks that an MPI launcher has started, likewise."""
-    return keep(Communicator(mpi.join_launched(launcher, timeout_ms, start_timeout_ms)))
-
-
-def keep(world: Communicator) -> Communicator:
-    """Sees to it that a world is left at exit. Returns it."""
-    if not _open:
-        atexit.unregister(_leave_all)
-        atexit.register(_leave_all)
-    _open.add(world)
-    return world
-
-
-def leave(world: Communicator) -> None:
-    """Leaves the world of a communicator that keep() knows; a second time does nothing."""
-    global _spoiled
-    if world in _open:
-        _spoiled = _spoiled or bool(world.broken)
-        _open.discard(world)
-        world._core.leave()
-
-
-def _leave_all() -> None:
-    for world in list(_open):
-        leave(world)
-    # Finalising MPI waits for every rank. After an error one may never come: without it the
-    # launcher sees this process fail, and ends the others.
-    if not _spoiled and _inherited is None and not hasattr(sys, "last_value"):
-        mpi.finalize()
+    return open_worlds.keep(Communicator(mpi.join_launched(launcher, timeout_ms, start_timeout_ms)))
 
 
 def _forget() -> None:
-    """In a child of fork(): the worlds, and the ranks in them, are its parent's."""
-    global _world, torch_world, _inherited, _open
-    if _open:
-        _inherited = (_inherited, list(_open), _world, torch_world)
+    """In a child of fork(): the worlds are its parent's."""
+    global _world, torch_world
     _world = torch_world = None
-    _open = weakref.WeakSet()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -151,7 +115,7 @@ os.register_at_fork(after_in_child=_forget)
 
 def _refuse_child() -> None:
     """The rank that the launcher has named is this process's parent, not this process."""
-    if _inherited is not None:
+    if open_worlds.by_parent():
         raise UsageError(
             "init: this process was forked from a rank that has joined a world; call collectives "
             "in that rank, fork before it joins, or pass rank, ranks and store for another world."

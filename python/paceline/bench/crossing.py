@@ -6,6 +6,7 @@ import numpy as np
 
 from paceline import _core
 from paceline.bench import links, messages
+from paceline.calls import CUT
 
 REFUSED = "refused:"
 
@@ -28,9 +29,8 @@ def needed(variant, case, plan, ranks_of):
     made = choice(variant, nbytes, plan, machine)
     if made["algorithm"] != explained.split(":")[0].split(",")[0]:
         return any_one
-    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail")
     world = _core.World(plan.collective, made["algorithm"], plan.ranks, root=plan.root,
-                        **{name: made[name] for name in names}, **groups(ranks_of))
+                        **{name: made[name] for name in CUT}, **groups(ranks_of))
     size = _core.types()[plan.dtype]
     pieces = 1 if plan.collective in ("allreduce", "reduce", "broadcast") else plan.ranks
     return links.of_schedule(world, nbytes // (size * pieces), size, ranks_of)

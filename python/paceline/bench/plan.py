@@ -28,6 +28,7 @@ class Plan:
     separate: bool = False  # allreduce and reduce with an output of their own
     native: bool = False  # timed in the core; else through Python
     cluster: Cluster | None = None  # ranks are on its nodes; None: on this machine
+    arrival: str = ""  # how ranks come, as paceline.patterns has it; empty: together
     batch: int = 0  # calls between two looks at the clock, natively; 0: by size
 
     def specification(self, folder):
@@ -42,7 +43,7 @@ def algorithms_of(collective, wanted):
     rows = [row for row in _core.algorithms()
             if row["collective"] == collective and not row["shared"]]
     known = [row["name"] for row in rows]
-    every = [row["name"] for row in rows if not row["straight"]]
+    every = [row["name"] for row in rows if not (row["straight"] or row["mixed"])]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):

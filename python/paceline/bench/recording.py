@@ -17,6 +17,7 @@ from paceline.bench.launching import run_module
 from paceline.bench.meeting import Meeting, wait_until
 from paceline.bench.provenance import describe_machine
 from paceline.bench.variants import OfPaceline, Variant
+from paceline.calls import ASKED
 
 WARM_UP = 5  # the first calls fill caches, pools and page tables: that is another picture
 RECORDED = 7  # the one that took the median time is drawn
@@ -24,7 +25,7 @@ RECORDED = 7  # the one that took the median time is drawn
 
 def record(world, size, arrivals):
     """The trace of `world` (a _core.World) on this machine; `arrivals` in seconds by rank."""
-    names = ("collective", "algorithm", "ranks", "root", "segments", "window", "radix", "blocks")
+    names = ("collective", "algorithm", "ranks", "root", *ASKED)
     spec = {name: getattr(world, name) for name in names}
     with tempfile.TemporaryDirectory(prefix="paceline-draw-") as folder:
         spec |= {"size": size, "arrivals": arrivals, "folder": folder}
@@ -64,7 +65,7 @@ def main():
     if any(row["shared"] for row in _core.algorithms()
            if (row["collective"], row["name"]) == (spec["collective"], spec["algorithm"])):
         case.take(communicator.empty)
-    knobs = {name: spec[name] for name in ("segments", "window", "radix", "blocks")}
+    knobs = {name: spec[name] for name in ASKED}
     variant = Variant("paceline", spec["algorithm"], **knobs)
     call = OfPaceline(communicator).bind(variant, case)
     calls = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import paceline
 from paceline import _core
-from paceline.bench import ceiling, links, messages, variants
+from paceline.bench import arrivals, ceiling, links, messages, variants
 from paceline.bench.cases import Case
 from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
@@ -134,6 +134,9 @@ class Worker:
         repeats = repeats_for(size, self.spec["repeats"], self.spec["native"],
                               self.meeting.crowded)
         found = {"bytes": size, "notes": notes}
+        if self.spec["arrival"]:
+            return {**found, "batches": {}, "times": {},
+                    **arrivals.timed(self, calls, cases, size, repeats)}
         if self.cluster:
             tap = messages.Tap(self.cluster.interface) if size < messages.BELOW else None
             return {**found, "batches": {}, **self.counted(calls, cases, repeats, tap)}

@@ -15,8 +15,11 @@ COMMANDS = {
     "verify": ("verify", "Prove that the algorithms do what they promise."),
     "draw": ("draw", "Show in time and space what a collective does."),
     "explain": ("explain", "Say which algorithm a call would take, and why."),
+    "simulate": ("simulate", "Simulate collectives, also with ranks that come late."),
     "bench": ("bench", "Measure collectives, also against gloo and MPI."),
-    "report": ("report", "Draw what was published about pipelining, again."),
+    "profile": ("profile", "See who enters which collective when, and who is late."),
+    "train": ("train", "Train a network of the documents on several ranks."),
+    "report": ("report", "Draw what was published about collectives, again."),
 }
 
 

@@ -1,7 +1,6 @@
-"""Whether ranks of a world here would copy from each other's memory, how, and what stops it."""
+"""Whether ranks of a world here would copy from each other's memory, and what stops it."""
 
 import ctypes
-import os
 import subprocess
 import sys
 
@@ -27,42 +26,10 @@ REASONS = {
 }
 
 
-XPMEM = "libxpmem.so.0"
-WHOLE_PROCESS, BY_MODE, OWNERS = ctypes.c_size_t(-1), 1, ctypes.c_void_p(0o600)
-
-
-def xpmem_trouble():
-    """Why no memory is mapped by XPMEM; empty: it would be."""
-    if _core.option("attach") not in ("auto", "xpmem"):
-        return f"PACELINE_ATTACH={_core.option('attach')}"
-    try:
-        library = ctypes.CDLL(XPMEM)
-    except OSError:
-        if os.path.exists("/dev/xpmem"):
-            return f"its module is there and its library ({XPMEM}) is not found"
-        return "not there"
-    library.xpmem_make.restype = ctypes.c_int64
-    segment = library.xpmem_make(None, WHOLE_PROCESS, BY_MODE, OWNERS)
-    if segment <= 0:
-        return "its library is there and its module gives nothing (/dev/xpmem)"
-    library.xpmem_remove(ctypes.c_int64(segment))
-    return ""
-
-
-def why_not():
-    """Why neither copies; empty: one of them would."""
-    by_xpmem = xpmem_trouble()
-    by_system = by_xpmem and trouble()
-    if by_system and _core.option("attach") == "xpmem":
-        return f"{by_system}, and no XPMEM: {by_xpmem}"
-    return by_system
-
-
 def trouble():
     """Why the system copies nothing; empty: it would."""
-    wish = _core.option("attach")
-    if wish in ("off", "xpmem"):
-        return f"PACELINE_ATTACH={wish}"
+    if _core.option("attach") == "off":
+        return "PACELINE_ATTACH=off"
     place = ctypes.create_string_buffer(8)
     command = [sys.executable, "-S", "-c", PROBE, str(ctypes.addressof(place))]
     try:

@@ -9,7 +9,9 @@ from rich.markup import escape
 from paceline import _core
 from paceline.bench import report, statistics
 from paceline.bench.crossing import REFUSED
+from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
+from paceline.bench.provenance import provenance
 from paceline.cli.common import (
     COLLECTIVES, Collective, Names, Number, Sizes, console, knob_options, set_options,
     world_options,
@@ -31,6 +33,27 @@ them, mpi is the MPI's own function; mpi non-blocking its non-blocking one and a
 by SIZE several of these at once and a wait for all. A batch is one call; of short messages it is \
 several, on inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. \
 Shared: in buffers of Communicator.empty()."""
+
+DEVICES = {
+    "emulated": """\
+Model time: a copy engine each way and a compute unit for each device; nothing was measured. LP: \
+linear pipeline in blocks of 64 KiB, or of the model's length; MST: minimal spanning tree, BE: \
+bidirectional exchange. Bound: what every device must send or receive.""",
+    "cuda": """\
+Measured: medians of 10 calls to their end, enqueued by one process. LP: linear pipeline in blocks \
+of 64 KiB, or of the model's length; MST: minimal spanning tree, BE: bidirectional exchange. Copy \
+bound: what must be moved and summed, at the rates of one copy and one sum in the same process; \
+participants that share a device share its memory.""",
+    "staged": """\
+Measured: the slowest rank's median of 10 calls, and its first. Then for how large a part of the \
+calls' time each stage of the pipeline was at work; together they may have more than 100 %. \
+Register: pinning memory, which later calls find in the pool."""}
+
+ARRIVALS = """\
+Medians over calls, one at a time, of absolute times on the ranks' common clock; ranks compute \
+until they come. In the call: from entry to exit, so that waiting for others is in it. Imbalance: \
+last arrival minus first, as it came about. Message: half a round trip of that size between ranks \
+0 and 1, in the same launch; factors of the pattern multiply it."""
 
 LINKS = """\
 Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
@@ -89,7 +112,7 @@ def check_native(collective, through, against, batch, separate, mpi_settings, no
         raise click.UsageError("--batch goes with --through native; through Python it is 1.")
     if separate and (against == "gloo" or collective not in ("allreduce", "reduce")):
         raise click.UsageError("--separate is for allreduce and reduce; torch knows them in place.")
-    if mpi_settings and against != "mpi":
+    if any(mpi_settings) and against != "mpi":
         raise click.UsageError("--mpi-setting and --mpi-set go with --against mpi.")
     return native
 
@@ -138,6 +161,103 @@ def show(out, rows, notes, plan, verdict):
     out.print(how(rows, plan), style="dim", soft_wrap=True)
 
 
+def check_cold(through, against, batch, shared, no_reduce, verdict):
+    """The same for the first calls of new processes, which are timed in the core."""
+    for given, words in ((through == "python", "--through python"), (batch, "--batch"),
+                         (against == "gloo", "--against gloo"), (shared, "--shared"),
+                         (no_reduce, "--no-reduce"), (verdict, "--verdict")):
+        if given:
+            raise click.UsageError(f"--cold times single calls in the core; {words} does not go "
+                                   "with it.")
+    return True
+
+
+def show_cold(plan, launches, head, file, out):
+    """Measures, prints and writes the first calls of new processes; the status."""
+    from paceline.bench import cold
+
+    rows = cold.measure(plan, launches)
+    out.print(cold.table(rows, plan))
+    out.print("Medians over launches of the slowest rank's time. Each variant ran in processes of "
+              "its own, alone.", style="dim", soft_wrap=True)
+    if file:
+        write({**head, "records": [cold.record(row, plan) for row in rows], "notes": []}, file, out)
+    return 0
+
+
+def show_devices(kind, collective, sizes, ranks, options, file, out):
+    """Times collectives between devices, prints and writes; the status."""
+    from paceline.bench import devices, devices_cuda
+    from paceline.device import USUAL
+
+    if collective not in devices.WAYS:
+        raise click.UsageError(f"--device times {', '.join(devices.WAYS)}; not {collective}.")
+    machine = options.get("machine") or USUAL
+    if kind == "staged":
+        return show_stages(collective, sizes, ranks, file, out)
+    if kind == "cuda":
+        rows, count = devices_cuda.measure(collective, sizes, ranks, machine)
+        out.print(devices_cuda.table(rows, count))
+    else:
+        rows = devices.measure(collective, sizes, ranks, machine)
+        out.print(devices.table(rows, machine))
+    out.print(DEVICES[kind], style="dim", soft_wrap=True)
+    if file:
+        records = [devices.record(row, kind) for row in rows]
+        write({**provenance(None), "records": records, "notes": []}, file, out)
+    return 0
+
+
+def check_arrival(arrival, plan, batch, verdict, cold, lab):
+    """Errors of --arrival; the plan then has it."""
+    from paceline import patterns
+
+    if not arrival:
+        return
+    for given, words in ((batch, "--batch"), (verdict, "--verdict"), (cold, "--cold"),
+                         (lab, "--lab")):
+        if given:
+            raise click.UsageError(f"--arrival times single calls by absolute times; {words} does "
+                                   "not go with it.")
+    patterns.parse(arrival).check(plan.ranks)
+    plan.arrival = arrival
+
+
+def show_arrivals(plan, launches, head, file, out):
+    """Measures, prints and writes calls whose ranks come at different times; the status."""
+    from paceline.bench import arrivals
+    from paceline.bench.launching import launch_all
+
+    rows, notes = arrivals.rows_of(launch_all(plan, launches, out), plan)
+    out.print(arrivals.table(rows, plan))
+    for note in notes:
+        out.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
+    out.print(ARRIVALS, style="dim", soft_wrap=True)
+    if file:
+        records = [arrivals.record(row, plan) for row in rows]
+        write({**head, "records": records, "notes": notes}, file, out)
+    return 0 if rows and not any("wrong result" in note for note in notes) else 1
+
+
+def show_stages(collective, sizes, ranks, file, out):
+    """Times the pipeline through the host between ranks with a device each; the status."""
+    from paceline.bench import stages
+
+    rows = stages.run(collective, sizes, ranks)
+    out.print(stages.table(rows, collective, ranks))
+    out.print(DEVICES["staged"], style="dim", soft_wrap=True)
+    if file:
+        records = [stages.record(row, collective, ranks) for row in rows]
+        write({**provenance(None), "records": records, "notes": []}, file, out)
+    return 0
+
+
+def write(content, file, out):
+    """The records as a file."""
+    Path(file).write_text(json_format.dumps(content, indent=1) + "\n", encoding="utf-8")
+    out.print(f"Wrote {escape(file)}", soft_wrap=True)
+
+
 @click.command("bench", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
@@ -183,6 +303,17 @@ def show(out, rows, notes, plan, verdict):
               help="Give allreduce and reduce an output of their own; else they work in place.")
 @click.option("--no-reduce", is_flag=True,
               help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
+@click.option("--cold", is_flag=True,
+              help="The first ten calls of new processes instead, each variant in its own, nothing "
+              "warmed up: what does a library put off until it is called?")
+@click.option("--arrival", metavar="PATTERN",
+              help="Ranks compute before each call and come at different times: uniform:MIF, "
+              "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
+              "arrival to last exit.")
+@click.option("--device", type=click.Choice(["emulated", "cuda", "staged"]),
+              help="Between so many devices of one process (--ranks) instead: linear pipeline, "
+              "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
+              "staged: ranks with a device each, through the host, with the share of each stage.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
@@ -199,7 +330,8 @@ def show(out, rows, notes, plan, verdict):
 @world_options("algorithm", "segments", "window")
 def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
             against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
-            separate, no_reduce, launches, repeats, lab, verdict, pin, json, **options):
+            separate, no_reduce, cold, arrival, device, launches, repeats, lab, verdict, pin, json,
+            **options):
     """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
@@ -211,18 +343,21 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
     paceline bench allreduce --against gloo --verdict --json allreduce.json
     paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
+    paceline bench allreduce --sizes 16MiB --cold --launches 5
+    paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
+    paceline bench allreduce --device emulated -n 4
     """
-    from paceline.bench.provenance import provenance
-
+    if device:
+        return show_devices(device, collective, sizes, ranks, options, json, console())
     check(collective, dtype, op, against, verdict, launches)
-    changed = (mpi_setting != "default", *mpi_set)
-    native = check_native(collective, through, against, batch, separate, any(changed), no_reduce)
+    native = (check_cold(through, against, batch, shared, no_reduce, verdict) if cold else
+              check_native(collective, through, against, batch, separate,
+                           (mpi_setting != "default", *mpi_set), no_reduce))
     forms = ([word for word in peer_segments if word], peer_ring)
     check_forms(collective, against, native, forms, no_reduce)
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
     set_options(options)
-    out = console()
     plan = Plan(
         collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
@@ -230,10 +365,9 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
         variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against,
                               shared, forms, no_reduce),
         peer=f"torch {against}" if against == "gloo" else against or "")
-    about = None
+    check_arrival(arrival, plan, batch, verdict, cold, lab)
+    out, about = console(), None
     if against == "mpi":
-        from paceline.bench.host import mpi_of_host
-
         about = mpi_of_host(collective, ranks, mpi_setting, mpi_set)
         plan.mpiexec, plan.environment = about["mpiexec"], about["environment"]
         out.print(f"{about['version']}, {about['library']}", style="dim", soft_wrap=True)
@@ -241,16 +375,16 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
         plan.cluster = cluster_of(lab, plan)
         about = {**about, "cluster": plan.cluster.about}
     head = provenance(about)
+    if cold or arrival:
+        return (show_cold if cold else show_arrivals)(plan, launches or 1, head, json, out)
     launches = launches or (statistics.LEAST_LAUNCHES if verdict else 1)
     found = measured(plan, launches, verdict, out)
     rows, notes = report.merge(found, plan)
     show(out, rows, notes, plan, verdict)
     if json:
         modes = report.modes_in(found)
-        head |= {"round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
-                 "launches_dropped": modes.dropped,
-                 "records": [report.record(row, plan) for row in rows], "notes": notes}
-        Path(json).write_text(json_format.dumps(head, indent=1) + "\n", encoding="utf-8")
-        out.print(f"Wrote {escape(json)}", soft_wrap=True)
+        write({**head, "round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
+               "launches_dropped": modes.dropped,
+               "records": [report.record(row, plan) for row in rows], "notes": notes}, json, out)
     bad = ("wrong result", REFUSED)
     return 1 if not rows or any(word in note for note in notes for word in bad) else 0

@@ -6,7 +6,7 @@ import re
 import click
 from rich.console import Console
 
-from paceline import _core
+from paceline import _core, calls
 
 PIPE_COLUMNS = 100  # where there is no terminal whose width one could ask for
 COLLECTIVES = "COLLECTIVE is one of " + ", ".join(_core.collectives()) + "."
@@ -93,6 +93,21 @@ class Names(click.ParamType):
         return value.split(",") if isinstance(value, str) else value
 
 
+class Ranks(click.ParamType):
+    """A list of ranks: 2,5."""
+
+    name = "ranks"
+
+    def convert(self, value, parameter, context):
+        """2,5 -> [2, 5]."""
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip() for part in value.split(",")]
+        if not all(part.isdecimal() for part in parts):
+            self.fail(f"'{value}' is no list of ranks; write 5, or 2,5.", parameter, context)
+        return [int(part) for part in parts]
+
+
 class Collective(click.Choice):
     """One of the nine collectives."""
 
@@ -131,9 +146,7 @@ def unit_count(collective, ranks, size):
 
 def how(choice):
     """The part of a choice that says how a World is made, as its keywords."""
-    names = ("segments", "window", "radix", "blocks", "in_step", "whole_tail", "group",
-             "canonical")
-    return {name: choice[name] for name in names}
+    return {name: choice[name] for name in (*calls.CUT, "group", "canonical")}
 
 
 def details(choice, window=True):

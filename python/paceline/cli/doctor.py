@@ -109,7 +109,7 @@ def huge_pages(ranks):
 
 
 def groups(ranks):
-    """Whether ranks would be grouped by NUMA node or cache, and why."""
+    """Whether ranks would be grouped by NUMA node or cache."""
     asked = _core.option("groups")
     if asked:
         return Finding("groups", "ok", "none: PACELINE_GROUPS=1" if asked == 1 else
@@ -123,8 +123,8 @@ def groups(ranks):
         missing = f"the system does not tell the {unknown}" if unknown else ""
         known = f"{text} here" if text else ""
         return Finding("groups", "ok", f"none: {'; '.join(filter(None, (known, missing)))}")
-    return Finding("groups", "ok", f"{text} here: ranks that are each bound to one, equally many "
-                   "to each, are grouped (mpiexec --bind-to core); others are not")
+    return Finding("groups", "ok", f"{text} here: PACELINE_GROUPS=N groups N neighbours in rank "
+                   "order; algorithm=grouped groups ranks that are each bound to one of them")
 
 
 def machine(ranks):
@@ -160,17 +160,10 @@ def kept_figures(file):
 
 
 def single_copies(ranks):
-    """Whether ranks would copy from one's memory straight into another's, and how."""
-    by_system, by_xpmem = attach.trouble(), attach.xpmem_trouble()
-    ways = [name for name, trouble in (("cross-memory attach", by_system), ("XPMEM", by_xpmem))
-            if not trouble]
-    if ways:
-        text = f"broadcasts from 1 MiB on between 2 ranks, by {' or '.join(ways)}"
-        text += ", whichever ranks find faster as they start" if len(ways) > 1 else ""
-    else:
-        text = "none"
-    text += f"; no cross-memory attach: {by_system}" if by_system else ""
-    text += f"; no XPMEM: {by_xpmem}" if by_xpmem else ""
+    """Whether ranks would copy from one's memory straight into another's."""
+    trouble = attach.trouble()
+    text = ("broadcasts from 1 MiB on between 2 ranks, by cross-memory attach" if not trouble
+            else f"none; no cross-memory attach: {trouble}")
     return Finding("single copies", "ok", text)
 
 
@@ -233,6 +226,13 @@ def _advice(version):
             "message.")
 
 
+def devices(ranks):
+    """CUDA devices, who reaches whom, and what is missing for what."""
+    from paceline.cli import gpus
+
+    return Finding("devices", *gpus.finding())
+
+
 def variables(ranks):
     """Options that are wrong, or that nobody reads."""
     wrong = [row["error"] for row in _core.options() if row["error"]]
@@ -270,7 +270,7 @@ def self_test(ranks):
 
 
 CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_copies,
-          process_handles, torch, mpi, machine, variables, self_test)
+          process_handles, torch, mpi, machine, devices, variables, self_test)
 
 
 def compare_records(folder):
@@ -295,6 +295,10 @@ def command(ranks, folder):
     Each line is ok, a warning or a failure, with what to do about it. The exit status is 1 if
     there is a failure. With --record: who has called something else, who is missing, and who
     waits for whom, from what the ranks have written to PACELINE_RECORD_DIR.
+
+    \b
+    paceline doctor -n 8
+    paceline doctor --record records
     """
     if folder:
         return compare_records(folder)

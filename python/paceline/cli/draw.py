@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from paceline import _core, draw, trace, traffic
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, how, knob_options, unit_count,
+    COLLECTIVES, Collective, Number, Ranks, Size, console, how, knob_options, unit_count,
 )
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
@@ -80,12 +80,14 @@ def save(picture, svg, json, summary):
               "alpha_us=5,gbit_per_s=10,ranks_per_node=2; --machine list shows the names.")
 @click.option("--arrivals", type=Arrivals(), default="0",
               help="When the ranks enter: 3=1ms (rank 3 is late), or one time per rank.")
+@click.option("--late", type=Ranks(), default=(), metavar="RANKS",
+              help="Ranks predicted to enter last, the latest one last: 2,5.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--measured", is_flag=True, help="Run it on this machine and draw what happened.")
 @click.option("--svg", type=click.Path(dir_okay=False), help="Write the picture to this file.")
 @click.option("--json", type=click.Path(dir_okay=False), help="Write the events to this file.")
 def command(collective, algorithm, ranks, root, size, segments, window, radix, blocks, machine,
-            arrivals, in_place, measured, svg, json):
+            arrivals, late, in_place, measured, svg, json):
     """Show in time and space what a collective does.
 
     Time runs to the right and every rank has a lane: what it sends, what it computes, what it
@@ -100,6 +102,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     paceline draw allreduce --algorithm ring --ranks 4 --segments 4
     paceline draw broadcast --algorithm chain --segments 8 --size 16MiB --svg chain.svg
     paceline draw allreduce --ranks 8 --arrivals 7=2ms --machine ethernet-10g
+    paceline draw allreduce --algorithm tail_ring --ranks 8 --arrivals 7=5ms --late 7
     paceline draw allreduce --ranks 2 --size 64MiB --measured --svg measured.svg
     """
     out = console()
@@ -109,18 +112,21 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
         return 0
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
+    if measured and late:
+        raise click.UsageError("--late is for a simulated picture; a measured call predicts.")
     here = {} if measured else {"machine": machine}
     choice = _core.choose(
-        collective, ranks, size, algorithm or "", segments, window, radix, blocks, **here)
+        collective, ranks, size, algorithm or "", segments, window, radix, blocks,
+        late=() if algorithm else late, **here)   # one that is named is drawn in any numbers
     if measured:   # what is recorded has the buffers of the benchmark
         from paceline.bench.cases import IN_PLACE
         from paceline.bench.recording import record
 
         in_place = collective in IN_PLACE
+    times = arrival_list(arrivals, ranks)
     world = _core.World(
         collective, choice["algorithm"], ranks, root=root, in_place=in_place, fused=True,
-        **how(choice))
-    times = arrival_list(arrivals, ranks)
+        arrivals=times, late=late, **how(choice))
     picture = record(world, size, times) if measured else simulated(world, size, machine, times)
     picture = traffic.labelled(picture, world, unit_count(collective, ranks, size))
     summary = measured or world.is_straight

@@ -134,6 +134,9 @@ def table_of_all(ranks, where):
 
 def numbers():
     """What the option `numbers` leaves of the choice; empty where it leaves all."""
+    if _core.option("numbers") == "fast":
+        return ("numbers=fast: sums of floating types may follow who is predicted late, and differ "
+                "in their last bits from run to run; shown is what nobody late takes")
     if _core.option("numbers") != "canonical":
         return ""
     return ("numbers=canonical: sums, products and averages of floating types take only algorithms "
@@ -185,7 +188,7 @@ def explain_one(collective, ranks, size, choice, where, out):
     if far:
         out.print(f"not here, as they need all ranks on one node: {', '.join(far)}",
                   soft_wrap=True)
-    if choice["canonical"]:
+    if _core.has_op(collective) and numbers():
         out.print(numbers(), soft_wrap=True)
 
 
@@ -219,7 +222,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
     """
     out = console()
-    trouble = attach.why_not()
+    trouble = attach.trouble()
     where = {"machine": machine, "group": group, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:

@@ -69,6 +69,10 @@ def command(as_markdown):
     """List every option, its value, and where that comes from.
 
     The variable of an option is its name in capitals with PACELINE_ in front.
+
+    \b
+    paceline options
+    PACELINE_TIMEOUT_MS=30000 paceline options | grep timeout
     """
     if as_markdown:
         click.echo(markdown(), nl=False)

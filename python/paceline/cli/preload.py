@@ -59,6 +59,7 @@ def command(mpicc):
     `./dev build --mpicc PATH` builds it, once for each MPI.
 
     \b
+    paceline preload --mpicc mpicc.mpich
     LD_PRELOAD=$(paceline preload) mpiexec -n 2 ./app
     PACELINE_PRELOAD=allreduce,barrier   only these; none: nothing
     PACELINE_PRELOAD_SUMMARY=on          what was served, at MPI_Finalize

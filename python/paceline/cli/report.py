@@ -1,4 +1,4 @@
-"""`paceline report`: what was published about pipelining and rings, again, as pages."""
+"""`paceline report`: what was published about pipelining, rings and devices, again, as pages."""
 
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from paceline.cli.common import Number, Size, console
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
-                        "what is in bench/results; repeat it for more. Of a folder, all *.json.")
+                        "a campaign of bench/results (*.csv); repeat it for more. Of a folder, all "
+                        "of both.")
 LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
 
 
@@ -22,29 +23,32 @@ def html(default):
 
 def files_in(path):
     """The file, or all of a folder. Raises click.UsageError where there are none."""
-    found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    found = sorted([*path.glob("*.json"), *path.glob("*.csv")]) if path.is_dir() else [path]
     if not found:
-        raise click.UsageError(f"There is no *.json in {path}.")
+        raise click.UsageError(f"There is no *.json and no *.csv in {path}.")
     return found
 
 
 def make(module, paths, page, **limits):
-    """Writes the page and the table of a report."""
-    from paceline.report import measured
+    """Writes the page and the table of a report, and says what became of the document's claims."""
+    from paceline.report import measured, verdicts
     from paceline.report import page as pages
 
+    reader = getattr(module, "read", measured.read)
     pages.check_extra()
     files = [file for path in paths for file in files_in(path)]
-    read = [part for file in files for part in measured.read(file)]
+    read = [part for file in files for part in reader(file)]
     figures = module.make(read, **limits)
-    for name in pages.write(module.TITLE, module.ABOUT, figures, page):
+    claims = module.claims(figures)
+    verdicts.print_to(console(), claims)
+    for name in pages.write(module.TITLE, module.ABOUT, figures, page, claims):
         console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
     return 0
 
 
 @click.group("report")
 def command():
-    """Draw what was published about pipelining, again.
+    """Draw what was published about collectives, again.
 
     Simulated, and measured where there are files. A page with pictures, and a CSV with all points;
     every line says whether it was measured or simulated. Needs what `pip install
@@ -53,6 +57,9 @@ def command():
     \b
     paceline report pipelining
     paceline report ring --measured ring-mpich5.json
+    paceline report device
+    paceline report dag
+    paceline report arrival
     """
 
 
@@ -87,4 +94,46 @@ def ring(measured, lab, html):
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
+    return make(report, measured, html)
+
+
+@command.command("device")
+@html("device.html")
+@click.option("--largest", default="256MiB", show_default=True, type=Size(),
+              help="Messages up to this size.")
+def device(html, largest):
+    """Linear pipelines between devices, emulated and simulated."""
+    from paceline.report import device as report
+
+    if largest < 1 << 20:
+        raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
+    return make(report, [], html, largest=largest)
+
+
+@command.command("dag")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline train --json` or `paceline train replay --json`; repeat it "
+              "for more. Of a folder, all *.json.")
+@LAB
+@html("dag.html")
+def dag(measured, lab, html):
+    """Training: epochs over workers, accuracy and loss over time, the profile of an iteration."""
+    from paceline.cli.train import need_torch
+    from paceline.report import dag as report
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    need_torch()
+    return make(report, measured, html)
+
+
+@command.command("arrival")
+@MEASURED
+@html("arrival.html")
+def arrival(measured, html):
+    """Ranks that enter one after the other: what is left to do after the last one."""
+    from paceline.report import arrival as report
+
     return make(report, measured, html)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from paceline import _core
-from paceline.cli.common import COLLECTIVES, Collective, Number, console, knob_options
+from paceline.cli.common import COLLECTIVES, Collective, Number, Ranks, console, knob_options
 
 # Worlds per call into the core: enough work to hide the call, little enough to share evenly.
 MOST_WORLDS, MOST_WORK = 64, 4 * 64**3
@@ -121,6 +121,14 @@ def prove_one(world, seed, show, out):
     return 0
 
 
+def node_numbers(context, parameter, text):
+    """The numbers of "0,0,1"; a usage error for anything else."""
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError:
+        raise click.BadParameter(f"{text} is no list of numbers such as 0,0,1.") from None
+
+
 @click.command("verify", epilog=COLLECTIVES)
 @click.argument("collective", required=False, type=Collective())
 @click.option("--algorithm", metavar="NAME", help="Only this algorithm of the collective.")
@@ -144,13 +152,17 @@ def prove_one(world, seed, show, out):
 @click.option("--group", default=0, type=Number(0, 4096),
               help="Ranks of each group, for algorithms that know groups; 0 = there are none.")
 @click.option("--scattered", is_flag=True, help="The groups' ranks take turns in rank order.")
+@click.option("--nodes", callback=node_numbers, metavar="N,N,...",
+              help="The node of each rank, for algorithms that know nodes, as in 0,0,1.")
+@click.option("--late", type=Ranks(), default=(), metavar="RANKS",
+              help="Ranks predicted to enter last, the latest one last: 2,5.")
 @knob_options
 @click.option("--seed", type=Number(0), help="Run it as well in an order drawn from this.")
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
-            segments, window, whole_tail, ordered, canonical, uneven, group, scattered, radix,
-            blocks, seed, show):
+            segments, window, whole_tail, ordered, canonical, uneven, group, scattered, nodes, late,
+            radix, blocks, seed, show):
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
@@ -173,8 +185,9 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
                  "--canonical": canonical, "--uneven": uneven, "--in-step": in_step,
                  "--segments": segments > 1,
                  "--window": window > 1, "--whole-tail": whole_tail,
-                 "--group": group > 0, "--scattered": scattered, "--radix": radix > 0,
-                 "--blocks": blocks > 0, "--seed": seed is not None,
+                 "--group": group > 0, "--scattered": scattered, "--nodes": bool(nodes),
+                 "--late": bool(late),
+                 "--radix": radix > 0, "--blocks": blocks > 0, "--seed": seed is not None,
                  "--print": show is not None}
         for flag in (flag for flag, given in named.items() if given):
             raise click.UsageError(f"{flag} belongs to one world; name it with --ranks.")
@@ -183,5 +196,5 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
         raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
                         ordered, uneven, radix, blocks, in_step, whole_tail, group, scattered,
-                        canonical)
+                        canonical, nodes, late=late)
     return prove_one(world, seed, show, out)

@@ -1,5 +1,7 @@
 """Which keys are exchanged together, and in which order."""
 
+import heapq
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -7,6 +9,7 @@ from paceline.kvstore.store import Entry
 
 OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
 LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
+PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
 TAIL = 3  # so many buckets at the end are each half as long as the one before
 
 
@@ -28,9 +31,39 @@ class Link:
         return cls(rounds * 1e-6 * numbers[f"{where}alpha_us"],
                    share * 8e-9 / numbers[f"{where}gbit_per_s"])
 
+    def cost_s(self, nbytes: int) -> float:
+        """Of an allreduce of so many bytes."""
+        return self.call_s + nbytes * self.byte_s
+
     def bucket_bytes(self) -> int:
         """From which on no more than OVERHEAD of a bucket's time is that of the call."""
         return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
+
+
+def order_of_calls(
+    ready_s: list[float], needed: list[int], cost_s: list[float]
+) -> list[int]:
+    """The order in which buckets are exchanged: whenever the links are free, the one of those that
+    are ready which is needed first. So what became ready early, and is needed late, lets the others
+    pass once they are there, and travels while the next forward pass goes on.
+
+    ready_s: when the gradients of each bucket are there; needed: the smaller, the earlier; cost_s:
+    what its exchange takes.
+    """
+    coming = sorted(range(len(ready_s)), key=lambda i: (ready_s[i], i), reverse=True)
+    order: list[int] = []
+    waiting: list[tuple[int, int]] = []
+    now = 0.0
+    while coming or waiting:
+        if not waiting:
+            now = max(now, ready_s[coming[-1]])
+        while coming and ready_s[coming[-1]] <= now:
+            bucket = coming.pop()
+            heapq.heappush(waiting, (needed[bucket], bucket))
+        _, bucket = heapq.heappop(waiting)
+        order.append(bucket)
+        now += cost_s[bucket]
+    return order
 
 
 @dataclass
@@ -61,7 +94,30 @@ class Plan:
                 buckets.append([entry])
         return cls([bucket[::-1] for bucket in buckets[::-1]], whole, is_reversed)
 
-    def describe(self, outstanding: int) -> str:
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """(bucket, bytes) of all calls. A key that is long is exchanged in pieces, between which
+        others may pass."""
+        most = PIECE * self.bucket_bytes
+        found = []
+        for number, bucket in enumerate(self.buckets):
+            nbytes = sum(entry.nbytes for entry in bucket)
+            count = max(1, -(-nbytes // most))
+            found += [(number, nbytes // count)] * count
+        return found
+
+    def order(self, ready_s: dict[int, float], link: Link) -> list[int]:
+        """The buckets as they are called, as often as they have pieces. `ready_s`: of each key, by
+        its number; keys with smaller numbers, which came first in init(), are needed first."""
+        calls = self.pieces
+        found = order_of_calls(
+            [max(ready_s[entry.number] for entry in self.buckets[b]) for b, _ in calls],
+            [min(entry.number for entry in self.buckets[b]) for b, _ in calls],
+            [link.cost_s(nbytes) for _, nbytes in calls],
+        )
+        return [calls[place][0] for place in found]
+
+    def describe(self, outstanding: int, order: list[int] | None = None) -> str:
         """For people: what is exchanged when, and what depcha would do."""
         keys = sum(len(bucket) for bucket in self.buckets)
         lines = [
@@ -70,7 +126,13 @@ class Plan:
             f"{'last' if self.is_reversed else 'first'} pushed first, as they become ready",
             f"depcha: {keys} calls, first pushed first, one under way",
         ]
-        for number, bucket in enumerate(self.buckets):
+        order = order or list(range(len(self.buckets)))
+        order = [bucket for bucket, _ in itertools.groupby(order)]
+        later = sum(a > b for a, b in zip(order, order[1:], strict=False))
+        lines.append(f"  in the order of calls; {later} times one lets others pass that are "
+                     "needed before it")
+        for number in order:
+            bucket = self.buckets[number]
             names = ", ".join(repr(entry.key) for entry in bucket[:4])
             more = f" and {len(bucket) - 4} more" if len(bucket) > 4 else ""
             nbytes = sum(entry.nbytes for entry in bucket)

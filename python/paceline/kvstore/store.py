@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from paceline import engine as engines
-from paceline.buffers import Buffer, empty_like, shape_of
+from paceline.buffers import Buffer, host_like, shape_of
 from paceline.communicator import Communicator
 from paceline.errors import MismatchError, UsageError
 
@@ -25,7 +25,7 @@ class Entry:
         self.number = number  # in the order of init()
         self.shape = shape_of(value)
         self.dtype = _dtype_of(value)
-        self.buffer = empty_like(value, self.shape, "kvstore: init")
+        self.buffer = host_like(value, self.shape, "kvstore: init")
         self.pulls: list[engines.Task] = []  # that may not be complete
 
     @property
@@ -49,8 +49,9 @@ class KVStore(ABC):
     """Arrays by key on every rank of a communicator. See create().
 
     A key is an int or a str. Where a method takes keys and values it takes one of each, or two
-    lists of equal length. A value is a contiguous numpy array or torch tensor on the CPU, or a list
-    of them, one per local device: these are summed first. push() and pull() return at once, but
+    lists of equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA
+    device, or a list of them, one per local device: these are summed first. Copies to and from
+    devices are tasks of the engine. push() and pull() return at once, but
     where the type says otherwise: leave the values alone until wait(). All ranks make the same
     calls with the same keys in the same order.
 

@@ -93,6 +93,46 @@ def draw_bars(axes, panel):
     axes.set_xlim(0, 1.08 * line_end(lines))
 
 
+def draw_ratios(axes, panel):
+    """Plain numbers over ranks; the bound is what they approach."""
+    for line, style in zip(panel.lines, styles()):
+        axes.plot([p.ranks for p in line.points], [p.seconds for p in line.points],
+                  label=line.legend, **style)
+    axes.set_xticks(sorted({p.ranks for line in panel.lines for p in line.points}))
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("ratio")
+    axes.set_ylim(bottom=0)
+
+
+def draw_times(axes, panel):
+    """Seconds over ranks, with the bound."""
+    for line, style in zip(panel.lines, styles()):
+        axes.plot([p.ranks for p in line.points], [p.seconds for p in line.points],
+                  label=line.legend, **style)
+    if panel.bounds:
+        known = sorted(panel.bounds)
+        axes.plot(known, [panel.bounds[at] for at in known], label="bound", **BOUND)
+    axes.set_xticks(sorted({p.ranks for line in panel.lines for p in line.points}))
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("time (s)")
+    axes.set_ylim(bottom=0)
+
+
+def draw_curves(axes, panel):
+    """Values over time."""
+    for line, style in zip(panel.lines, styles()):
+        plain = {**style, "marker": style["marker"] if len(line.points) < 12 else None}
+        axes.plot([p.seconds for p in line.points], [p.value for p in line.points],
+                  label=line.legend, **plain)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel(panel.value)
+    axes.set_ylim(bottom=0)
+
+
+DRAWN = {"lines": draw_lines, "bars": draw_bars, "ratios": draw_ratios, "times": draw_times,
+         "curves": draw_curves}
+
+
 def line_end(lines):
     """The longest time, with its whisker."""
     return max(line.points[0].high_s or line.points[0].seconds for line in lines)
@@ -114,9 +154,10 @@ def picture_of(figure):
         axes.set_title(panel.title, loc="left")
         axes.grid(axis="x" if figure.drawn == "bars" else "y", color="#dddddd", linewidth=0.7)
         axes.set_axisbelow(True)
-        (draw_bars if figure.drawn == "bars" else draw_lines)(axes, panel)
-        axes.legend(fontsize=7.5, loc="upper center", ncols=2, frameon=False, handlelength=4,
-                    bbox_to_anchor=(0.5, -0.16 if figure.drawn == "bars" else -0.28))
+        DRAWN[figure.drawn](axes, panel)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize=7.5, loc="upper center", ncols=2, frameon=False, handlelength=4,
+                        bbox_to_anchor=(0.5, -0.16 if figure.drawn == "bars" else -0.28))
     return picture
 
 

@@ -4,18 +4,19 @@ A line is measured or simulated because of its origin, and nothing else says so:
 page ask the line.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline import _core
 
 
 @dataclass(frozen=True)
 class Model:
-    """The origin of simulated numbers: a model of a machine, in the words of --machine."""
+    """The origin of simulated numbers: a model of a machine, in the words of --machine. Emulated:
+    what was enqueued on devices of the host, timed by the model."""
 
     name: str
     machine: str
-    kind = "simulated"
+    kind: str = "simulated"  # or emulated
 
     @property
     def words(self):
@@ -50,6 +51,7 @@ class Point:
     seconds: float
     low_s: float | None = None
     high_s: float | None = None
+    value: float | None = None  # a loss or an accuracy at that time
 
     @property
     def mb_per_s(self):
@@ -85,10 +87,25 @@ class Panel:
     lines: tuple
     bounds: dict
     over: str = "bytes"  # or ranks: what lies across
+    value: str = ""  # what the values of its points are, where they have some
 
     def across(self, point):
         """Where a point lies."""
         return getattr(point, self.over)
+
+
+MOST_LINES = 6  # of a panel: an eye tells no more apart
+
+
+def split(panel):
+    """The panel, or several where it has more than MOST_LINES, each with its share of them."""
+    parts = -(-len(panel.lines) // MOST_LINES)
+    if parts <= 1:
+        return [panel]
+    return [replace(panel, title=f"{panel.title}, part {n + 1} of {parts}",
+                    lines=panel.lines[n * len(panel.lines) // parts:
+                                      (n + 1) * len(panel.lines) // parts])
+            for n in range(parts)]
 
 
 @dataclass(frozen=True)
@@ -100,4 +117,10 @@ class Figure:
     about: str  # what to see in it, and what the model leaves out
     panels: tuple
     missing: str = ""  # why something is not there
-    drawn: str = "lines"  # or bars
+    # or bars, times (over ranks), curves (of values), or ratios, whose points have one in the place
+    # of seconds
+    drawn: str = "lines"
+
+    def of(self, kind):
+        """Its panels whose lines are of this kind: simulated or measured."""
+        return [panel for panel in self.panels if panel.lines and panel.lines[0].kind == kind]

@@ -1,11 +1,15 @@
-"""Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote."""
+"""Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote, and
+from campaigns of them (bench/results)."""
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from paceline.bench import campaign
 from paceline.errors import UsageError
 from paceline.files import read_json
-from paceline.report.lines import Line, Panel, Point, Records
+from paceline.report.lines import Line, Panel, Point, Records, split
 
 NEEDED = ("machine", "date", "command", "records")
 
@@ -15,7 +19,7 @@ class Measured:
     """One file."""
 
     origin: Records
-    name: str  # of the file, and of the MPI's setting where that is not the default
+    setting: str  # of the MPI
     kind: str  # of the MPI: Open MPI, MPICH, Intel MPI; empty: none
     records: tuple = field(hash=False)
 
@@ -25,27 +29,29 @@ class Measured:
 
 
 def read(file):
-    """The Measured of a file, one for each setting of an MPI. Raises UsageError."""
+    """The Measured of a file, one for each run of which it tells. Raises UsageError."""
+    if Path(file).suffix == ".csv":
+        return [measured(f"{Path(file).name}, {name}", part)
+                for name, settings in campaign.read(file).items() for part in settings.values()]
     found = read_json(file, "file of measurements", lambda value: value)
     settings = found.get("settings") if isinstance(found, dict) else None
     parts = list(settings.values()) if isinstance(settings, dict) else [found]
-    return [measured(file, part) for part in parts]
+    return [measured(Path(file).name, part) for part in parts]
 
 
-def measured(file, found):
+def measured(name, found):
     """The Measured of what `paceline bench --json` wrote. Raises UsageError."""
     lacking = [key for key in NEEDED if not isinstance(found, dict) or key not in found]
     if lacking:
-        raise UsageError(f"report: {file} has no {', '.join(lacking)}; it takes a file that "
+        raise UsageError(f"report: {name} has no {', '.join(lacking)}; it takes a file that "
                          "paceline bench --json, ./dev lab bench --json or bench/lab/run.py wrote.")
     mpi = found.get("mpi") or {}
     machine = found["machine"]
     about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
-    origin = Records(Path(file).name, network_of(mpi.get("cluster")), mpi.get("version", ""),
+    origin = Records(name, network_of(mpi.get("cluster")), mpi.get("version", ""),
                      found["date"][:10], about, found["command"])
-    setting = mpi.get("setting", "default")
-    name = Path(file).stem + ("" if setting == "default" else f", {setting}")
-    return Measured(origin, name, mpi.get("kind", ""), tuple(found["records"]))
+    return Measured(origin, mpi.get("setting", "default"), mpi.get("kind", ""),
+                    tuple(found["records"]))
 
 
 def network_of(cluster):
@@ -83,17 +89,37 @@ def panels(files, collective, wanted):
             lines.setdefault((row["variant"], file), []).append(point(row))
             if row["bound_us"]:
                 bounds[row["bytes"]] = row["bound_us"] / 1e6
-    return [Panel(title, collective, tuple(lines_of(lines)), bounds)
-            for title, (lines, bounds) in sorted(made.items())]
+    return [part for title, (lines, bounds) in sorted(made.items())
+            for part in split(Panel(title, collective, tuple(lines_of(lines)), bounds))]
 
 
 def lines_of(points):
-    """The Lines of a panel, from points by (label, Measured). What several files or settings have
-    under one label gets theirs, too."""
-    for (label, file), found in points.items():
-        same = [other for other, _ in points if other == label]
-        more = f", {file.name}" if len(same) > 1 else ""
-        yield Line(label + more, file.origin, tuple(found))
+    """The Lines of a panel, from points by (label, Measured), this library's first. What an MPI's
+    setting, or a second series, has under a label that is taken says so."""
+    seen = Counter()
+    for (label, file), found in sorted(points.items(), key=lambda one: one[0][0].startswith("mpi")):
+        words = in_words(label) + (f", {file.setting}" if file.setting != "default" else "")
+        seen[words] += 1
+        again = f", series {seen[words]}" if seen[words] > 1 else ""
+        yield Line(words + again, file.origin, tuple(found))
+
+
+WORDS = {"paceline": "paceline, chosen", "mpi": "the MPI, blocking",
+         "mpi non-blocking": "the MPI, non-blocking",
+         "mpi ring of Sendrecv": "plain ring over Sendrecv"}
+
+
+def in_words(variant):
+    """A variant of `paceline bench` as a legend says it."""
+    if variant in WORDS:
+        return WORDS[variant]
+    words = variant.replace("mpi ", WORDS["mpi non-blocking"] + " ", 1)
+    return re.sub(r" x 1(?!\d)", "", words)
+
+
+def is_cold(row):
+    """The first calls of new processes: `paceline bench --cold`."""
+    return bool(row.get("cold"))
 
 
 def is_ours(row):

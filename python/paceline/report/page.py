@@ -37,11 +37,11 @@ def origins(parts):
     """(models, records) of all lines, each once."""
     found = dict.fromkeys(line.origin for figure in parts for panel in figure.panels
                           for line in panel.lines)
-    return ([origin for origin in found if origin.kind == "simulated"],
+    return ([origin for origin in found if origin.kind != "measured"],
             [origin for origin in found if origin.kind == "measured"])
 
 
-def render(title, about, parts, csv_name):
+def render(title, about, parts, csv_name, claims=()):
     """The HTML text; `parts`: Figures."""
     import jinja2
 
@@ -50,7 +50,7 @@ def render(title, about, parts, csv_name):
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     models, records = origins(parts)
     return environment.get_template("page.html").render(
-        title=title, about=about, csv=csv_name, models=models, records=records,
+        title=title, about=about, claims=claims, csv=csv_name, models=models, records=records,
         provenance=made_here(), figures=[
             (figure, figures.to_svg(figure) if figure.panels else "", table_of(figure))
             for figure in parts])
@@ -61,6 +61,8 @@ def table_of(figure):
     found = []
     for panel in figure.panels:
         for line in panel.lines:
+            if not any(point.bytes for point in line.points):
+                continue  # not about messages
             best = max(line.points, key=lambda point: point.mb_per_s)
             bound = panel.bounds.get(panel.across(best))
             found.append({"panel": panel.title, "line": line.label, "kind": line.kind,
@@ -69,10 +71,10 @@ def table_of(figure):
     return found
 
 
-def write(title, about, parts, file):
-    """The page, and the table beside it; returns both names."""
+def write(title, about, parts, file, claims=()):
+    """The page, and the table beside it; returns both names. `claims`: the table on top."""
     page = Path(file)
     table = page.with_suffix(".csv")
     tables.write(parts, table)
-    page.write_text(render(title, about, parts, table.name), encoding="utf-8")
+    page.write_text(render(title, about, parts, table.name, claims), encoding="utf-8")
     return page, table

@@ -22,8 +22,8 @@ ABOUT = (
 RANKS, BYTES = 8, 256_000_000
 NONE = ("Nothing was measured. `paceline report ring --lab` prints the commands that make the "
         "files, and --measured FILE takes them.")
-NAMES = {"paceline": "paceline, chosen", "mpi": "the MPI's own allreduce",
-         "mpi ring of Sendrecv": "plain ring over Sendrecv"}
+CHOSEN, PLAIN, OWN = (measured.WORDS[name] for name in (
+    "paceline", "mpi ring of Sendrecv", "mpi"))
 
 
 def chosen(model):
@@ -32,7 +32,7 @@ def chosen(model):
     world = _core.World("allreduce", choice["algorithm"], RANKS, fused=True, **how(choice))
     count = unit_count("allreduce", RANKS, BYTES)
     took = world.simulate(count, ELEMENT, model.machine).span_s
-    label = f"{NAMES['paceline']}: {choice['algorithm']} x {choice['segments']}"
+    label = f"{CHOSEN}: {choice['algorithm']} x {choice['segments']}"
     return Line(label, model, (Point(RANKS, BYTES, took),))
 
 
@@ -41,7 +41,7 @@ def at_published_rates():
     model, sizes = networks.FDR, [BYTES]
     lines = (
         chosen(model),
-        line(Way("allreduce", "ring"), RANKS, sizes, model, NAMES["mpi ring of Sendrecv"]),
+        line(Way("allreduce", "ring"), RANKS, sizes, model, PLAIN),
         line(Way("allreduce", "rabenseifner"), RANKS, sizes, model, "rabenseifner, not cut"),
         line(Way("allreduce", "recursive_doubling"), RANKS, sizes, model,
              "recursive doubling, not cut"))
@@ -50,16 +50,20 @@ def at_published_rates():
 
 
 def takes(file, row):
-    """Whatever adds up."""
-    return row.get("combines", True)
+    """Whatever adds up, and was warmed up."""
+    return row.get("combines", True) and not measured.is_cold(row)
+
+
+def not_warmed_up(file, row):
+    """The first calls of new processes."""
+    return measured.is_cold(row)
 
 
 def largest(panel):
     """The same with the largest message of a file alone: bars show one."""
     nbytes = max(point.bytes for line in panel.lines for point in line.points)
     lines = tuple(
-        replace(line, label=NAMES.get(line.label, line.label),
-                points=tuple(point for point in line.points if point.bytes == nbytes))
+        replace(line, points=tuple(point for point in line.points if point.bytes == nbytes))
         for line in panel.lines)
     bounds = {at: bound for at, bound in panel.bounds.items() if at == nbytes}
     return replace(panel, title=f"{_core.human_bytes(nbytes)}: {panel.title}", bounds=bounds,
@@ -68,7 +72,8 @@ def largest(panel):
 
 def make(files):
     """The figures; `files`: Measured."""
-    found = [largest(panel) for panel in measured.panels(files, "allreduce", takes)]
+    found, cold = ([largest(panel) for panel in measured.panels(files, "allreduce", wanted)]
+                   for wanted in (takes, not_warmed_up))
     return [
         Figure("at the published rates", "simulated",
                "A model has no spread: the same schedule takes the same time again. No MPI is "
@@ -78,16 +83,33 @@ def make(files):
         Figure("measured", "the median and its 95 % interval",
                "Between the whiskers lies the median of all runs, with a confidence of 95 %; "
                "nothing is assumed about the shape of the noise. The dashed line is the bound.",
-               tuple(found), "" if found else NONE, drawn="bars")]
+               tuple(found), "" if found else NONE, drawn="bars"),
+        Figure("not warmed up", "the first ten calls of new processes",
+               "Each library alone in processes that were just started. Bars are the median of all "
+               "ten, whiskers the fastest and the slowest call. What a library opens, registers or "
+               "compiles when it is first called lengthens the right whisker.",
+               tuple(cold), "" if cold else NONE, drawn="bars")]
 
 
-FOLDER = "bench/results/ring"
+def claims(figures):
+    """The table on top of the page."""
+    from paceline.report import ring_claims
+
+    return ring_claims.claims(figures)
+
+
+FOLDER = "build/ring"
+CAMPAIGN = "bench/results/ring.csv"
 
 
 def commands():
     """What makes the files, in the lab: ten launches, scaled down."""
+    yield f"mkdir -p {FOLDER}"
     yield f"./dev lab up {RANKS} --rate 200mbit"
     for mpi in ("openmpi5", "mpich5", "impi"):
         yield (f"./dev lab bench allreduce --mpi {mpi} -n {RANKS} --sizes 16MiB --launches 10 "
                f"--repeats 1 --peer-segments 4 --peer-ring --json {FOLDER}/{mpi}.json")
+        yield (f"./dev lab bench allreduce --mpi {mpi} -n {RANKS} --sizes 16MiB --cold "
+               f"--launches 3 --peer-ring --json {FOLDER}/first-{mpi}.json")
     yield "./dev lab down"
+    yield f"python bench/collect.py {CAMPAIGN} {FOLDER}/*.json"

@@ -3,7 +3,7 @@
 import csv
 
 COLUMNS = ("figure", "panel", "collective", "ranks", "line", "kind", "bytes", "seconds", "low_s",
-           "high_s", "mb_per_s", "bound_s", "fraction_of_bound", "origin")
+           "high_s", "value", "mb_per_s", "bound_s", "fraction_of_bound", "origin")
 
 
 def rows(figures):
@@ -16,7 +16,8 @@ def rows(figures):
                     yield dict(zip(COLUMNS, (
                         figure.name, panel.title, panel.collective, point.ranks, line.label,
                         line.kind, point.bytes, point.seconds, point.low_s, point.high_s,
-                        point.mb_per_s, bound, bound / point.seconds if bound else None,
+                        point.value, point.mb_per_s if point.bytes else None, bound,
+                        bound / point.seconds if bound else None,
                         line.origin.words)))
 
 

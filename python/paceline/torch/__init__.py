@@ -4,7 +4,9 @@ With Paceline installed, `import torch` registers the backend by itself (the ent
 torch.backends); where that is switched off, `import paceline.torch` does.
 
 What differs from other backends:
-- Tensors must be on the CPU. Those that are not contiguous are copied, in and out.
+- Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline"). Those
+  that are not contiguous are copied, in and out. On CUDA devices the current stream waits for a
+  call, and the host does not (paceline.torch.streams).
 - send and recv between two ranks match in the order in which they are called, whatever their tag;
   a send to oneself is refused.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
@@ -61,10 +63,13 @@ def __getattr__(name: str) -> object:
 
 
 def _register() -> None:
+    import torch
     import torch.distributed as dist
 
     if dist.is_available() and "PACELINE" not in dist.Backend._plugins:
-        dist.Backend.register_backend("paceline", _create, extended_api=True, devices=["cpu"])
+        # Whether there is a device is not asked: that would initialise CUDA, and forbid a fork.
+        devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
+        dist.Backend.register_backend("paceline", _create, extended_api=True, devices=devices)
         from paceline.torch import rendezvous
 
         rendezvous.install()

@@ -15,7 +15,8 @@ from paceline.errors import RefusalError
 class Backward:
     """Watches the backward passes of some parameters.
 
-    Calls launch(i) for each of them once its gradient is complete, then finish(). The order of i is
+    Calls begin() when the first gradient of a pass is there, launch(i) for each of them once its
+    gradient is complete, then finish(). The order of i is
     the one in which rank 0's gradients became ready in the first pass: there every rank launches at
     the end; from then on each gradient is launched when it and those before it are there. One that
     a pass has left out is zero then. Parameters are numbered as they are given; all ranks give the
@@ -28,10 +29,11 @@ class Backward:
         parameters: Sequence[tuple[str, nn.Parameter]],
         launch: Callable[[int], None],
         finish: Callable[[], None],
+        begin: Callable[[], None] = lambda: None,
     ):
         self._comm = comm
         self._named = list(parameters)
-        self._launch, self._finish = launch, finish
+        self._launch, self._finish, self._begin = launch, finish, begin
         self._order: list[int] | None = None  # as agreed
         self._ready: list[int] = []  # in this pass, as they came
         self._is_ready = [False] * len(self._named)
@@ -65,6 +67,7 @@ class Backward:
                 self._is_under_way = True
                 engine: Any = torch.autograd.Variable._execution_engine
                 engine.queue_callback(self._end)
+                self._begin()
             self._prepare(i, parameter)
             if not self._is_ready[i]:
                 self._is_ready[i] = True

@@ -79,6 +79,14 @@ class BSP:
         if self._overlapped is not None:
             self._overlapped.update()
             return
+        self._combine()
+        if self._algorithm == 3 or self._comm.rank == ROOT:
+            self._optimizer.step()
+        if self._algorithm == 2 or (self._every and self._steps % self._every == 0):
+            self.synchronise()
+
+    def _combine(self) -> None:
+        """Algorithms 2 and 3: every gradient, one after the other."""
         for name, parameter in self._named:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -89,9 +97,12 @@ class BSP:
                 self._comm.reduce(
                     grad, op="average", root=ROOT, **self._how("reduce", grad, name)
                 )
-        if self._algorithm == 3 or self._comm.rank == ROOT:
-            self._optimizer.step()
-        if self._algorithm == 2 or (self._every and self._steps % self._every == 0):
+
+    def exchange(self) -> None:
+        """The calls of a step alone, for measurements: gradients are combined, weights broadcast
+        (algorithms 1 and 2), one call after the other, and nothing is updated. Collective."""
+        self._combine()
+        if self._algorithm != 3:
             self.synchronise()
 
     def synchronise(self) -> None:

@@ -75,7 +75,7 @@ class SharedBuckets:
             self._held.clear()
         if not self._shares or storage.nbytes() < _LEAST_BYTES:
             return
-        memory, shared, trouble = self._group._comm._core.allocate(storage.nbytes())
+        memory, shared, trouble = self._group._comm.allocate(storage.nbytes())
         if shared:
             _swap(storage, torch.from_numpy(memory).untyped_storage())
             self._held[index] = storage

@@ -13,6 +13,7 @@ from paceline import calls
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
 from paceline.torch.minors import CallWork
+from paceline.torch.streams import DeviceWork, is_on_device
 from paceline.torch.tensors import (
     Finish,
     both,
@@ -219,7 +220,7 @@ class Collectives:
         knobs = self._knobs
         if limit is not None and limit > timedelta(0):
             knobs = calls.knobs(timeout_ms=max(1, round(limit.total_seconds() * 1e3)))
-        start = self._comm._start
+        start = self._comm.start
         return self._work(start("barrier", None, None, "sum", 0, None, None, knobs, None), [])
 
     # The names that torch used before 2.13.
@@ -247,22 +248,25 @@ class Collectives:
         counts: Sequence[int] | None = None, received: Sequence[int] | None = None,
     ) -> Work:  # fmt: skip
         """Starts a collective, or runs it, if torch is going to wait at once."""
-        if getattr(opts, "asyncOp", True) or self._coalesced is not None:
+        memory = input if output is None else output
+        on_device = memory is not None and not memory.is_cpu  # streams wait, and never the host
+        if on_device or getattr(opts, "asyncOp", True) or self._coalesced is not None:
             return self._work(
                 self._begin(name, input, output, op, root, counts, received), tensors, finish
             )
-        self._comm._run(name, input, output, op, root, counts, received, self._knobs)
+        self._comm.run(name, input, output, op, root, counts, received, self._knobs)
         return CallWork(None, tensors, finish)
 
     def _begin(self, name, input, output, op="sum", root=0, counts=None, received=None):
-        return self._comm._start(
+        return self._comm.start(
             name, input, output, op, root, counts, received, self._knobs, None
         )
 
     def _work(
         self, request: Any, tensors: list[Tensor], finish: Finish = None, source: int = -1
     ) -> Work:
-        work = CallWork(request, tensors, finish, source)
+        kind = DeviceWork if is_on_device(request) else CallWork
+        work = kind(request, tensors, finish, source)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

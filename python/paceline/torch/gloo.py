@@ -36,7 +36,7 @@ class GlooOnly:
         """
         limit = getattr(timeout, "timeout", timeout)  # a backend is given options
         if limit is None or limit < timedelta(0):
-            limit = timedelta(milliseconds=self._knobs[-1])
+            limit = timedelta(milliseconds=self._knobs.timeout_ms)
         store = dist.PrefixStore(f"monitored{self._monitored}", self._store)
         before = dist.PrefixStore(f"monitored{self._monitored - 1}", self._store)
         self._monitored += 1
@@ -105,7 +105,7 @@ class GlooOnly:
     def _counts_of_sparse(self, tensor: torch.Tensor, count: int) -> list[int]:
         mine = torch.tensor([count, tensor.sparse_dim(), *tensor.shape])
         cards = torch.empty(self._comm.size, len(mine), dtype=torch.int64)
-        self._comm._run("allgather", mine, cards, "sum", 0, None, None, self._knobs)
+        self._comm.run("allgather", mine, cards, "sum", 0, None, None, self._knobs)
         for rank, card in enumerate(cards.tolist()):
             if card[1:] != mine[1:].tolist():
                 raise UsageError(

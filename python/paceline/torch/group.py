@@ -7,7 +7,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from paceline import _core, calls, launchers, world
+from paceline import _core, calls, launchers, open_worlds, world
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
 from paceline.torch import minors, replace
@@ -46,14 +46,29 @@ class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
     _set_default_timeout = set_timeout
 
     def shutdown(self) -> None:
-        """Part of destroy_process_group(): leaves the world with the group that made it."""
+        """Part of destroy_process_group(): leaves the world with the group that made it.
+
+        Lets the communicator go: torch's C++ may keep the group until the process has ended.
+        """
         self._pairs.clear()
         if self._owns_world:
             if world.torch_world is self._comm:
                 world.torch_world = None
-            world.leave(self._comm)
+            open_worlds.leave(self._comm)
+        self._comm = Destroyed(self._comm.rank, self._comm.size)
 
     abort = shutdown
+
+
+class Destroyed:
+    """In the place of the communicator of a group that has been destroyed."""
+
+    def __init__(self, rank: int, size: int):
+        self.rank, self.size = rank, size
+
+    def __getattr__(self, name: str) -> Any:
+        raise UsageError(
+            "this process group has been destroyed; it can make no more calls. Make a new one.")
 
 
 def create(options: Any, backend_options: Any) -> PacelineGroup:
@@ -87,7 +102,7 @@ def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:
     if launcher is None or not launcher.families or launcher.ranks != options.group_size:
         return world.join(store, options.group_rank, options.group_size, "torch")
     # In torch's order, where somebody has chosen one.
-    return world.keep(world.join_launched(launcher).split(0, options.group_rank))
+    return open_worlds.keep(world.join_launched(launcher).split(0, options.group_rank))
 
 
 def _agree(store: Any, prefix: str, options: Any) -> int:

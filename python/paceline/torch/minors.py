@@ -105,8 +105,10 @@ class AsGroup(_Part, dist.ProcessGroup):
 
     def _get_backend(self, device: torch.device) -> Any:
         """torch asks the backend of a device what it can do; here the group is its own backend."""
-        if device.type != "cpu":
-            raise RefusalError(f"the backend 'paceline' serves the CPU; it knows no {device}.")
+        if torch.device(device).type not in ("cpu", "cuda"):
+            raise RefusalError(
+                f"the backend 'paceline' serves the CPU and CUDA devices; it knows no {device}."
+            )
         return self
 
     _set_group_name = setGroupName
@@ -116,7 +118,7 @@ class AsGroup(_Part, dist.ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [_CPU]
+        return [_CPU, torch.device("cuda")] if torch.cuda.is_available() else [_CPU]
 
 
 def can_derive_backend() -> bool:

@@ -3,50 +3,88 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import nn
 
 from paceline import kvstore
+from paceline.engine import Engine
+from paceline.errors import UsageError
 from paceline.torch.backward import Backward, spread_from_root, trained
 from paceline.torch.memory import group_of
+from paceline.torch.updates import Updates
 
 
 class Overlap:
     """A model whose gradients are averaged over the ranks in each backward pass. See overlap()."""
 
-    def __init__(self, model: nn.Module, mode: str, group: dist.ProcessGroup | None, options: Any):
+    def __init__(
+        self, model: nn.Module, mode: str, group: dist.ProcessGroup | None,
+        optimizer: torch.optim.Optimizer | None, clip_norm: float | None, options: Any,
+    ):  # fmt: skip
         comm = group_of(group, "overlap")._comm.dup()
         self._named = trained(model, "overlap")
+        self._updates: Updates | None = None
+        _check_clip(optimizer, clip_norm)
+        if optimizer is not None:
+            self._own_engine = None if "engine" in options else Engine()
+            options = {"engine": self._own_engine, **options}
+            self._updates = Updates(model, self._named, optimizer, options["engine"], clip_norm)
         spread_from_root(comm, model)
         self.store = kvstore.create(mode, comm, op="average", **options)
         names = [name for name, _ in self._named]
         self.store.init(names, [parameter.detach() for _, parameter in self._named])
-        self._backward = Backward(comm, self._named, self._push, self._pull)
+        self._backward = Backward(comm, self._named, self._push, self._pull, self.wait)
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
         return self._backward.paused()
 
+    def wait(self) -> None:
+        """With an optimizer: returns when all layers are updated. Forward passes, and state_dict(),
+        wait by themselves; call it before you look at weights otherwise."""
+        if self._updates is not None:
+            self._updates.wait()
+
     def remove(self) -> None:
         """Leaves the model as it was; gradients stay on their ranks from now on."""
         self._backward.remove()
+        if self._updates is not None:
+            self._updates.remove()
         self.store.close()
+        if self._updates is not None and self._own_engine is not None:
+            self._own_engine.close()
 
     def _push(self, i: int) -> None:
         name, parameter = self._named[i]
         self.store.push(name, parameter.grad)
 
     def _pull(self) -> None:
-        self.store.pull(
-            [name for name, _ in self._named], [parameter.grad for _, parameter in self._named]
-        )
-        self.store.wait()
+        # Kept here: the next step's zero_grad() lets go of them while they are still to come.
+        grads = [parameter.grad for _, parameter in self._named]
+        self.store.pull([name for name, _ in self._named], grads)
+        if self._updates is None:
+            self.store.wait()
+        else:
+            self._updates.start([grad for grad in grads if grad is not None])
+
+
+def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:
+    if clip_norm is None:
+        return
+    if optimizer is None:
+        raise UsageError("overlap: clip_norm is for optimizer=, which updates before you could "
+                         "clip; without it call torch.nn.utils.clip_grad_norm_.")
+    if isinstance(clip_norm, bool) or not isinstance(clip_norm, int | float) or not clip_norm > 0:
+        raise UsageError(f"overlap: clip_norm is {clip_norm!r}; it is a positive number.")
 
 
 def overlap(
     model: nn.Module,
     mode: str = "auto",
     group: dist.ProcessGroup | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    clip_norm: float | None = None,
     **options: Any,
 ) -> Overlap:
     """Averages the gradients of `model` over the ranks of `group` (None: the default group).
@@ -58,9 +96,18 @@ def overlap(
     which takes `options`) as soon as it is complete, and backward() returns when all averages are
     there: optimisers, gradient clipping and accumulation work as without it.
 
+    With `optimizer`, backward() returns before the averages are there. Each layer is updated as
+    soon as its own are, in the background, and the next forward pass of a layer waits for its own
+    update only. Gradients are None from then on: neither step() nor zero_grad() is needed, and both
+    do nothing. Gradients are clipped to `clip_norm` (their norm over all layers; every update then
+    waits for all of them); accumulation is no_sync(), as without. A schedule of the learning rate
+    counts from the next backward pass on. Code that reads a layer's weights without calling the
+    layer calls wait() before.
+
     All ranks train the same parameters. One that a rank's pass leaves out counts as zero there.
     The order of exchange is that in which rank 0's gradients became ready in the first pass.
-    Raises UsageError for another mode, or a group of another backend; RefusalError for sparse
-    gradients, parameters that are not contiguous, or devices.
+    Raises UsageError for another mode, a group of another backend, or an optimizer of other
+    parameters; RefusalError for sparse gradients, parameters that are not contiguous, devices, or
+    an optimizer that has no step of a layer.
     """
-    return Overlap(model, mode, group, options)
+    return Overlap(model, mode, group, optimizer, clip_norm, options)

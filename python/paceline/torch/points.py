@@ -47,7 +47,7 @@ class Points:
 
     def _message(self, source: int, target: int, memory: torch.Tensor) -> Any:
         pair = self._pair(source, target)
-        return pair._start("broadcast", None, memory, "sum", 0, None, None, self._knobs, None)
+        return pair.start("broadcast", None, memory, "sum", 0, None, None, self._knobs, None)
 
     def _pair(self, source: int, target: int) -> Communicator:
         """The communicator of one direction, made when it is first used."""
@@ -84,7 +84,7 @@ class AnySource:
         return self._request.sleep_for(milliseconds)
 
     def wait(self, timeout_ms: int = 0) -> None:
-        limit_ms = timeout_ms or self._points._knobs[-1]
+        limit_ms = timeout_ms or self._points._knobs.timeout_ms
         end = time.monotonic() + 1e-3 * limit_ms
         while not self._found():
             if time.monotonic() > end:
@@ -101,7 +101,7 @@ class AnySource:
             if self._request is None:
                 me = self._points._comm.rank
                 for source in range(self._points._comm.size):
-                    if source != me and self._points._pair(source, me)._core.is_called():
+                    if source != me and self._points._pair(source, me).is_called():
                         self._request = self._points._message(source, me, self._memory)
                         self.source = source
                         break

@@ -1,8 +1,10 @@
 """PACELINE_REPLACE=gloo, or mpi: CPU tensors of scripts that name that backend, as they stand.
 
-torch asks BackendConfig which backend serves which device. There the CPU's is ours where a script
-has named the one whose place we take; the name itself stays, so that scripts, and torch, find the
-backend that they expect: dist.get_backend() is "gloo".
+torch asks BackendConfig which backend serves which device. There it is ours where a script has
+named the one whose place we take; the name itself stays, so that scripts, and torch, find the
+backend that they expect: dist.get_backend() is "gloo". A group that is made of backends has one
+that stands for all, by its type: while such a group is made the name means ours, and not gloo's
+class, which DDP in C++ would look for.
 """
 
 import sys
@@ -31,7 +33,10 @@ def install() -> None:
 
     def get_device_backend_map(self: Any) -> dict[str, Any]:
         found = usual(self)
-        return {**found, "cpu": dist.Backend("paceline")} if _is_replaced(found, name) else found
+        if not _is_replaced(found, name):
+            return found
+        ours = dist.Backend("paceline")
+        return {device: ours if other == name else other for device, other in found.items()}
 
     def new_process_group(size: int, rank: int, ranks: list[int], backend: Any, store: Any,
                           *more: Any, **keywords: Any) -> Any:  # fmt: skip
@@ -44,11 +49,13 @@ def install() -> None:
         if size < 0:  # torch leaves it to MPI to find the ranks
             timeout = keywords.get("timeout") or c10d.default_pg_timeout
             store, rank, size = _meet(timeout)
-        _taken_for = name
+        types = dist.Backend.backend_type_map
+        theirs = types[name]
+        _taken_for, types[name] = name, types["paceline"]
         try:
             return helper(size, rank, ranks, backend, store, *more, **keywords)
         finally:
-            _taken_for = ""
+            _taken_for, types[name] = "", theirs
 
     config.get_device_backend_map = get_device_backend_map
     new_process_group.paceline = True  # type: ignore[attr-defined]

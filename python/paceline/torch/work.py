@@ -1,5 +1,6 @@
 """Work: what torch.distributed's calls return. Futures of it fail loudly, also for C++."""
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -56,7 +57,7 @@ class Work(_Work):
             else:
                 self._settle()
         if self._error is not None:
-            raise self._error
+            raise copy.copy(self._error)
         return True
 
     def is_completed(self) -> bool:
@@ -104,7 +105,7 @@ class Work(_Work):
 
     def _value(self, _: torch.futures.Future) -> list[torch.Tensor]:
         if self._error is not None:
-            raise self._error
+            raise copy.copy(self._error)
         return self._tensors if self._gathered is None else [self._gathered]
 
     def _settle(self, error: BaseException | None = None) -> None:
@@ -112,8 +113,10 @@ class Work(_Work):
             finish, self._finish = self._finish, None
             if finish is not None and error is None:
                 finish()
-            if self._error is None:
-                self._error = error
+            if self._error is None and error is not None:
+                # Raised as copies: a traceback's frames have torch's wrapper around this Work,
+                # which keeps it: a circle through C++ that no garbage collector sees.
+                self._error = error.with_traceback(None)
             self._request = None  # last: whoever sees None finds everything done
 
 

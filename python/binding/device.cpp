@@ -1,0 +1,211 @@
+// Groups of devices: calls for all positions at once, on emulated devices.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arguments.hpp"
+#include "base/error.hpp"
+#include "binding.hpp"
+#include "device/cuda/cuda.hpp"
+#include "device/cuda/image.hpp"
+#include "device/emulation.hpp"
+#include "devices.hpp"
+#include "pending.hpp"
+#include "runtime/device_group.hpp"
+
+namespace nb = nanobind;
+
+namespace paceline::binding {
+namespace {
+
+class PyDeviceGroup {
+ public:
+  PyDeviceGroup(const PyDevices& devices, std::vector<int> positions, const std::string& machine)
+      : driver_(devices.driver), is_emulated_(devices.emulation != nullptr),
+        group_(driver_, std::move(positions), machine_from(machine)) {
+    for (int at = 0; at < group_.size(); ++at) {
+      streams_.push_back(driver_->make_stream(group_.device_of(at)));
+      ends_.push_back(driver_->make_event(group_.device_of(at)));
+    }
+  }
+
+  ~PyDeviceGroup() {
+    try {
+      wait();
+    } catch (...) {   // whoever wants to know synchronises
+    }
+  }
+
+  PyDeviceGroup(const PyDeviceGroup&) = delete;
+  PyDeviceGroup& operator=(const PyDeviceGroup&) = delete;
+
+  int size() const { return group_.size(); }
+
+  // `calls`: for each position what calls.named() makes of its arguments.
+  std::vector<Call> calls_from(const std::vector<nb::tuple>& calls, nb::handle knobs,
+                               std::vector<Kept>& kept) const {
+    std::vector<Call> made;
+    for (std::size_t at = 0; at < calls.size(); ++at) {
+      const nb::tuple& c = calls[at];
+      const auto collective = nb::cast<std::string>(c[0]);
+      const auto op = nb::cast<std::string>(c[3]);
+      kept.emplace_back();
+      made.push_back(call_from({collective, c[1], c[2], op, nb::cast<int>(c[4]), c[5], c[6], knobs},
+                               {static_cast<int>(at), static_cast<int>(calls.size()),
+                                Accepts::devices},
+                               kept.back()));
+      if (at < static_cast<std::size_t>(group_.size()))
+        must_be_on(kept.back(), is_emulated_ ? kOnHost : group_.device_of(static_cast<int>(at)),
+                   collective);
+    }
+    return made;
+  }
+
+  void enqueue(const std::vector<nb::tuple>& calls, nb::handle knobs) {
+    std::vector<Kept> kept;
+    const std::vector<Call> made = calls_from(calls, knobs, kept);
+    group_.enqueue(made, streams_);
+    for (Kept& one : kept) under_way_.push_back(std::move(one));
+  }
+
+  std::pair<int, std::vector<Kept>> capture(const std::vector<nb::tuple>& calls,
+                                            nb::handle knobs) {
+    std::vector<Kept> kept;
+    const std::vector<Call> made = calls_from(calls, knobs, kept);
+    return {static_cast<int>(group_.capture(made, streams_.front())), std::move(kept)};
+  }
+
+  std::string explain(const std::vector<nb::tuple>& calls, nb::handle knobs) {
+    std::vector<Kept> kept;
+    return group_.explain(calls_from(calls, knobs, kept));
+  }
+
+  void launch(int graph) { driver_->launch(device::Graph{graph}, streams_.front()); }
+  void release(int graph) { driver_->release(device::Graph{graph}); }
+
+  void wait() {
+    for (std::size_t at = 0; at < streams_.size(); ++at) driver_->record(ends_[at], streams_[at]);
+    for (device::Event end : ends_) driver_->synchronize(end);
+  }
+
+  void synchronize() {
+    {
+      const nb::gil_scoped_release unlocked;
+      wait();
+    }
+    under_way_.clear();
+  }
+
+ private:
+  std::shared_ptr<device::Driver> driver_;
+  bool is_emulated_;
+  DeviceGroup group_;
+  std::vector<device::Stream> streams_;
+  std::vector<device::Event> ends_;
+  std::vector<Kept> under_way_;   // what calls read and write until they are done
+};
+
+// A call that is kept, with its buffers.
+struct PyDevicePlan {
+  std::shared_ptr<PyDeviceGroup> group;
+  int graph = 0;
+  std::vector<Kept> kept;
+
+  PyDevicePlan(std::shared_ptr<PyDeviceGroup> g, const std::vector<nb::tuple>& calls,
+               nb::handle knobs)
+      : group(std::move(g)) {
+    std::tie(graph, kept) = group->capture(calls, knobs);
+  }
+  ~PyDevicePlan() { group->release(graph); }
+  PyDevicePlan(const PyDevicePlan&) = delete;
+  PyDevicePlan& operator=(const PyDevicePlan&) = delete;
+};
+
+std::vector<std::pair<double, double>> spans(PyEmulated& self, const std::string& words) {
+  std::vector<std::pair<double, double>> found;
+  const Machine machine = machine_from(words);
+  const double gamma = machine.gamma_s_per_byte;
+  const device::Rates rates{machine.across.alpha_s, 1 / machine.across.beta_s_per_byte,
+                            gamma > 0 ? 1 / gamma : 0};
+  for (const device::Span& span : device::timing(self.emulation->take_work(), rates))
+    found.emplace_back(span.begin_s, span.end_s);
+  return found;
+}
+
+// What a device is called, and where it is.
+nb::dict describe_device(const PyDevices& self, int device) {
+  nb::dict about;
+  const auto* cuda = dynamic_cast<const device::Cuda*>(self.driver.get());
+  if (!cuda) {
+    about["name"] = "emulated";
+    return about;
+  }
+  const device::CudaDevice found = cuda->describe(device);
+  about["name"] = found.name;
+  about["bus"] = found.bus;
+  about["architecture"] = str(found.major, '.', found.minor);
+  about["memory_bytes"] = found.memory_bytes;
+  about["driver"] = str(cuda->version() / 1000, '.', cuda->version() % 1000 / 10);
+  return about;
+}
+
+}  // namespace
+
+void must_be_on(const Kept& kept, int device, std::string_view call) {
+  for (const Buffer* buffer : {&kept.input, &kept.output}) {
+    if (!buffer->given() || buffer->device() == device) continue;
+    const auto where = [](int at) { return at == kOnHost ? str("the host") : str("device ", at); };
+    fail(Fault::usage, call, ": an array is on ", where(buffer->device()), " and must be on ",
+         where(device), "; copy it there.");
+  }
+}
+
+void bind_device(nb::module_& m) {
+  nb::class_<PyDevices>(m, "Devices", "Devices, for paceline.device.")
+      .def_prop_ro("count", [](const PyDevices& self) { return self.driver->devices(); })
+      .def_prop_ro("kind", [](const PyDevices& self) { return self.driver->name(); })
+      .def("reaches", [](const PyDevices& self, int device, int peer) {
+        return self.driver->reaches(device, peer);
+      }, nb::arg("device"), nb::arg("peer"))
+      .def("describe", describe_device, nb::arg("device"));
+  nb::class_<PyEmulated, PyDevices>(m, "EmulatedDevices", "Devices of the host.")
+      .def("__init__", [](PyEmulated* self, int devices, bool threads, std::uint64_t seed,
+                          std::size_t memory_bytes, bool keeps_work, bool moves) {
+        new (self) PyEmulated(std::make_shared<device::Emulation>(device::EmulationOptions{
+            devices, threads, seed, memory_bytes, keeps_work, moves}));
+      }, nb::arg("devices"), nb::arg("threads") = false, nb::arg("seed") = 1,
+           nb::arg("memory_bytes") = std::size_t{1} << 40, nb::arg("keeps_work") = false,
+           nb::arg("moves") = true)
+      .def("lose", [](PyEmulated& self, int device) { self.emulation->lose(device); },
+           nb::arg("device"), "As if the device had gone.")
+      .def("spans", spans, nb::arg("machine"),
+           "When what was enqueued since the last time would have run on such a machine, whose\n"
+           "alpha, beta and gamma are those of copies and sums: (begin, end), in seconds.");
+  m.def("cuda_devices", [] { return PyDevices{device::cuda_driver(), nullptr}; },
+        "Those of CUDA. Raises RefusalError, which says what is missing.");
+  m.def("has_cuda_kernels", [] { return device::kernel_image() != nullptr; },
+        "Whether the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.");
+  m.def("trouble_with_cuda", device::trouble_with_cuda,
+        "Why there are none; empty: there are.");
+  nb::class_<PyDeviceGroup>(m, "DeviceGroup", "Devices as the ranks of collectives.")
+      .def(nb::init<const PyDevices&, std::vector<int>, const std::string&>(), nb::arg("devices"),
+           nb::arg("positions"), nb::arg("machine"))
+      .def_prop_ro("size", &PyDeviceGroup::size)
+      .def("enqueue", &PyDeviceGroup::enqueue, nb::arg("calls"), nb::arg("knobs").none())
+      .def("explain", &PyDeviceGroup::explain, nb::arg("calls"), nb::arg("knobs").none())
+      .def("synchronize", &PyDeviceGroup::synchronize);
+  nb::class_<PyDevicePlan>(m, "DevicePlan", "A call of a group that is made again and again.")
+      .def(nb::init<std::shared_ptr<PyDeviceGroup>, const std::vector<nb::tuple>&, nb::handle>(),
+           nb::arg("group"), nb::arg("calls"), nb::arg("knobs").none())
+      .def("start", [](PyDevicePlan& self) { self.group->launch(self.graph); });
+}
+
+}  // namespace paceline::binding

@@ -1,0 +1,24 @@
+// Devices as Python holds them.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "device/emulation.hpp"
+
+namespace paceline::binding {
+
+struct PyDevices {
+  std::shared_ptr<device::Driver> driver;
+  std::shared_ptr<device::Emulation> emulation;   // the driver, where it is one
+};
+
+struct PyEmulated : PyDevices {
+  explicit PyEmulated(std::shared_ptr<device::Emulation> made) : PyDevices{made, made} {}
+};
+
+// A usage error where a buffer is elsewhere. Emulated devices have arrays of the host.
+void must_be_on(const Kept& kept, int device, std::string_view call);
+
+}  // namespace paceline::binding

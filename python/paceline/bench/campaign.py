@@ -1,0 +1,136 @@
+"""A campaign: many runs of `paceline bench` for one question, as one CSV with verdicts.
+
+A row is one variant at one size in one run: medians, intervals and verdicts, and no repetitions.
+The lines on top begin with `# `; each is the head of one run as JSON: its series (which table of
+the campaign it belongs to), the MPI's setting, date, machine, versions and command.
+"""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from paceline.errors import UsageError
+from paceline.files import read_text
+
+COLUMNS = ("series", "setting", "collective", "ranks", "bytes", "variant", "library", "algorithm",
+           "segments", "segment_bytes", "combines", "chosen", "cold", "dtype", "op", "launches",
+           "time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
+           "ratio_high", "verdict")
+WHOLE = ("ranks", "bytes", "segments", "segment_bytes", "launches")
+NUMBERS = ("time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
+           "ratio_high")
+TRUTHS = ("combines", "chosen", "cold")
+HEAD = ("machine", "date", "command", "mpi", "versions", "paceline_machine", "notes")
+
+
+def row_of(series, setting, record):
+    """A row, from a record of `paceline bench --json`."""
+    interval, peer = record.get("interval") or {}, record.get("peer") or {}
+    verdict = peer.get("verdict") or {}
+    row = {name: record.get(name) for name in COLUMNS}
+    row |= {"series": series, "setting": setting, "time_us": record["time_us_median"],
+            "low_us": interval.get("low_us"), "high_us": interval.get("high_us"),
+            "combines": record.get("combines", True), "ratio": peer.get("time_ratio_median"),
+            "ratio_low": verdict.get("low"), "ratio_high": verdict.get("high"),
+            "verdict": verdict.get("word")}
+    return row
+
+
+def record_of(row):
+    """The record of a row, as far as the row has it."""
+    low, high = row["low_us"], row["high_us"]
+    record = {name: row[name] for name in COLUMNS if name not in ("series", "setting")}
+    verdict = row["verdict"] and {"word": row["verdict"], "low": row["ratio_low"],
+                                  "high": row["ratio_high"]}
+    record |= {"time_us_median": row["time_us"],
+               "interval": None if low is None else {"low_us": low, "high_us": high},
+               "peer": None if row["ratio"] is None else {
+                   "time_ratio_median": row["ratio"], "verdict": verdict}}
+    return record
+
+
+def shown(value):
+    """A cell."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def value_of(name, cell):
+    """What a cell says. Raises ValueError."""
+    if cell == "":
+        return False if name in TRUTHS else None
+    if name in TRUTHS:
+        return {"yes": True, "no": False}[cell]
+    if name in WHOLE:
+        return int(cell)
+    return float(cell) if name in NUMBERS else cell
+
+
+def read(file):
+    """{series: {setting: content}}; a content has what `paceline bench --json` writes, but for
+    repetitions. Raises UsageError that names the file."""
+    return read_text(file, "campaign of measurements", parsed)
+
+
+def parsed(text):
+    """The same from the text. Raises ValueError."""
+    lines = text.splitlines(keepends=True)
+    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
+    rows = csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
+    if not rows.fieldnames or set(COLUMNS) - set(rows.fieldnames):
+        lacking = sorted(set(COLUMNS) - set(rows.fieldnames or ()))
+        raise ValueError(f"it has no column {', '.join(lacking)}")
+    found = {}
+    for head in heads:
+        content = {name: value for name, value in head.items() if name not in ("series", "setting")}
+        found.setdefault(head["series"], {})[head["setting"]] = {**content, "records": []}
+    for row in rows:
+        try:
+            values = {name: value_of(name, row[name]) for name in COLUMNS}
+            found[values["series"]][values["setting"]]["records"].append(record_of(values))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"line {rows.line_num} of its rows: {error}") from None
+    return found
+
+
+def text_of(series):
+    """The file's text; `series` as read() returns them."""
+    out = io.StringIO()
+    for name, settings in series.items():
+        for setting, content in settings.items():
+            head = {key: content[key] for key in HEAD if content.get(key)}
+            out.write("# " + json.dumps({"series": name, "setting": setting, **head}) + "\n")
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for name, settings in series.items():
+        for setting, content in settings.items():
+            for record in content["records"]:
+                row = row_of(name, setting, record)
+                writer.writerow({key: shown(value) for key, value in row.items()})
+    return out.getvalue()
+
+
+def add(file, series, hide=""):
+    """Puts series into a file, in the place of those of the same names; `hide` is a path that is
+    nobody else's business."""
+    file = Path(file)
+    before = read(file) if file.exists() else {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = text_of(dict(sorted({**before, **series}.items())))
+    file.write_text(text.replace(f"{hide}/", "") if hide else text, encoding="utf-8")
+    return file
+
+
+def of_json(content, name):
+    """{name: {setting: content}} of what `paceline bench --json` or an older tool has written.
+    Raises UsageError."""
+    if isinstance(content, dict) and isinstance(content.get("settings"), dict):
+        return {name: content["settings"]}
+    if not isinstance(content, dict) or "records" not in content:
+        raise UsageError(f"campaign: {name} has no records; it takes what paceline bench --json "
+                         "wrote.")
+    return {name: {(content.get("mpi") or {}).get("setting", "default"): content}}

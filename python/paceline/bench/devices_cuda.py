@@ -1,0 +1,158 @@
+"""Collectives between CUDA devices, measured: `paceline bench --device cuda`.
+
+What a linear pipeline (LP), a minimal spanning tree (MST), a bidirectional exchange (BE), and what
+is chosen take, beside what the machine's copies and sums allow, which are measured in the same
+process, and NCCL, where torch has it and every participant a device of its own. With fewer devices
+than participants these share them: then all that is moved passes through one memory.
+"""
+
+import statistics
+import time
+
+from paceline import _core, device
+from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, options_of
+from paceline.cli.common import unit_count
+
+NCCL = "NCCL"
+REPEATS, WARMUPS = 10, 2
+
+
+def positions_on(devices, participants):
+    """For each participant its device, neighbours beside each other where the machine's buses say
+    who is near."""
+    from paceline.cli.gpus import near_order
+
+    order = near_order([devices.describe(one).get("bus", "") for one in range(devices.count)])
+    return [order[at % len(order)] for at in range(participants)]
+
+
+def median_s(action, repeats=REPEATS):
+    """Seconds of one call, to its end; the host enqueues and then waits."""
+    times = []
+    for turn in range(WARMUPS + repeats):
+        begin = time.perf_counter()
+        action()
+        if turn >= WARMUPS:
+            times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def arrays_on(devices, positions, count):
+    return [device.Array(devices, where, count) for where in positions]
+
+
+def call_s(group, collective, arrays, repeats=REPEATS, **options):
+    def action():
+        getattr(group, collective)(arrays, **options)
+        group.synchronize()
+
+    return median_s(action, repeats)
+
+
+def rates(devices, positions, nbytes):
+    """Bytes a second of a copy between neighbours, and of a sum of two arrays on one device."""
+    pair = (positions * 2)[:2]
+    two = device.Group(devices, pair)
+    arrays = arrays_on(devices, pair, nbytes // 4)
+    copied = call_s(two, "broadcast", arrays, algorithm="chain", segments=1)
+    both = call_s(two, "reduce", arrays, algorithm="chain", segments=1)
+    return nbytes / copied, nbytes / max(both - copied, copied / 100)
+
+
+def bound_s(collective, positions, nbytes, copies, sums):
+    """What must be moved, at the measured rates.
+
+    On devices of their own each receives and sends the message once, an allreduce twice. On one
+    device every message passes through the same memory: (d-1) n of a broadcast or reduce, 2 (d-1) n
+    of an allreduce, and the sums besides.
+    """
+    hops = len(positions) - 1 if len(set(positions)) == 1 else 1
+    way = {"broadcast": 1, "reduce": 1, "allreduce": 2}[collective] if len(positions) > 1 else 0
+    summed = 0 if collective == "broadcast" or len(positions) == 1 else hops * nbytes / sums
+    moved = way * hops * nbytes / copies
+    return moved + summed if len(set(positions)) == 1 else max(moved, summed)
+
+
+def nccl_s(collective, positions, nbytes):
+    """By torch's NCCL in one process; None where it cannot run."""
+    if len(set(positions)) < len(positions) or len(positions) < 2:
+        return None
+    try:
+        import torch
+        from torch.cuda import nccl
+    except ImportError:
+        return None
+    if not torch.cuda.is_available() or torch.cuda.device_count() < len(positions):
+        return None
+    tensors = [torch.ones(nbytes // 4, device=f"cuda:{where}") for where in positions]
+    call = {"broadcast": nccl.broadcast, "reduce": nccl.reduce, "allreduce": nccl.all_reduce}
+
+    def action():
+        call[collective](tensors)
+        for where in positions:
+            torch.cuda.synchronize(where)
+
+    return median_s(action)
+
+
+def measure(collective, sizes, participants, machine, block=BLOCK, devices=None):
+    """A Row for each size and way, and how many devices there are."""
+    devices = devices or device.cuda()
+    positions = positions_on(devices, participants)
+    group = device.Group(devices, positions, machine)
+    rows = []
+    for nbytes in sizes:
+        copies, sums = rates(devices, positions, max(nbytes, BLOCK))
+        bound = bound_s(collective, positions, nbytes, copies, sums)
+        arrays = arrays_on(devices, positions, unit_count(collective, participants, nbytes))
+        for way, algorithm in {**WAYS[collective], CHOSEN: ""}.items():
+            options = options_of(way, nbytes, block)
+            if algorithm:
+                options = {**options, "algorithm": algorithm}
+            took = call_s(group, collective, arrays, **options)
+            rows.append(Row(collective, way, algorithm, participants, nbytes, took, bound))
+        took = nccl_s(collective, positions, nbytes)
+        if took is not None:
+            rows.append(Row(collective, NCCL, "", participants, nbytes, took, bound))
+    return rows, len(set(positions))
+
+
+def best_block(collective, nbytes, participants, machine, devices=None, repeats=3):
+    """Bytes of a block with which a linear pipeline takes least, of powers of two from 64 KiB on;
+    and what each takes."""
+    devices = devices or device.cuda()
+    positions = positions_on(devices, participants)
+    group = device.Group(devices, positions, machine)
+    arrays = arrays_on(devices, positions, nbytes // 4)
+    took = {}
+    block = BLOCK
+    while block <= nbytes:
+        segments = -(-nbytes // block)
+        took[block] = call_s(group, collective, arrays, repeats, algorithm="chain",
+                             segments=segments, window=min(segments, 64))
+        block *= 2
+    return (min(took, key=took.get) if took else nbytes), took
+
+
+def table(rows, devices):
+    """For the terminal."""
+    from rich.table import Table
+
+    from paceline.cli.common import human_time
+
+    first = rows[0]
+    ways = list(dict.fromkeys(row.way for row in rows))
+    shared = "" if devices == first.devices else f" that share {devices}"
+    out = Table("size", *ways, "copy bound", "bound / best",
+                title=f"{first.collective} between {first.devices} participants{shared}, "
+                "CUDA devices")
+    for column in out.columns:
+        column.justify = "right"
+    for nbytes in dict.fromkeys(row.bytes for row in rows):
+        some = {row.way: row for row in rows if row.bytes == nbytes}
+        ours = min(row.seconds for way, row in some.items() if way != NCCL)
+        bound = next(iter(some.values())).bound_s
+        out.add_row(_core.human_bytes(nbytes),
+                    *(human_time(some[way].seconds) if way in some else "-" for way in ways),
+                    human_time(bound), f"{bound / ours:.2f}")
+    return out

@@ -1,0 +1,112 @@
+"""The pipeline of devices whose messages go through the host: `paceline bench --device staged`.
+
+Ranks on this machine, each with a device: CUDA's where there is one, else emulated. For each size
+the median call, and for how large a part of the calls' time each stage was at work.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STAGES = ("register", "copy out", "send", "receive", "reduce", "copy in")
+CALLS = 10
+
+
+def measure(spec, comm, devices):
+    """Of one rank: for each size seconds of every call, and of the stages in them."""
+    import numpy
+
+    from paceline import device
+
+    mine = comm.rank % devices.count
+    link = device.Link(comm, devices, mine)
+    found = []
+    for nbytes in spec["sizes"]:
+        values = numpy.full(max(1, nbytes // 4), comm.rank, "float32")
+        array = device.Array(devices, mine, values.size).put(values) \
+            if devices.kind == "cuda" else values
+        before, times = link.stages(), []
+        for _ in range(CALLS):
+            comm.barrier()
+            begin = time.perf_counter()
+            getattr(link, spec["collective"])(array)
+            link.synchronize()
+            times.append(time.perf_counter() - begin)
+        after = link.stages()
+        busy = {name: after["seconds"][name] - before["seconds"][name] for name in STAGES}
+        found.append({"bytes": nbytes, "times": times, "busy": busy, "kind": devices.kind,
+                      "calls_s": after["calls_s"] - before["calls_s"],
+                      "pinned_bytes": after["pinned_bytes"]})
+    return found
+
+
+def rows_of(results):
+    """Per size: the slowest rank's median and first call in seconds, and the shares of the stages
+    in the calls' time, as means over ranks."""
+    rows = []
+    for ranks in zip(*results, strict=True):
+        calls = [max(one["times"][i] for one in ranks) for i in range(CALLS)]
+        share = {name: statistics.mean(one["busy"][name] / one["calls_s"] for one in ranks)
+                 for name in STAGES}
+        rows.append({"bytes": ranks[0]["bytes"], "seconds": statistics.median(calls),
+                     "first_s": calls[0], "share": share, "kind": ranks[0]["kind"],
+                     "pinned_bytes": max(one["pinned_bytes"] for one in ranks)})
+    return rows
+
+
+def run(collective, sizes, ranks):
+    """Starts the ranks; rows."""
+    from paceline.bench.launching import run_module
+
+    with tempfile.TemporaryDirectory(prefix="paceline-stages-") as folder:
+        told = {"collective": collective, "sizes": sizes, "folder": folder}
+        return rows_of(run_module("paceline.bench.stages", told, ranks, folder))
+
+
+def table(rows, collective, ranks):
+    """For the terminal."""
+    from rich.table import Table
+
+    from paceline import _core
+    from paceline.cli.common import human_time
+
+    out = Table("size", "median", "first call", *STAGES, "pinned",
+                title=f"{collective} between {ranks} ranks with {rows[0]['kind']} devices")
+    for column in out.columns:
+        column.justify = "right"
+    for row in rows:
+        out.add_row(_core.human_bytes(row["bytes"]), human_time(row["seconds"]),
+                    human_time(row["first_s"]),
+                    *(f"{100 * row['share'][name]:.0f} %" for name in STAGES),
+                    _core.human_bytes(row["pinned_bytes"]))
+    return out
+
+
+def record(row, collective, ranks):
+    """As `paceline bench --json` has it."""
+    return {"collective": collective, "bytes": row["bytes"], "ranks": ranks, "algorithm": None,
+            "variant": "staged", "library": "paceline", "segments": None, "segment_bytes": None,
+            "combines": True, "device": row["kind"], "chosen": True, "interval": None,
+            "time_us_median": 1e6 * row["seconds"], "time_us_first": 1e6 * row["first_s"],
+            "share": row["share"], "pinned_bytes": row["pinned_bytes"]}
+
+
+def main():
+    """One rank."""
+    import paceline
+    from paceline import _core, device
+
+    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    comm = paceline.init()
+    devices = device.emulated(1, threads=True) if _core.trouble_with_cuda() else device.cuda()
+    found = measure(spec, comm, devices)
+    Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    comm.barrier()
+    paceline.finalize()
+
+
+if __name__ == "__main__":
+    main()

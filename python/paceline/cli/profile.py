@@ -1,0 +1,156 @@
+"""`paceline profile`: who enters and leaves which collective when, and who is late."""
+
+import json as json_format
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from paceline import _core
+from paceline.cli.common import Size, console
+from paceline.errors import UsageError
+
+LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "srun")
+
+
+def mpicc_of(program, given):
+    """The MPI compiler of the launcher that the program begins with; None: it begins with none."""
+    if given:
+        return given
+    name = Path(program[0]).name
+    launcher = next((word for word in LAUNCHERS if name == word or name.startswith(word + ".")),
+                    None)
+    if launcher is None:
+        return None
+    path = shutil.which(program[0])
+    if path is None:
+        raise UsageError(f"profile: there is no program '{program[0]}'.")
+    beside = Path(path).with_name(name.replace(launcher, "mpicc", 1))
+    return str(beside) if beside.exists() else "mpicc"
+
+
+def environment(folder, program, mpicc, room, serve):
+    """What the program's ranks find in their environment."""
+    made = {**os.environ, "PACELINE_PROFILE": str(folder)}
+    if room:
+        made["PACELINE_PROFILE_BYTES"] = str(room)
+    compiler = mpicc_of(program, mpicc)
+    if compiler:
+        from paceline.cli.preload import library_for
+
+        before = os.environ.get("LD_PRELOAD")
+        made["LD_PRELOAD"] = " ".join(filter(None, (before, str(library_for(compiler)))))
+        if not serve:
+            made.setdefault("PACELINE_PRELOAD", "none")
+    return made
+
+
+def run(program, env):
+    """The program's exit status. Ctrl-C and SIGTERM are the program's; whatever it has recorded is
+    shown."""
+    try:
+        started = subprocess.Popen(program, env=env)
+    except OSError as error:
+        raise UsageError(f"profile: '{program[0]}' cannot be started: {error.strerror}.") from None
+    before = {number: signal.signal(number, lambda number, _: started.send_signal(number))
+              for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        status = started.wait()
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+    return 128 - status if status < 0 else status
+
+
+def show(folder, out, html, trace, json, machine):
+    """Prints the screen, and writes what else is wanted."""
+    from paceline.profiling import calls as profiles
+    from paceline.profiling import terminal
+    from paceline.profiling.summary import summarise
+
+    calls = profiles.read(folder)
+    found = summarise(calls, machine)
+    out.print(terminal.screen(found))
+    if html:
+        from paceline.profiling import page
+
+        page.write(f"Profile of {Path(folder).name}", found, calls, html)
+    if trace:
+        from paceline.profiling import perfetto
+
+        perfetto.write(calls, trace)
+    if json:
+        Path(json).write_text(json_format.dumps(found.plain(), indent=1) + "\n", encoding="utf-8")
+    for name in filter(None, (html, trace, json)):
+        out.print(f"Wrote {escape(str(name))}", soft_wrap=True)
+
+
+def check(program, read, machine):
+    """Errors that only a look at several options finds."""
+    if bool(program) == bool(read):
+        raise click.UsageError("Name a PROGRAM to profile, behind --, or a folder with --read.")
+    if machine is not None:
+        try:
+            _core.machine(machine)
+        except ValueError as error:
+            raise click.UsageError(f"--machine: {error}") from None
+
+
+@click.command("profile", context_settings={"allow_interspersed_args": False})
+@click.option("--out", "-o", type=click.Path(file_okay=False, path_type=Path),
+              help="Keep the ranks' files in this folder, which must be new or empty, and which "
+              "every node reaches. [default: a temporary one]")
+@click.option("--read", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+              help="Show what was recorded there, instead of running a program.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write a page with pictures here.")
+@click.option("--trace", type=click.Path(dir_okay=False),
+              help="Write a trace here that ui.perfetto.dev and Chrome open.")
+@click.option("--json", type=click.Path(dir_okay=False), help="Write everything here as JSON.")
+@click.option("--machine", metavar="MACHINE",
+              help="Divide imbalance by what a message takes on this machine, as paceline explain "
+              "takes it, instead of by measured transfer times.")
+@click.option("--mpicc", metavar="PATH",
+              help="The C compiler of the MPI of the program. [default: the one beside mpiexec]")
+@click.option("--serve", is_flag=True,
+              help="Let the drop-in library serve a program of MPI meanwhile; else its MPI does "
+              "everything, and calls are recorded alone.")
+@click.option("--room", type=Size(), metavar="SIZE",
+              help="For a rank's records, of 56 bytes a call. [default: 16MiB]")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENTS]...]")
+def command(out, read, html, trace, json, machine, mpicc, serve, room, program):
+    """See who enters which collective when, and who is late.
+
+    PROGRAM starts ranks: an MPI's mpiexec, torchrun, paceline run. Of a program of MPI all
+    collectives are recorded, whatever language it is written in, through the library that paceline
+    preload finds; of torch and the Python API those that Paceline serves. The exit status is the
+    program's. A program that is killed leaves what it had recorded.
+
+    \b
+    paceline profile -- mpiexec -n 4 ./app
+    paceline profile --html profile.html -- torchrun --nproc-per-node 2 train.py
+    paceline profile --out here --trace trace.json -- paceline run -n 4 script.py
+    paceline profile --read here --machine ethernet-10g
+    """
+    check(program, read, machine)
+    if read:
+        show(read, console(), html, trace, json, machine)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="paceline-profile-") as scratch:
+        folder = Path(scratch) if out is None else out.absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.UsageError(f"--out {out} is not empty; each profile has a folder of its "
+                                   "own.")
+        status = run(program, environment(folder, program, mpicc, room, serve))
+        try:
+            show(folder, console(), html, trace, json, machine)
+        except UsageError as error:
+            if status == 0:
+                raise
+            click.echo(f"paceline: {error}", err=True)  # the program's failure is what matters
+    return status

@@ -1,0 +1,59 @@
+"""The worlds that this process has joined, each left at exit, and what a child of fork() has."""
+
+import atexit
+import os
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from paceline import mpi
+
+if TYPE_CHECKING:
+    from paceline.communicator import Communicator
+
+_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
+_spoiled = False  # a world has been left broken: somebody may be missing
+
+
+def keep(world: "Communicator") -> "Communicator":
+    """Sees to it that a world is left at exit. Returns it."""
+    if not _open:
+        atexit.unregister(_leave_all)
+        atexit.register(_leave_all)
+    _open.add(world)
+    return world
+
+
+def leave(world: "Communicator") -> None:
+    """Leaves the world of a communicator that keep() knows; a second time does nothing."""
+    global _spoiled
+    if world in _open:
+        _spoiled = _spoiled or bool(world.broken)
+        _open.discard(world)
+        world._core.leave()
+
+
+def by_parent() -> bool:
+    """Whether this is a child of fork(), whose parent had joined a world."""
+    return _inherited is not None
+
+
+def _leave_all() -> None:
+    for world in list(_open):
+        leave(world)
+    # Finalising MPI waits for every rank. After an error one may never come: without it the
+    # launcher sees this process fail, and ends the others.
+    if not _spoiled and _inherited is None and not hasattr(sys, "last_value"):
+        mpi.finalize()
+
+
+def _forget() -> None:
+    """In a child of fork(): the worlds, and the ranks in them, are its parent's."""
+    global _inherited, _open
+    if _open:
+        _inherited = (_inherited, list(_open))
+    _open = weakref.WeakSet()
+
+
+os.register_at_fork(after_in_child=_forget)

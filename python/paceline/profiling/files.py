@@ -1,0 +1,175 @@
+"""The file that each rank writes: the mirror of src/profile/format.hpp.
+
+Files may be damaged, or of a program that has been killed: what is in them is checked, and what a
+killed program has left is read as far as it goes.
+"""
+
+import json
+import os
+import stat
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from paceline.errors import UsageError
+from paceline.files import member, whole, wholes
+
+MAGIC = b"PLPROF1\n"
+HEADER = struct.Struct("<8sIIQQQQQiiqqqqQ16s256s256s")
+RECORD = np.dtype([
+    ("enter", "<i8"), ("leave", "<i8"), ("wait", "<i8"), ("done", "<i8"), ("bytes", "<u8"),
+    ("communicator", "<u4"), ("number", "<u4"), ("site", "<u4"), ("collective", "<u2"),
+    ("stage", "u1"), ("nonblocking", "u1"),
+])  # fmt: skip
+ENTERED, RETURNED, COMPLETE, FAILED = 1, 2, 3, 4
+SOURCES = ("mpi", "paceline")
+MOST_RANKS = 1 << 20
+MOST_TEXT = 64 << 20
+WORDS = {"bcast": "broadcast"}  # MPI's name: ours
+
+
+@dataclass
+class Reading:
+    """How far a clock was from rank 0's."""
+
+    when: str
+    at_ns: int
+    offset_ns: int
+    error_ns: int
+
+
+@dataclass
+class RankFile:
+    """What one rank has recorded. Times are nanoseconds of its own clock."""
+
+    path: str
+    source: str
+    rank: int
+    ranks: int
+    host: str
+    node: str
+    clock: int
+    begin_ns: int
+    end_ns: int          # 0: the program did not end in peace
+    begin_unix_ns: int
+    calls: int           # recorded or not
+    records: np.ndarray  # of RECORD, those that were entered
+    collectives: dict[int, str] = field(default_factory=dict)
+    communicators: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    sites: dict[int, str] = field(default_factory=dict)
+    readings: list[Reading] = field(default_factory=list)
+    lines_lost: int = 0
+
+    @property
+    def lost(self):
+        """Calls for which there was no room."""
+        return max(0, self.calls - len(self.records))
+
+    @property
+    def last_ns(self):
+        """When it ended, or what it did last."""
+        if self.end_ns:
+            return self.end_ns
+        if not len(self.records):
+            return self.begin_ns
+        return int(max(self.records[name].max() for name in ("enter", "leave", "done")))
+
+
+def read_folder(folder):
+    """All ranks' files of a folder. Raises UsageError where there are none, or one is damaged."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(f"profile: there is no folder {folder}. Make a profile first: "
+                         "paceline profile -- PROGRAM.")
+    paths = sorted(folder.glob("*.profile"), key=lambda path: (len(path.name), path.name))
+    if not paths:
+        raise UsageError(
+            f"profile: no rank has left a profile in {folder}. Did the program make collective "
+            "calls, of an MPI for which there is a drop-in library, or of Paceline?")
+    return [read_file(path) for path in paths]
+
+
+def read_file(path):
+    """One rank's. Raises UsageError that names the file and what is wrong with it."""
+    try:
+        return _checked(path)
+    except (OSError, ValueError, struct.error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"profile: {path} cannot be used: {why}. Leave it out of the folder, or "
+                         "make the profile again.") from error
+
+
+def _checked(path):
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is no plain file")
+        head = file.read(HEADER.size)
+        if len(head) < HEADER.size or head[:8] != MAGIC:
+            raise ValueError("it is no profile of this version of Paceline")
+        fields = HEADER.unpack(head)
+        header_bytes, record_bytes, text_bytes, capacity, text_used, calls, lines_lost = fields[1:8]
+        if record_bytes != RECORD.itemsize or not HEADER.size <= header_bytes <= 1 << 20:
+            raise ValueError("its header is damaged")
+        if text_used > text_bytes or text_bytes > MOST_TEXT:
+            raise ValueError("its header is damaged: more text than there is room for")
+        if header_bytes + text_bytes + capacity * record_bytes > status.st_size:
+            raise ValueError(f"it has been cut off: {status.st_size} bytes are left of "
+                             f"{header_bytes + text_bytes + capacity * record_bytes}")
+        file.seek(header_bytes)
+        text = file.read(text_used)
+        file.seek(header_bytes + text_bytes)
+        kept = min(calls, capacity)
+        records = np.frombuffer(file.read(kept * record_bytes), RECORD)
+    source, host, node = (part.split(b"\0")[0].decode("utf-8", "replace") for part in fields[15:18])
+    rank, ranks, _, begin, end, unix, clock = fields[8:15]
+    if source not in SOURCES or not 0 <= rank < ranks <= MOST_RANKS:
+        raise ValueError(f"its header is damaged: rank {rank} of {ranks}, of {source[:20]!r}")
+    found = RankFile(str(path), source, rank, ranks, host, node, clock, begin, end, unix, calls,
+                     records[records["stage"] >= ENTERED], lines_lost=lines_lost)
+    _read_lines(text, found)
+    _check_records(found)
+    return found
+
+
+def _read_lines(text, found):
+    """What the numbers stand for. A line that was being written when the program died is not."""
+    for line in text.replace(b"\0", b"").split(b"\n")[:-1]:
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            if found.end_ns:
+                raise ValueError("its text is damaged") from None
+            continue
+        if "communicator" in said:
+            members = wholes(said, "ranks", -1, MOST_RANKS)
+            number = whole(said, "communicator", 0, 1 << 32)
+            found.communicators[number] = (whole(said, "instance", 0, 1 << 32), tuple(members))
+        elif "site" in said:
+            found.sites[whole(said, "site", 0, 1 << 32)] = member(said, "name", str)
+        elif "collective" in said:
+            name = member(said, "name", str)
+            found.collectives[whole(said, "collective", 0, 1 << 16)] = WORDS.get(name, name)
+        elif "clock" in said:
+            limits = (-(1 << 62), 1 << 62)
+            found.readings.append(Reading(
+                member(said, "clock", str), whole(said, "at_ns", *limits),
+                whole(said, "offset_ns", *limits), whole(said, "error_ns", 0, 1 << 62)))
+
+
+def _check_records(found):
+    """Records that name what no line explains, or times that cannot be."""
+    records = found.records
+    if not len(records):
+        return
+    for what, known in (("collective", found.collectives), ("communicator", found.communicators)):
+        unknown = set(np.unique(records[what]).tolist()) - set(known)
+        if unknown and not found.lines_lost and found.end_ns:
+            raise ValueError(f"its records are damaged: {what} {min(unknown)} is not explained")
+        for number in unknown:
+            found.records = found.records[found.records[what] != number]
+    early = found.begin_ns
+    if (found.records["enter"] < early).any() or (found.records["stage"] > FAILED).any():
+        raise ValueError("its records are damaged: a call was entered before the profile begins")

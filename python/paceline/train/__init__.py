@@ -1,0 +1,1 @@
+"""Training of the documents' networks: `paceline train`, and its replay. Needs torch."""

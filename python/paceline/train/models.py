@@ -1,0 +1,69 @@
+"""The networks by name, and what they see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from paceline.errors import UsageError
+from paceline.train import branched, gpt, nets
+
+
+@dataclass(frozen=True)
+class Model:
+    """`make(classes)` has random weights; `side`: of its pictures as published, 0 for a text."""
+
+    make: Callable
+    side: int
+    classes: int
+    images: int  # of a batch of a rank, where nobody says
+
+
+MODELS = {
+    "resnet110": Model(nets.resnet110, 32, 10, 32),
+    "resnet20": Model(nets.resnet20, 32, 10, 32),
+    "resnet50": Model(nets.resnet50, 224, 1000, 4),
+    "alexnet": Model(nets.alexnet, 224, 1000, 8),
+    "vgg11": Model(nets.vgg11, 224, 1000, 4),
+    "vgg16": Model(nets.vgg16, 224, 1000, 4),
+    "googlenet": Model(branched.GoogLeNet, 224, 1000, 8),
+    "inception-bn": Model(branched.inception_bn, 224, 1000, 8),
+    "densenet201": Model(branched.densenet201, 224, 1000, 4),
+    "gpt": Model(gpt.Gpt, 0, gpt.LETTERS, 8),
+}
+
+
+def known(name):
+    """The Model of that name. Raises UsageError."""
+    if name not in MODELS:
+        raise UsageError(f"train: there is no model {name!r}; models are {', '.join(MODELS)}.")
+    return MODELS[name]
+
+
+def made(name, classes=None):
+    """A network with random weights."""
+    model = known(name)
+    return model.make(model.classes if classes is None else classes)
+
+
+def check_side(name, side, images, classes):
+    """Raises UsageError where pictures of that side, or so few, do not go through the network."""
+    if not known(name).side:
+        return
+    try:
+        with torch.device("meta"):
+            made(name, classes)(torch.empty(images, 3, side, side))
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"train: {name} does not take {images} pictures of {side}x{side} a step "
+                         f"({str(error).splitlines()[0]}); take a larger --side or --batch."
+                         ) from None
+
+
+def batch_of(name, images, generator=None):
+    """(inputs, labels) by chance, in the published size."""
+    model = known(name)
+    if not model.side:
+        text = torch.randint(gpt.LETTERS, (images, gpt.CONTEXT + 1), generator=generator)
+        return text[:, :-1], text[:, 1:]
+    return (torch.randn(images, 3, model.side, model.side, generator=generator),
+            torch.randint(model.classes, (images,), generator=generator))

@@ -1,0 +1,34 @@
+"""The last step of every rank as an SVG: forward, backward, and the exchange with the update."""
+
+from html import escape
+
+WIDTH, LEFT, RIGHT, HEAD, ROW, GAP = 1000, 90, 20, 70, 26, 10
+PARTS = (("forward", "#4c78a8"), ("backward", "#e8964a"), ("exchange and update", "#8a6bbd"))
+
+
+def svg(ranks, title):
+    """`ranks`: {"rank", "edges"} of each, edges in seconds of one clock."""
+    zero = min(one["edges"][0] for one in ranks)
+    span = max(one["edges"][-1] for one in ranks) - zero or 1.0
+    scale = (WIDTH - LEFT - RIGHT) / span
+    bottom = HEAD + len(ranks) * (ROW + GAP)
+    parts = [f'<text x="16" y="26" font-size="16">{escape(title)}</text>']
+    for place, (name, colour) in enumerate(PARTS):
+        x = 16 + 190 * place
+        parts.append(f'<rect x="{x}" y="38" width="14" height="14" fill="{colour}"/>'
+                     f'<text x="{x + 20}" y="50" font-size="12">{name}</text>')
+    for row, one in enumerate(ranks):
+        y = HEAD + row * (ROW + GAP)
+        parts.append(f'<text x="16" y="{y + 17}" font-size="12">rank {one["rank"]}</text>')
+        for (name, colour), begin, end in zip(PARTS, one["edges"], one["edges"][1:]):
+            parts.append(
+                f'<rect x="{LEFT + (begin - zero) * scale:.2f}" y="{y}" height="{ROW}" '
+                f'width="{max((end - begin) * scale, 0.5):.2f}" fill="{colour}">'
+                f"<title>{name}: {1e3 * (end - begin):.2f} ms</title></rect>")
+    for tick in range(6):
+        x = LEFT + tick * span * scale / 5
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" font-size="11" text-anchor="middle">'
+                     f"{1e3 * tick * span / 5:.3g} ms</text>")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{bottom + 26}" '
+            f'font-family="Helvetica, Arial, sans-serif"><rect width="100%" height="100%" '
+            f'fill="#fff"/>' + "\n".join(parts) + "</svg>\n")
