@@ -29,7 +29,7 @@ import timeline
 from launch import Launch, RunFailed, events
 
 EPOCHS = 12
-ROUNDS = 4
+ROUNDS = 2
 MOST_RANKS_UNASKED = 4
 
 

@@ -45,6 +45,7 @@ TEST_CASE("C and C++ see the same structure and the same numbers") {
   CHECK(kCallOfC.uneven == 5);
   CHECK(kCallOfC.timeout_ms == 6);
   CHECK(kCallOfC.tag == 9);
+  CHECK(kCallOfC.priority == -2);
 }
 
 TEST_CASE("a process that nobody launched is alone, as often as it likes") {

@@ -132,10 +132,15 @@ class Generator {
       c.plan_of = planned;
       c.data = random_.next();
     } else {
-      c.same_as = old.same_as >= 0 ? old.same_as : known;
+      if (!may_differ(old)) c.same_as = old.same_as >= 0 ? old.same_as : known;
       c.mode = chance(50) ? Mode::blocking : Mode::started;
     }
     return known;
+  }
+
+  // Sums in order of arrival have other bits each time.
+  static bool may_differ(const Invocation& c) {
+    return !c.algorithm.empty() && find_algorithm(c.collective, c.algorithm).follows_arrival;
   }
 
   void fresh(Invocation& c) {
@@ -199,7 +204,7 @@ class Generator {
     if (chance(40)) {
       std::vector<const Algorithm*> fit;
       for (const Algorithm* a : registry()) {
-        if (a->collective != c.collective || (a->shared && !c.shared)) continue;
+        if (a->collective != c.collective || (a->shared && !c.shared) || a->mixed) continue;
         if (a->staged && (!even || bytes > kStageBytes)) continue;
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};
         problem.uneven = !even;

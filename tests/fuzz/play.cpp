@@ -157,15 +157,15 @@ class Player {
     call.input = all || frame.input.count > 0 ? place(frame.input) : nullptr;
     call.output = all || frame.output.count > 0 ? place(frame.output) : nullptr;
     call.count = c.count;
-    call.segments = c.segments;
-    call.window = c.window;
+    call.cut.segments = c.segments;
+    call.cut.window = c.window;
     set_counts(c, call, group);
     const bool named = !c.algorithm.empty();
     const Algorithm* a = named ? &find_algorithm(c.collective, c.algorithm) : nullptr;
     const bool fits = a && (group.nodes() == 1 || !wants_nodes(*a));
     if (fits && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
       call.algorithm = c.algorithm;
-      call.knobs.blocks = c.blocks;
+      call.cut.knobs.blocks = c.blocks;
     }
     return call;
   }

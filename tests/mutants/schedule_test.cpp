@@ -198,7 +198,8 @@ TEST_CASE("mutants: scratch is used again too early") {
   for (const Algorithm* a : {&allreduce_ring, &allreduce_recursive_doubling, &reduce_scatter_ring})
     for (int window : {1, 2})
       for (int p = 3; p <= 4; ++p) {
-        Shape shape{.collective = a->collective, .ranks = p, .segments = 4, .window = window};
+        const Shape shape{.collective = a->collective, .ranks = p,
+                          .cut = {.segments = 4, .window = window}};
         reject(lost_windows(make_world(*a, shape)), describe(*a, shape), tally);
       }
   report("lost window", tally);

@@ -140,14 +140,14 @@ TEST_CASE("a call that gives more signals than stages count is refused on every 
       const SharedCase c{collective, 65541, 1, collective == Collective::allreduce};
       Call call = call_of(c, memory, rank, 0);
       for (int segments : {32768, 50000, 65536}) {
-        call.segments = segments;
+        call.cut.segments = segments;
         const std::string told = expect_fault(
             Fault::refusal, {"signals in a call", "count 65534", "at most 32767 segments"},
             [&] { world.run(call); });
         if (!told.empty()) return str(segments, " segments: ", told);
       }
       fill(c, call, rank, 3);
-      call.segments = 32767;
+      call.cut.segments = 32767;
       world.run(call);   // nothing was sent, so nothing is out of step
       const auto* out = static_cast<const double*>(call.output);
       for (std::size_t i = 0; i < c.count; ++i)

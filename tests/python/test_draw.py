@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from paceline import draw
+from paceline import draw, picture, units
 from paceline.trace import messages
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -101,29 +101,29 @@ def test_boxes_lie_where_time_and_rank_say():
     first, second = (next(b for t, b in boxes.items() if t.startswith(f"rank {r}: send"))
                      for r in (0, 1))  # fmt: skip
     assert first["x"] == second["x"] and first["y"] < second["y"]
-    room = 1200 - draw.Picture.LEFT - draw.Picture.RIGHT
+    room = 1200 - picture.Picture.LEFT - picture.Picture.RIGHT
     assert first["width"] == pytest.approx(room / 5, abs=0.1)
-    assert first["x"] == pytest.approx(draw.Picture.LEFT + room / 5, abs=0.1)
+    assert first["x"] == pytest.approx(picture.Picture.LEFT + room / 5, abs=0.1)
 
 
 def test_segments_have_shades_and_activities_colours():
-    assert len({draw.colour("send", s, 4) for s in range(4)}) == 4
-    assert len({draw.colour(a) for a in ("send", "recv", "reduce", "copy", "wait")}) == 5
+    assert len({picture.colour("send", s, 4) for s in range(4)}) == 4
+    assert len({picture.colour(a) for a in ("send", "recv", "reduce", "copy", "wait")}) == 5
 
 
 def test_overlapping_events_of_a_measurement_do_not_hide_each_other():
     posted = [draw.Event(0, "recv", 1, i, begin_s=0, end_s=1 + i) for i in range(3)]
-    assert [level for _, level in draw.stacked(posted)] == [0, 1, 2]
+    assert [level for _, level in picture.stacked(posted)] == [0, 1, 2]
     one_by_one = [draw.Event(0, "recv", 1, i, begin_s=i, end_s=1 + i) for i in range(3)]
-    assert [level for _, level in draw.stacked(one_by_one)] == [0, 0, 0]
+    assert [level for _, level in picture.stacked(one_by_one)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     "span, unit", [(2.0, "s"), (1.0, "s"), (0.02, "ms"), (3e-6, "µs"), (4e-8, "ns"), (0, "ns")]
 )
 def test_the_axis_has_a_unit_and_round_ticks(span, unit):
-    assert draw.unit_of(span)[0] == unit
-    found = draw.ticks(span, 8)
+    assert units.unit_of(span)[0] == unit
+    found = units.ticks(span, 8)
     assert found[0] == 0 and found[-1] <= span * (1 + 1e-9) and len(found) <= 9
     if span:
         assert len(found) >= 3
@@ -177,7 +177,7 @@ def test_terminal_has_the_colours_of_the_svg():
     trace = ring_trace()
     styles = {str(span.style) for span in draw.to_terminal(trace, 59).spans}
     for segment in (0, 1):
-        assert draw.colour("send", segment, 2) in styles
+        assert picture.colour("send", segment, 2) in styles
 
 
 def test_many_ranks_take_one_line_each():

@@ -33,11 +33,11 @@ def test_explain_says_what_groups_change(paceline, monkeypatch):
 
 def test_explain_knows_nodes(paceline, monkeypatch):
     nodes = ["-n", 8, "--machine", "lab-200mbit,ranks_per_node=2"]
-    for size, algorithm in ("64B", "leaders"), ("4MiB", "lanes"):
+    for size, algorithm in ("64B", "hierarchical"), ("4MiB", "multilane"):
         _, out, _ = paceline("explain", "allreduce", "--size", size, *nodes)
         assert f"8 ranks: {algorithm}" in flat(out) and "on 4 nodes of 2 ranks" in flat(out)
     # 2 (k-1) g messages across, 2 (g-1) inside; 3/2 n and n.
-    assert re.search(r"lanes.*<- chosen +14 +10 MiB +3.5 MiB", out), out
+    assert re.search(r"multilane.*<- chosen +14 +10 MiB +3.5 MiB", out), out
     monkeypatch.setenv("PACELINE_GROUPS", "1")
     _, out, _ = paceline("explain", "allreduce", "--size", "64B", *nodes)
     assert "leaders" not in out and "no groups" in out

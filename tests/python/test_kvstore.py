@@ -8,7 +8,7 @@ from length import each
 import paceline
 from paceline import kvstore
 from paceline.kvstore.auto import _is_against
-from paceline.kvstore.plan import Link, Plan
+from paceline.kvstore.plan import Link, Plan, order_of_calls
 
 
 @pytest.fixture(params=sorted(kvstore.TYPES))
@@ -89,6 +89,33 @@ def test_buckets_hold_every_key_once_in_order_of_readiness():
     assert max(sizes) <= 1_000_000 and sizes[1] > 800_000  # the first has what is left
     assert sizes[-1] < 400_000  # what nothing hides is short
     assert lengths(Plan.make([Key(0, 1 << 30)], False, link)) == [[0]]
+
+
+@pytest.mark.parametrize("ready_s, cost_s, order", [
+    ([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], [0, 1, 2]),   # each is through before the next one comes
+    ([1.0, 2.0, 3.0], [2.5, 2.0, 1.0], [0, 2, 1]),   # what is needed first passes the second
+    ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [2, 1, 0]),   # all at once: as they are needed
+    ([3.0, 2.0, 1.0], [1.0, 1.0, 1.0], [2, 1, 0]),
+])  # fmt: skip
+def test_what_is_needed_first_passes_what_waits(ready_s, cost_s, order):
+    assert order_of_calls(ready_s, [2, 1, 0], cost_s) == order
+
+
+def test_the_order_of_a_plan_has_every_bucket_once():
+    link = Link(call_s=50e-6, byte_s=1e-9)
+    plan = Plan.make([Key(i, 300_000) for i in range(40)], True, link)
+    order = plan.order({i: 1e-4 * (40 - i) for i in range(40)}, link)
+    assert sorted(order) == list(range(len(plan.buckets))) and order != sorted(order)
+    assert "lets others pass" in plan.describe(4, order)
+
+
+def test_long_keys_go_in_pieces_that_others_pass():
+    link = Link(call_s=50e-6, byte_s=1e-9)  # buckets of 1 MB
+    plan = Plan.make([Key(1, 40_000_000), Key(0, 100_000)], False, link)
+    assert sum(nbytes for bucket, nbytes in plan.pieces if bucket == 0) == 40_000_000
+    order = plan.order({1: 0.0, 0: 0.01}, link)
+    assert order.count(0) == 10 and order.count(1) == 1
+    assert 2 <= order.index(1) <= 4, "as soon as it is there, in the middle of the long one"
 
 
 def test_types_do_not_share_a_bucket():

@@ -12,6 +12,7 @@ import pytest
 from length import LONG, each, in_long, param
 
 from paceline import launchers, mpi
+from paceline.bench import campaign
 
 NEWEST = [m for m in mpis.found() if m.name in ("openmpi5", "mpich5")]
 MPIS = mpis.found() if LONG else NEWEST  # test_mpi.py has the older ones always
@@ -74,7 +75,7 @@ def test_bench_against_mpi(tmp_path):
 
 @each("name", WHEELS[:1], WHEELS[1:])
 def test_bench_of_a_node(name, tmp_path):
-    """The whole table, as short as it gets: a file for each collective, with all settings."""
+    """The whole table, as short as it gets: a campaign with a series of all settings."""
     command = [
         sys.executable, str(mpis.ROOT / "bench/node/run.py"), "--mpis", name, "--collectives",
         "allreduce", "--settings", "default,reduce_scatter_allgather", "--sizes", "64,32KiB",
@@ -82,14 +83,13 @@ def test_bench_of_a_node(name, tmp_path):
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
-    text = (tmp_path / f"node-{name}-allreduce.json").read_text()
-    assert str(mpis.ROOT) not in text
-    found = json.loads(text)
+    file = tmp_path / "node.csv"
+    assert str(mpis.ROOT) not in file.read_text(encoding="utf-8")
+    assert list(found := campaign.read(file)) == [f"node-{name}-allreduce"]
+    settings = found[f"node-{name}-allreduce"]
     more = ["reduce_scatter_allgather"] if name == "mpich5" else []
-    assert list(found["settings"]) == ["default", *more]
-    assert list(found["summary"]) == ["default", *more, "hardest"]
-    assert found["summary"]["hardest"]["paceline"]["sizes"] == 2
-    for setting, content in found["settings"].items():
+    assert list(settings) == ["default", *more]
+    for setting, content in settings.items():
         assert {(row["bytes"], row["variant"]) for row in content["records"]} == {
             (size, name) for size in (64, 32768) for name in ("paceline", "paceline shared", "mpi")}
         assert bool(content["mpi"]["set"]) == (setting != "default")

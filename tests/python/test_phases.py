@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from dev import build, phases, report  # noqa: E402
+from dev import build, newest_torch, phases, report  # noqa: E402
 from dev.process import Failed  # noqa: E402
 
 
@@ -29,6 +29,7 @@ def asked(monkeypatch):
     for name in ("tidy", "pytest"):
         monkeypatch.setattr(phases, name, note(name))
     monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
+    monkeypatch.setattr(phases.newest_torch, "test", note("newest torch"))
     monkeypatch.setattr(phases, "run", note("run", "50 programs from seed 1 on end rightly"))
     monkeypatch.setattr(phases.ctypes, "CDLL", note("CDLL", type("", (), {
         "personality": staticmethod(lambda flags: None)})))  # fmt: skip
@@ -62,6 +63,7 @@ def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     assert phases.test(long=True) == 0
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
     assert [args for name, args, _ in asked if name == "aarch64"] == [(900,)]
+    assert [args for name, args, _ in asked if name == "newest torch"] == [(900,)]
     (env,) = [args[1] for name, args, _ in asked if name == "pytest"]
     assert env == {"PACELINE_LONG": "1"}
     out = capsys.readouterr().out
@@ -70,6 +72,44 @@ def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     monkeypatch.setattr(report.Report, "seconds", lambda self: phases.LONG_S)
     asked.clear()
     assert phases.test(long=True) == 1 and asked == []
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """What the phase of the newest torch would run; nothing is fetched."""
+    made = []
+    monkeypatch.setattr(newest_torch, "run", lambda command, **_: made.append(
+        " ".join(map(str, command))) or "kept")  # fmt: skip
+    return made
+
+
+def free(monkeypatch, gib):
+    usage = type("", (), {"free": gib * 2**30})
+    monkeypatch.setattr(newest_torch.shutil, "disk_usage", lambda _: usage)
+
+
+def test_the_newest_torch_is_left_out_where_there_is_no_room(monkeypatch, commands):
+    free(monkeypatch, newest_torch.NEEDED_GIB - 1)
+    assert newest_torch.test(900).startswith("skipped: 15 GiB are free") and commands == []
+
+
+def test_the_newest_torch_is_left_out_where_it_cannot_be_had(monkeypatch, commands):
+    def fail(*_):
+        raise Failed("no network")
+
+    free(monkeypatch, 99)
+    monkeypatch.setattr(newest_torch, "fetch", fail)
+    assert newest_torch.test(900) == "skipped: it cannot be fetched: no network"
+    assert commands == []
+
+
+def test_the_newest_torch_is_fetched_linked_and_tried(monkeypatch, commands):
+    free(monkeypatch, 99)
+    assert newest_torch.test(900) == "kept\nkept"
+    install, link, _, tests = commands[-4:]
+    assert "--upgrade torch " in install and link.endswith("link.py")
+    for file in newest_torch.FILES:
+        assert file in tests and (newest_torch.ROOT / file).exists()
 
 
 def test_what_a_phase_may_take_is_what_is_left(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """tools/dev/process.py: what a command of `./dev` has started ends with it, in whatever way."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+from dev import process, progress  # noqa: E402
+
 SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
 CALLER = """
@@ -78,3 +82,33 @@ def test_nohup_holds():
         signal.signal(signal.SIGHUP, before)
     caller.send_signal(signal.SIGHUP)
     assert end_of(caller)[0] == 0
+
+
+def shown(lines, terminal=False):
+    """(what a progress bar prints of a build's lines, the last of them)"""
+    out = io.StringIO()
+    out.isatty = lambda: terminal
+    tail = progress.show(io.StringIO("".join(f"{line}\n" for line in lines)), "compiling", out)
+    return out.getvalue(), tail
+
+
+def test_progress_bar():
+    steps = [f"[{n}/8] Building part{n}.cpp.o" for n in range(1, 9)]
+    text, tail = shown(["-- configured", *steps])
+    assert [line[-5:] for line in text.splitlines()] == [" 25 %", " 50 %", " 75 %", "100 %"]
+    assert "part" not in text and tail.endswith(steps[-1]) and "-- configured" in tail
+    on_terminal, _ = shown(steps, terminal=True)
+    assert on_terminal.count("\r") == 8 and on_terminal.count("\n") == 1
+    assert f"[{'#' * 5}{'.' * 35}]  12 %" in on_terminal
+
+
+def test_progress_bar_without_steps():
+    assert shown(["ninja: no work to do."]) == ("", "ninja: no work to do.")
+    assert shown(["[0/0] nothing"])[0] == ""
+
+
+def test_a_failed_build_shows_what_the_bar_has_hidden():
+    program = "print('[1/2] first'); print('error: no such header'); raise SystemExit(3)"
+    with pytest.raises(process.Failed, match="exit status 3") as failure:
+        process.run([sys.executable, "-c", program], timeout_s=30, bar="compiling")
+    assert "no such header" in failure.value.unseen

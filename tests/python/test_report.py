@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from length import in_long
 
 from paceline import cli
 from paceline.errors import UsageError
-from paceline.report import lines, measured, page, pipelining, ring
+from paceline.report import (
+    lines, measured, page, pipelining, pipelining_claims, ring, verdicts)
 
 MEASURED_S = 0.123456  # of no simulated line
 BOUND_S = 0.1
@@ -77,7 +79,7 @@ def test_pipelining(with_file):
     assert all(f"<h2>{name.capitalize()}" in html for name in names)
     assert {row["figure"] for row in rows} == set(names) - {"figure 12"}  # no file of Open MPI
     assert all(0 < float(row["bound_s"]) <= float(row["seconds"]) * 1.000001 for row in rows)
-    ours = next(row for row in rows if row["kind"] == "measured" and row["line"] == "ring x 1")
+    ours = next(row for row in rows if row["kind"] == "measured" and row["line"] == "ring")
     assert float(ours["mb_per_s"]) == pytest.approx((1 << 20) / MEASURED_S / 1e6, rel=1e-5)
     assert float(ours["fraction_of_bound"]) == pytest.approx(BOUND_S / MEASURED_S, rel=1e-5)
     assert ours["origin"] == "records.json, 2026-11-22" and "200mbit" in ours["panel"]
@@ -115,10 +117,26 @@ def test_ring(tmp_path, file):
     chosen = next(row for row in rows if row["line"].startswith("paceline, chosen"))
     assert float(plain["bound_s"]) <= float(chosen["seconds"]) < float(plain["seconds"])
     assert (plain["bytes"], plain["ranks"], plain["kind"]) == ("256000000", "8", "simulated")
-    own = next(row for row in rows if row["line"] == "the MPI's own allreduce")
+    own = next(row for row in rows if row["line"] == "the MPI, blocking")
     assert (own["low_s"], own["high_s"], own["kind"]) == ("0.12", "0.13", "measured")
     assert not any("no reduce" in row["line"] for row in rows)
-    assert "Nothing was measured" not in html
+    assert html.count("Nothing was measured") == 1  # of what was not warmed up
+
+
+def test_ring_without_warm_up(tmp_path, file):
+    """Its slowest call stands in the table, and what was not warmed up in no other figure."""
+    found = json.loads(file.read_text())
+    found["records"] = [
+        record("mpi ring of Sendrecv", cold=True, time_us_median=1e5,
+               interval={"low_us": 0.9e5, "high_us": 7.5e5}),
+        record("paceline", cold=True, time_us_median=1e5,
+               interval={"low_us": 1e5, "high_us": 1e5})]
+    path = tmp_path / "cold.json"
+    path.write_text(json.dumps(found))
+    html, rows = run("ring", "--measured", path, "--html", tmp_path / "ring.html")
+    assert "paceline, chosen: 1.00; plain ring over Sendrecv: 7.50" in html
+    assert {row["figure"] for row in rows if row["kind"] == "measured"} == {"not warmed up"}
+    assert html.count("Nothing was measured") == 1
 
 
 def test_a_folder_stands_for_the_files_in_it(tmp_path, file, capsys):
@@ -128,7 +146,7 @@ def test_a_folder_stands_for_the_files_in_it(tmp_path, file, capsys):
     assert of_folder == of_file and any(row["kind"] == "measured" for row in of_folder)
     (tmp_path / "empty").mkdir()
     assert cli.main(["report", "ring", "--measured", str(tmp_path / "empty")]) == 2
-    assert "There is no *.json in" in capsys.readouterr().err
+    assert "There is no *.json and no *.csv in" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("report", [pipelining, ring])
@@ -137,11 +155,12 @@ def test_the_lab_is_told_what_it_understands(report, capsys):
     assert cli.main(["report", report.__name__.rsplit(".", 1)[1], "--lab"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said == list(report.commands())
-    assert said[0].startswith("./dev lab up") and said[-1] == "./dev lab down"
+    assert said[0].startswith("mkdir") and said[1].startswith("./dev lab up")
+    assert said[-2] == "./dev lab down" and "bench/collect.py bench/results/" in said[-1]
     from paceline.cli.bench import command
 
     known = {name for option in command.params for name in option.opts} | {"--mpi", "--json"}
-    for line in said[1:-1]:
+    for line in said[2:-2]:
         assert line.startswith("./dev lab bench ")
         assert {word for word in line.split() if word.startswith("--")} <= known, line
 
@@ -172,13 +191,51 @@ def test_files_of_one_mpi_share_a_panel(file, tmp_path):
     path = tmp_path / "other.json"
     path.write_text(json.dumps({"settings": {"default": one, "best": other}}))
     both = [part for name in (file, path) for part in measured.read(name)]
-    eight, nine = measured.panels(both, "allreduce", lambda file, row: True)
-    assert "8 ranks" in eight.title and "9 ranks" in nine.title
-    labels = [line.label for line in eight.lines]
-    assert len(set(labels)) == len(labels) and "ring x 1" in labels
-    assert {"ring x 2, other", "ring x 2, other, best"} <= set(labels)
-    assert [line.label for line in nine.lines] == ["mpi"]
-    assert set(eight.bounds) == {1 << 20, 4 << 20}
+    *eight, nine = measured.panels(both, "allreduce", lambda file, row: True)
+    assert "9 ranks" in nine.title and all("8 ranks" in panel.title for panel in eight)
+    labels = [line.label for panel in eight for line in panel.lines]
+    assert len(set(labels)) == len(labels) and "ring" in labels
+    assert {"ring x 2", "ring x 2, best"} <= set(labels)
+    assert [line.label for line in nine.lines] == ["the MPI, blocking"]
+    assert set(eight[0].bounds) == {1 << 20, 4 << 20}
+
+
+def test_legends_are_words_and_panels_have_few_lines(file):
+    """A series that was measured twice is numbered; a panel of too many lines becomes two."""
+    (one,) = measured.read(file)
+    twice = measured.panels([one, replace(one, records=one.records[:1])], "allreduce",
+                            lambda file, row: True)
+    labels = [line.label for panel in twice for line in panel.lines]
+    assert labels == ["ring", "ring x 4", "ring, no reduce", "ring, series 2", "the MPI, blocking",
+                      "the MPI, non-blocking x 4", "the MPI, non-blocking by 1 MiB"]
+    assert [panel.title.rpartition(", ")[2] for panel in twice] == ["part 1 of 2", "part 2 of 2"]
+    assert measured.in_words("ring x 16") == "ring x 16"
+    assert measured.in_words("mpi ring of Sendrecv") == "plain ring over Sendrecv"
+
+
+@in_long
+def test_every_figure_has_a_claim_with_a_verdict(with_file):
+    html, rows = with_file
+    for name in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14):
+        assert f'rowspan="1">Figure {name}\n' in html or f'rowspan="2">Figure {name}\n' in html
+    assert "not reproduced (no file of measurements was given)" in html  # of figure 12
+    assert html.count("Fitted: ") == 5
+
+
+def test_a_claim_is_judged_by_its_numbers():
+    """Sums that are not hidden by segments are not reproduced."""
+    def figure(four):
+        model = lines.Model("a model", "")
+        found = [lines.Line(label, model, (lines.Point(8, 1 << 20, seconds),)) for label, seconds in
+                 (("ring", 1.0), ("ring, no reduce", 0.67), ("ring x 4", four),
+                  ("ring x 4, no reduce", 0.67))]
+        return lines.Figure("figure 4", "", "", (lines.Panel("", "allreduce", tuple(found), {}),))
+    words = [pipelining_claims.arithmetic(figure(four)).outcomes[0].word for four in (0.7, 0.9)]
+    assert words == [verdicts.REPRODUCED, verdicts.NOT_REPRODUCED]
+    for outcome in (("simulated", "x", "perhaps"), ("guessed", "x", verdicts.BEYOND),
+                    ("simulated", "x", verdicts.NOT_REPRODUCED)):
+        with pytest.raises(UsageError, match="report: "):
+            verdicts.Outcome(*outcome)
 
 
 def test_files_of_others_are_refused(tmp_path):

@@ -1,6 +1,7 @@
 """The rules of running.py: an unknown reason to skip fails a run, what hangs is ended, slices."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -93,6 +94,15 @@ def test_limits(monkeypatch):
     assert running.limit_of(Item()) == running.LIMIT_S
     assert running.limit_of(Item(long=())) == running.LONG_LIMIT_S
     assert running.limit_of(Item(long=(), limit_s=(7,))) == 7
+
+
+def test_what_tests_import_if_it_is_there_is_known():
+    asked = {name for file in HERE.glob("test_*.py")
+             for name in re.findall(r'importorskip\("([\w.]+)"\)', file.read_text("utf-8"))}
+    own = {name for name in asked if name.startswith("paceline.")}
+    assert {"torch", "PIL.Image"} < asked
+    for name in asked - own:
+        assert skips.is_known(f"could not import '{name}': No module named '{name}'"), name
 
 
 def test_every_pattern_means_something():

@@ -37,6 +37,12 @@ def test_training(name, ranks):
     launched.expect("train_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("parallel_checks"), "end"])
+@each("ranks", [], [1, 2, 3])
+def test_models_spread_over_ranks(name, ranks):
+    launched.expect("parallel_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("overlap_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_training_without_ddp(name, ranks):
@@ -53,7 +59,8 @@ def test_in_place_of_gloo(name, ranks):
     ("gloo", ["gloo"], "PacelineGroup gloo"), ("mpi", ["mpi"], "PacelineGroup mpi"),
     param("gloo", [], "PacelineGroup undefined"),
     param("gloo", ["cpu:gloo"], "PacelineGroup cpu:gloo"),
-    param("mpi", ["gloo"], "ProcessGroup gloo"), param("off", ["gloo"], "ProcessGroup gloo"),
+    param("mpi", ["gloo"], "ProcessGroupGloo gloo"),
+    param("off", ["gloo"], "ProcessGroupGloo gloo"),
 ])  # fmt: skip
 def test_another_backend_is_replaced(replaced, named, by):
     """Under torchrun, in a script as it stands; said once by all ranks together."""

@@ -29,10 +29,11 @@ def tables(page):
 
 
 def value(formula, ranks, blocks=0):
-    """2r(r+1) of so many ranks and blocks."""
+    """2r(r+1) of so many ranks and blocks; lg(r): how often they can be halved."""
     spelled = re.sub(r"(?<=[\dr)B])(?=[rB(])", "*", formula)
-    assert re.fullmatch(r"[\drB+*/()-]+", spelled), formula
-    return eval(spelled, {"__builtins__": {}}, {"r": ranks, "B": blocks})
+    assert re.fullmatch(r"(?:[\drB+*/()-]|lg)+", spelled), formula
+    names = {"r": ranks, "B": blocks, "lg": lambda n: (n - 1).bit_length()}
+    return eval(spelled, {"__builtins__": {}}, names)
 
 
 def faults(page):

@@ -16,8 +16,7 @@
 
 #include "coll/registry.hpp"
 #include "engine/polled.hpp"
-#include "ir/in_step.hpp"
-#include "ir/pipeline.hpp"
+#include "ir/lower.hpp"
 #include "transport/mpi/abi/header.hpp"
 
 namespace paceline {
@@ -94,9 +93,11 @@ double start_together() {
 double run(const Wanted& w, Transport& transport, std::uint32_t number) {
   const Problem problem = problem_of(w, transport);
   const Algorithm& algorithm = find_algorithm(problem.collective, w.algorithm);
-  Schedule whole = build(algorithm, problem, {.blocks = w.blocks});
-  if (w.in_step) whole = in_step(whole);
-  auto schedule = std::make_shared<Schedule>(pipeline(whole, w.segments, w.window));
+  auto schedule = std::make_shared<Schedule>(lower(
+      algorithm, problem,
+      {.segments = w.segments, .window = w.window, .knobs = {.blocks = w.blocks},
+       .in_step = w.in_step != 0},
+      Reader::proof));   // not fused: both simulators then combine what has come
   auto bound = std::make_shared<Bound>(
       resolve(schedule, even_layout(problem, w.count), Type::f32, Op::sum));
   if (bound->reduce) {

@@ -1,9 +1,9 @@
 """Every rule of tidy accepts a right file and rejects its mutant; no rule goes without one."""
 
 import pytest
-from tidy import findings
+from tidy import findings, long_titles, read_tree
 from tidy_layers import LAYERS, reachable
-from tidy_rules import RULES, columns
+from tidy_rules import RULES, columns, rooms_exist
 from tidy_source import code_of, functions_of
 
 RING = "src/coll/allreduce/ring.cpp"
@@ -59,8 +59,11 @@ MUTANTS = [
     ("layers", "src/base/a.cpp", '#include "str.hpp"', '#include "../ir/problem.hpp"'),
     ("layers", "src/base/a.cpp", "", '#include "paceline/paceline.h"'),
     ("layers", "src/novelty/a.cpp", None, "int a;\n"),
+    ("rooms_exist", "tests/tidy/tidy_layers.py", None, "LAYERS = {}\n"),
     ("tests_not_included", "src/ir/a.cpp", "", '#include "tests/worlds.hpp"\n'),
     ("tests_not_included", "src/ir/a.cpp", "", "#include <doctest/doctest.h>\n"),
+    ("lowered_once", "src/verify/a.cpp", '#include "ir/lower.hpp"', '#include "ir/fuse.hpp"'),
+    ("lowered_once", "src/ir/lower.cpp", '#include "ir/fuse.hpp"', None),
     ("pure", "src/simulate/a.cpp", "#include <vector>", "#include <chrono>"),
     ("pure", "src/verify/a.cpp", '// printf\nf("getenv");', 'printf("x");'),
     ("pure", "src/shapes/a.cpp", "int x;", 'auto f = fopen(name, "r");'),
@@ -130,6 +133,15 @@ def test_finding_names_its_line():
 def test_layers_have_no_cycle():
     for folder, direct in LAYERS.items():
         assert all(folder not in reachable(name) for name in direct.split()), folder
+
+
+def test_every_room_is_there():
+    assert not [rule for _, _, rule, _ in findings(read_tree(), [rooms_exist])]
+
+
+def test_long_titles_are_seen():
+    assert long_titles("abc1234 " + "x" * 60) == []
+    assert long_titles("abc1234 ok\ndef5678 " + "x" * 61) == ["def5678"]
 
 
 def test_siblings_stay_apart():

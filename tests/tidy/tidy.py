@@ -12,6 +12,7 @@ from pathlib import Path
 from tidy_rules import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
+TITLE, TITLES_SINCE = 60, "2026-11-25T00:00:00+00:00"
 NOT_OURS = {".git", ".venv", "build", "out", "__pycache__", ".pytest_cache", ".ruff_cache"}
 
 
@@ -48,9 +49,25 @@ def findings(tree, rules=RULES):
                 yield path, line, rule.__name__, message
 
 
+def long_titles(log):
+    """The commits, by "hash title" in lines, whose title is too long to be read in a list."""
+    rows = (line.partition(" ") for line in log.splitlines())
+    return [commit for commit, _, title in rows if len(title) > TITLE]
+
+
+def log():
+    """Titles from the day on which they are checked; none without git."""
+    words = ["git", "-C", str(ROOT), "log", "--no-merges", f"--since={TITLES_SINCE}",
+             "--format=%h %s"]
+    return subprocess.run(words, capture_output=True, text=True).stdout
+
+
 def main():
     tree = read_tree()
     count = 0
+    for commit in long_titles(log()):
+        print(f"{commit} title more than {TITLE} characters: say the rest in the body")
+        count += 1
     for path, line, rule, message in findings(tree):
         print(f"{path}:{line} {rule} {message}")
         count += 1

@@ -10,6 +10,7 @@ LAYERS = {
     "shapes": "base",
     "kernels": "base",
     "trace": "base",
+    "profile": "base",  # what each rank records of its calls while a program runs
     "graph": "base",
     "coll": "ir shapes",
     "verify": "ir shapes",
@@ -25,10 +26,10 @@ LAYERS = {
     "engine": "ir kernels transport trace device",  # device: the enqueued form of execute
     "arrival": "trace",
     "tune": "coll model simulate arrival",
-    "runtime": "tune verify engine transport/loop transport/shm transport/mpi transport/route",
+    "runtime": "tune verify engine profile transport/loop transport/shm transport/mpi "
+               "transport/route",
     "tasks": "graph runtime",
     "capi": "runtime include",
-    "pmpi": "runtime arrival include",
     "preload": "runtime",
     "python/binding": "tasks runtime measure include",
 }
@@ -40,7 +41,7 @@ def folder_of(path):
     if parts[0] == "src" and len(parts) > 2:
         nested = "/".join(parts[1:3])
         return nested if parts[1] == "transport" and len(parts) > 3 else parts[1]
-    if parts[0] in ("include", "pmpi"):
+    if parts[0] == "include":
         return parts[0]
     return "python/binding" if path.startswith("python/binding/") else None
 

@@ -14,10 +14,11 @@ COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 60, 400
 CPP = (".cpp", ".hpp", ".h", ".c", ".inc", ".cu")
 SOURCE = (*CPP, ".py", ".cmake", "CMakeLists.txt", "/dev", ".ci/run")
 PURE = ("ir", "shapes", "coll", "verify", "simulate")  # readable as mathematics, equal everywhere
-MPI_KNOWN = ("transport/mpi", "pmpi", "preload")  # compiled for one MPI, or able to be
+MPI_KNOWN = ("transport/mpi", "preload")  # compiled for one MPI, or able to be
 IMPURE_HEADER = "chrono thread iostream fstream cstdio stdio.h ctime time.h unistd.h".split()
 IMPURE_WORD = re.compile(r"\b(getenv|fopen|f?printf|puts|sleep_for|steady_clock|system_clock)\b")
 RUNS_DATA = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib")
+PASSES = ("ir/fuse.hpp", "ir/in_step.hpp", "ir/pipeline.hpp")  # of lower()
 FIELDS = ("Source", "Needs", "Cost", "Scratch", "When", "Order")
 
 
@@ -88,11 +89,26 @@ def layers(path, text, tree):
             yield line, f"{folder} may not include {name} (tests/tidy/tidy_layers.py)"
 
 
+def rooms_exist(path, text, tree):
+    """The table of layers describes the house as it stands."""
+    if path == "tests/tidy/tidy_layers.py":
+        for room in sorted(set(LAYERS) - {folder_of(name) for name in tree}):
+            yield 1, f"no file lies in {room}: its row describes nothing"
+
+
 def tests_not_included(path, text, tree):
     if folder_of(path):
         for line, name, _ in includes_of(text):
             if re.search(r"(^|/)(tests|bench)/|doctest", name):
                 yield line, f"{name}: nothing includes tests or bench"
+
+
+def lowered_once(path, text, tree):
+    """What is proven runs: the passes stand in one order, under conditions of one place."""
+    if folder_of(path) not in (None, "ir"):
+        for line, name, _ in includes_of(text):
+            if name in PASSES:
+                yield line, f"{name} outside of src/ir: call lower() of ir/lower.hpp"
 
 
 def pure(path, text, tree):
@@ -191,7 +207,7 @@ def header_form(path, text, tree):
 
 
 RULES = (
-    columns, file_lines, function_lines, mpi_header, python_header, layers, tests_not_included,
-    pure, getenv_once, data_runs_nothing, algorithm_header, registered_once, todo_has_issue,
-    no_machine_paths, header_form,
+    columns, file_lines, function_lines, mpi_header, python_header, layers, rooms_exist,
+    tests_not_included, lowered_once, pure, getenv_once, data_runs_nothing, algorithm_header,
+    registered_once, todo_has_issue, no_machine_paths, header_form,
 )  # fmt: skip

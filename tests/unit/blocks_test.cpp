@@ -28,7 +28,7 @@ std::vector<int> blocks_in_order(const Algorithm& a, const Problem& p) {
 int blocks_of_sum(int ranks, std::size_t bytes) {
   const Problem p{
       .collective = Collective::allreduce, .ranks = ranks, .near = true, .shared = true};
-  return choose(p, {bytes, usual_machine(), 8u << 20}).knobs.blocks;
+  return choose(p, {bytes, usual_machine(), 8u << 20}).cut.knobs.blocks;
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ Problem problem_of(Collective collective, int ranks) {
 }
 
 std::string print(const Choice& c) {
-  return str(c.algorithm->name, " radix ", c.knobs.radix, " blocks ", c.knobs.blocks, " segments ",
-             c.segments, " window ", c.window, c.in_step ? " in step" : "",
-             c.whole_tail ? " whole tail" : "");
+  const auto& [segments, window, knobs, strict, whole] = c.cut;
+  return str(c.algorithm->name, " radix ", knobs.radix, " blocks ", knobs.blocks, " segments ",
+             segments, " window ", window, strict ? " in step" : "", whole ? " whole tail" : "");
 }
 
 std::string chosen(Collective collective, int ranks, std::size_t bytes, const char* machine) {
@@ -74,11 +74,11 @@ TEST_CASE("choose: every problem is served, alike on all ranks") {
             REQUIRE(choice.algorithm != nullptr);
             CHECK(choice.algorithm->collective == p.collective);
             CHECK(!choice.algorithm->rejects(p));
-            CHECK(choice.window >= 1);
-            CHECK(choice.window <= choice.segments);
-            CHECK(choice.segments <= 128);
+            CHECK(choice.cut.window >= 1);
+            CHECK(choice.cut.window <= choice.cut.segments);
+            CHECK(choice.cut.segments <= 128);
             CHECK(!choice.why.empty());
-            CHECK_NOTHROW(check_knobs(*choice.algorithm, choice.knobs));
+            CHECK_NOTHROW(check_knobs(*choice.algorithm, choice.cut.knobs));
             p.rank = ranks - 1;
             CHECK(print(choose(p, now)) == print(choice));
           }
@@ -105,8 +105,8 @@ TEST_CASE("choose: what is known of some machines") {
   CHECK(chosen(allreduce, 16, 1 << 20, "edr-100g,ranks_per_node=4") == "ring");
   // Inside a node segments hide nothing; across, they hide the sums.
   const Problem p = problem_of(allreduce, 6);
-  CHECK(choose(p, {64 << 20}).segments == 1);
-  CHECK(choose(p, {64 << 20, usual_machine(1)}).segments > 1);
+  CHECK(choose(p, {64 << 20}).cut.segments == 1);
+  CHECK(choose(p, {64 << 20, usual_machine(1)}).cut.segments > 1);
   // Only the root knows the counts.
   Problem uneven = problem_of(gather, 16);
   uneven.uneven = true;
@@ -126,8 +126,8 @@ TEST_CASE("choose: the number of blocks is the best one") {
       const double q = std::bit_width(static_cast<unsigned>(p)) - 1;
       const double best = std::sqrt((q - 1) * double(n) * m.across.beta_s_per_byte /
                                     m.across.alpha_s);
-      CHECK(choice.knobs.blocks >= best / 1.5);
-      CHECK(choice.knobs.blocks <= best * 1.5);
+      CHECK(choice.cut.knobs.blocks >= best / 1.5);
+      CHECK(choice.cut.knobs.blocks <= best * 1.5);
     }
 }
 
@@ -146,23 +146,23 @@ TEST_CASE("choose: what a link is like decides between nodes") {
         const Choice one = choice(c, p, mib << 20, slow), cut = choice(c, p, mib << 20, announced);
         CHECK(one.algorithm->name == std::string("ring"));
         CHECK(cut.algorithm->name == std::string("ring"));
-        CHECK(one.segments >= 2);
-        CHECK(one.segments <= 8);
+        CHECK(one.cut.segments >= 2);
+        CHECK(one.cut.segments <= 8);
         // Every message is short enough to need no announcement, and none is shorter than that.
         const auto message = [&](const Choice& one) {
-          return (mib << 20) / std::size_t(p * one.segments);
+          return (mib << 20) / std::size_t(p * one.cut.segments);
         };
         CHECK(message(cut) <= 8u << 10);
         CHECK(message(cut) > 4u << 10);
         const Choice longer = choice(c, p, mib << 20, later);
         CHECK(message(longer) <= 32u << 10);
         CHECK(message(longer) > 16u << 10);
-        CHECK(!longer.whole_tail);
+        CHECK(!longer.cut.whole_tail);
       }
       for (const Collective c : {broadcast, reduce}) {
         const Choice cut = choice(c, p, mib << 20, announced);
         CHECK(cut.algorithm->name == std::string("chain"));
-        CHECK((mib << 20) / std::size_t(cut.segments) == 8u << 10);
+        CHECK((mib << 20) / std::size_t(cut.cut.segments) == 8u << 10);
         CHECK(choice(c, p, mib << 20, slow).algorithm->name == std::string("chain"));
       }
     }
@@ -219,18 +219,18 @@ TEST_CASE("choose: wishes are met") {
   const Circumstances now{1 << 20};
   CHECK(print(choose(p, now, {"ring"})) == "ring radix 0 blocks 0 segments 1 window 1");
   CHECK(choose(p, now, {"ring"}).why == "asked for");
-  CHECK(print(choose(p, now, {"ring", 8})) == "ring radix 0 blocks 0 segments 8 window 6");
-  CHECK(print(choose(p, now, {"ring", 8, 2})) == "ring radix 0 blocks 0 segments 8 window 2");
-  CHECK(print(choose(p, now, {"circulant", 0, 0, {.radix = 3}})) ==
+  CHECK(print(choose(p, now, {"ring", {8}})) == "ring radix 0 blocks 0 segments 8 window 6");
+  CHECK(print(choose(p, now, {"ring", {8, 2}})) == "ring radix 0 blocks 0 segments 8 window 2");
+  CHECK(print(choose(p, now, {"circulant", {.knobs = {.radix = 3}}})) ==
         "circulant radix 3 blocks 0 segments 1 window 1");
-  CHECK(print(choose(p, now, {"dual_root", 0, 0, {.blocks = 5}})) ==
+  CHECK(print(choose(p, now, {"dual_root", {.knobs = {.blocks = 5}}})) ==
         "dual_root radix 0 blocks 5 segments 1 window 1");
   CHECK(choose(p, now, {"auto"}).algorithm == choose(p, now).algorithm);
   // Segments that are asked for leave each of them fewer blocks.
   const Problem b = problem_of(Collective::broadcast, 8);
   const Circumstances long_one{64 << 20};
-  CHECK(choose(b, long_one, {"circulant", 16}).knobs.blocks <
-        choose(b, long_one, {"circulant"}).knobs.blocks);
+  const int in_one = choose(b, long_one, {"circulant"}).cut.knobs.blocks;
+  CHECK(choose(b, long_one, {"circulant", {16}}).cut.knobs.blocks < in_one);
 }
 
 TEST_CASE("choose: bad wishes are refused, with what is right") {
@@ -292,7 +292,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
         ++staged;
         const std::vector<Layout> layouts(std::size_t(p), even_layout(problem, count));
         const auto schedule =
-            std::make_shared<Schedule>(build(*choice.algorithm, problem, choice.knobs));
+            std::make_shared<Schedule>(build(*choice.algorithm, problem, choice.cut.knobs));
         const Bound bound = resolve(schedule, layouts[0], Type::f32, Op::sum, layouts);
         CAPTURE(count);
         CHECK_MESSAGE(bound.scratch_bytes <= room, name_of(a->collective), " ", p);
@@ -301,7 +301,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       Problem problem = problem_of(a->collective, p);
       problem.near = true;
       const Choice choice = choose(problem, {std::size_t{1} << 40, usual_machine(), room});
-      CHECK((!choice.algorithm->staged || choice.knobs.blocks <= 4096));
+      CHECK((!choice.algorithm->staged || choice.cut.knobs.blocks <= 4096));
     }
   CHECK(staged > 100);
 }
@@ -332,32 +332,6 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
   CHECK_THROWS_AS(choose(p, now, {"attached"}), Error);
   p.attached = p.shared = true;   // but what all see is copied without help
   CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->shared);
-}
-
-TEST_CASE("choose: grouped where there are groups and the message is long, and nowhere else") {
-  const auto chosen_for = [](Collective c, std::vector<int> groups, std::size_t bytes) {
-    Problem p = problem_of(c, 8);
-    p.near = true;
-    p.groups = std::move(groups);
-    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, 8)};
-    return std::string(choose(p, now).algorithm->name);
-  };
-  const std::vector<int> none, two{0, 1, 0, 1, 0, 1, 0, 1};
-  for (const Algorithm* a : registry()) {
-    if (!a->grouped || !a->staged) continue;
-    CAPTURE(name_of(a->collective));
-    CHECK(chosen_for(a->collective, two, 64 << 10) == "grouped");
-    CHECK(chosen_for(a->collective, two, 64 << 20) == "grouped");
-    CHECK(chosen_for(a->collective, two, (64 << 10) - 1) != "grouped");
-    CHECK(chosen_for(a->collective, none, 64 << 20) != "grouped");
-  }
-  Problem ordered = problem_of(Collective::allreduce, 8);   // these are no neighbours
-  ordered.near = true;
-  ordered.commutative = false;
-  ordered.groups = two;
-  const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8)};
-  CHECK(choose(ordered, now).algorithm->name == std::string("sliced"));
-  CHECK_THROWS_AS(choose(ordered, now, {"grouped"}), Error);
 }
 
 TEST_CASE("choose: leaders and lanes where ranks share nodes, alike however they are numbered") {

@@ -73,10 +73,9 @@ TEST_CASE("compose: two forms of a hierarchical allreduce, with every pipeline")
     for (const Algorithm* form : {&kLeaders, &kLanes})
       for (Shape shape : test::plain_shapes(Collective::allreduce, nodes * size)) {
         if (shape.ranks != nodes * size || (shape.ordered && form == &kLanes)) continue;
-        for (test::Pipe pipe : test::kPipes) {
-          shape.segments = pipe.segments;
-          shape.window = pipe.window;
-          shape.knobs.radix = size;
+        for (const Cut& pipe : test::kPipes) {
+          shape.cut = {.segments = pipe.segments, .window = pipe.window};
+          shape.cut.knobs.radix = size;
           const World world = make_world(*form, shape);
           const std::string what = str(describe(*form, shape), ", nodes of ", size);
           const Verdict proof = verify(world);
@@ -92,14 +91,14 @@ TEST_CASE("compose: two forms of a hierarchical allreduce, with every pipeline")
 // The share's blocks depend on the lane's own sums only, so the allreduce of a share need not wait
 // for the rest of the vector; the pipeline then keeps both networks busy.
 TEST_CASE("compose: phases are ordered by the blocks they touch, not by a barrier between them") {
-  const World world = make_world(kLeaders, {.ranks = 4, .knobs = {.radix = 2}});
+  const World world = make_world(kLeaders, {.ranks = 4, .cut = {.knobs = {.radix = 2}}});
   const Schedule& member = world[1];   // sends its vector to the leader and awaits the result
   REQUIRE(member.steps.size() == 2);
   CHECK(edges_of(member).empty());
 }
 
 TEST_CASE("compose: a phase whose algorithm rejects its part refuses the whole") {
-  const Shape shape{.ranks = 4, .ordered = true, .knobs = {.radix = 2}};
+  const Shape shape{.ranks = 4, .ordered = true, .cut = {.knobs = {.radix = 2}}};
   try {
     make_world(kLanes, shape);
     FAIL("a ring cannot keep the order");

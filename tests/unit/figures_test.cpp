@@ -63,7 +63,7 @@ int messages_between(std::size_t least, std::size_t most, const Truth& truth,
     machine.gamma_s_per_byte = 1e-10;
     machine.across = link_of(rule(looked(truth, random), kAlphaS), kBytes, 9);
     const Choice choice = choose(problem, {4 * kMib, machine}, {"ring"});
-    const std::size_t pieces = choice.whole_tail ? 1 : std::size_t(choice.segments);
+    const std::size_t pieces = choice.cut.whole_tail ? 1 : std::size_t(choice.cut.segments);
     const std::size_t message = 4 * kMib / 9 / pieces;
     found += message >= least && message <= most;
   }

@@ -164,11 +164,11 @@ TEST_CASE("fingerprint: how a call is carried out counts, each part of it in its
             for (const int flags : {0, 1, 2, 3}) {
               Choice choice;
               choice.algorithm = &find_algorithm(Collective::allreduce, name);
-              choice.segments = segments;
-              choice.window = window;
-              choice.knobs = {.radix = radix, .blocks = blocks};
-              choice.in_step = flags & 1;
-              choice.whole_tail = flags & 2;
+              choice.cut.segments = segments;
+              choice.cut.window = window;
+              choice.cut.knobs = {.radix = radix, .blocks = blocks};
+              choice.cut.in_step = flags & 1;
+              choice.cut.whole_tail = flags & 2;
               seen.insert(hash_of(choice));
               ++made;
             }
@@ -179,6 +179,18 @@ TEST_CASE("fingerprint: how a call is carried out counts, each part of it in its
   const std::uint64_t before = hash_of(choice);
   turned.name = "gnir";
   CHECK(hash_of(choice) != before);
+}
+
+TEST_CASE("fingerprint: so does its priority, which is named with them") {
+  Call call = sum_of(8);
+  std::set<std::uint64_t> seen;
+  for (const int priority : {0, 1, -1, 2, 1 << 20, -(1 << 20)}) {
+    call.priority = priority;
+    seen.insert(fingerprint_of(call, 7).what);
+    if (priority != 0)
+      CHECK(has(between(fingerprint_of(call, 7), fingerprint_of(sum_of(8), 7)), "the priority"));
+  }
+  CHECK(seen.size() == 6);
 }
 
 TEST_CASE("fingerprint: the ranks of a communicator count, and their order") {

@@ -179,10 +179,12 @@ TEST_CASE("graph: cancelled tasks do not run, and what needs them fails") {
   Gate again;
   engine.push([&] { again.pass(); }, {});
   for (int i = 0; i < 10; ++i) engine.push([&] { ran = true; }, {.write = {x}});
-  engine.cancel_all();
+  const Task last = engine.push([&] { ran = true; }, {.name = "last"});
+  engine.cancel_all("out of data");
   again.open();
   engine.wait_all();
   CHECK_FALSE(ran);
+  CHECK(thrown_by([&] { engine.wait(last); }) == "engine: task 'last' was cancelled: out of data.");
 }
 
 TEST_CASE("graph: asynchronous tasks are complete when they are told so") {

@@ -37,7 +37,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.attach == mine.attach);
   CHECK(theirs.machine == "auto");   // front ends ask the network; a world by itself does not
   CHECK(mine.machine == "usual");
-  CHECK(theirs.canonical == mine.canonical);
+  CHECK(theirs.numbers == mine.numbers);
 }
 
 TEST_CASE("every variable arrives where it belongs") {
@@ -61,7 +61,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.huge_pages);
   CHECK(config.group_ranks == 16);
   CHECK(config.machine == "lab-200mbit");
-  CHECK(config.canonical);
+  CHECK(config.numbers == Numbers::canonical);
   CHECK(config.attach == "off");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");

@@ -17,9 +17,9 @@ CallShape shape() {
   call.counts = {3, 5};
   call.counts_received = {5, 4};
   call.algorithm = "ring";
-  call.segments = 2;
-  call.window = 3;
-  call.knobs = {.radix = 4, .blocks = 5};
+  call.cut.segments = 2;
+  call.cut.window = 3;
+  call.cut.knobs = {.radix = 4, .blocks = 5};
   return {call, false, false};
 }
 
@@ -52,12 +52,12 @@ TEST_CASE("plans: a call that differs in anything is another, also where values 
   SUBCASE("received in another order") { c.counts_received = {4, 5}; }
   SUBCASE("sent and received") { std::swap(c.counts, c.counts_received); }
   SUBCASE("algorithm") { c.algorithm = "gnir"; }
-  SUBCASE("segments") { c.segments = 3; }
-  SUBCASE("window") { c.window = 2; }
-  SUBCASE("segments and window") { std::swap(c.segments, c.window); }
-  SUBCASE("radix") { c.knobs.radix = 5; }
-  SUBCASE("blocks") { c.knobs.blocks = 4; }
-  SUBCASE("radix and blocks") { std::swap(c.knobs.radix, c.knobs.blocks); }
+  SUBCASE("segments") { c.cut.segments = 3; }
+  SUBCASE("window") { c.cut.window = 2; }
+  SUBCASE("segments and window") { std::swap(c.cut.segments, c.cut.window); }
+  SUBCASE("radix") { c.cut.knobs.radix = 5; }
+  SUBCASE("blocks") { c.cut.knobs.blocks = 4; }
+  SUBCASE("radix and blocks") { std::swap(c.cut.knobs.radix, c.cut.knobs.blocks); }
   SUBCASE("combines") { c.combines = false; }
   SUBCASE("in place") { s.in_place = true; }
   SUBCASE("shared") { s.shared = true; }

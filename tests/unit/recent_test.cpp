@@ -49,13 +49,13 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   RecentCalls recent(0, 2);
   recent.keep({call, 0}, std::make_shared<Flight>(), {1, 1});
   Call other = call;
-  SUBCASE("in segments") { other.segments = 2; }
+  SUBCASE("in segments") { other.cut.segments = 2; }
   SUBCASE("by another algorithm") { other.algorithm = "ring"; }
   SUBCASE("within some time") { other.timeout_ms = 5; }
   SUBCASE("in uneven parts") { other.uneven = true; }
   SUBCASE("another operation") { other.op = Op::max; }
-  SUBCASE("at a time") { other.window = 2; }
-  SUBCASE("by a knob") { other.knobs.radix = 4; }
+  SUBCASE("at a time") { other.cut.window = 2; }
+  SUBCASE("by a knob") { other.cut.knobs.radix = 4; }
   SUBCASE("without adding") { other.combines = false; }
   SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
   SUBCASE("without an output") { other.output = nullptr; }

@@ -82,7 +82,13 @@ TEST_CASE("straight: what its reading relies on is checked") {
           b.wait((rank + 2) % 3);
           b.signal((rank + 2) % 3);
           b.wait((rank + 1) % 3);
-        }) == "straight: rank 0 signals different peers at different times");
+        }) == "straight: rank 0 signals a peer, and not from its first signal on");
+  CHECK(fault_of(3, [&](Builder& b, int rank) {   // fewer peers later on
+          signal_all(b, rank);
+          wait_all(b, rank);
+          b.signal((rank + 1) % 3);
+          b.wait((rank + 2) % 3);
+        }).empty());
   CHECK(fault_of(2, [](Builder& b, int rank) {
           if (rank == 0) b.signal(1);
         }) == "straight: rank 1 does not wait for the signals of rank 0 in their order");

@@ -133,7 +133,8 @@ TEST_CASE("stages: what is swapped in one call and not in the next stays apart")
 TEST_CASE("stages: nobody writes into a peer's stage before that has room for it") {
   Two two;
   StageView& view = two.view(0);
-  std::atomic<std::uint64_t>& reserved = view.all()[1].owner().reserved;
+  const Stage theirs = *two.transports[0]->stages()->find(1, 7);
+  std::atomic<std::uint64_t>& reserved = theirs.owner().reserved;
   reserved = Stage::kAtFirst;   // as one that begins small
   for (std::uint64_t call = 1; call <= 2; ++call) {   // rooms of that length go round once
     CHECK(view.can_enter(20000, true));

@@ -15,9 +15,9 @@ using namespace paceline;
 namespace {
 
 auto key(const Shape& s) {
-  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.segments, s.window,
-                    s.whole_tail, s.ordered, s.canonical, s.uneven, s.group, s.scattered,
-                    s.knobs.radix, s.knobs.blocks);
+  return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.cut.segments, s.cut.window,
+                    s.cut.whole_tail, s.ordered, s.canonical, s.uneven, s.group, s.scattered,
+                    s.cut.knobs.radix, s.cut.knobs.blocks, s.late, s.nodes);
 }
 
 template <class Condition>
@@ -54,7 +54,7 @@ TEST_CASE("sweep: what makes a difference for a collective is varied, and nothin
       CHECK(any(shapes, [&](const Shape& s) { return s.ranks == 5 && s.root == root; }) ==
             (root == 0 || has_root(collective)));
     CHECK(any(shapes, [](const Shape& s) { return s.fused; }));
-    CHECK(any(shapes, [](const Shape& s) { return s.fused && s.segments == 3 && s.window == 2; }));
+    CHECK(any(shapes, [](const Shape& s) { return s.fused && s.cut == Cut{3, 2}; }));
     CHECK(any(shapes, [](const Shape& s) { return s.ordered; }) == has_op(collective));
     CHECK(any(shapes, [](const Shape& s) { return s.uneven && s.in_place; }) ==
           (collective == Collective::alltoall || collective == Collective::gather ||
@@ -76,7 +76,7 @@ TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that 
     CHECK(has(6, 0, false));
     for (int group : {1, 2, 3}) CHECK(has(6, group, false) == a->grouped);
     // What is bound node by node is tried where that makes a difference.
-    const bool bound = !a->is_straight() && units_of({a->collective, 6}) == 1;
+    const bool bound = !a->is_straight() && !a->mixed && units_of({a->collective, 6}) == 1;
     for (int group : {2, 3}) CHECK(has(6, group, true) == (a->grouped || bound));
     CHECK(!has(6, 4, false));
     CHECK(!has(6, 6, false));
@@ -89,14 +89,15 @@ TEST_CASE("sweep: every corner of an algorithm's knobs, in small worlds and once
     CAPTURE(a->name);
     const std::vector<Shape> shapes = sweep(*a, kKnobRanks + 1);
     std::set<decltype(key(Shape{}))> seen;
-    for (const Shape& shape : shapes) CHECK(seen.insert(key(shape)).second);
+    for (const Shape& shape : shapes)
+      CHECK_MESSAGE(seen.insert(key(shape)).second, describe(*a, shape));
     const std::vector<Knobs> corners = knob_corners(*a);
     CHECK(corners.empty() == !(a->takes.radix || a->takes.blocks));
     for (const Knobs& knobs : corners)
       for (int ranks = 1; ranks <= kKnobRanks + 1; ++ranks)
         for (bool fused : {false, true})
           CHECK(any(shapes, [&](const Shape& s) {
-                  return s.ranks == ranks && s.knobs == knobs && s.fused == fused;
+                  return s.ranks == ranks && s.cut.knobs == knobs && s.fused == fused;
                 }) == (ranks <= kKnobRanks));
   }
 }

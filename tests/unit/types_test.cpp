@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/str.hpp"
 
 using namespace paceline;
 
@@ -70,6 +71,18 @@ TEST_CASE("types: what is defined") {
   CHECK_FALSE(is_defined(Op::bit_xor, Type::f64));
   CHECK(is_defined(Op::bit_xor, Type::boolean));
   CHECK(is_defined(Op::logical_and, Type::f16));
+}
+
+TEST_CASE("shortened: at most so many bytes, an ellipsis, no half of a character") {
+  CHECK(shortened("rank 3 died", 11) == "rank 3 died");
+  CHECK(shortened("rank 3 died", 10) == "rank 3 ...");
+  CHECK(shortened("", 0).empty());
+  CHECK(shortened("abcd", 3) == "...");
+  CHECK(shortened("abcd", 2) == "..");
+  const std::string accents = "caf\u00e9 caf\u00e9";   // 11 bytes, each last letter of two
+  CHECK(shortened(accents, 8) == "caf\u00e9...");
+  CHECK(shortened(accents, 7) == "caf...");
+  for (std::size_t most = 0; most < 14; ++most) CHECK(shortened(accents, most).size() <= most);
 }
 
 TEST_CASE("str: bytes as a person reads them") {

@@ -33,6 +33,7 @@ inline bool is_attached(const Case& c) {
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
     if (a->shared) continue;   // they need other buffers: see process/shared_test.cpp
+    if (a->mixed) continue;    // they need several nodes: see mixed_test.cpp
     if (a->staged && a->rejects({.collective = a->collective, .ranks = p})) continue;
     const std::set<int> roots =
         has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};

@@ -55,6 +55,12 @@ class Buffers {
     before_ = input_;
   }
 
+  // The memory that the call may touch: where it is, and how many bytes.
+  std::vector<std::pair<void*, std::size_t>> memory() {
+    return {{input_.data(), input_.size() * sizeof(T)},
+            {output_.data(), output_.size() * sizeof(T)}};
+  }
+
   Call call() {
     Call out;
     out.collective = case_.collective;
@@ -63,9 +69,9 @@ class Buffers {
     out.op = case_.op;
     out.root = case_.root;
     out.algorithm = case_.algorithm;
-    out.segments = case_.segments;
-    out.window = case_.window;
-    out.knobs = case_.knobs;
+    out.cut.segments = case_.segments;
+    out.cut.window = case_.window;
+    out.cut.knobs = case_.knobs;
     out.count = case_.count;
     out.uneven = case_.uneven;
     if (case_.uneven) counts(out);

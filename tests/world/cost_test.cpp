@@ -97,7 +97,8 @@ int sent(const World& world) {
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
 // Whose header says "at most"; all others are exact in step.
-const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_binary_tree"};
+const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_binary_tree",
+                                    "allreduce/sorted_chain"};
 
 // How much longer it takes where messages overtake each other, as the header says: a block that is
 // early takes the port that another still needs.
@@ -111,7 +112,7 @@ const std::map<std::string, double> kOvertaking{{"allreduce/dual_root", 8.0 / 7}
 std::string cost_fault(const Algorithm& a, const Shape& shape) {
   const World world = make_world(a, shape);
   const Counted counted(in_step(world));
-  Cost cost = a.cost(problem_of(a, shape, 0), shape.knobs);
+  Cost cost = a.cost(problem_of(a, shape, 0), shape.cut.knobs);
   cost.rounds += cost.near_rounds;   // all ranks are equally near
   cost.volume += cost.near_volume;
   const bool at_most = kAtMost.contains(full_name(a));
@@ -172,7 +173,6 @@ const Meets kMeets[] = {
     {"allreduce/circulant", true, 2, true},
     {"allreduce/rabenseifner", false, 2, true},
     {"allreduce/ring", true, 0, true},
-    {"allreduce/rings", true, 0, true},
     {"allreduce/direct", true, 0, true},
     {"broadcast/binomial", true, 1, false},
     {"broadcast/k_nomial", true, 1, false, {.radix = 2}},
@@ -209,7 +209,7 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
   if (rounds < q) miss(" rounds, fewer than ", rounds, q);
   if (volume < least * (1 - 1e-9)) miss(" of n, less than ", volume, least);
   for (const Meets& meets : kMeets) {
-    if (full_name(a) != meets.name || !(shape.knobs == meets.knobs)) continue;
+    if (full_name(a) != meets.name || !(shape.cut.knobs == meets.knobs)) continue;
     if (!meets.any_p && !std::has_single_bit(unsigned(p))) continue;
     if (meets.rounds > 0 && rounds > meets.rounds * q)
       miss(" rounds, not ", rounds, meets.rounds * q);
@@ -225,12 +225,12 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
 std::vector<const Algorithm*> senders() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return !a->is_straight(); });
+               [](const Algorithm* a) { return !a->is_straight() && !a->mixed; });
   return out;
 }
 
 Shape shape_of(const Algorithm& a, int ranks, const Knobs& knobs = {}) {
-  return {.collective = a.collective, .ranks = ranks, .knobs = knobs};
+  return {.collective = a.collective, .ranks = ranks, .cut = {.knobs = knobs}};
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 
 Shape shape_of(const Algorithm& a, int ranks, int group, bool scattered = false) {
   return {.collective = a.collective, .ranks = ranks, .group = group, .scattered = scattered,
-          .knobs = {.blocks = 2}};
+          .cut = {.knobs = {.blocks = 2}}};
 }
 
 // Of the message, what ranks of one group read from those of others, the most of any group.
@@ -96,7 +96,7 @@ TEST_CASE("grouped: rounds and sums are what the cost says") {
     for (const auto& [p, g] : {std::pair{4, 2}, {6, 3}, {6, 2}, {8, 4}, {4, 1}, {5, 5}})
       for (int blocks : {1, 2, 5}) {
         Shape shape = shape_of(*a, p, g);
-        shape.knobs.blocks = blocks;
+        shape.cut.knobs.blocks = blocks;
         const World world = make_world(*a, shape);
         const std::size_t count = std::size_t(world[0].cuts);
         const auto along = [&](double alpha_s, double gamma_s) {
@@ -105,7 +105,7 @@ TEST_CASE("grouped: rounds and sums are what the cost says") {
           m.gamma_s_per_byte = gamma_s;
           return simulate(world, count, 4, m).span_s();
         };
-        const Cost cost = a->cost(world[0].problem, shape.knobs);
+        const Cost cost = a->cost(world[0].problem, shape.cut.knobs);
         const double n = 4 * double(count) * world[0].units;
         CAPTURE(describe(*a, shape));
         CHECK(near(along(1, 0), cost.rounds));
@@ -131,7 +131,7 @@ TEST_CASE("mutants: a signal less, or an operand twice, in groups") {
   for (const Algorithm* a : grouped_ones()) {
     const World world = make_world(*a, shape_of(*a, 4, 2));
     const auto sums = [](const Schedule&, const Step& step) { return step.kind == Kind::reduce; };
-    Mutants mutants = lost_signals(world);
+    Mutants mutants = lost_signals_of(world, false);
     for (Mutant& m : everywhere(world, "an operand twice", sums, [](Schedule& s, std::uint32_t i) {
            s.segments[s.steps[i].first + 2] = s.segments[s.steps[i].first + 1];
          }))
@@ -160,14 +160,14 @@ TEST_CASE("grouped: ranks in groups that the communicator knows, over loop") {
       Random random(7);
       for (const Algorithm* a : grouped_ones())
         for (std::size_t count : {0, 1, p + 1, 20011}) {
-          Case c{a->collective, "", p, count, p - 1, count % 2 == 0};
+          const bool is_long = count * std::size_t(units_of({a->collective, p})) >= 16384;
+          Case c{a->collective, is_long ? "grouped" : "", p, count, p - 1, count % 2 == 0};
           std::vector<std::unique_ptr<test::Buffers<float>>> data;
           std::vector<Request> requests;
           for (int r = 0; r < p; ++r) {
             data.push_back(std::make_unique<test::Buffers<float>>(c, r));
             const Call call = data.back()->call();
             const std::string why = ranks[std::size_t(r)].explain(call);
-            const bool is_long = count * std::size_t(units_of({a->collective, p})) >= 16384;
             CHECK((why.find("grouped") == 0) == is_long);
             if (count > 1) CHECK(why.find(str(p / g, " groups of ", g, " ranks")) != why.npos);
             requests.push_back(ranks[std::size_t(r)].start(call));

@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "base/str.hpp"
-#include "ir/fuse.hpp"
-#include "ir/in_step.hpp"
-#include "ir/pipeline.hpp"
+#include "ir/lower.hpp"
 #include "simulate/simulate.hpp"
 #include "tune/choose.hpp"
 
@@ -59,8 +57,9 @@ class Times {
 
   std::string choice(const Setting& s) {
     const Choice c = chosen(s);
-    return str(c.algorithm->name, c.segments > 1 ? str(" in ", c.segments, " segments") : "",
-               c.knobs.blocks > 1 ? str(" in ", c.knobs.blocks, " blocks") : "");
+    const int segments = c.cut.segments, blocks = c.cut.knobs.blocks;
+    return str(c.algorithm->name, segments > 1 ? str(" in ", segments, " segments") : "",
+               blocks > 1 ? str(" in ", blocks, " blocks") : "");
   }
 
  private:
@@ -80,14 +79,10 @@ class Times {
     return chooser_(p, {unit_of(s) * static_cast<std::size_t>(units_of(p)), machine_});
   }
 
-  // Built as the runtime does.
   double simulated(const Setting& s, const Choice& c) const {
     std::vector<Schedule> world;
-    for (Problem p = problem_of(s); p.rank < s.ranks; ++p.rank) {
-      const Schedule one = fuse(build(*c.algorithm, p, c.knobs));
-      world.push_back(pipeline(c.in_step ? in_step(one) : one, c.segments, c.window,
-                               c.whole_tail ? Tail::whole : Tail::cut));
-    }
+    for (Problem p = problem_of(s); p.rank < s.ranks; ++p.rank)
+      world.push_back(lower(*c.algorithm, p, c.cut));
     return simulate(world, unit_of(s), 1, machine_).span_s();
   }
 

@@ -70,7 +70,7 @@ Chooser taking(Collective collective, const char* algorithm,
   return [=](const Problem& p, const Circumstances& now) {
     Choice choice = choose(p, now);
     if (p.collective == collective && applies(p, now.bytes))
-      choice = {&find_algorithm(collective, algorithm), {}, 1, 1, false, false, "a mutant"};
+      choice = {.algorithm = &find_algorithm(collective, algorithm), .why = "a mutant"};
     return choice;
   };
 }
@@ -136,7 +136,7 @@ TEST_CASE("guidelines: bad choices are noticed") {
   misses(taking(scatter, "linear", is_short), "G5 scatter <= broadcast");
   misses([](const Problem& p, const Circumstances& now) {   // five barriers instead of one
     Choice choice = choose(p, now);
-    if (p.collective == barrier) choice.segments = 5;
+    if (p.collective == barrier) choice.cut.segments = 5;
     return choice;
   }, "G6");
 }
@@ -157,11 +157,9 @@ TEST_CASE("what choose() chooses is proven") {
             problem.root = shape.root;
             problem.commutative = !ordered;
             const Choice choice = choose(problem, {n, machine_from(name)});
-            shape.in_step = choice.in_step;
-            shape.knobs = choice.knobs;
-            shape.segments = std::min(choice.segments, 4);   // a pipe repeats itself
-            shape.window = std::min(choice.window, 3);
-            shape.whole_tail = choice.whole_tail;
+            shape.cut = choice.cut;
+            shape.cut.segments = std::min(choice.cut.segments, 4);   // a pipe repeats itself
+            shape.cut.window = std::min(choice.cut.window, 3);
             const Verdict verdict = verify(make_world(*choice.algorithm, shape));
             CHECK_MESSAGE(verdict, describe(*choice.algorithm, shape), ": ", verdict.fault);
             ++proven;

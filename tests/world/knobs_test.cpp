@@ -70,8 +70,8 @@ std::string execute(const World& world, const Case& c, Random& random) {
 
 Case case_of(const Algorithm& a, const Shape& shape, std::size_t count) {
   Case c{a.collective, a.name, shape.ranks, count, shape.root, shape.in_place};
-  c.segments = shape.segments;
-  c.window = shape.window;
+  c.segments = shape.cut.segments;
+  c.window = shape.cut.window;
   return c;
 }
 
@@ -84,11 +84,11 @@ TEST_CASE("every algorithm keeps its contract over loop with other knobs than it
   for (const Algorithm* a : registry())
     for (Shape shape : sweep(*a, most)) {
       if (a->is_straight()) break;   // they read memory of their peers: see execute_test.cpp
-      if (shape.knobs == Knobs{} || shape.ordered || shape.uneven || !test::accepts(*a, shape))
+      if (shape.cut.knobs == Knobs{} || shape.ordered || shape.uneven || !test::accepts(*a, shape))
         continue;
       for (std::size_t count : {std::size_t(1), 3 * std::size_t(shape.ranks) + 1}) {
-        shape.segments = 1 + cases % 3;
-        shape.window = 1 + cases % 2;
+        shape.cut.segments = 1 + cases % 3;
+        shape.cut.window = 1 + cases % 2;
         const Case c = case_of(*a, shape, count);
         const std::string bad = execute(make_world(*a, shape), c, random);
         CHECK_MESSAGE(bad.empty(), describe(*a, shape), ": ", bad);

@@ -67,13 +67,23 @@ inline std::uint32_t other_end(const World& world, int rank, const Step& step, K
   return static_cast<std::uint32_t>(found - steps.begin());
 }
 
-// A signal without its wait is a mismatch; without both, somebody goes on too early.
-inline Mutants lost_signals(const World& world) {
+// Whether the rank signals somebody after the signals that this one belongs to.
+inline bool signals_later(const Schedule& s, std::uint32_t signal) {
+  std::uint32_t i = signal;
+  while (i < s.steps.size() && s.steps[i].kind == Kind::signal) ++i;
+  return std::any_of(s.steps.begin() + i, s.steps.end(),
+                     [](const Step& step) { return step.kind == Kind::signal; });
+}
+
+// A signal without its wait is a mismatch; without both, somebody goes on too early. `all`: also
+// those that a rank gives last: of these some are needed by nothing that follows in the call.
+inline Mutants lost_signals_of(const World& world, bool all) {
   Mutants out = everywhere(world, "lost signal", is(Kind::signal), erase);
   for (int r = 0; r < static_cast<int>(world.size()); ++r) {
     const Schedule& s = world[std::size_t(r)];
     for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
       if (s.steps[i].kind != Kind::signal) continue;
+      if (!all && !signals_later(s, i)) continue;
       const int peer = s.steps[i].peer;
       const std::uint32_t wait = other_end(world, r, s.steps[i], Kind::wait);
       out.push_back({"lost signal and wait" + at(r, i, s),
@@ -82,6 +92,8 @@ inline Mutants lost_signals(const World& world) {
   }
   return out;
 }
+
+inline Mutants lost_signals(const World& world) { return lost_signals_of(world, true); }
 
 // Written apart from verify's own: blocks as a set, paths by search. All segments have one shape or
 // another; a slot counts as one cell.

@@ -2,9 +2,7 @@
 // there.
 #pragma once
 
-#include "ir/fuse.hpp"
-#include "ir/in_step.hpp"
-#include "ir/pipeline.hpp"
+#include "ir/lower.hpp"
 #include "simulate/simulate.hpp"
 #include "tune/choose.hpp"
 #include "world/worlds.hpp"
@@ -51,11 +49,7 @@ struct Chosen {
     const auto units = static_cast<std::size_t>(units_of(p));
     choice = choose(p, {message.bytes, machine}, wish);
     World world;
-    for (; p.rank < p.ranks; ++p.rank) {
-      const Schedule one = fuse(build(*choice.algorithm, p, choice.knobs));
-      world.push_back(pipeline(choice.in_step ? in_step(one) : one, choice.segments,
-                               choice.window, choice.whole_tail ? Tail::whole : Tail::cut));
-    }
+    for (; p.rank < p.ranks; ++p.rank) world.push_back(lower(*choice.algorithm, p, choice.cut));
     span_s = simulate(world, message.bytes / units, 1, machine).span_s();
   }
 };

@@ -74,8 +74,8 @@ std::string cost_fault(const Algorithm& a, const Shape& shape) {
 // Of the time that messages inside nodes take by themselves, or those across, whichever is less:
 // the share that is hidden beneath the other.
 double hidden(const Algorithm& a, Shape shape, int window) {
-  shape.segments = 8;
-  shape.window = window;
+  shape.cut.segments = 8;
+  shape.cut.window = window;
   const World world = make_world(a, shape);
   const auto span = [&](const char* machine) {   // a rate of 0: takes no time
     return simulate(world, 1 << 20, 8, machine_from(machine)).span_s();

@@ -12,7 +12,7 @@ TEST_CASE("a proven world ends rightly in seeded random orders") {
   int runs = 0;
   for_all(by_length(4, 6, 8), [&](const Algorithm& a, Shape shape) {
     if (shape.fused && !has_op(a.collective)) return;   // the same steps
-    for (Pipe pipe : kPipes) {
+    for (const Cut& pipe : kPipes) {
       const World world = piped(a, shape, pipe, kFewBlocks);
       for (std::uint64_t seed = 0; seed < seeds; ++seed, ++runs) {
         const Verdict verdict = shake(world, seed);
@@ -32,7 +32,8 @@ TEST_CASE("exploring every interleaving agrees with the proof") {
   std::string open;
   for_all(by_length(3, 4, 4), [&](const Algorithm& a, Shape shape) {
     if (shape.ordered || shape.scattered || (shape.fused && !has_op(a.collective))) return;
-    for (Pipe pipe : {Pipe{1, 1}, Pipe{2, 2}, Pipe{2, 1, true}}) {
+    for (const Cut& pipe :
+         {kUncut, Cut{2, 2}, Cut{.segments = 2, .window = 1, .whole_tail = true}}) {
       if (pipe.segments > 1 && shape.ranks > 2) continue;
       const World world = piped(a, shape, pipe, kFewBlocks);
       std::size_t steps = 0;

@@ -65,18 +65,21 @@ const std::set<std::string> kHidesGamma{
 // can travel on before its round has come, and its message then takes the ports that others still
 // need for an earlier one. At most so much above the formula, never below the time of the messages
 // alone; without gamma the formula is exact again, but for those with blocks. Of those that add
-// all at once only beyond 16 ranks, where sums are formed in groups; of the rings, one adds while
-// the other sends; of a k-nomial tree, the next child sends while one is added.
+// all at once only beyond 16 ranks, where sums are formed in groups; of a k-nomial tree, the next
+// child sends while one is added.
 const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
+    {"allreduce/tail_direct", 1.2}, {"reduce/tail_direct", 1}, {"reduce/sorted_chain", 1},
+    {"allreduce/sorted_chain", 1},
     {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
-    {"allreduce/rings", 1},       {"allreduce/recursive_multiplying", 1.15}, {"reduce/k_nomial", 1},
+    {"allreduce/recursive_multiplying", 1.15}, {"reduce/k_nomial", 1},
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
     {"reduce/bruck", 1},          {"reduce_scatter/bruck", 1},     {"reduce/direct", 1},
     {"reduce/gather", 1},         {"broadcast/lanes", 1.17}, {"broadcast/scatter_circulant", 1.5}};
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
+    {"allreduce/sorted_chain", 0.5},   // two ranks send both ways at once
     {"broadcast/scatter_circulant", 1e-9},
     {"allreduce/double_binary_tree", 0.45}, {"broadcast/lanes", 1e-9}};
 
@@ -139,7 +142,7 @@ TEST_CASE("simulate: what is in flight keeps no port") {
   m.across.flight_s = 4e-6;
   const double part_s = kElement * 1000 * m.across.beta_s_per_byte;
   Shape shape{.ranks = 3};
-  shape.segments = shape.window = 4;
+  shape.cut.segments = shape.cut.window = 4;
   const World world = world_of("broadcast", "chain", shape);
   const auto span = [&] { return simulate(world, 4000, kElement, m).span_s(); };
   const double hop_s = m.across.alpha_s + part_s;
@@ -165,17 +168,13 @@ TEST_CASE("simulate: every algorithm takes what its cost says") {
       for (const double gamma : {0.0, 1e-10, 3e-9})
         for (const bool fused : {false, true}) {
           const Shape shape{.collective = a->collective, .ranks = p, .fused = fused};
-          if (why_not(*a, problem_of(*a, shape, 0))) continue;
-          Problem problem;
-          problem.collective = a->collective;
-          problem.ranks = p;
+          if (a->mixed || why_not(*a, problem_of(*a, shape, 0))) continue;   // mixed_test.cpp
+          const Problem problem{.collective = a->collective, .ranks = p};
           const Machine machine = machine_with(gamma);
           const double formula = formula_s(*a, problem, machine);
           const World world = make_world(*a, shape);
-          const double span =
-              simulate(world, count_for(problem), kElement, machine).span_s();
-          CAPTURE(describe(*a, shape));
-          CAPTURE(gamma);
+          const double span = simulate(world, count_for(problem), kElement, machine).span_s();
+          CAPTURE(str(describe(*a, shape), ", gamma ", gamma));
           if (!fused && gamma > 0 && !std::has_single_bit(unsigned(p)) &&
               kHidesGamma.contains(full_name(*a))) {
             CHECK(span <= formula * (1 + 1e-9));
@@ -184,8 +183,8 @@ TEST_CASE("simulate: every algorithm takes what its cost says") {
           } else if (kOutOfStep.contains(full_name(*a)) &&
                      (gamma > 0 || kBlocks.contains(full_name(*a)))) {
             CHECK(span <= formula * kOutOfStep.at(full_name(*a)) * (1 + 1e-9));
-            const double all_but =
-                kBlocks.contains(full_name(*a)) ? kBlocks.at(full_name(*a)) : 1e-9;
+            const auto found = kBlocks.find(full_name(*a));
+            const double all_but = found != kBlocks.end() ? found->second : 1e-9;
             CHECK(span >= formula_s(*a, problem, machine_with(0)) * (1 - all_but));
             if (!close(span, formula)) out_of_step.insert(full_name(*a));
           } else {
@@ -201,12 +200,13 @@ TEST_CASE("simulate: the root does not matter, one rank takes no time") {
   for (const Algorithm* a : registry()) {
     CAPTURE(full_name(*a));
     CHECK(simulate(make_world(*a, {.collective = a->collective}), 100, kElement, m).span_s() == 0);
-    if (!has_root(a->collective)) continue;
+    if (!has_root(a->collective)) continue;   // of claimed positions, the last one's root has all
+    if (full_name(*a) == "reduce/tail_direct") continue;   // another order of messages
     const auto span = [&](int root) {
       const Shape shape{.collective = a->collective, .ranks = 11, .root = root};
       return simulate(make_world(*a, shape), 1100, kElement, m).span_s();
     };
-    for (int root = 1; root < 11; ++root) CHECK(close(span(root), span(0)));
+    for (int root = 1; root < (a->claimed ? 10 : 11); ++root) CHECK(close(span(root), span(0)));
   }
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("simulate: a pipelined chain takes p - 2 + B rounds") {
     for (const int segments : {1, 2, 3, 5, 16}) {
       const double round = m.across.time_s(n / segments);
       const auto span = [&](int window) {
-        const Shape shape{.ranks = p, .segments = segments, .window = window};
+        const Shape shape{.ranks = p, .cut = {.segments = segments, .window = window}};
         return simulate(world_of("broadcast", "chain", shape), kDividesWell, kElement, m).span_s();
       };
       CHECK(close(span(2), (p - 2 + segments) * round));
@@ -296,7 +296,7 @@ TEST_CASE("simulate: traces keep the rules, are complete and repeat") {
       for (const int segments : {1, 5})
         for (const bool fused : {false, true}) {
           const Shape shape{.collective = a->collective, .ranks = p, .fused = fused,
-                            .segments = segments, .window = 3};
+                            .cut = {.segments = segments, .window = 3}};
           CAPTURE(describe(*a, shape));
           const World world = make_world(*a, shape);
           std::vector<double> arrivals;
@@ -375,7 +375,7 @@ TEST_CASE("simulate: pipelining hides the arithmetic of a ring behind the wire")
     m.gamma_s_per_byte = 0.38 / 0.62 * wire / ((p - 1) * n / p);
     const auto fraction = [&](int segments, int window) {
       const World world =
-          world_of("allreduce", "ring", {.ranks = p, .segments = segments, .window = window});
+          world_of("allreduce", "ring", {.ranks = p, .cut = {segments, window}});
       const double span = simulate(world, std::size_t(n) / kElement, kElement, m).span_s();
       return bound_s(m, Collective::allreduce, p, n) / span;
     };

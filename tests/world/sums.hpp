@@ -98,9 +98,9 @@ class SumBuffers {
     for (int r = 0; case_.uneven && r < case_.ranks; ++r)
       call.counts.push_back(unit_count(case_, r));
     call.algorithm = case_.algorithm;
-    call.segments = case_.segments;
-    call.window = case_.window;
-    call.knobs = case_.knobs;
+    call.cut.segments = case_.segments;
+    call.cut.window = case_.window;
+    call.cut.knobs = case_.knobs;
     call.input = input_;
     call.output = output_;
     return call;

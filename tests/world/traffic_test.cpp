@@ -29,6 +29,10 @@ using Formula = Claim (*)(double r, double blocks, bool in_place);
 
 double own(bool in_place) { return in_place ? 0 : 2; }   // from the input to the output
 
+Claim leader_by_position(double r, double, bool) {
+  return {2 * r, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), r - 1};
+}
+
 // Of two ranks and more.
 const std::map<std::string, Formula> kClaims = {
     {"allreduce/symmetric", [](double r, double, bool) -> Claim {
@@ -39,6 +43,26 @@ const std::map<std::string, Formula> kClaims = {
      }},
     {"allreduce/shared", [](double r, double, bool) -> Claim {
        return {0, r + 1, 0, 2 * (r - 1), r - 1, 2 * (r - 1), 2 * r * (r - 1), 2};
+     }},
+    {"allreduce/static_leader", [](double r, double, bool) -> Claim {
+       return {2 * r, r + 1, 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), 1};
+     }},
+    {"allreduce/polling_leader", leader_by_position},
+    {"allreduce/dynamic_leader", leader_by_position},
+    {"allreduce/arrival_leader", [](double r, double, bool) -> Claim {
+       const double in = r > 2 ? 2 * (r - 1) : 4;
+       return {in, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), r - 1};
+     }},
+    {"allreduce/arrival_chain", [](double r, double b, bool) -> Claim {
+       const double waits = r > 2 ? 2 * b : b;
+       return {4, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * b * (r - 1), waits};
+     }},
+    {"allreduce/arrival_tree", [](double r, double, bool) -> Claim {
+       const double in = 2 * std::floor(r / 2) + 2, waits = std::ceil(std::log2(r));
+       return {in, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), waits};
+     }},
+    {"reduce/arrival_chain", [](double r, double b, bool) -> Claim {   // the root comes last
+       return {2, 3 * (r - 1), 0, 0, 0, r - 1, b * (r - 1), b};
      }},
     {"broadcast/staged", [](double r, double b, bool) -> Claim {
        const double back = std::fmax(0, b - kAhead);
@@ -92,7 +116,7 @@ Claim alone(const std::string& name, const Shape& shape) {
 
 Claim claim_of(const std::string& name, const Shape& shape) {
   if (shape.ranks == 1) return alone(name, shape);
-  return kClaims.at(name)(shape.ranks, std::fmax(1, shape.knobs.blocks), shape.in_place);
+  return kClaims.at(name)(shape.ranks, std::fmax(1, shape.cut.knobs.blocks), shape.in_place);
 }
 
 std::string differs(const Traffic& got, const Claim& claim, double n) {
@@ -132,7 +156,7 @@ void for_straight(Each&& each) {
         for (const bool in_place : {false, true}) {
           Shape shape{.collective = a->collective, .ranks = ranks, .in_place = in_place};
           shape.root = has_root(a->collective) ? ranks - 1 : 0;
-          shape.knobs.blocks = blocks;
+          shape.cut.knobs.blocks = blocks;
           if (accepts(*a, shape)) each(name, shape, make_world(*a, shape));
         }
   }
@@ -153,7 +177,7 @@ TEST_CASE("traffic: the formulas of the page, for 1 to 8 ranks") {
     for (const std::size_t count : counts(name, world)) {
       ++seen[name];
       const std::string fault = checked(name, shape, world, count);
-      CHECK_MESSAGE(fault.empty(), name, ", ", shape.ranks, " ranks, ", shape.knobs.blocks,
+      CHECK_MESSAGE(fault.empty(), name, ", ", shape.ranks, " ranks, ", shape.cut.knobs.blocks,
                     " blocks, ", count, " elements: ", fault);
     }
   });
@@ -165,7 +189,7 @@ TEST_CASE("traffic: the formulas of the page, for 1 to 8 ranks") {
 TEST_CASE("traffic: mutants are noticed") {
   int mutants = 0;
   for_straight([&](const std::string& name, const Shape& shape, const World& world) {
-    if (shape.ranks != 3 || shape.knobs.blocks > 2) return;
+    if (shape.ranks != 3 || shape.cut.knobs.blocks > 2) return;
     const std::size_t count = 3 * std::size_t(world[0].cuts);
     for (std::size_t rank = 0; rank < world.size(); ++rank)
       for (std::size_t step = 0; step < world[rank].steps.size(); ++step) {

@@ -14,7 +14,7 @@ using namespace paceline::test;
 TEST_CASE("every algorithm is proven in every small world") {
   int proven = 0;
   for_all(by_length(5, 8, 12), [&](const Algorithm& a, Shape shape) {
-    for (Pipe pipe : kPipes) {
+    for (const Cut& pipe : kPipes) {
       const Verdict verdict = verify(piped(a, shape, pipe));
       CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
       proven += bool(verdict);
@@ -28,7 +28,7 @@ TEST_CASE("every algorithm is proven for other knobs than its own") {
   int proven = 0;
   for (const Algorithm* a : registry())
     for (const Shape& shape : sweep(*a, by_length(5, 8, kKnobRanks))) {
-      if (shape.knobs == Knobs{} || !accepts(*a, shape)) continue;
+      if (shape.cut.knobs == Knobs{} || !accepts(*a, shape)) continue;
       const Verdict verdict = verify(make_world(*a, shape));
       CHECK_MESSAGE(verdict, describe(*a, shape), ": ", verdict.fault);
       proven += bool(verdict);
@@ -38,7 +38,7 @@ TEST_CASE("every algorithm is proven for other knobs than its own") {
 
 TEST_CASE("an algorithm takes the knobs that it says it takes, and no others") {
   const auto text = [](const Algorithm& a, const Knobs& knobs) {
-    const Shape shape{.collective = a.collective, .ranks = 7, .knobs = knobs};
+    const Shape shape{.collective = a.collective, .ranks = 7, .cut = {.knobs = knobs}};
     std::string out;
     for (const Schedule& s : make_world(a, shape)) out += print(s) + str(s.cuts, "\n");
     return out;
@@ -113,7 +113,7 @@ TEST_CASE("memory that all can reach: proven as it is, rejected without any one 
 TEST_CASE("ranks that build different schedules are not a world") {
   const Algorithm& ring = find_algorithm(Collective::allgather, "ring");
   World world = make_world(ring, {.ranks = 3});
-  world[1] = make_world(ring, {.ranks = 3, .segments = 2})[1];
+  world[1] = make_world(ring, {.ranks = 3, .cut = {.segments = 2}})[1];
   CHECK(verify(world).fault == "form: rank 1 has another problem or cuts it otherwise than rank 0");
 }
 

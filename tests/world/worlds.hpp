@@ -20,24 +20,26 @@ Number by_length(Number brief, Number usual, Number thorough) {
   return short_run() ? brief : long_run() ? thorough : usual;
 }
 
-struct Pipe {
-  int segments;
-  int window;
-  bool whole_tail = false;
-};
-inline constexpr Pipe kPipes[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 2}, {5, 3},
-                                 {3, 2, true}};
+inline constexpr Cut kPipes[] = {{1, 1}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 2}, {5, 3},
+                                 {.segments = 3, .window = 2, .whole_tail = true}};
 
 // The worlds of a sweep, whole: the caller adds the pipelines.
 inline std::vector<Shape> whole(std::vector<Shape> shapes) {
-  std::erase_if(shapes, [](const Shape& shape) { return shape.segments > 1; });
+  std::erase_if(shapes, [](const Shape& shape) { return shape.cut.segments > 1; });
   return shapes;
 }
 inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
   return whole(sweep(collective, most_ranks));
 }
+// Of the sets of late ranks, of which a sweep has all, one or two with the first or the last rank.
 inline std::vector<Shape> plain_shapes(const Algorithm& algorithm, int most_ranks) {
-  return whole(shapes_of(algorithm, most_ranks));
+  std::vector<Shape> shapes = whole(shapes_of(algorithm, most_ranks));
+  std::erase_if(shapes, [](const Shape& shape) {
+    const std::vector<int>& late = shape.late;
+    if (late.empty() || shape.ranks > kAllLate) return false;
+    return late.size() > 2 || (late.front() != 0 && late.front() != shape.ranks - 1);
+  });
+  return shapes;
 }
 
 inline bool accepts(const Algorithm& algorithm, const Shape& shape) {
@@ -54,12 +56,9 @@ void for_all(int most_ranks, Each&& each) {
 
 inline constexpr Knobs kFewBlocks{.blocks = 2};   // where the number of orders grows with the steps
 
-inline World piped(const Algorithm& a, Shape& shape, Pipe pipe, const Knobs& knobs = {}) {
-  shape.knobs = knobs;
-  if (a.staged) return make_world(a, shape);   // it takes blocks
-  shape.segments = pipe.segments;
-  shape.window = pipe.window;
-  shape.whole_tail = pipe.whole_tail;
+inline World piped(const Algorithm& a, Shape& shape, const Cut& pipe, const Knobs& knobs = {}) {
+  shape.cut = a.staged ? kUncut : pipe;   // those with a stage take blocks
+  shape.cut.knobs = knobs;
   return make_world(a, shape);
 }
 

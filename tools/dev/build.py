@@ -14,15 +14,19 @@ BUILD_LIMIT_S = 1800
 TEST_LIMIT_S = 600  # of one of ctest's
 
 
-def build(preset, *, targets=(), defines=(), limit_s=BUILD_LIMIT_S):
-    """Bring build/<preset> up to date: all of it, or only `targets`."""
+def build(preset, *, targets=(), defines=(), limit_s=BUILD_LIMIT_S, bar=None):
+    """Bring build/<preset> up to date: all of it, or only `targets`.
+
+    bar: what a progress bar says, which then stands in the place of the compiler's lines.
+    """
     python = f"-DPython_EXECUTABLE={VENV / 'bin/python'}"
     cmake = VENV / "bin/cmake"
-    run([cmake, "--preset", preset, python, *defines], timeout_s=300)
+    run([cmake, "--preset", preset, python, *defines], timeout_s=300,
+        bar=bar and "configuring")
     command = [cmake, "--build", "--preset", preset, "-j", cores()]
     if targets:
         command += ["--target", *targets]
-    run(command, timeout_s=limit_s)
+    run(command, timeout_s=limit_s, bar=bar)
 
 
 def release(*defines, mpicc=()):
@@ -33,6 +37,17 @@ def release(*defines, mpicc=()):
     if mpicc:
         defines = (*defines, "-DPACELINE_MPICC=" + ";".join(map(path_of, mpicc)))
     build("release", defines=defines)
+    install_module()
+
+
+def module():
+    """Build the Python module alone, optimised: what a program needs that imports paceline."""
+    build("release", targets=["_core"], bar="compiling")
+    install_module()
+
+
+def install_module():
+    """Copy the module beside the Python sources, and make .venv see them as a package."""
     package = ROOT / "python"
     run(
         [VENV / "bin/cmake", "--install", "build/release", "--component", "python",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from dev import aarch64, build, mpis, prepare
+from dev import aarch64, build, mpis, newest_torch, prepare
 from dev.process import ROOT, VENV, Failed, cores, environment, run
 from dev.report import Report
 
@@ -37,15 +37,16 @@ def test(long):
     report.phase("tidy", lambda _: tidy())
     if not ready:
         return report.finish()
-    report.phase("pytest", lambda left_s: pytest(left_s, env), 1500 if long else 720)
+    report.phase("pytest", lambda left_s: pytest(left_s, env), 1500 if long else 1080)
     if not long:
         report.phase("slice", lambda left_s: pytest(left_s, slice_of(number), "-m", "long"), 420)
     for on, seconds in (FUZZ_LONG if long else FUZZ).items():
         report.phase(f"fuzz {on}", lambda left_s: fuzz(on, seconds, left_s), seconds + 240)
     if long:
         report.phase("aarch64", aarch64.test, 900)
+        report.phase("newest torch", newest_torch.test, 900)
     for preset in SANITIZERS if long else [SANITIZERS[number % 2]]:
-        report.phase(preset, lambda left_s: sanitize(preset, left_s, long), 1200 if long else 600)
+        report.phase(preset, lambda left_s: sanitize(preset, left_s, long), 1200 if long else 1000)
     return report.finish()
 
 

@@ -10,17 +10,21 @@ import threading
 import time
 from pathlib import Path
 
+from dev import progress
+
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 GRACE_S = 5  # between asking a process group to end and ending it
 
 
 class Failed(Exception):
-    """A command failed or took too long; `summary` has the lines it was asked to keep."""
+    """A command failed or took too long; `summary` has the lines it was asked to keep, `unseen` the
+    last of what a progress bar has hidden."""
 
-    def __init__(self, message, summary=""):
+    def __init__(self, message, summary="", unseen=""):
         super().__init__(message)
         self.summary = summary
+        self.unseen = unseen
 
 
 def cores():
@@ -82,11 +86,14 @@ def ended_by_signals():
             signal.signal(sign, before[sign])
 
 
-def run(command, *, timeout_s, env=None, keep=None):
+def run(command, *, timeout_s, env=None, keep=None, bar=None):
     """Run `command` in the repository root; raise Failed unless it exits with 0 in time.
 
     With `keep` (a regular expression), return the lines of output that match it; when the command
     fails, Failed carries them.
+
+    With `bar` (a word or two), show a progress bar of the steps "[3/70] ..." that the command
+    prints, in the place of its output; when it fails, Failed carries the last of that as `unseen`.
     """
     command = [str(word) for word in command]
     print("+ " + shlex.join(command), flush=True)
@@ -96,21 +103,22 @@ def run(command, *, timeout_s, env=None, keep=None):
             cwd=ROOT,
             env=env or environment(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if keep else None,
-            stderr=subprocess.STDOUT if keep else None,
+            stdout=subprocess.PIPE if keep or bar else None,
+            stderr=subprocess.STDOUT if keep or bar else None,
             start_new_session=True,
             text=True,
             errors="replace",
         )
-        code, line, late = wait_for(child, timeout_s, keep)
+        code, line, late = wait_for(child, timeout_s, keep, bar)
+    kept = {"unseen" if bar else "summary": line}
     if late:
-        raise Failed(f"no end after {timeout_s} s: {shlex.join(command)}", line)
+        raise Failed(f"no end after {timeout_s} s: {shlex.join(command)}", **kept)
     if code:
-        raise Failed(f"exit status {code}: {shlex.join(command)}", line)
+        raise Failed(f"exit status {code}: {shlex.join(command)}", **kept)
     return line
 
 
-def wait_for(child, timeout_s, keep):
+def wait_for(child, timeout_s, keep, bar=None):
     """(its exit status, the lines of output to keep, whether it took too long)"""
     late = threading.Event()
 
@@ -122,7 +130,9 @@ def wait_for(child, timeout_s, keep):
     timer.start()
     line = ""
     try:
-        if keep:
+        if bar:
+            line = progress.show(child.stdout, bar)
+        elif keep:
             line = copy_output(child.stdout, re.compile(keep))
         code = child.wait()
     finally:

@@ -52,8 +52,8 @@ def parser_of():
     bench.add_argument("--scattered", action="store_true", help=SCATTERED)
     bench.add_argument("--json", metavar="FILE", help="write all records to this file")
     train = commands.add_parser(
-        "train", help="steps of training between the nodes, against gloo and an MPI",
-        epilog="Other words are those of bench/lab/training.py, such as replay --models resnet50.")
+        "train", help="paceline train replay between the nodes, against gloo and an MPI",
+        epilog="Other words are those of paceline train replay, such as --models resnet50.")
     train.add_argument("--mpi", choices=mpis.MPIS, default="mpich5", help="[mpich5]")
     train.add_argument("--spin", action="store_true", help="ranks poll without rest")
     commands.add_parser("status", help="what is up")

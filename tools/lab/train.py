@@ -1,10 +1,9 @@
-"""./dev lab train: bench/lab/training.py on a node, its ranks on all, in an MPI's processes."""
+"""./dev lab train: paceline train replay on a node, its ranks on all, in an MPI's processes."""
 
 import json
 import os
 
 from lab import bench
-from lab.plan import ROOT
 from dev import build, prepare
 from dev.process import VENV
 
@@ -21,6 +20,6 @@ def main(state, options, rest):
     about = bench.description(plan, plan.ppn, options.spin)
     about["about"] |= {"mpi": options.mpi, "paceline_machine": PROBE[MACHINE]}
     state.inside(plan.file(FILE)).write_text(json.dumps(about), encoding="utf-8")
-    words = [str(VENV / "bin/python"), str(ROOT / "bench/lab/training.py"), *rest,
+    words = [str(VENV / "bin/paceline"), "train", "replay", "--mpi", *rest,
              "--lab", str(plan.file(FILE))]
     return state.run(0, words, bench.variables(options.mpi, plan, plan.ppn, options.spin) | PROBE)

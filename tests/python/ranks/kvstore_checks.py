@@ -2,6 +2,7 @@
 
 import random
 import time
+from unittest import mock
 
 import numpy
 from support import checks_in, data, raises, run_checks
@@ -9,6 +10,7 @@ from support import checks_in, data, raises, run_checks
 import paceline
 from paceline import kvstore
 from paceline.engine import Engine
+from paceline.kvstore import plan
 
 SHAPES = {"conv": (3, 5), 1: (70,), "bias": (), 3: (1, 2, 3), "fc": (257,)}
 
@@ -48,8 +50,9 @@ def check_steps(comm):
         store.close()
 
 
-def check_steps_in_buckets(comm):
-    """auto: pushed from the first layer on, ready from the last on; pulls before and between."""
+def plan_of_steps(comm):
+    """auto: pushed from the first layer on, ready from the last on; pulls before and between. The
+    text of its plan."""
     chance = random.Random(7)
     keys = [f"layer{i}" for i in range(20)]
     counts = [chance.randrange(1, 9000) for _ in keys]
@@ -76,9 +79,23 @@ def check_steps_in_buckets(comm):
                 total = sum(data(r, counts[i]) + step for r in range(comm.size))
                 same(grads[i], total.astype("float32"))
             assert bool(store.plan) == (step > 0)
-        assert "last pushed first" in store.plan, store.plan
-        assert "20 keys in" in store.plan and "in 20 buckets" not in store.plan, store.plan
+        found = store.plan
         store.close()
+    assert "last pushed first" in found, found
+    return found
+
+
+def check_steps_in_buckets(comm):
+    found = plan_of_steps(comm)
+    assert "20 keys in" in found and "in 20 buckets" not in found, found
+
+
+def check_steps_in_pieces(comm):
+    """Keys that are long for their links go in pieces, between which others pass."""
+    with mock.patch.multiple(plan, LEAST_BYTES=64, MOST_BYTES=2048), \
+            mock.patch.object(plan.Link, "cost_s", lambda _, nbytes: 1e-6 * nbytes):
+        found = plan_of_steps(comm)
+    assert " 0 times one lets others pass" not in found, found
 
 
 def check_many_steps_under_way(comm):

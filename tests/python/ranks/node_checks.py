@@ -13,6 +13,11 @@ COLLECTIVES = ("allreduce", "broadcast", "reduce", "reduce_scatter", "allgather"
 FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_scatter": "ring",
         "allgather": "ring"}
 WRITTEN_FOR_NODES = ("leaders", "lanes") if EVEN else ()
+SHARED = 1 < len(set(NODES)) < len(NODES)  # several nodes, one at least with several ranks
+MIXED = {"allreduce": ("hierarchical", "hierarchical_rsa", "multilane"),
+         "broadcast": ("hierarchical", "hierarchical_chain"),
+         "reduce": ("hierarchical", "hierarchical_chain"),
+         "reduce_scatter": ("multilane",), "allgather": ("multilane",)}
 COUNTS = (0, 1, 5, 1009, 30_011)
 
 
@@ -50,7 +55,8 @@ def check_collectives(comm):
     """Chosen and asked for, whole and in segments, every root, in place and not."""
     for collective in COLLECTIVES:
         roots = range(comm.size) if collective in ("broadcast", "reduce") else (0,)
-        for algorithm in ("auto", FLAT[collective], *WRITTEN_FOR_NODES):
+        mixed = MIXED[collective] if SHARED else ()
+        for algorithm in ("auto", FLAT[collective], *WRITTEN_FOR_NODES, *mixed):
             for count in COUNTS:
                 for root in roots:
                     for in_place, segments in ((False, None), (True, 3)):
@@ -69,11 +75,31 @@ def check_what_is_said(comm):
     for collective in COLLECTIVES:
         short = comm.explain(collective, numpy.zeros(comm.size))
         assert (nodes in short) == EVEN, short
-        assert short.startswith("leaders") == EVEN, short
-        if not EVEN:
-            assert "no groups: " in short, short
+        form = short.split(":")[0].split(",")[0]
+        is_mixed = form in MIXED[collective]
+        if EVEN:
+            assert form == "leaders" or is_mixed, short
+        else:  # as the links are measured here, flat ones may be shorter
+            assert SHARED or not is_mixed, short
+            assert ("nodes of " if is_mixed else "no groups: ") in short, short
     long = comm.explain("allreduce", numpy.zeros(1 << 23))
-    assert ("lanes" in long or "ring" in long) if EVEN else "lanes" not in long, long
+    assert any(name in long for name in (("lane", "ring") if SHARED else ("ring",))), long
+
+
+def check_several_under_way(comm):
+    """Calls that reach staging buffers, calls that do not, and a communicator more, all at once."""
+    if not SHARED:
+        return
+    other = comm.dup()
+    p, total = comm.size, sum(range(1, comm.size + 1))
+    for _ in range(3):
+        xs = [numpy.full(n, float(comm.rank + 1)) for n in (3, 20_011, 500, 90_001, 1, 70_001)]
+        names = ("hierarchical", "multilane", "ring", "hierarchical_rsa", "multilane", "ring")
+        requests = [(other if i == 3 else comm).iallreduce(x, algorithm=name, segments=1 + i % 3)
+                    for i, (x, name) in enumerate(zip(xs, names, strict=True))]
+        for request, x in zip(requests, xs, strict=True):
+            request.wait()
+            same(x, numpy.full(x.size, float(total)), (x.size, p))
 
 
 def check_refusal(comm):
@@ -83,6 +109,18 @@ def check_refusal(comm):
             raises(RefusalError, f"{collective}/{algorithm}: wants several ranks|no groups: ",
                    lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
                                 algorithm=algorithm))
+        for algorithm in () if SHARED else MIXED[collective]:
+            raises(RefusalError, f"{collective}/{algorithm}: it wants equal pieces, and several",
+                   lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
+                                algorithm=algorithm))
+    if SHARED:  # equal on all ranks, also where a rank is alone on its node
+        raises(RefusalError, "of every rank's staging buffer, which has",
+               lambda: comm.allreduce(numpy.zeros(1 << 22), algorithm="multilane", segments=2))
+        raises(RefusalError, "ranks of a node signal for at most 30",
+               lambda: comm.allreduce(numpy.zeros(1 << 12), algorithm="multilane", segments=40,
+                                      window=40))
+        same(comm.allreduce(numpy.ones(1 << 12), algorithm="multilane", segments=40, window=30),
+             numpy.full(1 << 12, float(comm.size)))
 
 
 def check_part_of_the_world(comm):

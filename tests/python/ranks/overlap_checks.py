@@ -1,5 +1,8 @@
 """Checks of training without DistributedDataParallel: paceline.torch.overlap and .bsp."""
 
+import contextlib
+import threading
+
 import torch
 import torch.distributed as dist
 from support import checks_in, raises, run_checks
@@ -75,6 +78,139 @@ def check_overlap_with_accumulation_and_clipping(comm):
         for mine, other in zip(train(model, overlapped.no_sync), expected, strict=True):
             close(mine, other)
         overlapped.remove()
+
+
+def check_updates_as_tasks_like_ddp(comm):
+    expected, weights = of_ddp(comm)
+    for mode in kvstore.TYPES:
+        model = network()
+        overlapped = paceline.torch.overlap(model, mode, optimizer=sgd(model))
+        close(losses(model, comm.rank, STEPS, NoOptimizer()), expected)
+        overlapped.wait()
+        equal_everywhere(comm, model)
+        for mine, theirs in zip(model.parameters(), weights, strict=True):
+            close(mine.detach(), theirs)
+        overlapped.remove()
+
+
+class NoOptimizer:
+    """Updates happen by themselves."""
+
+    def zero_grad(self):
+        pass
+
+    step = zero_grad
+
+
+def check_updates_wait_for_their_own_layer_only(comm):
+    """The first layer's forward pass goes on while the last one's update still waits."""
+    held, begun = threading.Event(), []
+
+    class Slow(torch.optim.SGD):
+        def step(self, closure=None):
+            parameter = self.param_groups[0]["params"][0]
+            if parameter.shape == model[4].weight.shape:
+                assert held.wait(20), "nobody let go of the last layer's update"
+            super().step(closure)
+
+    model = network()
+    optimizer = Slow(model.parameters(), 0.05)
+    engine = paceline.engine.Engine(compute=2)  # the held update has a thread of its own
+    overlapped = paceline.torch.overlap(model, "depcha", optimizer=optimizer, engine=engine)
+    images, labels = batch(0, comm.rank)
+    nn.functional.cross_entropy(model(images), labels).backward()
+
+    def let_go(*_):
+        begun.append(2)
+        held.set()
+
+    model[2].register_forward_hook(let_go)
+    before = model[4].weight.detach().clone()
+    nn.functional.cross_entropy(model(images), labels).backward()
+    assert begun == [2] and not torch.equal(before, model[4].weight)
+    overlapped.wait()
+    overlapped.remove()
+    engine.close()
+
+
+def check_updates_with_accumulation_and_clipping(comm):
+    def train(model, quietly, optimizer, clips):
+        for step in range(4):
+            optimizer.zero_grad()
+            with quietly():
+                images, labels = batch(2 * step, comm.rank)
+                nn.functional.cross_entropy(model(images), labels).backward()
+            images, labels = batch(2 * step + 1, comm.rank)
+            nn.functional.cross_entropy(model(images), labels).backward()
+            if clips:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        return [weights.clone() for weights in model.state_dict().values()]
+
+    theirs = DistributedDataParallel(network())
+    expected = train(theirs, theirs.no_sync, sgd(theirs), True)
+    for mode in kvstore.TYPES:
+        model = network()
+        optimizer = sgd(model)
+        overlapped = paceline.torch.overlap(model, mode, optimizer=optimizer, clip_norm=0.1)
+        found = train(model, overlapped.no_sync, optimizer, False)  # its step() does nothing
+        for mine, other in zip(found, expected, strict=True):
+            close(mine, other)
+        overlapped.remove()
+
+
+def check_updates_follow_schedules_and_groups(comm):
+    def train(model, optimizer):
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+        for step in range(5):
+            images, labels = batch(step, comm.rank)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+            schedule.step()
+        return [weights.clone() for weights in model.state_dict().values()]
+
+    def adam(model):
+        first, *rest = model.parameters()
+        return torch.optim.Adam([{"params": rest}, {"params": [first], "lr": 0.1}], 0.01)
+
+    theirs = DistributedDataParallel(network())
+    expected = train(theirs, adam(theirs))
+    model = network()
+    optimizer = adam(model)
+    overlapped = paceline.torch.overlap(model, optimizer=optimizer)
+    for mine, other in zip(train(model, optimizer), expected, strict=True):
+        close(mine, other)
+    assert len(optimizer.state) == len(list(model.parameters())), "the state is the optimizer's"
+    overlapped.remove()
+
+
+def check_updates_of_layers_that_are_left_out(comm):
+    model = Choosy()
+    before = [way.weight.detach().clone() for way in model.ways]
+    overlapped = paceline.torch.overlap(
+        model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+    for step in range(4):
+        model(torch.ones(1, 4), (comm.rank + step) % 2).sum().backward()
+    overlapped.wait()
+    equal_everywhere(comm, model)
+    assert all(not torch.equal(a, way.weight) for a, way in zip(before, model.ways, strict=True))
+    overlapped.remove()
+
+
+def check_an_update_that_fails_is_told(comm):
+    class Failing(torch.optim.SGD):
+        def step(self, closure=None):
+            raise ValueError("no such update")
+
+    model = network()
+    overlapped = paceline.torch.overlap(model, optimizer=Failing(model.parameters(), 0.1))
+    images, labels = batch(0, comm.rank)
+    nn.functional.cross_entropy(model(images), labels).backward()
+    raises(ValueError, "no such update", lambda: model(images))
+    for _ in range(3):  # the others' have failed, too
+        with contextlib.suppress(ValueError):
+            overlapped.wait()
 
 
 class Choosy(nn.Module):
@@ -162,6 +298,17 @@ def check_refusals(comm):
     paceline.torch.overlap(sparse)
     raises(refusal, "gradient of weight: it is sparse",
            lambda: sparse(torch.tensor([1])).sum().backward())
+    model = network()
+    raises(refusal, "LBFGS looks at all", lambda: paceline.torch.overlap(
+        model, optimizer=torch.optim.LBFGS(model.parameters())))
+    raises(usage, "does not have the parameter 2.weight", lambda: paceline.torch.overlap(
+        model, optimizer=torch.optim.SGD(model[0].parameters(), 0.1)))
+    raises(usage, "has 2 parameters that the model does not train", lambda: paceline.torch.overlap(
+        model[0], optimizer=torch.optim.SGD(model[:3].parameters(), 0.1)))
+    raises(usage, "clip_norm is for optimizer=", lambda: paceline.torch.overlap(
+        model, clip_norm=1.0))
+    raises(usage, "clip_norm is -1", lambda: paceline.torch.overlap(
+        model, optimizer=sgd(model), clip_norm=-1))
     turned = nn.Linear(3, 4)
     turned.weight = nn.Parameter(turned.weight.detach().t())
     raises(refusal, "weight is not contiguous", lambda: paceline.torch.overlap(turned))

@@ -1,6 +1,7 @@
 """Checks of what is not a plain call: requests, plans, parts of the world, threads."""
 
 import gc
+import signal
 import sys
 import threading
 import time
@@ -145,6 +146,60 @@ def check_plan_order(comm):
     raises(paceline.UsageError, "allreduce", lambda: comm.plan("allreduce"))
 
 
+def check_plan_waits_beside_other_threads(comm):
+    """Who comes back late from the wait for one start leaves the next one alone.
+
+    Python's handler of a signal runs inside the wait of the main thread and keeps it there, while
+    another thread waits for the same start and makes the next.
+    """
+    if comm.size == 1:
+        return
+    x, other = numpy.ones(3), comm.dup()
+    plan = comm.plan("allreduce", x)
+    if comm.rank == 0:
+        wait_late(plan, x, other)
+    else:
+        for _ in range(2):
+            other.barrier()
+            plan.start()
+            plan.wait()
+    same(x, [comm.size**2] * 3)
+    raises(paceline.UsageError, "start()", plan.wait)
+
+
+def wait_late(plan, x, other):
+    inside, go, wrong, line = threading.Event(), threading.Event(), [], 0
+
+    def keep(_, frame):
+        if frame.f_lineno == line:  # else it is about to wait
+            inside.set()
+            go.wait(20)
+
+    def overtake():
+        try:
+            while not inside.wait(0.1):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            other.barrier()  # the other ranks' first start
+            assert plan.wait() is x
+            plan.start()
+        except BaseException as error:
+            wrong.append(error)
+        go.set()
+
+    before = signal.signal(signal.SIGUSR1, keep)
+    plan.start()
+    thread = threading.Thread(target=overtake, daemon=True)
+    thread.start()
+    line = sys._getframe().f_lineno + 1
+    assert plan.wait() is x
+    thread.join(20)
+    signal.signal(signal.SIGUSR1, before)
+    assert not wrong, wrong
+    assert not plan.test()  # the second one, which the others have yet to make
+    other.barrier()
+    plan.wait()
+
+
 def check_split(comm):
     half = comm.split(comm.rank % 2, key=-comm.rank)
     members = [r for r in range(comm.size) if r % 2 == comm.rank % 2][::-1]
@@ -154,6 +209,24 @@ def check_split(comm):
     assert (alone is None) == (comm.rank != 0)
     if alone is not None:
         same(alone.allreduce(numpy.ones(1)), [1])
+
+
+def check_priorities(comm):
+    """Calls of any urgency are right; one that differs between ranks is an error, not a hang."""
+    arrays = [data(comm.rank, 1000 + k) for k in range(6)]
+    requests = [comm.iallreduce(x, priority=k % 3 - 1) for k, x in enumerate(arrays)]
+    for k, request in enumerate(requests):
+        same(request.wait(), sum(data(r, 1000 + k) for r in range(comm.size)))
+    for wrong in (1 << 21, -(1 << 21), 1.5, "high"):
+        words = "priority is |from -1048576 to 1048576"
+        raises(paceline.UsageError, words, lambda w=wrong: comm.iallreduce(arrays[0], priority=w))
+    if comm.size == 1:
+        return
+    part = comm.dup()
+    raises(
+        paceline.MismatchError, "the priority",
+        lambda: part.iallreduce(arrays[0], priority=comm.rank).wait(),
+    )  # fmt: skip
 
 
 def check_dup_is_apart(comm):
@@ -229,6 +302,55 @@ def check_sleep_for(comm):
     same(one.result, numpy.full(100_000, comm.size))
     same(other.result, [comm.size] * 3)
     assert one.sleep_for(1)
+
+
+def check_wait_any(comm):
+    """Of two communicators: the one whose call all ranks have made, not the first in the list."""
+    other = comm.dup()
+    late, early = numpy.ones(8), numpy.ones(8)
+    requests = [] if comm.rank == 0 else [comm.iallreduce(late)]
+    requests.append(other.iallreduce(early))
+    if comm.rank != 0:
+        assert paceline.wait_any(requests[:1], timeout_ms=20) is None, "rank 0 has not called it"
+    assert paceline.wait_any(requests) == len(requests) - 1
+    assert paceline.wait_any(requests, timeout_ms=1) == len(requests) - 1, "it stays complete"
+    other.barrier()
+    if comm.rank == 0:
+        requests.insert(0, comm.iallreduce(late))
+    assert paceline.wait_any(requests[:1]) == 0
+    assert paceline.wait_any(requests) == 0, "the lowest of several"
+    same(late, numpy.full(8, comm.size))
+    same(early, numpy.full(8, comm.size))
+
+
+def check_wait_all(comm):
+    xs = [data(comm.rank, 1 + 50 * i) for i in range(6)]
+    results = paceline.wait_all([comm.iallreduce(x) for x in xs])
+    for i, x in enumerate(results):
+        assert x is xs[i]
+        same(x, sum(data(r, 1 + 50 * i) for r in range(comm.size)))
+    assert paceline.wait_all([]) == []
+
+
+def check_wait_all_raises(comm):
+    """What went wrong with one of them, of which a rank may hear when it makes the call already."""
+    if comm.size == 1:
+        return
+    x = numpy.ones(4)
+    fine = comm.dup().iallreduce(x)
+    raises(paceline.MismatchError, "count differs",
+           lambda: paceline.wait_all([comm.iallreduce(numpy.ones(4 + comm.rank)), fine]))
+    fine.wait()
+    same(x, [comm.size] * 4)
+
+
+def check_wait_any_refuses(comm):
+    request = comm.ibarrier()
+    raises(paceline.UsageError, "no requests", lambda: paceline.wait_any([]))
+    raises(paceline.UsageError, "requests[1] is a int", lambda: paceline.wait_any([request, 3]))
+    raises(paceline.UsageError, "requests[0] is a str", lambda: paceline.wait_all("a"))
+    raises(paceline.UsageError, "timeout_ms is -1", lambda: paceline.wait_any([request], -1))
+    request.wait()
 
 
 def check_init_again(comm):

@@ -316,12 +316,14 @@ def check_short_points_take_little(comm):
 
     def taken_by(*counts):
         dist.barrier(group=group)
-        before = blocks_held()
+        before = blocks_held()  # of own memory, and of what the peers have shown
+        dist.barrier(group=group)  # so nobody sends while another still counts
         for n in counts:
             work = dist.isend(tensor(me, n), right, group=group)
             dist.recv(x := torch.empty(n), left, group=group)
             same(x, tensor(left, n))
             work.wait()
+        dist.barrier(group=group)
         return blocks_held() - before
 
     dist.barrier(group=group)  # the group's own memory

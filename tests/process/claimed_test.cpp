@@ -1,0 +1,166 @@
+// Calls whose positions are claimed, over shared memory: ranks come in every order and at random
+// times, calls follow each other while some ranks are far behind, and every result is right.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "base/random.hpp"
+#include "process/ranks.hpp"
+#include "world/cases.hpp"
+
+namespace paceline {
+namespace {
+
+using test::Buffers;
+using test::Case;
+using test::expect_fault;
+using test::run_ranks;
+
+std::vector<Case> cases(int p) {
+  std::vector<Case> out;
+  int turn = 0;
+  for (const Algorithm* a : registry()) {
+    if (!a->claimed) continue;
+    for (std::size_t n : {0, 1, p - 1, p + 1, 257, 5000})
+      for (int root : std::set<int>{0, has_root(a->collective) ? p - 1 : 0})
+        for (bool in_place : {false, true}) {
+          Case c{a->collective, a->name, p, n, root, in_place};
+          c.op = ++turn % 3 == 0 ? Op::max : turn % 3 == 1 ? Op::sum : Op::average;
+          c.knobs.blocks = a->takes.blocks ? turn % 4 : 0;
+          out.push_back(c);
+        }
+  }
+  return out;
+}
+
+// Each rank its own delays; half of the time none.
+void delay(Random& random) {
+  if (random.below(2) == 0) return;
+  std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
+}
+
+template <class T>
+std::string run_one(Communicator& world, const Case& c, Random& random) {
+  Buffers<T> buffers(c, world.rank());
+  delay(random);
+  world.run(buffers.call());
+  return buffers.check();
+}
+
+TEST_CASE("claimed: ranks that come at random times") {
+  for (int p = 1; p <= 8; ++p) {
+    if (p > 5 && p < 8) continue;
+    const std::string bad = run_ranks(p, 120, [&](int rank, const std::string& folder) {
+      Communicator world = test::join(rank, p, folder, 60000);
+      Random random(std::uint64_t(7 * p + rank));
+      std::string wrong;
+      int turn = 0;
+      for (const Case& c : cases(p)) {
+        wrong += turn % 3 == 0   ? run_one<float>(world, c, random)
+                 : turn % 3 == 1 ? run_one<double>(world, c, random)
+                                 : run_one<std::int32_t>(world, c, random);
+        ++turn;
+        // Calls between that claim nothing, so that claimed ones fall on either side.
+        if (turn % 5 == 0)
+          wrong += run_one<float>(world, {Collective::allreduce, "", p, 9}, random);
+        if (!wrong.empty()) return wrong;
+      }
+      return wrong;
+    });
+    CHECK_MESSAGE(bad.empty(), p, " ranks: ", bad);
+  }
+}
+
+// A reduce that nobody waits in but its root: the others are one call ahead of it, and no more.
+TEST_CASE("claimed: ranks that leave early go on to the next call") {
+  const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {
+    Communicator world = test::join(rank, 4, folder, 60000);
+    for (int call = 0; call < 400; ++call) {
+      Case c{Collective::reduce, "arrival_chain", 4, std::size_t(1 + call % 50), call % 4};
+      Buffers<float> buffers(c, rank);
+      if (call % 7 == rank) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      world.run(buffers.call());
+      if (std::string wrong = buffers.check(); !wrong.empty()) return wrong;
+    }
+    return std::string();
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("claimed: plans take positions anew each time they start") {
+  const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) {
+    Communicator world = test::join(rank, 3, folder, 60000);
+    for (const char* name : {"arrival_chain", "arrival_tree", "dynamic_leader"}) {
+      Buffers<float> buffers(Case{Collective::allreduce, name, 3, 100}, rank);
+      Plan plan = world.plan(buffers.call());
+      for (int turn = 0; turn < 20; ++turn) {
+        if (turn % 3 == rank) std::this_thread::sleep_for(std::chrono::microseconds(100));
+        plan.start().wait();
+        if (std::string wrong = buffers.check(); !wrong.empty()) return wrong;
+      }
+    }
+    return std::string();
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// Numbers whose sum depends on the order in which they are added.
+std::vector<float> rough(int rank, std::size_t n) {
+  std::vector<float> x(n);
+  Random random(std::uint64_t(100 + rank));
+  for (float& v : x) v = (float(random.below(2001)) - 1000.0f) * (rank % 2 ? 1e-4f : 1e3f);
+  return x;
+}
+
+TEST_CASE("claimed: sums by subtree have the same bits whoever comes when") {
+  const std::string bad = run_ranks(5, 120, [](int rank, const std::string& folder) {
+    Communicator world = test::join(rank, 5, folder, 60000);
+    const std::vector<float> mine = rough(rank, 33);
+    std::vector<float> sum(33), first;
+    Random random(std::uint64_t(rank + 1));
+    for (int turn = 0; turn < 300; ++turn) {
+      Call call{.collective = Collective::allreduce, .type = Type::f32, .op = Op::sum};
+      call.input = mine.data();
+      call.output = sum.data();
+      call.count = sum.size();
+      call.algorithm = "arrival_tree";
+      delay(random);
+      world.run(call);
+      if (first.empty()) first = sum;
+      if (sum != first) return str("other bits in turn ", turn);
+    }
+    return std::string();
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("claimed: ranks in different calls are told so") {
+  for (const bool claims : {true, false}) {
+    const std::string bad = run_ranks(2, 60, [&](int rank, const std::string& folder) {
+      Communicator world = test::join(rank, 2, folder, 20000);
+      const char* other = claims ? "arrival_chain" : "symmetric";
+      Buffers<float> buffers(Case{Collective::allreduce, rank == 0 ? "arrival_chain" : other, 2,
+                                  std::size_t(rank == 0 ? 10 : 11)}, rank);
+      return expect_fault(Fault::mismatch, {"rank"}, [&] { world.run(buffers.call()); });
+    });
+    CHECK_MESSAGE(bad.empty(), bad);
+  }
+}
+
+TEST_CASE("claimed: who gives up names those that have not come") {
+  const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = test::join(rank, 3, folder, 60000);
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return {};
+    }
+    Buffers<float> buffers(Case{Collective::allreduce, "arrival_leader", 3, 10}, rank);
+    Call call = buffers.call();
+    call.timeout_ms = 300;
+    return expect_fault(Fault::timeout, {"1"}, [&] { world.run(call); });
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+}  // namespace
+}  // namespace paceline

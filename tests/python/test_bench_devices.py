@@ -1,0 +1,39 @@
+"""`paceline bench --device emulated`: linear pipelines beside their rivals, in model time."""
+
+import json
+
+import pytest
+
+from paceline import cli
+from paceline.bench import devices
+
+MACHINE = "alpha_us=1,gbit_per_s=80,reduce_gbyte_per_s=0"
+
+
+def test_the_table_and_its_records(tmp_path, capsys):
+    file = tmp_path / "devices.json"
+    words = ["bench", "broadcast", "--device", "emulated", "-n", "4", "--sizes", "4KiB,16MiB",
+             "--machine", MACHINE, "--json", str(file)]
+    assert cli.main(words) == 0
+    found = {(row["bytes"], row["variant"]): row for row in json.loads(file.read_text())["records"]}
+    assert set(found) == {(size, way) for size in (4096, 16 << 20)
+                          for way in ("LP", "LP, own block", "MST", "BE", "chosen")}
+    assert all(row["bound_us"] <= row["time_us_median"] for row in found.values())
+    assert found[4096, "MST"]["time_us_median"] < found[4096, "LP"]["time_us_median"] * 1.01
+    assert found[4096, "LP, own block"]["time_us_median"] <= found[4096, "LP"]["time_us_median"]
+    long = {way: found[16 << 20, way]["time_us_median"] for way in ("LP", "MST", "BE")}
+    assert long["LP"] < long["BE"] < long["MST"]  # n, 2 (p-1)/p n, log2(p) n
+    assert "linear pipeline" in capsys.readouterr().out
+
+
+def test_the_same_machine_gives_the_same_times():
+    assert devices.measure("reduce", [1 << 20], 3, MACHINE) == devices.measure(
+        "reduce", [1 << 20], 3, MACHINE)
+
+
+@pytest.mark.parametrize("words, why", [
+    (["alltoall", "--device", "emulated"], "--device times broadcast, reduce, allreduce"),
+    (["allreduce", "--device", "nothing"], "emulated")])
+def test_what_cannot_be_timed_is_refused(words, why, capsys):
+    assert cli.main(["bench", *words]) == 2
+    assert why in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""`./dev gpu` and what measures and looks at CUDA devices, on devices that are feigned."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import feigned_cuda
+import pytest
+
+from paceline.cli import gpus
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from dev import gpu  # noqa: E402
+
+CLI = "import sys; from paceline import cli; sys.exit(cli.main(sys.argv[1:]))"
+
+
+def run(words, settings):
+    """A command of the package where the driver is feigned: status, output."""
+    env = {**os.environ, "COLUMNS": "160", **settings}
+    found = subprocess.run([sys.executable, "-c", CLI, *words], env=env, text=True,
+                           capture_output=True, timeout=200)
+    return found.returncode, found.stdout + found.stderr
+
+
+def test_the_whole_command_without_a_gpu(tmp_path, monkeypatch):
+    feigned_cuda.settings()  # or it is skipped
+    monkeypatch.setattr(gpu, "TESTS", (("unit", "*cuda_test.cpp"),))
+    monkeypatch.setenv("PACELINE_SHORT", "1")
+    file = tmp_path / "gpu.csv"
+    assert gpu.main(["--feigned", "--short", "--no-build", "--csv", str(file)]) == 0
+    rows = list(csv.DictReader(file.open()))
+    assert {row["collective"] for row in rows} == {"broadcast", "reduce", "allreduce"}
+    assert {row["way"] for row in rows} >= {"LP", "MST", "BE", "chosen"}
+    assert all(float(row["time_us_median"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize("ranks, devices", [(2, 2), (4, 1)])
+def test_bench_measures_between_devices(tmp_path, ranks, devices):
+    file = tmp_path / "bench.json"
+    status, out = run(["bench", "allreduce", "--device", "cuda", "-n", str(ranks), "--sizes",
+                       "64KiB", "--json", str(file)], feigned_cuda.settings(f"devices={devices}"))
+    assert status == 0, out
+    assert "copy bound" in out and ("share 1" in out) == (devices == 1)
+    rows = json.loads(file.read_text())["records"]
+    assert {row["variant"] for row in rows} == {"LP", "LP, own block", "MST", "BE", "chosen"}
+    assert all(row["device"] == "cuda" and row["time_us_median"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("feigned", [False, True])
+def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
+    file = tmp_path / "stages.json"
+    status, out = run(["bench", "allreduce", "--device", "staged", "-n", "2", "--sizes",
+                       "4KiB,256KiB", "--json", str(file)],
+                      feigned_cuda.settings("devices=2") if feigned else {})
+    assert status == 0, out
+    assert "copy out" in out and "register" in out
+    rows = json.loads(file.read_text())["records"]
+    assert [row["bytes"] for row in rows] == [4096, 256 << 10]
+    assert {row["device"] for row in rows} == {"cuda" if feigned else "emulated"}
+    for row in rows:
+        assert all(row["share"][name] > 0 for name in ("copy out", "send", "receive", "copy in"))
+
+
+def doctor(words):
+    """What the line about devices says."""
+    look = "from paceline.cli import gpus; print(*gpus.finding())"
+    env = {**os.environ, **feigned_cuda.settings(words)}
+    return subprocess.run([sys.executable, "-c", look], env=env, text=True, check=True,
+                          capture_output=True, timeout=100).stdout
+
+
+def test_doctor_names_devices_and_what_is_missing():
+    found = doctor("devices=3")
+    assert "3 x Feigned GPU (9.0, 1 GiB), driver 13.0" in found
+    assert "all reach each other" in found and "neighbours in the order 0 1 2" in found
+    assert "2 x Feigned GPU" in doctor("peers=0") and "all reach" not in doctor("peers=0")
+    assert "version 11.8, and this needs 12.0" in doctor("version=11080")
+    assert "no CUDA device" in doctor("devices=0")
+
+
+def test_neighbours_are_near(tmp_path):
+    """One socket after the other, and in it one switch after the other."""
+    buses = ["0000:c1:00", "0000:81:00", "0000:41:00", "0000:01:00"]
+    places = [("1", "s3"), ("0", "s2"), ("0", "s1"), ("0", "s2")]
+    for bus, (node, switch) in zip(buses, places, strict=True):
+        folder = tmp_path / "real" / switch / f"{bus}.0"
+        folder.mkdir(parents=True)
+        (folder / "numa_node").write_text(f"{node}\n")
+        (tmp_path / f"{bus}.0").symlink_to(folder)
+    assert gpus.near_order(buses, str(tmp_path)) == [2, 3, 1, 0]
+    assert gpus.near_order(buses, str(tmp_path / "none")) == [3, 2, 1, 0]

@@ -1,0 +1,86 @@
+"""Ranks that are predicted to enter last, on the command line; and the page about arrivals."""
+
+import csv
+
+import pytest
+
+from paceline import _core, cli
+from paceline.report import arrival, arrival_across, arrival_inside, verdicts
+
+
+def test_verify_takes_late_ranks(paceline):
+    world = ("verify", "allreduce", "--algorithm", "tail_direct", "--ranks", "6")
+    status, out, _ = paceline(*world, "--late", "2,5", "--print", "0")
+    assert status == 0 and "late: 2 5" in out and "--late 2,5" in out, out
+    status, out, _ = paceline(*world)
+    assert status == 0 and "late" not in out
+
+
+@pytest.mark.parametrize("late, words", [
+    ("6", "rank 6 is named late among 6 ranks"), ("2,2", "named late twice"),
+    ("two", "is no list of ranks"), ("-1", "is no list of ranks")])
+def test_what_is_no_list_of_ranks_is_refused(paceline, late, words):
+    status, out, err = paceline("verify", "allreduce", "--algorithm", "tail_ring", "--ranks", "6",
+                                f"--late={late}")
+    assert status == 2 and words in " ".join((out + err).split()), out + err
+
+
+def test_late_belongs_to_one_world(paceline):
+    status, out, err = paceline("verify", "allreduce", "--late", "1")
+    assert status == 2 and "--late belongs to one world" in out + err
+
+
+def test_draw_shows_who_is_late_and_what_that_gains(paceline, tmp_path):
+    def drawn(*more):
+        status, out, err = paceline("draw", "allreduce", "--ranks", "8", "--size", "16MiB",
+                                    "--arrivals", "7=5ms", *more)
+        assert status == 0, out + err
+        return out
+
+    assert "late: 7" in drawn("--algorithm", "tail_ring", "--late", "7")
+    assert "late: 7" not in drawn("--algorithm", "ring", "--late", "7")
+
+
+def test_the_choice_goes_over_where_bits_may_follow(monkeypatch):
+    def chosen(late):
+        return _core.choose("allreduce", 8, 16 << 20, machine="ethernet-10g", late=late)
+
+    usual = chosen([])["algorithm"]
+    assert chosen([7])["algorithm"] == usual
+    monkeypatch.setenv("PACELINE_NUMBERS", "fast")
+    assert chosen([])["algorithm"] == usual
+    assert chosen([7])["algorithm"] in ("tail_ring", "tail_direct", "sorted_chain")
+
+
+def test_explain_says_fast(paceline, monkeypatch):
+    far = ("--machine", "edr-100g", "--ranks", "16", "--size", "64KiB")
+    monkeypatch.setenv("PACELINE_NUMBERS", "fast")
+    assert "numbers=fast" in paceline("explain", "allreduce", *far)[1]
+    assert "numbers=fast" not in paceline("explain", "broadcast", *far)[1]
+
+
+def test_page_about_arrivals(monkeypatch, tmp_path):
+    monkeypatch.setattr(arrival, "PARTS", (arrival_across,))  # the other: test_node_arrival.py
+    monkeypatch.setattr(arrival_across, "RANKS", (8, 16))
+    monkeypatch.setattr(arrival_across, "NODE_COUNTS", (2, 4))
+    monkeypatch.setattr(arrival_across, "SIZES", (1 << 16, 1 << 20))
+    page = tmp_path / "arrival.html"
+    assert cli.main(["report", "arrival", "--html", str(page)]) == 0
+    with page.with_suffix(".csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert {row["kind"] for row in rows} == {"simulated"}
+    assert "Left after the last entry" in page.read_text()
+
+
+def test_every_part_of_the_page_has_claims(monkeypatch):
+    monkeypatch.setattr(arrival_inside, "sweep", lambda cases, ranks, sizes, machine, trials: [
+        arrival_inside.compare(cases, 4, sizes[:2], factor, machine, 1) for factor in (10, 50)])
+    monkeypatch.setattr(arrival_across, "RANKS", (8,))
+    monkeypatch.setattr(arrival_across, "NODE_COUNTS", (2,))
+    monkeypatch.setattr(arrival_across, "SIZES", (1 << 20,))
+    figures = arrival.make([])
+    found = arrival.claims(figures)
+    assert all(isinstance(claim, verdicts.Claim) and claim.outcomes for claim in found)
+    left = next(f for f in figures if f.name == "left after the last entry")
+    late = arrival_across.values(left, "tail_ring")
+    assert max(late) < 1.5 < max(arrival_across.values(left, arrival_across.STATIC))

@@ -1,0 +1,127 @@
+"""`paceline report dag`: figures of training, simulated and from files, and their verdicts."""
+
+import csv
+import json
+
+import pytest
+
+from paceline import cli
+from paceline.errors import UsageError
+from paceline.report import dag, dag_claims, training
+
+HEAD = {"machine": {"processor": "a processor", "cores_allowed": 2, "system": "a system"},
+        "date": "2026-11-24T15:00:00", "command": "paceline train"}
+
+
+def trained(way, ranks, seconds, collectives=None, last_loss=0.5):
+    """As `paceline train --json` writes it."""
+    rank = {"data": "real data: digits", "epochs": [
+        {"seconds": seconds, "time_s": (n + 1) * seconds, "accuracy": 0.4 + n / 10}
+        for n in range(3)],
+        "losses": [[n / 100 + 0.01, 2.0 - n * (2.0 - last_loss) / 499] for n in range(500)],
+        "profile": {"computing_s": 0.02, "exchange_s": 0.005}}
+    return {**HEAD, "ranks": [rank] * ranks, "plan": {
+        "model": "resnet20", "way": way, "over": "paceline", "collectives": collectives}}
+
+
+def replayed(depcha_s=1.5, auto_s=1.2):
+    """As `paceline train replay --json` writes it."""
+    rows = {"depcha:numbered": {"step_s": depcha_s}, "auto:numbered": {"step_s": auto_s},
+            "ddp:gloo": {}}
+    return {**HEAD, "plan": {"ranks": 4, "ratio": 1.0}, "launches": [{}],
+            "bounds": {"resnet50": {"depcha:numbered": 1.4, "auto:numbered": 1.1}},
+            "summary": {"resnet50": rows}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    contents = [replayed(), *(trained(way, ranks, seconds / ranks)
+                              for ranks in (1, 2)
+                              for way, seconds in (("funnel", 3.0), ("concom", 2.5),
+                                                   ("depcha", 1.5), ("auto", 1.4))),
+                trained("bsp1", 4, 2.0, "be"), trained("bsp3", 4, 1.0, "lp")]
+    made = tmp_path / "files"
+    made.mkdir()
+    for number, content in enumerate(contents):
+        (made / f"{number:02}.json").write_text(json.dumps(content))
+    return made
+
+
+def run(tmp_path, *words):
+    """Page and rows."""
+    html = tmp_path / "dag.html"
+    assert cli.main(["report", "dag", "--html", str(html), *map(str, words)]) == 0
+    with html.with_suffix(".csv").open(newline="") as rows:
+        return html.read_text(), list(csv.DictReader(rows))
+
+
+def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
+    page, rows = run(tmp_path, "--measured", folder)
+    kinds = {(row["figure"], row["kind"]) for row in rows}
+    assert {("epoch time", "simulated"), ("epoch time", "measured"), ("accuracy", "measured"),
+            ("loss", "measured"), ("table 2", "simulated"), ("table 2", "measured"),
+            ("replay", "measured")} == kinds
+    assert "BE Algorithm 1" in page and "Nothing was measured" not in page
+    accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
+    assert max(accuracies) == pytest.approx(0.6)
+    assert sum(row["figure"] == "loss" for row in rows) <= 2 * training.MOST_POINTS
+    assert "auto is 1.25 to 1.25 times as fast as depcha" in page
+    assert "figure 13" in capsys.readouterr().out
+
+
+def test_without_files_it_says_what_is_missing(tmp_path):
+    page, rows = run(tmp_path)
+    assert {row["kind"] for row in rows} == {"simulated"}
+    assert page.count("Nothing was measured for this figure") == 4
+
+
+def figures_of(folder):
+    files = [part for file in sorted(folder.glob("*.json")) for part in training.read(file)]
+    return dag.make(files)
+
+
+def verdicts(figures, name):
+    return {outcome.kind: outcome.word for claim in dag_claims.claims(figures)
+            for outcome in claim.outcomes if claim.name == name and outcome.word != "beyond"}
+
+
+def test_verdicts_follow_the_figures(folder):
+    figures = figures_of(folder)
+    assert verdicts(figures, "figure 13") == {"simulated": "reproduced", "measured": "reproduced"}
+    assert verdicts(figures, "figures 14, 15") == {
+        "simulated": "not reproduced", "measured": "reproduced"}
+    slower = trained("depcha", 2, 9.0)
+    for file in folder.glob("*.json"):
+        content = json.loads(file.read_text())
+        if content["plan"].get("way") == "depcha":
+            file.write_text(json.dumps(slower if len(content["ranks"]) == 2 else content))
+    worse = figures_of(folder)
+    assert verdicts(worse, "figure 13")["measured"] == "not reproduced"
+    assert verdicts(worse, "figures 14, 15")["measured"] == "not reproduced"
+
+
+def test_linear_pipelines_are_half_of_spanning_trees_with_four_gpus():
+    known = {}
+    lp, mst = (dag.communicating_s("googlenet", method, 1, known) for method in ("LP", "MST"))
+    assert 0.45 < lp / mst < 0.65
+    assert dag.communicating_s("googlenet", "BE", 3, known) < lp
+
+
+def test_more_workers_take_less_time_and_never_less_than_computing():
+    panel = dag.epochs("resnet50", range(1, 5))
+    for line in panel.lines:
+        took = [point.seconds for point in line.points]
+        assert took == sorted(took, reverse=True)
+        assert all(point.seconds >= panel.bounds[point.ranks] * 0.999 for point in line.points)
+
+
+@pytest.mark.parametrize("content", [{}, [], {**HEAD, "plan": {}}])
+def test_other_files_are_refused(content, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="is not a file of `paceline train --json`"):
+        training.read(tmp_path / "a.json")
+
+
+def test_the_commands_for_measurements_are_printed(capsys):
+    assert cli.main(["report", "dag", "--lab"]) == 0
+    assert "--way bsp3 --collectives lp" in capsys.readouterr().out

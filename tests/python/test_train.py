@@ -1,0 +1,233 @@
+"""`paceline train`: networks at their published shapes, data, ways, and what is refused."""
+
+import functools
+import json
+import sys
+
+import launched
+import mpis
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from length import each, in_long
+from rich.console import Console
+
+from paceline.bench.launching import Failed
+from paceline.cli.train import MODELS, WAYS, command
+from paceline.errors import UsageError
+from paceline.launch import launch
+
+torch = pytest.importorskip("torch")
+from paceline.train import branched, data, models, picture, starting, ways, worker  # noqa: E402
+
+PUBLISHED = {
+    "alexnet": (62_378_344, 16), "vgg11": (132_863_336, 22), "vgg16": (138_357_544, 32),
+    "resnet50": (25_557_032, 161), "resnet110": (1_727_962, 329), "resnet20": (269_722, 59),
+    "googlenet": (13_378_280, 128), "inception-bn": (11_295_240, 278),
+    "densenet201": (20_013_928, 604), "gpt": (3_323_648, 54)}
+SPEC = {"model": "resnet20", "way": "ddp", "over": "paceline", "collectives": None,
+        "data": "digits", "epochs": 1, "steps": 4, "batch": 8, "side": 8, "rate": 0.02,
+        "most_rate": 1.0, "validation": 1, "threads": 1, "seed": 1}
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_shapes_are_the_published_ones(name):
+    with torch.device("meta"):
+        sizes = [weights.numel() for weights in models.made(name).parameters()]
+    assert (sum(sizes), len(sizes)) == PUBLISHED[name]
+
+
+@each("name", ["resnet20", "gpt"], ["googlenet", "inception-bn", "densenet201"])
+def test_every_parameter_gets_a_gradient(name):
+    net = models.made(name)
+    if name == "gpt":
+        inputs, labels = models.batch_of(name, 2)
+    else:  # smaller pictures will do
+        inputs, labels = torch.randn(2, 3, 64, 64), torch.randint(10, (2,))
+    branched.loss_of(net(inputs), labels).backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.eval()
+    classes = models.MODELS[name].classes
+    assert net(inputs).shape[-1] == classes, "validation sees one classifier alone"
+
+
+def test_the_command_lists_what_there_is():
+    assert tuple(models.MODELS) == MODELS and ways.NAMES == WAYS
+
+
+def run(**changes):
+    """What training of two ranks has found."""
+    return starting.run({**SPEC, **changes}, 2, Console(quiet=True))["ranks"]
+
+
+def test_ddp_learns_digits():
+    ranks = run(epochs=3, steps=0, batch=32, rate=0.05, validation=0)
+    rows = ranks[0]["epochs"]
+    assert [row["epoch"] for row in rows] == [1, 2, 3] and ranks[0]["is_real"]
+    assert rows[2]["accuracy"] > 0.5, "ten classes: by chance it is 0.1"
+    assert ranks[0]["weights_equal"] and ranks[0]["rate"] == pytest.approx(0.1)
+    profile = ranks[0]["profile"]
+    assert all(profile[part] > 0 for part in ("computing_s", "exchange_s", "iteration_s"))
+    assert "rank 1" in picture.svg(ranks, "a < b") and "a &lt; b" in picture.svg(ranks, "a < b")
+
+
+@functools.cache
+def of_ddp():
+    """The losses of DDP over Paceline."""
+    return [loss for _, loss in run()[0]["losses"]]
+
+
+def same_losses(way, over="paceline", **more):
+    """Every way computes what DDP does, within rounding."""
+    expected = of_ddp()
+    ranks = run(way=way, over=over, **more)
+    found = [loss for _, loss in ranks[0]["losses"]]
+    assert found == pytest.approx(expected, rel=5e-3) and ranks[0]["weights_equal"]
+
+
+@each("way", ["overlap-updates"], ["overlap"])
+def test_overlap_trains_as_ddp(way):
+    same_losses(way)
+
+
+@in_long
+@each("way", ["auto", "bsp1"],
+      [way for way in ways.NAMES if way[:3] not in ("ddp", "ove", "aut") and way != "bsp1"])
+def test_every_way_trains_as_ddp(way):
+    same_losses(way, collectives="lp" if way.startswith("bsp") else None)
+
+
+@in_long
+@each("over", ["gloo"], ["mpi"])
+@each("way", ways.BOTH[:1], ways.BOTH[1:])
+def test_other_libraries_train_as_ddp(way, over, monkeypatch):
+    if over == "mpi":
+        for name, value in mpis.found()[0].environment().items():
+            monkeypatch.setenv(name, value)
+    same_losses(way, over)
+
+
+def test_ranks_that_others_have_started_are_joined(monkeypatch):
+    line = [sys.executable, "-c", "import sys; from paceline.cli import main; sys.exit(main())",
+            "train", "--model", "resnet20", "--side", "8", "--data", "digits", "--steps", "2",
+            "--validation", "1"]
+    run = launched.Run()
+    status = launch(line, 2, env=launched.limits(), timeout_s=120, on_line=run.add)
+    assert status == 0, run.text()
+    assert "2 ranks have the same weights" in run.text(0) and not run.text(1, "stdout")
+    monkeypatch.setenv("PACELINE_RANK", "1")
+    done = CliRunner().invoke(command, ["-n", "2"])
+    assert done.exit_code == 2 and "has started these ranks already" in done.output
+
+
+def test_a_loss_that_is_no_number_ends_it():
+    with pytest.raises(Failed, match="lower --rate"):
+        run(rate=1e30, most_rate=1e30)
+
+
+def test_weights_that_differ_are_told(monkeypatch):
+    found = {"ranks": [{"weights_equal": False, "profile": {
+        "computing_s": 1, "exchange_s": 1, "exchange_share": 0.5, "iteration_s": 2,
+        "hidden_share": 0}}]}
+    monkeypatch.setattr(starting, "run", lambda *_: found)
+    done = CliRunner().invoke(command, ["--data", "synthetic", "--model", "resnet20", "-n", "2"],
+                              standalone_mode=False)
+    assert done.return_value == 1 and "weights differ" in done.output
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def cifar_in(folder, pictures=4, label=3):
+    for name in data.TRAINING + data.VALIDATION:
+        rows = np.full((pictures, data.RECORD), 7, np.uint8)
+        rows[:, 0] = label
+        rows.tofile(folder / name)
+
+
+def test_cifar_is_read(tmp_path):
+    cifar_in(tmp_path)
+    found = data.load(str(tmp_path), 32, 1)
+    assert len(found) == 20 and found.is_real and "CIFAR-10, 20 pictures" in found.about
+    inputs, labels = found.batch(torch.tensor([0, 5]), 32)
+    assert inputs.shape == (2, 3, 32, 32) and labels.tolist() == [3, 3]
+    cifar_in(tmp_path, label=10)
+    with pytest.raises(UsageError, match="label 10; CIFAR-10 has 0 to 9"):
+        data.load(str(tmp_path), 32, 1)
+    cifar_in(tmp_path)
+    (tmp_path / data.VALIDATION[0]).write_bytes(b"short")
+    with pytest.raises(UsageError, match="5 bytes"):
+        data.load(str(tmp_path), 32, 1)
+
+
+def test_folders_of_pictures_are_read(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for part in ("train", "val"):
+        for name in ("cat", "dog"):
+            (tmp_path / part / name).mkdir(parents=True)
+            image.new("RGB", (20, 30), (255, 0, 0)).save(tmp_path / part / name / "a.png")
+    found = data.load(str(tmp_path), 16, 1)
+    inputs, labels = found.batch(torch.tensor([0, 1]), 16)
+    assert inputs.shape == (2, 3, 16, 16) and labels.tolist() == [0, 1] and found.classes == 2
+    (tmp_path / "train/cat/a.png").write_text("no picture")
+    with pytest.raises(UsageError, match="is no picture"):
+        found.batch(torch.tensor([0]), 16)
+
+
+def test_a_text_is_read(tmp_path):
+    file = tmp_path / "text"
+    file.write_bytes(bytes(range(256)) * 20)
+    inputs, labels = data.load(str(file), 0, 1).batch(torch.tensor([1]), 0)
+    assert torch.equal(inputs[0, 1:], labels[0, :-1])
+    file.write_bytes(b"short")
+    with pytest.raises(UsageError, match="5 bytes; gpt wants"):
+        data.load(str(file), 0, 1)
+
+
+def test_ranks_see_different_pictures_and_all_of_them():
+    shards = [data.Shard(103, rank, 3, 5, 1) for rank in range(3)]
+    seen = [i for shard in shards for part in shard.batches(0) for i in part.tolist()]
+    assert len(seen) == len(set(seen)) == 6 * 15
+    again = [i for shard in shards for part in shard.batches(1) for i in part.tolist()]
+    assert again != seen
+
+
+def test_the_rate_grows_with_the_workers():
+    assert worker.rate_of({"rate": 0.1, "most_rate": 1.0}, 4) == pytest.approx(0.4)
+    assert worker.rate_of({"rate": 0.1, "most_rate": 1.0}, 256) == 1.0
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words, why", [
+    (["--way", "depcha", "--over", "gloo"], "depcha over gloo"),
+    (["--collectives", "lp"], "--collectives is for bsp1"),
+    (["--data", "/nowhere"], "is neither digits nor synthetic"),
+    (["--model", "gpt", "--data", "digits"], "digits are pictures"),
+    (["--rate", "-1"], "learning rate is -1.0"),
+    (["--batch", "100000"], "smaller --batch"),
+    (["--model", "vgg11", "--side", "8"], "vgg11 does not take 4 pictures of 8x8"),
+    (["--model", "resnet20", "--side", "4", "--batch", "1"], "larger --side or --batch"),
+])  # fmt: skip
+def test_bad_input_is_refused_before_ranks_start(words, why, monkeypatch):
+    monkeypatch.setattr(starting, "run", None)
+    done = CliRunner().invoke(command, words)
+    assert isinstance(done.exception, UsageError) and why in str(done.exception)
+
+
+def test_files_in_folders_that_are_not_there_are_refused(tmp_path):
+    done = CliRunner().invoke(command, ["--json", str(tmp_path / "no/out.json")])
+    assert done.exit_code == 2 and "is no folder" in done.output
+
+
+def test_a_whole_run_leaves_its_files(tmp_path):
+    words = ["-n", "2", "--model", "resnet20", "--side", "8", "--data", "digits", "--steps", "2",
+             "--validation", "1", "--json", str(tmp_path / "o.json"), "--picture",
+             str(tmp_path / "o.svg")]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.return_value == 0, done.output
+    assert "real data: 1797 handwritten digits" in done.output and "images/s" in done.output
+    content = json.loads((tmp_path / "o.json").read_text())
+    assert len(content["ranks"]) == 2 and content["plan"]["way"] == "overlap"
+    assert (tmp_path / "o.svg").read_text().startswith("<svg")

@@ -1,0 +1,52 @@
+// Schedules in groups of ranks of one node are taken where somebody asks for groups, and only then.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "coll/registry.hpp"
+#include "transport/shm/stages.hpp"
+#include "tune/choose.hpp"
+
+using namespace paceline;
+
+namespace {
+
+Problem problem_of(Collective collective, int ranks) {
+  Problem p;
+  p.collective = collective;
+  p.ranks = ranks;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("choose: grouped for long messages where groups are asked for, and nowhere else") {
+  const auto chosen_for = [](Collective c, std::vector<int> groups, std::size_t bytes,
+                             bool by_groups = true) {
+    Problem p = problem_of(c, 8);
+    p.near = true;
+    p.groups = std::move(groups);
+    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, 8), by_groups};
+    return std::string(choose(p, now).algorithm->name);
+  };
+  const std::vector<int> none, two{0, 1, 0, 1, 0, 1, 0, 1};
+  for (const Algorithm* a : registry()) {
+    if (!a->grouped || !a->staged) continue;
+    CAPTURE(name_of(a->collective));
+    CHECK(chosen_for(a->collective, two, 64 << 10) == "grouped");
+    CHECK(chosen_for(a->collective, two, 64 << 20) == "grouped");
+    CHECK(chosen_for(a->collective, two, (64 << 10) - 1) != "grouped");
+    CHECK(chosen_for(a->collective, none, 64 << 20) != "grouped");
+    CHECK(chosen_for(a->collective, two, 64 << 20, false) != "grouped");
+  }
+  Problem ordered = problem_of(Collective::allreduce, 8);   // these are no neighbours
+  ordered.near = true;
+  ordered.commutative = false;
+  ordered.groups = two;
+  const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8), true};
+  CHECK(choose(ordered, now).algorithm->name == std::string("sliced"));
+  CHECK_THROWS_AS(choose(ordered, now, {"grouped"}), Error);
+}

@@ -1,0 +1,204 @@
+// The enqueued reading: every algorithm of the registry on emulated devices.
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "device/emulation.hpp"
+#include "runtime/device_group.hpp"
+#include "world/cases.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline {
+namespace {
+
+using device::Emulation;
+using device::EmulationOptions;
+using device::Stream;
+using test::Buffers;
+using test::Case;
+
+struct Group {
+  std::shared_ptr<Emulation> driver;
+  DeviceGroup group;
+  std::vector<Stream> streams;
+  device::Event end;
+
+  Group(int p, EmulationOptions options)
+      : driver(std::make_shared<Emulation>(with(options, p))),
+        group(driver, positions(p), machine_from("alpha_us=5,gbit_per_s=100")) {
+    for (int at = 0; at < p; ++at) streams.push_back(driver->make_stream(at));
+    end = driver->make_event(0);
+  }
+
+  static EmulationOptions with(EmulationOptions options, int p) {
+    options.devices = p;
+    return options;
+  }
+  static std::vector<int> positions(int p) {
+    std::vector<int> all;
+    for (int at = 0; at < p; ++at) all.push_back(at);
+    return all;
+  }
+
+  void wait() {
+    for (Stream stream : streams) {
+      driver->record(end, stream);
+      driver->synchronize(end);
+    }
+  }
+};
+
+template <class T>
+std::string run_case(Group& world, const Case& c) {
+  std::vector<std::unique_ptr<Buffers<T>>> buffers;
+  std::vector<Call> calls;
+  for (int r = 0; r < c.ranks; ++r) {
+    buffers.push_back(std::make_unique<Buffers<T>>(c, r));
+    calls.push_back(buffers.back()->call());
+  }
+  const std::string unordered = unordered_conflict(world.group.program(calls));
+  if (!unordered.empty()) return c.name() + ": " + unordered;
+  world.group.enqueue(calls, world.streams);
+  world.wait();
+  for (const auto& b : buffers)
+    if (std::string bad = b->check(); !bad.empty()) return bad;
+  return {};
+}
+
+template <class Visit>
+void for_each_device_case(int p, bool few, Visit&& visit) {
+  test::for_each_case(p, few, [&](const Case& c) {
+    if (!find_algorithm(c.collective, c.algorithm).attached) visit(c);
+  });
+}
+
+TEST_CASE("device: every algorithm keeps its contract on emulated devices") {
+  long cases = 0;
+  for (int p = 1; p <= test::by_length(4, 6, 8); ++p) {
+    Group world(p, {.seed = 31 + std::uint64_t(p)});
+    for_each_device_case(p, !test::long_run(), [&](const Case& c) {
+      const std::string bad =
+          ++cases % 2 ? run_case<float>(world, c) : run_case<double>(world, c);
+      CHECK_MESSAGE(bad.empty(), bad);
+    });
+  }
+  MESSAGE(cases << " cases");
+}
+
+TEST_CASE("device: with a thread for each stream") {
+  for (int p : {2, 3}) {
+    Group world(p, {.threads = true, .seed = 5});
+    int number = 0;
+    for_each_device_case(p, true, [&](const Case& c) {
+      if (++number % test::by_length(23, 7, 1) != 0) return;
+      const std::string bad = run_case<float>(world, c);
+      CHECK_MESSAGE(bad.empty(), bad);
+    });
+  }
+}
+
+TEST_CASE("device: averages, and integers") {
+  for (int p : {1, 2, 3, 5}) {
+    Group world(p, {});
+    for (const Algorithm* a : registry()) {
+      if (!has_op(a->collective) || a->attached || a->shared || a->mixed) continue;
+      Case c{a->collective, a->name, p, 12};
+      if (a->rejects({.collective = a->collective, .ranks = p})) continue;
+      c.op = Op::average;
+      for (const std::string& bad : {run_case<double>(world, c), run_case<std::int32_t>(world, c)})
+        CHECK_MESSAGE(bad.empty(), bad);
+    }
+  }
+}
+
+DeviceProgram program_of(const char* name, int p, std::size_t count, int segments) {
+  Group world(p, {});
+  Case c{Collective::allreduce, name, p, count};
+  c.segments = segments;
+  c.window = segments;
+  std::vector<std::unique_ptr<Buffers<float>>> buffers;
+  std::vector<Call> calls;
+  for (int r = 0; r < p; ++r) {
+    buffers.push_back(std::make_unique<Buffers<float>>(c, r));
+    calls.push_back(buffers.back()->call());
+  }
+  return world.group.program(calls);
+}
+
+// The mutant: an event that is never waited for.
+TEST_CASE("device: a lost event is found") {
+  for (const char* name : {"ring", "chain", "rabenseifner", "staged"}) {
+    if (std::string(name) == "staged") continue;
+    const DeviceProgram program = program_of(name, 4, 64, 2);
+    CHECK(unordered_conflict(program).empty());
+    std::size_t lost = 0, found = 0;
+    for (std::size_t i = 0; i < program.tasks.size(); ++i)
+      for (std::size_t k = 0; k < program.tasks[i].waits.size(); ++k) {
+        DeviceProgram mutant = program;
+        mutant.tasks[i].waits.erase(mutant.tasks[i].waits.begin() + std::ptrdiff_t(k));
+        ++lost;
+        found += !unordered_conflict(mutant).empty();
+      }
+    CHECK(lost > 8);
+    CHECK_MESSAGE(found == lost, name << ": " << lost - found << " of " << lost << " not found");
+  }
+}
+
+// The mutant: a slot of scratch that another segment still needs.
+TEST_CASE("device: a reused buffer is found") {
+  DeviceProgram program = program_of("chain", 3, 64, 4);
+  std::size_t moved = 0;
+  for (Place& place : program.places)
+    if (place.space == Space::scratch && place.offset > 0) place.offset = 0, ++moved;
+  CHECK(moved > 0);
+  CHECK_FALSE(unordered_conflict(program).empty());
+}
+
+TEST_CASE("device: a captured call is repeated with what its buffers hold then") {
+  const int p = 3;
+  for (bool threads : {false, true}) {
+    Group world(p, {.threads = threads});
+    std::vector<std::vector<float>> data(p, std::vector<float>(10));
+    std::vector<Call> calls;
+    for (auto& mine : data) {
+      Call call;
+      call.collective = Collective::allreduce;
+      call.type = Type::f32;
+      call.algorithm = "ring";
+      call.count = mine.size();
+      call.input = call.output = mine.data();
+      calls.push_back(call);
+    }
+    const device::Graph graph = world.group.capture(calls, world.streams[0]);
+    for (int turn = 1; turn <= 3; ++turn) {
+      for (int r = 0; r < p; ++r) data[std::size_t(r)].assign(10, float(turn + r));
+      world.driver->launch(graph, world.streams[0]);
+      world.wait();
+      for (const auto& mine : data) CHECK(mine[7] == float(3 * turn + 3));
+    }
+    world.driver->release(graph);
+  }
+}
+
+TEST_CASE("device: calls that follow each other on other streams share no scratch") {
+  const int p = 2;
+  Group world(p, {.seed = 3});
+  std::vector<Stream> others = {world.driver->make_stream(0), world.driver->make_stream(1)};
+  Case c{Collective::allreduce, "rabenseifner", p, 200};
+  std::vector<std::unique_ptr<Buffers<float>>> buffers;
+  for (int turn = 0; turn < 6; ++turn) {
+    std::vector<Call> calls;
+    for (int r = 0; r < p; ++r) {
+      buffers.push_back(std::make_unique<Buffers<float>>(c, r));
+      calls.push_back(buffers.back()->call());
+    }
+    world.group.enqueue(calls, turn % 2 ? others : world.streams);
+  }
+  world.wait();
+  world.streams = others;
+  world.wait();
+  for (const auto& b : buffers) CHECK(b->check().empty());
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,156 @@
+// Linear pipelines on rate-limited devices, in model time: what L. Wang, W. Wu, G. Bosilca,
+// R. Vuduc and Z. Xu claim of them (arXiv 1611.04255, section 3), emulated and simulated.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "device/emulation.hpp"
+#include "runtime/device_group.hpp"
+#include "simulate/simulate.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kBlock = 64u << 10;   // bytes
+const device::Rates kRates{.latency_s = 1e-7, .copy_bytes_per_s = 1e10};
+
+double emulated_s(Collective collective, const char* algorithm, int p, std::size_t bytes,
+                  int segments, const device::Rates& rates) {
+  auto driver = std::make_shared<device::Emulation>(
+      device::EmulationOptions{.devices = p, .keeps_work = true});
+  std::vector<int> devices;
+  std::vector<device::Stream> streams;
+  for (int at = 0; at < p; ++at) devices.push_back(at), streams.push_back(driver->make_stream(at));
+  DeviceGroup group(driver, devices, machine_from("alpha_us=1,gbit_per_s=100"));
+  std::vector<std::vector<float>> data(std::size_t(p), std::vector<float>(bytes / sizeof(float)));
+  std::vector<Call> calls;
+  for (auto& mine : data) {
+    Call call;
+    call.collective = collective;
+    call.type = Type::f32;
+    call.algorithm = algorithm;
+    call.cut.segments = call.cut.window = segments;
+    call.count = mine.size();
+    call.input = call.output = mine.data();
+    calls.push_back(call);
+  }
+  group.enqueue(calls, streams);
+  const device::Event end = driver->make_event(0);
+  for (device::Stream stream : streams) {
+    driver->record(end, stream);
+    driver->synchronize(end);
+  }
+  return device::makespan_s(device::timing(driver->take_work(), rates));
+}
+
+double simulated_s(Collective collective, const char* algorithm, int p, std::size_t bytes,
+                   int segments) {
+  const World world =
+      make_world(find_algorithm(collective, algorithm),
+                 {.collective = collective, .ranks = p, .cut = {segments, segments}});
+  const Machine machine = machine_from("alpha_us=0.1,gbit_per_s=80,reduce_gbyte_per_s=0");
+  double last = 0;
+  for (const Event& event : simulate(world, bytes / sizeof(float), sizeof(float), machine).events)
+    last = std::max(last, event.end_s);
+  return last;
+}
+
+// The document's allreduce takes 9 steps. The last device sends 8 blocks, its own and the results:
+// fewer cannot be.
+TEST_CASE("linear pipeline: 4 blocks on 3 devices take at most 9 steps, and 10 in two calls") {
+  const device::Rates step{.copy_bytes_per_s = double(kBlock)};   // a block takes a second
+  const auto steps = [&](Collective collective) {
+    return emulated_s(collective, "chain", 3, 4 * kBlock, 4, step);
+  };
+  CHECK(steps(Collective::allreduce) == 8);
+  CHECK(steps(Collective::broadcast) + steps(Collective::reduce) == 10);
+}
+
+TEST_CASE("linear pipeline: what it takes hardly grows with the devices") {
+  for (std::size_t bytes : {std::size_t{4} << 20, std::size_t{16} << 20}) {
+    const int blocks = int(bytes / kBlock);
+    const auto grows = [&](Collective c, int from) {
+      const double emulated = emulated_s(c, "chain", 8, bytes, blocks, kRates) /
+                              emulated_s(c, "chain", from, bytes, blocks, kRates);
+      const double simulated = simulated_s(c, "chain", 8, bytes, blocks) /
+                               simulated_s(c, "chain", from, bytes, blocks);
+      MESSAGE(name_of(c) << " of " << (bytes >> 20) << " MiB, 8 devices by " << from << ": "
+                         << emulated << " emulated, " << simulated << " simulated");
+      return std::max(emulated, simulated);
+    };
+    CHECK(grows(Collective::broadcast, 2) <= 1.15);
+    CHECK(grows(Collective::reduce, 2) <= 1.15);
+    // Two devices send both ways at once, and take half as long.
+    CHECK(grows(Collective::allreduce, 3) <= 1.15);
+  }
+}
+
+// Table 1 of the document, with gamma = 0.
+struct Row {
+  Collective collective;
+  const char* algorithm;
+  bool pipelined;
+  double (*seconds)(double p, double n, double b, double alpha, double beta);
+};
+
+const Row kTable[] = {
+    {Collective::broadcast, "chain", true,
+     [](double p, double n, double b, double alpha, double beta) {
+       return (p - 1 + n / b) * alpha + (b * (p - 1) + n) * beta;
+     }},
+    {Collective::reduce, "chain", true,
+     [](double p, double n, double b, double alpha, double beta) {
+       return (p - 1 + n / b) * alpha + (b * (p - 1) + n) * beta;
+     }},
+    {Collective::allreduce, "chain", true,
+     [](double p, double n, double b, double alpha, double beta) {
+       return 2 * (p - 1 + n / b) * alpha + 2 * (b * (p - 1) + n) * beta;
+     }},
+    {Collective::broadcast, "binomial", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return std::log2(p) * (alpha + n * beta);
+     }},
+    {Collective::reduce, "binomial", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return std::log2(p) * (alpha + n * beta);
+     }},
+    {Collective::allreduce, "binomial", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return std::log2(p) * (2 * alpha + 2 * n * beta);
+     }},
+    {Collective::broadcast, "scatter_allgather", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return (std::log2(p) + p - 1) * alpha + 2 * (p - 1) / p * n * beta;
+     }},
+    {Collective::reduce, "scatter_gather", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return 2 * std::log2(p) * alpha + 2 * (p - 1) / p * n * beta;
+     }},
+    {Collective::allreduce, "rabenseifner", false,
+     [](double p, double n, double, double alpha, double beta) {
+       return 2 * std::log2(p) * alpha + 2 * (p - 1) / p * n * beta;
+     }},
+};
+
+TEST_CASE("linear pipeline: the document's table of costs holds within 2 %") {
+  const std::size_t bytes = 16u << 20;
+  for (const Row& row : kTable)
+    for (int p : {2, 4, 8}) {
+      if (row.pipelined && row.collective == Collective::allreduce && p == 2) continue;
+      const int segments = row.pipelined ? int(bytes / kBlock) : 1;
+      const double formula = row.seconds(p, double(bytes), double(kBlock), kRates.latency_s,
+                                         1 / kRates.copy_bytes_per_s);
+      const double emulated =
+          emulated_s(row.collective, row.algorithm, p, bytes, segments, kRates);
+      const double simulated = simulated_s(row.collective, row.algorithm, p, bytes, segments);
+      for (double took : {emulated, simulated})
+        CHECK_MESSAGE(std::abs(took / formula - 1) <= 0.02,
+                      name_of(row.collective) << '/' << row.algorithm << " on " << p << ": "
+                                              << took / formula << " of the formula");
+    }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,146 @@
+// Sums in rank order have the same bits whoever is predicted late, and whoever is: executed over
+// loop, the ranks entering and moving in an order drawn anew each time.
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "base/random.hpp"
+#include "coll/registry.hpp"
+#include "engine/polled.hpp"
+#include "ir/compose.hpp"
+#include "ir/layout.hpp"
+#include "transport/loop/loop.hpp"
+#include "world/sums.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline {
+namespace {
+
+using test::Case;
+using test::SumBuffers;
+
+struct Taker : Listener {
+  bool arrives(int, const Key&, const Fingerprint&) override { return true; }
+  void misfits(int, const Key&, std::size_t, std::size_t) override { FAIL("a message misfits"); }
+  void aborted(int, std::uint64_t, const std::string&) override {}
+  void lost(int, const std::string&) override {}
+};
+
+struct Member {
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<SumBuffers> data;
+  std::vector<std::byte> scratch;
+  std::unique_ptr<Operation> operation;
+  std::size_t enters = 0;   // after so many steps of anybody
+};
+
+// What all ranks' results are, as bytes.
+std::string results(const World& world, const Case& c, Type type, Random& random) {
+  LoopNet net(c.ranks, {.seed = random.next()});
+  const std::vector<int> ranks = all_ranks(c.ranks);
+  Taker taker;
+  std::vector<Member> members;
+  for (int r = 0; r < c.ranks; ++r) {
+    Member m{net.endpoint(r), std::make_unique<SumBuffers>(c, type, r), {}, nullptr,
+             random.below(600)};
+    m.transport->listen(&taker);
+    const auto schedule = std::make_shared<Schedule>(world[std::size_t(r)]);
+    auto bound = std::make_shared<Bound>(
+        resolve(schedule, even_layout(schedule->problem, c.count), type, c.op));
+    m.operation = std::make_unique<PolledOperation>(bound, Channel{1, &ranks});
+    m.scratch.resize(m.operation->scratch_bytes());
+    members.push_back(std::move(m));
+  }
+  std::vector<bool> begun(members.size()), done(members.size());
+  for (std::size_t steps = 0, left = members.size(); left > 0; ++steps) {
+    if (steps > 3000000) FAIL(c.name(), " does not end");
+    const std::size_t r = random.below(members.size());
+    Member& m = members[r];
+    if (steps < m.enters) continue;
+    if (!begun[r]) {
+      const Call call = m.data->call();
+      m.operation->start({call.input, call.output, m.scratch.data()}, 1, {});
+      begun[r] = true;
+    }
+    m.transport->progress();
+    m.operation->advance(*m.transport);
+    if (done[r] || !m.operation->done()) continue;
+    done[r] = true;
+    --left;
+  }
+  std::string all;
+  for (const Member& m : members) all += m.data->result();
+  return all;
+}
+
+std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<int> late,
+                    Random& random) {
+  Shape shape{.collective = a.collective, .ranks = c.ranks, .root = c.root,
+              .in_place = c.in_place, .fused = random.below(2) == 1};
+  if (a.takes.blocks) shape.cut.knobs.blocks = static_cast<int>(random.below(4));
+  shape.late = std::move(late);
+  return results(make_world(a, shape), c, type, random);
+}
+
+// In how many of the tried cases the bits are other ones than those of direct.
+int others(const Algorithm& a, int p, int& tried) {
+  Random random(static_cast<std::uint64_t>(p));
+  const Algorithm& direct = find_algorithm(a.collective, "direct");
+  std::vector<std::vector<int>> sets{{}};
+  if (a.expects_late)
+    for (std::vector<int>& late : late_sets(p)) sets.push_back(std::move(late));
+  int found = 0, turn = 0;
+  for (Type type : test::kFloats) {
+    Case c{a.collective, a.name, p, std::size_t(2 * p + 3), 0, turn % 2 == 1};
+    c.root = has_root(a.collective) ? turn % p : 0;
+    c.op = test::kInexact[turn++ % 3];
+    const std::string wanted = bits_of(direct, c, type, {}, random);
+    for (const std::vector<int>& late : sets) {
+      found += bits_of(a, c, type, late, random) != wanted;
+      ++tried;
+    }
+  }
+  return found;
+}
+
+TEST_CASE("late: sums in rank order have the bits of direct, whoever is late") {
+  int tried = 0;
+  for (const Algorithm* a : registry()) {
+    if (!a->in_rank_order) continue;
+    CHECK(has_op(a->collective));
+    CHECK(!a->bits_follow_late);
+    for (int p : {1, 2, 3, test::by_length(4, 5, 7), 18})
+      CHECK_MESSAGE(others(*a, p, tried) == 0, name_of(a->collective), "/", a->name, ", ", p);
+  }
+  CHECK(tried > 200);
+  MESSAGE(tried, " calls");
+}
+
+TEST_CASE("late: who says that its bits follow late ranks is right, and this test sees it") {
+  for (const Algorithm* a : registry())
+    if (a->bits_follow_late) {
+      int tried = 0;
+      CHECK_MESSAGE(others(*a, 5, tried) > 10, name_of(a->collective), "/", a->name);
+    }
+}
+
+TEST_CASE("late: of a collective that sums, who expects late ranks either follows or keeps order") {
+  int keep = 0;
+  for (const Algorithm* a : registry()) {
+    if (!a->expects_late || !has_op(a->collective)) continue;
+    CHECK_MESSAGE(a->bits_follow_late != a->in_rank_order, a->name);
+    keep += a->in_rank_order;
+    Problem problem{.collective = a->collective, .ranks = 5};
+    problem.late = {3};
+    CHECK(!why_not(*a, problem) == a->in_rank_order);
+    problem.fast = true;
+    CHECK(!why_not(*a, problem));
+    problem.late.clear();
+    problem.fast = false;
+    CHECK(!why_not(*a, problem));
+  }
+  CHECK(keep >= 2);
+}
+
+}  // namespace
+}  // namespace paceline

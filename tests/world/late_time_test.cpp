@@ -1,0 +1,210 @@
+// What is left to do once the last rank enters, in model time: against the bound, against what does
+// not know who is late, and against what the choice reckons. docs/design/0041 has the figures.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "coll/registry.hpp"
+#include "simulate/simulate.hpp"
+#include "tune/choose.hpp"
+#include "tune/late.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kCount = 1u << 20, kBytes = 4 * kCount;
+constexpr double kWire = 1;   // n beta, in seconds
+
+// A message start takes this part of n beta; a sum takes no time.
+Machine machine_with(double alpha) {
+  Machine m = machine_from("edr-100g");
+  m.across = Link{};
+  m.across.alpha_s = alpha * kWire;
+  m.across.beta_s_per_byte = kWire / kBytes;
+  m.inside = m.across;
+  m.gamma_s_per_byte = m.copy_s_per_byte = 0;
+  m.ranks_per_node = 1;
+  return m;
+}
+
+using Late = std::vector<int>;
+
+struct Pattern {
+  Collective collective;
+  int ranks;
+  Late predicted;
+  std::vector<double> arrivals;
+  double alpha = 1e-4;
+};
+
+std::vector<double> arriving(int ranks, const Late& late, double after) {
+  std::vector<double> at(static_cast<std::size_t>(ranks));
+  for (int rank : late) at[static_cast<std::size_t>(rank)] = after;
+  return at;
+}
+
+Problem problem_of(const Pattern& x) {
+  Problem p{.collective = x.collective, .ranks = x.ranks};
+  p.late = x.predicted;
+  return p;
+}
+
+// Seconds from the last entry to the last exit.
+double left(const Algorithm& a, const Pattern& x, Knobs knobs, int segments = 1) {
+  Shape shape{.collective = a.collective, .ranks = x.ranks, .fused = true,
+              .cut = {.segments = segments, .window = std::min(segments, 6), .knobs = knobs}};
+  if (a.expects_late) shape.late = x.predicted;
+  const Trace trace =
+      simulate(make_world(a, shape), kCount, 4, machine_with(x.alpha), x.arrivals);
+  return *std::max_element(trace.exit_s.begin(), trace.exit_s.end()) -
+         *std::max_element(trace.arrival_s.begin(), trace.arrival_s.end());
+}
+
+// By the form for late ranks that the model takes.
+double left_by_form(const Pattern& x, bool fast) {
+  Problem p = problem_of(x);
+  p.fast = fast;
+  const auto form = form_for_late(p, {.bytes = kBytes, .machine = machine_with(x.alpha)});
+  REQUIRE(form);
+  return left(*form->algorithm, x, form->knobs);
+}
+
+// By what is chosen without a prediction.
+double left_static(const Pattern& x) {
+  Problem p = problem_of(x);
+  p.late.clear();
+  const Choice c = choose(p, {.bytes = kBytes, .machine = machine_with(x.alpha)});
+  return left(*c.algorithm, x, c.cut.knobs, c.cut.segments);
+}
+
+TEST_CASE("late: one rank late by a message's time leaves little more than that time") {
+  for (int p : {4, 8, 16, 32})
+    for (int rank : {0, p / 2, p - 1}) {
+      const Pattern x{Collective::allreduce, p, {rank}, arriving(p, {rank}, 1.5)};
+      CAPTURE(p);
+      CAPTURE(rank);
+      CHECK(left_by_form(x, true) <= (p <= 8 ? 1.12 : p <= 16 ? 1.14 : 1.20));
+      CHECK(left_by_form(x, false) <= 1.25);
+      CHECK(left_static(x) >= 1.45);   // what there is to gain
+    }
+}
+
+TEST_CASE("late: several ranks late together stay within a quarter of the bound") {
+  for (int p : {8, 16, 32})
+    for (int k = 2; k <= p / 4; k *= 2) {
+      Late late;
+      for (int i = 0; i < k; ++i) late.push_back((3 + 5 * i) % p);
+      const Pattern x{Collective::allreduce, p, late, arriving(p, late, 1.5)};
+      CAPTURE(p);
+      CAPTURE(k);
+      const double bound = std::max(1.0, double(p - 1 + k) / p);
+      for (bool fast : {true, false}) CHECK(left_by_form(x, fast) <= 1.40 * bound);
+      CHECK(left_by_form(x, true) < left_static(x));
+    }
+}
+
+TEST_CASE("late: a wrong guess costs at most a quarter more than none") {
+  for (int p : {8, 16})
+    for (double after : {0.0, 1.5}) {   // nobody late; somebody else
+      const Pattern x{Collective::allreduce, p, {p - 1}, arriving(p, {1}, after)};
+      CAPTURE(p);
+      CAPTURE(after);
+      CHECK(left_by_form(x, false) <= 1.25 * left_static(x));
+    }
+}
+
+TEST_CASE("late: the model says what the simulator finds, and from where on it pays") {
+  for (int p : {8, 16, 32})
+    for (int k : {1, 2}) {
+      Late late;
+      for (int i = 0; i < k; ++i) late.push_back(p - 1 - 2 * i);
+      Pattern x{Collective::allreduce, p, late, arriving(p, late, 2)};
+      Problem problem = problem_of(x);
+      const auto form =
+          form_for_late(problem, {.bytes = kBytes, .machine = machine_with(x.alpha)});
+      REQUIRE(form);
+      CAPTURE(p);
+      CAPTURE(k);
+      const double found = left(*form->algorithm, x, form->knobs), none = left_static(x);
+      CHECK(form->residual_s == doctest::Approx(found).epsilon(0.12));
+      const double gap = form->gap_s(none);
+      CHECK(gap > 0.1);
+      x.arrivals = arriving(p, late, gap + 0.25);
+      CHECK(left(*form->algorithm, x, form->knobs) < left_static(x));
+      x.arrivals = arriving(p, late, std::max(0.0, gap - 0.35));
+      CHECK(left(*form->algorithm, x, form->knobs) > left_static(x) - 0.02);
+    }
+}
+
+TEST_CASE("late: reduce and broadcast leave a message's time where the root is there") {
+  for (Collective c : {Collective::reduce, Collective::broadcast})
+    for (int p : {8, 16})
+      for (int k : {1, 2}) {
+        Late late;
+        for (int i = 0; i < k; ++i) late.push_back(p / 2 + i);
+        const Pattern x{c, p, late, arriving(p, late, 2.5)};
+        CAPTURE(name_of(c));
+        CAPTURE(p);
+        CAPTURE(k);
+        CHECK(left_by_form(x, true) <= 1.12);
+        CHECK(left_by_form(x, false) <= 1.25);
+      }
+}
+
+TEST_CASE("late: broadcast does not keep those who are there waiting for those who are not") {
+  const Pattern x{Collective::broadcast, 8, {3}, arriving(8, {3}, 50)};
+  const auto form =
+      form_for_late(problem_of(x), {.bytes = kBytes, .machine = machine_with(x.alpha)});
+  REQUIRE(form);
+  const auto others_end = [&](const Algorithm& a, Knobs knobs) {
+    Shape shape{.collective = a.collective, .ranks = 8};
+    shape.cut.knobs = knobs;
+    if (a.expects_late) shape.late = x.predicted;
+    const Trace t = simulate(make_world(a, shape), kCount, 4, machine_with(x.alpha), x.arrivals);
+    std::vector<double> ends = t.exit_s;
+    std::sort(ends.begin(), ends.end());
+    return ends[5];   // the last but one waits until it has served the late rank
+  };
+  CHECK(others_end(*form->algorithm, form->knobs) < 2);
+  CHECK(others_end(broadcast_chain, {}) > 50);   // what is behind the late rank
+}
+
+TEST_CASE("late: reduce_scatter, allgather and alltoall have nothing left to gain") {
+  for (Collective c : {Collective::reduce_scatter, Collective::allgather, Collective::alltoall})
+    for (int p : {4, 8, 16}) {
+      const char* name = c == Collective::reduce_scatter ? "direct"
+                         : c == Collective::allgather    ? "linear"
+                                                         : "pairwise";
+      Shape shape{.collective = c, .ranks = p};
+      const Trace t = simulate(make_world(find_algorithm(c, name), shape), kCount / std::size_t(p),
+                               4, machine_with(1e-4), arriving(p, {p / 2}, 1.5));
+      const double end = *std::max_element(t.exit_s.begin(), t.exit_s.end()) - 1.5;
+      CHECK(end <= 1.02 * double(p - 1) / p);   // what the late rank itself has to send or hear
+      CHECK(!form_for_late({.collective = c, .ranks = p, .late = {p / 2}, .fast = true},
+                           {.bytes = kBytes, .machine = machine_with(1e-4)}));
+    }
+}
+
+TEST_CASE("late: the choice goes over to a form where it pays and bits allow it") {
+  const Circumstances now{.bytes = kBytes, .machine = machine_with(1e-4)};
+  Problem p{.collective = Collective::allreduce, .ranks = 8, .late = {5}};
+  CHECK(!choose(p, now).algorithm->expects_late);   // stable, and it may not have begun with direct
+  Circumstances predicting = now;
+  predicting.predicts = true;
+  const Choice stable = choose(p, predicting);
+  CHECK(std::string_view(stable.algorithm->name) == "tail_direct");
+  CHECK(stable.cut.knobs.blocks > 1);
+  p.fast = true;
+  CHECK(choose(p, now).algorithm->expects_late);
+  p.late = {1, 3, 5};   // more than a quarter
+  CHECK(!choose(p, now).algorithm->expects_late);
+  p.late = {5};
+  CHECK(!choose(p, {.bytes = 256, .machine = machine_from("edr-100g")}).algorithm->expects_late);
+  p.late = {8};
+  CHECK_THROWS_AS(choose(p, now), Error);
+}
+
+}  // namespace
+}  // namespace paceline

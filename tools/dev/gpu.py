@@ -1,0 +1,138 @@
+"""./dev gpu: builds, tests and measures on a machine with a GPU, or on devices that are feigned.
+
+The reduce kernels are compiled for the GPUs at hand; nvcc is the machine's, or comes from PyPI into
+.venv. The tests of src/device/cuda run on the GPU, once more under compute-sanitizer where there is
+one. Then collectives are measured between devices, and between virtual ones that share a device,
+and written as CSV.
+"""
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from dev import build, prepare
+from dev.process import ROOT, VENV, Failed, environment, run
+
+# What nvcc needs of PyPI, in one version.
+NVCC = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime",
+        "nvidia-cuda-cccl")
+FEIGNED = ROOT / "build/release/tests/fakes/cuda"
+RESULTS = ROOT / "bench/results/gpu.csv"
+FIELDS = ("device", "collective", "bytes", "participants", "devices", "way", "algorithm",
+          "time_us_median", "bound_us")
+SIZES, SHORT_SIZES = "4KiB..1GiB*8", "4KiB,1MiB"
+TESTS = (("unit", "*cuda_test.cpp"), ("world", "*cuda_test.cpp"), ("unit", "*device_test.cpp"),
+         ("process", "*device*_test.cpp"))
+
+
+def parser():
+    """The command line."""
+    made = argparse.ArgumentParser(prog="./dev gpu", description=__doc__.splitlines()[0])
+    made.add_argument("--feigned", action="store_true",
+                      help="without a GPU: the tests on a feigned driver, model time")
+    made.add_argument("--short", action="store_true", help="two sizes, no sanitizer")
+    made.add_argument("--no-build", action="store_true", help="with what has been built")
+    made.add_argument("--csv", type=Path, default=RESULTS, help="where the figures go")
+    return made
+
+
+def find_nvcc():
+    """The machine's nvcc, or that of .venv; None."""
+    places = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    on_path = shutil.which("nvcc")
+    found = [Path(on_path)] if on_path else []
+    found += [Path(place) / "bin/nvcc" for place in places if place]
+    found += sorted(VENV.glob("lib/python3*/site-packages/nvidia/cu*/bin/nvcc"))
+    return next((path for path in found if path.is_file()), None)
+
+
+def bring_nvcc():
+    """An nvcc, from PyPI where there is none."""
+    if find_nvcc() is None:
+        run([VENV / "bin/python", "-m", "pip", "install", "-q", *NVCC], timeout_s=900)
+    found = find_nvcc()
+    if found is None:
+        raise Failed("no nvcc, also after pip install " + " ".join(NVCC))
+    for tool in (*found.parent.iterdir(), *found.parent.parent.glob("nvvm/bin/*")):
+        if tool.is_file():
+            tool.chmod(tool.stat().st_mode | 0o111)  # wheels of some versions forget it
+    return found
+
+
+def architectures():
+    """Those of the GPUs at hand, such as "90"."""
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+                           capture_output=True, text=True)
+    found = {line.strip().replace(".", "") for line in asked.stdout.splitlines() if line.strip()}
+    if asked.returncode or not found:
+        raise Failed("nvidia-smi finds no GPU; ./dev gpu --feigned does without")
+    return ";".join(sorted(found))
+
+
+def settings(feigned):
+    """The environment of tests and measurements."""
+    if not feigned:
+        return environment()
+    return environment(LD_LIBRARY_PATH=str(FEIGNED),
+                       PACELINE_CUDA_KERNELS=str(ROOT / "src/device/cuda/reduce.cu"))
+
+
+def test(options):
+    """The tests of devices, and once more under compute-sanitizer."""
+    env = settings(options.feigned)
+    for binary, files in TESTS:
+        path = ROOT / "build/release/tests" / binary
+        run([path, f"--source-file={files}"], timeout_s=1200, env=env)
+    sanitizer = shutil.which("compute-sanitizer")
+    if options.feigned or options.short or not sanitizer:
+        return
+    for tool in ("memcheck", "racecheck"):
+        run([sanitizer, "--tool", tool, "--error-exitcode", "9",
+             ROOT / "build/release/tests/unit", "--source-file=*cuda_test.cpp"],
+            timeout_s=1800, env={**env, "PACELINE_SHORT": "1"})
+
+
+def measure(options):
+    """Rows of the CSV: collectives between 2, 4 and 8 participants."""
+    kind = "emulated" if options.feigned else "cuda"
+    rows = []
+    for collective in ("broadcast", "reduce", "allreduce"):
+        for participants in (2,) if options.short else (2, 4, 8):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "bench.json"
+                run([VENV / "bin/paceline", "bench", collective, "--device", kind,
+                     "-n", str(participants), "--sizes", SHORT_SIZES if options.short else SIZES,
+                     "--json", file], timeout_s=1800, env=settings(options.feigned))
+                records = json.loads(file.read_text())["records"]
+            rows += [{**{name: record.get(name) for name in FIELDS}, "participants": participants,
+                      "way": record["variant"]} for record in records]
+    return rows
+
+
+def write(rows, path):
+    """The figures, a line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        out.writeheader()
+        for row in rows:
+            out.writerow({name: f"{value:.2f}" if isinstance(value, float) else value
+                          for name, value in row.items()})
+    print(f"wrote {path}", flush=True)
+
+
+def main(arguments):
+    options = parser().parse_args(arguments)
+    if not options.no_build:
+        prepare.ensure()
+        defines = [] if options.feigned else [
+            f"-DPACELINE_NVCC={bring_nvcc()}", f"-DPACELINE_CUDA_ARCHS={architectures()}"]
+        build.release(*defines)
+    test(options)
+    write(measure(options), options.csv)
+    return 0
