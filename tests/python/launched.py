@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import watching
+
 from paceline.bench.launching import LAUNCHED
 from paceline.launch import launch
 
@@ -25,7 +27,8 @@ sys.path.insert(0, str(RANKS))
 def shared_folder():
     """Where the ranks of all tests share memory: apart from whatever else runs here, and as root in
     a file system of its own, whose free pages tell of files that have no names."""
-    folder = Path(tempfile.mkdtemp(prefix="paceline-tests-", dir="/dev/shm"))
+    prefix = watching.memory_prefix(os.getpid())
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=watching.MEMORY))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     mount = ["mount", "-t", "tmpfs", "tmpfs", str(folder)]
     if os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0:

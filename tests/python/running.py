@@ -3,16 +3,20 @@
 import collections
 import os
 import signal
+import tempfile
 import time
 import zlib
 
 import length
+import naming
 import pytest
 import skips
+import watching
 
-LIMIT_S = 300  # of a test, its set-up and its end each; a machine under load is slow
+LIMIT_S = 60  # of a test, its set-up and its end each
+RANKS_LIMIT_S = 150  # more than launched.LIMIT_S: ranks that are ended have more to say
 LONG_LIMIT_S = 600
-# What a signal cannot end, since it waits in C, pyproject.toml's faulthandler_timeout ends.
+# What a signal cannot end, since it waits in C or blocks it, is ended from outside (watching.py).
 
 BEGUN = time.monotonic()
 
@@ -20,6 +24,53 @@ BEGUN = time.monotonic()
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: runs with PACELINE_LONG=1, and in its slice")
     config.addinivalue_line("markers", "limit_s(seconds): ends the test when it has taken so long")
+    config.addinivalue_line("markers", "ranks: starts ranks, which have limits of their own")
+    config.addinivalue_line("markers", "quiet: needs idle cores; ./dev test runs it after others")
+    heed_signals()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        watch(config)
+    config.pluginmanager.register(Bounds(), "bounds")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") == "loadfile":
+        from sharing import Sharing  # not everybody has xdist
+
+        return Sharing(config, log)
+    return None
+
+
+def heed_signals():
+    """As a program of a terminal does. A shell starts what it runs in the background with SIGINT
+    ignored, and the tests' children inherit that."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for sign in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(sign) == signal.SIG_IGN:
+            signal.signal(sign, signal.SIG_DFL)
+
+
+def watch(config):
+    """What hangs is ended by this process, and what fails is named by it at once."""
+    folder = os.environ.get(watching.FOLDER)
+    if not folder:
+        kept = tempfile.TemporaryDirectory(prefix="paceline-tests-")
+        config.add_cleanup(kept.cleanup)
+        folder = os.environ[watching.FOLDER] = kept.name
+        config.add_cleanup(lambda: os.environ.pop(watching.FOLDER, None))
+
+    def say(text):
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            if config.get_terminal_writer().width_of_current_line:
+                reporter.write_line("")
+            reporter.write_line(text)
+
+    watcher = watching.Watcher(folder, say)
+    watcher.start()
+    config.add_cleanup(watcher.stop)
+    config.pluginmanager.register(naming.Namer(say, watcher.ended), "namer")
 
 
 def in_slice(name):
@@ -40,36 +91,47 @@ def limit_of(item):
     marker = item.get_closest_marker("limit_s")
     if marker:
         return marker.args[0]
-    return LONG_LIMIT_S if length.LONG or item.get_closest_marker("long") else LIMIT_S
+    if length.LONG or item.get_closest_marker("long"):
+        return LONG_LIMIT_S
+    return RANKS_LIMIT_S if item.get_closest_marker("ranks") else LIMIT_S
 
 
-def bounded(item):
-    """What a hook wrapper yields from: the test fails once it has taken as long as it may."""
-    limit_s = limit_of(item)
+class Bounds:
+    """Each part of a test ends: here, if Python can be interrupted; else from outside."""
 
-    def end(*_):
-        pytest.fail(f"no end after {limit_s} s")
+    def __init__(self):
+        self.teller = watching.Teller()
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    try:
-        return (yield)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    def bounded(self, item, when):
+        """What a hook wrapper yields from: the test fails once it has taken as long as it may."""
+        limit_s = limit_of(item)
 
+        def end(*_):
+            pytest.fail(f"no end after {limit_s} s")
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item):
-    left_s = float(os.environ.get("PACELINE_SLICE_S", "inf"))
-    if time.monotonic() - BEGUN > left_s and not length.LONG:
-        pytest.skip(f"the slice's {left_s:g} s are over")
-    return (yield from bounded(item))
+        before = signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        try:
+            with self.teller.telling(item.nodeid, when, limit_s):
+                return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item):
+        left_s = float(os.environ.get("PACELINE_SLICE_S", "inf"))
+        if time.monotonic() - BEGUN > left_s and not length.LONG:
+            pytest.skip(f"the slice's {left_s:g} s are over")
+        return (yield from self.bounded(item, "setup"))
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    return (yield from bounded(item))
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        return (yield from self.bounded(item, "call"))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item):
+        return (yield from self.bounded(item, "teardown"))
 
 
 def reasons(reporter):
@@ -89,6 +151,3 @@ def pytest_sessionfinish(session):
 def pytest_terminal_summary(terminalreporter):
     for reason, count in reasons(terminalreporter).most_common():
         terminalreporter.write_line(f"skipped {count}: {' '.join(reason.split())}")
-        if not skips.is_known(reason):
-            terminalreporter.write_line(
-                f"FAILED: not a reason that is known: a new one needs a row in {skips.__file__}")

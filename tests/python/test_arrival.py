@@ -10,6 +10,8 @@ from launched import flat
 from paceline import _core, patterns
 from paceline.errors import UsageError
 
+pytestmark = pytest.mark.ranks
+
 
 def trace_file(folder, rows):
     path = folder / "trace.json"

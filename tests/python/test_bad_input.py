@@ -10,6 +10,8 @@ from support import DLPackOnly
 import paceline
 from paceline import _core, calls
 
+pytestmark = pytest.mark.ranks
+
 ones = numpy.ones
 
 

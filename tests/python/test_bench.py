@@ -19,10 +19,10 @@ from paceline.bench.meeting import Meeting, make_room
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.variants import Variant
 
+pytestmark = pytest.mark.ranks
 COLLECTIVES = _core.collectives()
 FEW = ("allreduce", "broadcast", "reduce_scatter")
 MORE = [name for name in COLLECTIVES if name not in FEW]
-
 
 # --- inputs and results -------------------------------------------------------------------------
 

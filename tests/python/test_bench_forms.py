@@ -12,6 +12,8 @@ from test_bench import made_up, plan_against_gloo
 from paceline.bench import report
 from paceline.bench.plan import variants_for
 
+pytestmark = pytest.mark.ranks
+
 
 def test_variants_of_other_forms():
     knobs, asked = (["ring"], ["4", "1MiB"], 0, 0, 0), (["1", "4", "2MiB"], True)

@@ -10,6 +10,8 @@ from length import in_long
 
 from paceline import call_site
 
+pytestmark = pytest.mark.ranks
+
 SCRIPT = launched.RANKS / "sites.py"
 LINES = {
     match[1]: number

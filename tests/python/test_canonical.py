@@ -9,6 +9,8 @@ import pytest
 import test_preload
 from length import each, in_long
 
+pytestmark = pytest.mark.ranks
+
 CANONICAL = {"PACELINE_NUMBERS": "canonical"}
 FAR = ("bruck", "direct", "gather")
 NEWEST = [mpi for mpi in mpis.found() if mpi.name in ("openmpi5", "mpich5")]

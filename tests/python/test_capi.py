@@ -11,6 +11,8 @@ import launched
 import mpis
 import pytest
 
+pytestmark = pytest.mark.ranks
+
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/paceline/paceline.h"
 EXAMPLES = ROOT / "examples/c"

@@ -15,6 +15,8 @@ from paceline.cli import COMMANDS, attach, cli, doctor
 from paceline.cli.common import Sizes
 from paceline.cli.draw import Arrivals
 
+pytestmark = pytest.mark.ranks
+
 ROOT = Path(__file__).parents[2]
 
 

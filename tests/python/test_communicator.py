@@ -4,6 +4,8 @@ import launched
 import pytest
 from length import each
 
+pytestmark = pytest.mark.ranks
+
 TORCH = ("WITH_TORCH", "1")
 
 

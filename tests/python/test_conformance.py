@@ -15,6 +15,8 @@ import launched
 import pytest
 from length import in_long_only
 
+pytestmark = pytest.mark.ranks
+
 # What gloo passes of them, by ranks (torch 2.13; SUITE_AS and SUITE_OVER=gloo measure it).
 GLOO_PASSES = {2: 91, 3: 91, 4: 94}
 

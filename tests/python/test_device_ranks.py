@@ -5,6 +5,8 @@ import launched
 import pytest
 from length import each
 
+pytestmark = pytest.mark.ranks
+
 SHAPES = [(2, None), (3, "0,1,1")]
 
 

@@ -11,6 +11,8 @@ import pytest
 from paceline import _core
 from paceline.cli import main
 
+pytestmark = pytest.mark.ranks
+
 ROOT = Path(__file__).parents[2]
 SPEC = importlib.util.spec_from_file_location("docs", ROOT / "tools/dev/docs.py")
 docs = importlib.util.module_from_spec(SPEC)

@@ -14,6 +14,8 @@ from length import each
 import paceline
 from paceline.engine import Engine
 
+pytestmark = pytest.mark.ranks
+
 
 @pytest.fixture
 def engine():

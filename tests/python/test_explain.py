@@ -8,6 +8,8 @@ from launched import flat
 from paceline import _core
 from paceline.cli import attach
 
+pytestmark = pytest.mark.ranks
+
 
 def test_explain_marks_the_choice_of_the_library(paceline):
     _, out, _ = paceline("explain", "broadcast", "--size", "8MiB", "-n", 8)

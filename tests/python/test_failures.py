@@ -9,6 +9,8 @@ from pathlib import Path
 import launched
 import pytest
 
+pytestmark = pytest.mark.ranks
+
 
 def told(what, ranks=3, first=("failing.py",), grace_s=10, **env):
     """Runs failing.py; the lines of each rank, as (class, seconds, message)."""

@@ -4,6 +4,8 @@ import launched
 import pytest
 from length import in_long
 
+pytestmark = pytest.mark.ranks
+
 
 def lines_of(what, ranks=2, **env):
     run = launched.start("forking.py", ranks, what, env=env, timeout_s=60)

@@ -8,6 +8,8 @@ import launched
 import pytest
 from length import param
 
+pytestmark = pytest.mark.ranks
+
 pytest.importorskip("torch")
 
 MODULES = {"lightning": "lightning", "accelerate": "accelerate", "trainer": "transformers",

@@ -17,6 +17,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from dev import gpu  # noqa: E402
 
+pytestmark = pytest.mark.ranks
+
 CLI = "import sys; from paceline import cli; sys.exit(cli.main(sys.argv[1:]))"
 
 

@@ -16,6 +16,8 @@ import pytest
 from paceline import UsageError, record, trace
 from paceline.bench import links
 
+pytestmark = pytest.mark.ranks
+
 LIMIT_S = 2.0
 HUGE = "9" * 4000  # of digits: more than a double holds, fewer than Python refuses to read
 TOO_HUGE = "9" * 10_000

@@ -8,6 +8,8 @@ import mpis
 import pytest
 from length import in_long_only
 
+pytestmark = pytest.mark.ranks
+
 NEEDED_GIB = 16  # two arrays of 4.5 GiB, and what calls in place keep besides
 CALLS = {"numpy": ["allreduce", "pipelined allreduce", "broadcast", "allgather", "alltoall"],
          "torch": ["allreduce", "torch allreduce", "torch broadcast", "torch allgather"]}

@@ -10,6 +10,8 @@ from paceline import kvstore
 from paceline.kvstore.auto import _is_against
 from paceline.kvstore.plan import Link, Plan, order_of_calls
 
+pytestmark = pytest.mark.ranks
+
 
 @pytest.fixture(params=sorted(kvstore.TYPES))
 def store(request, tmp_path):

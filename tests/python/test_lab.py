@@ -21,6 +21,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from lab import bench, mpis, network, state  # noqa: E402
 from lab.plan import LabError  # noqa: E402
 
+pytestmark = pytest.mark.ranks
+
 NODES, RATE = 3, 200e6
 FORBIDDEN = state.forbidden()
 needs_lab = pytest.mark.skipif(bool(FORBIDDEN), reason=FORBIDDEN)

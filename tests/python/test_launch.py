@@ -14,6 +14,8 @@ import pytest
 import paceline
 from paceline.launch import _group_lives, launch
 
+pytestmark = pytest.mark.ranks
+
 
 def run(*arguments, ranks=2, **keywords):
     """Runs waiting.py; afterwards no process of it may be alive."""

@@ -8,6 +8,8 @@ import tempfile
 import launched
 import pytest
 
+pytestmark = pytest.mark.ranks
+
 
 @pytest.fixture
 def keeper():

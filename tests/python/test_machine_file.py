@@ -7,6 +7,8 @@ import machine_files
 import mpis
 import pytest
 
+pytestmark = pytest.mark.ranks
+
 STARTS = [m for m in mpis.found() if m.family == "mpich"]
 MEASURED = "paceline: start-up: measured the links between 2 nodes in "
 

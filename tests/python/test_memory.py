@@ -6,6 +6,8 @@ import launched
 import pytest
 from length import LONG, param
 
+pytestmark = pytest.mark.ranks
+
 CALLS = 100_000 if LONG else 5_000
 # Between the first look, after a fifth of the calls, and any later one. Left alone, ranks grow by
 # some pages; 6 bytes a call of the long run, or one stage that is not given back, do not fit.

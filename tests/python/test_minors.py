@@ -6,6 +6,8 @@ import launched
 import pytest
 from length import each
 
+pytestmark = pytest.mark.ranks
+
 pytest.importorskip("torch")
 minors = pytest.importorskip("paceline.torch.minors")
 

@@ -11,6 +11,8 @@ import mpis
 import pytest
 from length import LONG, each, in_long
 
+pytestmark = pytest.mark.ranks
+
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = ROOT / "build/release"
 RANKS = RELEASE / "tests/mpi_ranks"

@@ -14,7 +14,8 @@ SETTINGS = {
 }  # fmt: skip
 LIMIT_S = 60
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="Intel MPI is not installed")
+pytestmark = [pytest.mark.ranks,
+              pytest.mark.skipif(not LIBRARY.exists(), reason="Intel MPI is not installed")]
 
 
 def start(*words, **env):

@@ -14,6 +14,7 @@ from length import LONG, each, in_long, param
 from paceline import launchers, mpi
 from paceline.bench import campaign
 
+pytestmark = pytest.mark.ranks
 NEWEST = [m for m in mpis.found() if m.name in ("openmpi5", "mpich5")]
 MPIS = mpis.found() if LONG else NEWEST  # test_mpi.py has the older ones always
 CAN_START = [m for m in MPIS if m.family == "mpich"]
@@ -23,7 +24,6 @@ WHEELS = [name for name in ("openmpi5", "mpich5", "impi")  # Intel's is there fo
 WITH_MPI4PY = [m for m in MPIS if m.name != "mpich4"]
 ONLY_MPI = ("PACELINE_TRANSPORT", "mpi")
 HARD_LIMIT_S = 40
-
 each_host = pytest.mark.parametrize("host", MPIS, ids=str)
 each_that_starts = pytest.mark.parametrize("host", CAN_START, ids=str)
 

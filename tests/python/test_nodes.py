@@ -5,6 +5,8 @@ import mpis
 import pytest
 from length import each, in_long
 
+pytestmark = pytest.mark.ranks
+
 STARTS = [m for m in mpis.found() if m.family == "mpich"]
 FEW = ["0,1,0,1", "0,1,0", "0,1,1,0,1"]
 MORE = ["0,1,1,0", "0,0,1,1", "0,1,2,0,1,2", "0,1"]

@@ -1,6 +1,7 @@
-"""./dev test: what a commit draws, what is skipped, and that it ends."""
+"""./dev test: the same for every commit, what is drawn besides, one verdict over two tries."""
 
 import datetime
+import json
 import re
 import sys
 import time
@@ -10,24 +11,28 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from dev import build, newest_torch, phases, report  # noqa: E402
+from dev import ctests, newest_torch, phases, python_tests, report, verdict  # noqa: E402
+from dev.durations import Durations  # noqa: E402
 from dev.process import Failed  # noqa: E402
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked(monkeypatch, tmp_path):
     """What ./dev test would run, as (phase's function, arguments); nothing is run."""
     calls = []
 
     def note(name, answer=""):
         return lambda *args, **kwargs: calls.append((name, args, kwargs)) or answer
 
+    monkeypatch.setattr(report, "Durations", lambda: Durations(tmp_path / "durations.json"))
     monkeypatch.setattr(phases.prepare, "ensure", note("setup"))
     monkeypatch.setattr(phases.mpis, "ensure", note("mpi"))
-    for name in ("release", "build", "ctest"):
+    for name in ("release", "build"):
         monkeypatch.setattr(phases.build, name, note(name))
-    for name in ("tidy", "pytest"):
-        monkeypatch.setattr(phases, name, note(name))
+    monkeypatch.setattr(phases.ctests, "test", note("ctest"))
+    monkeypatch.setattr(phases.python_tests, "test", note("pytest"))
+    monkeypatch.setattr(phases, "tidy", note("tidy"))
+    monkeypatch.setattr(phases, "why_not", lambda _: "")
     monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
     monkeypatch.setattr(phases.newest_torch, "test", note("newest torch"))
     monkeypatch.setattr(phases, "run", note("run", "50 programs from seed 1 on end rightly"))
@@ -36,27 +41,52 @@ def asked(monkeypatch):
     return calls
 
 
-def test_sixteen_slices_and_two_sanitizers_are_drawn_independently(monkeypatch, asked):
-    drawn = set()
-    for number in range(64):
-        monkeypatch.setattr(phases, "commit", lambda number=number: f"{number:08x}" + 32 * "0")
+def names_of(asked):
+    return [name for name, *_ in asked]
+
+
+def test_every_commit_and_day_is_asked_the_same(monkeypatch, asked):
+    def ask(number, day):
+        monkeypatch.setattr(phases, "commit", lambda: f"{number:08x}" + 32 * "0")
+        monkeypatch.setattr(phases, "today", lambda: day)
         asked.clear()
         assert phases.test(long=False) == 0
-        (preset,) = [args[0] for name, args, _ in asked if name == "build"]
-        (slice_,) = [args[1] for name, args, _ in asked if name == "pytest" and len(args) > 2]
-        assert slice_["PACELINE_SLICE_S"] == "120"
-        drawn.add((preset, slice_["PACELINE_SLICE"]))
-        assert "aarch64" not in [name for name, *_ in asked]
-    assert drawn == {(s, f"{k}/16") for s in ("asan", "tsan") for k in range(16)}
+        return [(name, [str(one) for one in args if not callable(one) and not isinstance(
+            one, (float, Durations))]) for name, args, _ in asked]  # fmt: skip
+
+    first = ask(0, 20261103)
+    assert ask(1, 20261104) == first
+    assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
+    assert names_of(asked).count("pytest") == 1 and "aarch64" not in names_of(asked)
 
 
-def test_a_sanitizer_runs_however_late_it_is(monkeypatch, asked, capsys):
-    """It used to be left out where set-up had taken its time."""
-    monkeypatch.setattr(report.Report, "seconds", lambda self: 2000)
+def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
+    slices = set()
+    for seed in range(16):
+        asked.clear()
+        assert phases.draw(seed) == 0
+        assert f"again: ./dev test --draw --seed {seed}\n" in capsys.readouterr().out
+        ((_, env, _, word),) = [args for name, args, _ in asked if name == "pytest"]
+        assert word == "long" and env["PACELINE_SLICE_S"] == "120"
+        slices.add(env["PACELINE_SLICE"])
+        (loop, *_) = [args[0] for name, args, _ in asked if name == "run"]
+        assert loop[loop.index("--seed") + 1] == seed * 10000
+    assert slices == {f"{k}/16" for k in range(16)}
+    monkeypatch.setattr(phases, "today", lambda: 20261103)
+    phases.draw(None)
+    assert "again: ./dev test --draw --seed 20261103\n" in capsys.readouterr().out
+
+
+def test_a_sanitizer_that_cannot_run_here_says_so(monkeypatch, asked, capsys):
+    monkeypatch.setattr(phases, "why_not", lambda name: "no room" if name == "thread" else "")
     assert phases.test(long=False) == 0
-    (made,) = [kwargs for name, _, kwargs in asked if name == "build"]
-    assert made["targets"] == ["short", "short_shm"]  # shared memory, too
-    assert re.search(r"^fuzz shm:\nseed \d{8}0000, 1 times", capsys.readouterr().out, re.MULTILINE)
+    assert [args[0] for name, args, _ in asked if name == "build"] == ["asan"]
+    assert "tsan:\nskipped: no program of this sanitizer runs here: no room" in \
+        capsys.readouterr().out
+
+
+def test_why_a_sanitizer_does_not_run():
+    assert "nonsense" in phases.why_not("nonsense")
 
 
 def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
@@ -112,28 +142,150 @@ def test_the_newest_torch_is_fetched_linked_and_tried(monkeypatch, commands):
         assert file in tests and (newest_torch.ROOT / file).exists()
 
 
-def test_what_a_phase_may_take_is_what_is_left(monkeypatch, capsys):
-    some = report.Report("it", "0" * 40, limit_s=100)
-    begun = time.monotonic()
-    monkeypatch.setattr(some, "begun", begun - 70)
+# --- the report -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def some(monkeypatch, tmp_path):
+    """A report with a clock of its own: set some.now."""
+    found = report.Report("it", "0" * 40, limit_s=100, target_s=60,
+                          durations=Durations(tmp_path / "durations.json"))  # fmt: skip
+    found.now = 0
+    monkeypatch.setattr(report.Report, "seconds", lambda self: self.now)
+    return found
+
+
+def fails(_):
+    raise Failed("no end", "=== 1 failed in 2.0s ===\nskipped 3: a|b\nFLAKY a.py::b: because")
+
+
+def test_what_a_phase_may_take_is_what_is_left(some):
+    some.now = 70
     assert some.phase("one", lambda left_s: f"{left_s:.0f}", 20)
     assert some.phase("two", lambda left_s: f"{left_s:.0f}", 60)
     assert [row[-1] for row in some.rows] == ["20", "30"]
-
-    def fails(left_s):
-        raise Failed("no end", "=== 1 failed in 2.0s ===\nskipped 3: a|b")
-
     assert not some.phase("three", fails) and some.finish() == 1
-    assert "FAILED: three; 1 minutes" in some.row()
+    assert "FAILED: three (flaky: a.py::b); 1 minutes" in some.row()
     assert some.row().endswith("three: 1 failed in 2.0s, skipped 3: a/b |")
+    some.now = 100
+    assert not some.phase("four", lambda _: "") and "not begun" in str(some.rows[-1][3])
+
+
+def test_whatever_a_phase_raises_the_next_one_runs(some, capsys):
+    assert not some.phase("one", lambda _: 1 / 0)
+    assert some.phase("two", lambda _: "")
+    assert some.finish() == 1 and "FAILED (ZeroDivisionError: division" in capsys.readouterr().out
+
+
+def test_a_target_is_told_and_makes_nothing_red(some, capsys):
+    for now, said in ((59, "met"), (90, "missed by 0.5 minutes")):
+        some.now = now
+        assert some.finish() == 0
+        assert re.search(rf"^target +1\.0 +{said}$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_slowest_and_grown(tmp_path, capsys):
+    def run(**seconds):
+        durations = Durations(tmp_path / "out" / "durations.json")
+        durations.add(seconds)
+        lines = durations.lines()
+        durations.keep()
+        return lines
+
+    assert run(a=1.0, b=9.0, c=2.0) == [
+        "slowest tests:", "      9.0 s  b", "      2.0 s  c", "      1.0 s  a"]
+    assert run(a=8.0, c=4.0) == [
+        "slowest tests:", "      8.0 s  a", "      4.0 s  c",
+        "grown since the last run here:", "    1.0 to   8.0 s  a"]
+    assert json.loads((tmp_path / "out/durations.json").read_text()) == {"a": 8, "b": 9, "c": 4}
+
+
+# --- two tries ------------------------------------------------------------------------------------
+
+
+def judged(first, second):
+    """(lines, whether it is red, what was run again)"""
+    asked = []
+
+    def again(names):
+        asked.extend(names)
+        return second
+
+    try:
+        return verdict.judge(first, again), False, asked
+    except Failed as failure:
+        return f"{failure}\n{failure.summary}", True, asked
+
+
+FAILURE = Failed("exit status 1: it")
+ONE, TWO = {"one": ("because", True)}, {"one": ("because", True), "two": ("so", True)}
+
+
+def test_what_passes_at_the_second_try_is_green_and_named():
+    lines, red, asked = judged(verdict.Try(TWO, FAILURE, "2 failed"), verdict.Try({}))
+    assert not red and asked == ["one", "two"]
+    assert lines == "2 failed\nFLAKY one: because\nFLAKY two: so"
+
+
+def test_what_fails_twice_is_red():
+    lines, red, _ = judged(verdict.Try(TWO, FAILURE, ""), verdict.Try(ONE, FAILURE))
+    assert red and lines == "1 failed twice\nFAILED one: because\nFLAKY two: so"
+
+
+def test_what_no_second_try_can_mend_is_red_at_once():
+    for first in (
+        verdict.Try({}, FAILURE),  # nobody knows what failed
+        verdict.Try(ONE, Failed("no end after 9 s: it")),
+        verdict.Try({"one": ("skipped for a reason that nobody knows", False)}, FAILURE),
+        verdict.Try({str(n): ("", True) for n in range(verdict.MOST_AGAIN + 1)}, FAILURE),
+    ):
+        _, red, asked = judged(first, None)
+        assert red and not asked, first.failed
+
+
+def test_a_second_try_that_goes_wrong_otherwise_is_red():
+    lines, red, _ = judged(verdict.Try(ONE, FAILURE), verdict.Try({"left": ("", True)}, FAILURE))
+    assert red and "FLAKY one" in lines
+
+
+# --- ctest ----------------------------------------------------------------------------------------
+
+
+JUNIT = """<testsuite>
+<testcase name="unit.a" time="1.5" status="run"/>
+<testcase name="unit.b" time="2" status="fail"><system-out>x
+it was 3</system-out></testcase>
+<testcase name="unit.c" time="0" status="disabled"/>
+</testsuite>"""
+
+
+def test_what_ctest_says_of_its_tests(tmp_path):
+    file = tmp_path / "ctest.xml"
+    file.write_text(JUNIT)
+    failed, seconds = ctests.read(file)
+    assert failed == {"unit.b": ("x | it was 3", True)}
+    assert seconds == {"unit.a": 1.5, "unit.b": 2, "unit.c": 0}
 
 
 def test_a_cpp_skip_that_nobody_knows_fails():
     known, unknown = "only root can be two users [in: a: b]", "it is Monday [in: a: b]"
-    assert build.skipped(f"x\nSKIPPED {known}\ny\nSKIPPED {known}\n") == [f"skipped: {known}"]
+    assert ctests.skipped(f"x\nSKIPPED {known}\ny\nSKIPPED {known}\n") == [f"skipped: {known}"]
     with pytest.raises(Failed, match="it is Monday"):
-        build.skipped(f"SKIPPED {known}\nSKIPPED {unknown}\n")
+        ctests.skipped(f"SKIPPED {known}\nSKIPPED {unknown}\n")
 
 
-def test_the_seed_of_a_day():
-    assert phases.seed_of(datetime.date(2026, 11, 3)) == 202611030000
+def test_the_day_is_the_same_wherever_the_clock_lives(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")  # 14 hours ahead
+    time.tzset()
+    utc = [datetime.datetime.now(datetime.timezone.utc), phases.today(),
+           datetime.datetime.now(datetime.timezone.utc)]  # fmt: skip
+    assert str(utc[1]) in (utc[0].strftime("%Y%m%d"), utc[2].strftime("%Y%m%d"))
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch):
+    monkeypatch.setattr(python_tests, "cores", lambda: 2)
+    for gib, workers in ((64, 4), (5, 2), (0.5, 1)):
+        monkeypatch.setattr(python_tests, "free_gib", lambda gib=gib: gib)
+        assert python_tests.workers() == workers

@@ -17,6 +17,8 @@ from paceline.cli import main
 from paceline.cli.preload import library_for
 from paceline.errors import Error, ResourceError, UsageError
 
+pytestmark = pytest.mark.ranks
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests/preload"
 LIMIT_S = 100

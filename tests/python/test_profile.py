@@ -14,6 +14,8 @@ from paceline.errors import UsageError
 from paceline.profiling import calls, files, pictures, perfetto, terminal
 from paceline.profiling.summary import class_of, summarise
 
+pytestmark = pytest.mark.ranks
+
 MS = 1_000_000
 
 

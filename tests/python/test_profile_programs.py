@@ -12,6 +12,8 @@ from test_preload import LIMIT_S, built, compiled, mpi_of, mpicc_of
 from paceline.profiling import calls, files
 from paceline.profiling.summary import summarise
 
+pytestmark = pytest.mark.ranks
+
 COLLECTIVES = ("allreduce", "bcast", "reduce", "reduce_scatter_block", "allgather", "barrier",
                "reduce_scatter", "allgatherv", "gather", "gatherv", "scatter", "scatterv",
                "alltoall", "alltoallv", "alltoallw", "scan", "exscan")

@@ -9,6 +9,8 @@ import pytest
 
 from paceline import record
 
+pytestmark = pytest.mark.ranks
+
 
 def call(number, what="allreduce of 10 float64, sum", print_="a", **more):
     return {"number": number, "call": what, "fingerprint": print_, **more}

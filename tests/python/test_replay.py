@@ -15,6 +15,8 @@ from paceline.errors import UsageError
 torch = pytest.importorskip("torch")
 from paceline.train import models, perfect, recording, replay  # noqa: E402
 
+pytestmark = pytest.mark.ranks
+
 RANKS = Path(__file__).with_name("ranks")
 RECORD = {"forward_s": 1.0, "backward_s": 2.0,
           "keys": [["a", 250, 0.0, 2.0], ["b", 250, 0.5, 1.0]]}

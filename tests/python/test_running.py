@@ -2,11 +2,13 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import launched
 import pytest
 import running
 import skips
@@ -42,6 +44,28 @@ def test_a_reason_that_nobody_knows_fails_the_run(run, reason, status, workers):
     ended, said = run(f'def test(): pytest.skip("{reason}")', *workers)
     assert ended == status and f"skipped 1: {reason}" in said, said
     assert ("a new one needs a row in" in said) == bool(status), said
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_a_test_finds_signals_as_usual_however_it_was_started(run, workers):
+    """As a shell starts what it runs in the background: with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        status, said = run("""
+            import signal, subprocess, sys
+            def test():
+                show = "import signal; print(signal.getsignal(signal.SIGINT), " \\
+                    "signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+                child = subprocess.run([sys.executable, "-c", show], capture_output=True)
+                assert b"default_int_handler" in child.stdout and b"set()" in child.stdout
+                with pytest.raises(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+        """, *workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        signal.signal(signal.SIGINT, before)
+    assert status == 0, said
 
 
 def test_what_hangs_is_ended_and_the_next_test_runs(run):
@@ -93,6 +117,8 @@ def test_limits(monkeypatch):
     monkeypatch.setattr(running.length, "LONG", False)
     assert running.limit_of(Item()) == running.LIMIT_S
     assert running.limit_of(Item(long=())) == running.LONG_LIMIT_S
+    assert running.limit_of(Item(ranks=(), long=())) == running.LONG_LIMIT_S
+    assert running.limit_of(Item(ranks=())) == running.RANKS_LIMIT_S > launched.LIMIT_S
     assert running.limit_of(Item(long=(), limit_s=(7,))) == 7
 
 

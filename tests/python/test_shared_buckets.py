@@ -7,6 +7,8 @@ from length import each, in_long
 
 from paceline.launch import launch
 
+pytestmark = pytest.mark.ranks
+
 pytest.importorskip("torch")
 
 EXAMPLE = launched.RANKS.parents[2] / "examples/shared_buckets.py"

@@ -8,6 +8,8 @@ import mpis
 import pytest
 import slurms
 
+pytestmark = pytest.mark.ranks
+
 MPIS = mpis.found()
 INTERFACE = {"mpich": "pmi2", "openmpi": "pmix"}
 UNDER_MPI = launched.RANKS / "under_mpi.py"

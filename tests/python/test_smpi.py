@@ -41,10 +41,10 @@ SETTINGS = {
     "smpi/ois": "0:0:0", "smpi/test": "1e-8",
 }  # fmt: skip
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.ranks, pytest.mark.skipif(
     not (shutil.which("smpicxx") and shutil.which("smpirun")),
     reason="SimGrid is not installed (Debian: libsimgrid-dev)",
-)
+)]  # fmt: skip
 
 
 @functools.cache

@@ -5,6 +5,8 @@ import mpis
 import pytest
 from test_preload import built, compiled, mpi_of, mpicc_of, run
 
+pytestmark = pytest.mark.ranks
+
 SAID = ("start-up: option transport differs between ranks (rank 0: auto, rank 1: mpi); "
         "all ranks must have the same. PACELINE_TRANSPORT sets it.")  # fmt: skip
 CHANNELS = ("folder", "torchrun", *(mpi.name for mpi in mpis.found()))

@@ -9,6 +9,8 @@ import pytest
 import test_preload
 from length import each, param
 
+pytestmark = pytest.mark.ranks
+
 FEW, MORE = ("single", "multiple"), ("funneled", "serialized")   # levels
 HOSTS = [mpi for mpi in mpis.found() if mpi.name in ("openmpi5", "mpich5")]
 

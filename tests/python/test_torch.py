@@ -8,6 +8,8 @@ import launched
 import pytest
 from length import each, param
 
+pytestmark = pytest.mark.ranks
+
 pytest.importorskip("torch")
 
 AUTOLOAD = ("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")

@@ -12,6 +12,8 @@ from paceline import _core, draw, traffic
 from paceline.spent import REST, spent, table
 from paceline.trace import Event, Trace, from_json, kind
 
+pytestmark = pytest.mark.ranks
+
 PAGE = Path(__file__).parents[2] / "docs/design/0020-traffic.md"
 UNIT = 840 * 8 * 64   # elements: every cut of 1 to 8 ranks and a few blocks is even, in lines
 

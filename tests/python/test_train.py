@@ -20,6 +20,8 @@ from paceline.launch import launch
 torch = pytest.importorskip("torch")
 from paceline.train import branched, data, models, picture, starting, ways, worker  # noqa: E402
 
+pytestmark = pytest.mark.ranks
+
 PUBLISHED = {
     "alexnet": (62_378_344, 16), "vgg11": (132_863_336, 22), "vgg16": (138_357_544, 32),
     "resnet50": (25_557_032, 161), "resnet110": (1_727_962, 329), "resnet20": (269_722, 59),

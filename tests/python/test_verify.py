@@ -10,6 +10,8 @@ from launched import flat
 from paceline import _core
 from paceline.cli.verify import chunks
 
+pytestmark = pytest.mark.ranks
+
 
 def test_verify_proves_small_worlds(paceline):
     status, out, _ = paceline("verify", "--max-ranks", 6)

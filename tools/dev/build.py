@@ -1,17 +1,11 @@
 """Configure and compile with CMake; make the Python package importable from .venv."""
 
 import os
-import re
 import shutil
-import sys
 
-from dev.process import ROOT, VENV, Failed, cores, environment, run
-
-sys.path.insert(0, str(ROOT / "tests/python"))
-import skips  # noqa: E402
+from dev.process import ROOT, VENV, Failed, cores, run
 
 BUILD_LIMIT_S = 1800
-TEST_LIMIT_S = 600  # of one of ctest's
 
 
 def build(preset, *, targets=(), defines=(), limit_s=BUILD_LIMIT_S, bar=None):
@@ -64,27 +58,3 @@ def path_of(mpicc):
     if not found:
         raise Failed(f"--mpicc {mpicc}: no such program; give the path of an MPI's C compiler")
     return os.path.abspath(found)
-
-
-def ctest(preset, *, timeout_s, only=None, env=None):
-    """Run the tests of a preset; return ctest's summary line, and why parts of tests were skipped.
-    `only`: tests whose names begin so (a regular expression)."""
-    command = [VENV / "bin/ctest", "--preset", preset, "-j", cores(),
-               "--timeout", int(min(timeout_s, TEST_LIMIT_S))]
-    if only:
-        command += ["-R", rf"^{only}"]
-    summary = r"tests passed.* out of \d+|No tests were found"
-    counted = run(command, timeout_s=timeout_s, env=environment(**(env or {})), keep=summary)
-    log = ROOT / f"build/{preset}/Testing/Temporary/LastTest.log"
-    return "\n".join([counted, *skipped(log.read_text(errors="replace"))])
-
-
-def skipped(log):
-    """The tests that ctest's log shows as skipped, and why; Failed for a reason that nobody knows.
-    """
-    found = sorted(set(re.findall(r"^SKIPPED (.*)$", log, re.MULTILINE)))
-    unknown = [line for line in found if not skips.is_known(line.partition(" [in: ")[0])]
-    if unknown:
-        raise Failed(f"skipped, with no row in {skips.__file__}: {'; '.join(unknown)}",
-                     "\n".join(found))
-    return [f"skipped: {line}" for line in found]

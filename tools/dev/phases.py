@@ -1,53 +1,93 @@
 """./dev test: the phases of a full check, each timed, each bounded, all of them run.
 
-What a short run tries besides is drawn from the commit, so that some commits together see all of
-it: one of the two sanitizers, and a sixteenth of the long Python tests. Random programs have the
-day's seed.
+Every commit, day and machine is asked the same. What is drawn besides, a sixteenth of the long
+Python tests and random programs of the day, is `./dev test --draw`, and decides about nothing.
 """
 
 import ctypes
 import datetime
+import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
-from dev import aarch64, build, mpis, newest_torch, prepare
-from dev.process import ROOT, VENV, Failed, cores, environment, run
+from dev import aarch64, build, ctests, mpis, newest_torch, prepare, python_tests
+from dev.process import ROOT, VENV, Failed, run
 from dev.report import Report
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
-LONG_S = 3540  # of ./dev test --long in all: within an hour, whatever hangs
+TARGET_S = 720  # of ./dev test on two idle cores: told, never enforced
+LIMIT_S = 4800  # of it all, whatever hangs, and however slow the machine
+LONG_S = 3540  # of ./dev test --long
 SLICES = 16  # of the long tests
 SLICE_S = 120  # of a slice, after which it begins no other test
-SANITIZERS = ("asan", "tsan")
-FUZZ = {"loop": 15, "shm": 15}  # seconds on each
-FUZZ_LONG = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}
+SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
+FUZZ = {"loop": 1000, "shm": 1000}  # programs on each, from the first seed on
+FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, in the long run
+# What a phase takes on two idle cores; only what hangs takes four times as long.
+USUAL_S = {"ctest": 210, "pytest": 700, "slice": 140, "fuzz loop": 60, "fuzz shm": 60, "asan": 430,
+           "tsan": 480, "pytest long": 1500, "sanitizer long": 900}
+
+
+def limit_of(phase):
+    return 4 * USUAL_S[phase]
 
 
 def test(long):
     report = Report("./dev test --long" if long else "./dev test", commit(),
-                    LONG_S if long else None)
-    number = int(commit()[:8], 16)
+                    LONG_S if long else LIMIT_S, None if long else TARGET_S)
+    kept = report.durations
     ready = report.phase("setup", lambda _: prepare.ensure())
     report.phase("mpi", lambda _: mpis.ensure())
     ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
     env = {"PACELINE_LONG": "1"} if long else {}
     if ready:
-        report.phase("ctest", lambda left_s: build.ctest("release", timeout_s=left_s, env=env), 600)
+        report.phase("ctest", lambda left_s: ctests.test(
+            "release", limit_s=left_s, durations=kept, env=env), limit_of("ctest"))
     report.phase("tidy", lambda _: tidy())
     if not ready:
         return report.finish()
-    report.phase("pytest", lambda left_s: pytest(left_s, env), 1500 if long else 1080)
-    if not long:
-        report.phase("slice", lambda left_s: pytest(left_s, slice_of(number), "-m", "long"), 420)
-    for on, seconds in (FUZZ_LONG if long else FUZZ).items():
-        report.phase(f"fuzz {on}", lambda left_s: fuzz(on, seconds, left_s), seconds + 240)
+    report.phase("pytest", lambda left_s: python_tests.test(left_s, env, kept),
+                 limit_of("pytest long" if long else "pytest"))
     if long:
+        for on, seconds in FUZZ_S.items():
+            report.phase(f"fuzz {on}", lambda left_s: fuzz(
+                on, seed_of(today()), left_s, "--seconds", seconds), seconds + 240)
         report.phase("aarch64", aarch64.test, 900)
         report.phase("newest torch", newest_torch.test, 900)
-    for preset in SANITIZERS if long else [SANITIZERS[number % 2]]:
-        report.phase(preset, lambda left_s: sanitize(preset, left_s, long), 1200 if long else 1000)
+    else:
+        for on, programs in FUZZ.items():
+            report.phase(f"fuzz {on}", lambda left_s: fuzz(
+                on, 1, left_s, "--programs", programs), limit_of(f"fuzz {on}"))
+    for preset in SANITIZERS:
+        report.phase(preset, lambda left_s: sanitize(preset, left_s, long, kept),
+                     limit_of("sanitizer long" if long else preset))
     return report.finish()
+
+
+def draw(seed):
+    """What a seed, or else the day, chooses of what no commit is asked: before something is called
+    done. The same seed is the same tests and programs again."""
+    seed = today() if seed is None else seed
+    command = f"./dev test --draw --seed {seed}"
+    print(f"again: {command}", flush=True)
+    report = Report(command, commit(), LIMIT_S)
+    if report.phase("setup", lambda _: prepare.ensure()):
+        report.phase("mpi", lambda _: mpis.ensure())
+        if report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
+            report.phase("slice", lambda left_s: python_tests.test(
+                left_s, slice_of(seed), report.durations, "long"), limit_of("slice"))
+            for on, seconds in FUZZ_S.items():
+                report.phase(f"fuzz {on}", lambda left_s: fuzz(
+                    on, seed_of(seed), left_s, "--seconds", seconds), seconds + 240)
+    return report.finish()
+
+
+def today():
+    """20261103, wherever the clock's owner lives."""
+    return int(datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d"))
 
 
 def commit():
@@ -59,22 +99,19 @@ def commit():
         return "0" * 40
 
 
-def slice_of(number):
-    """For pytest: the slice of the commit with this number; another one than with its sanitizer."""
-    which = number // len(SANITIZERS) % SLICES
-    return {"PACELINE_SLICE": f"{which}/{SLICES}", "PACELINE_SLICE_S": str(SLICE_S)}
+def slice_of(seed):
+    """For pytest."""
+    return {"PACELINE_SLICE": f"{seed % SLICES}/{SLICES}", "PACELINE_SLICE_S": str(SLICE_S)}
 
 
-def seed_of(day):
+def seed_of(number):
     """Programs have a seed each, counted from here on."""
-    return int(day.strftime("%Y%m%d")) * 10000
+    return number * 10000
 
 
-def fuzz(on, seconds, left_s):
-    """Random programs from the day's seed on; their last line says how many there were."""
-    seed = seed_of(datetime.date.today())
-    command = [VENV / "bin/python", "tests/python/fuzzing.py", "--on", on, "--seed", seed,
-               "--seconds", seconds]
+def fuzz(on, seed, left_s, *words):
+    """Random programs from a seed on; their last line says how many there were."""
+    command = [VENV / "bin/python", "tests/python/fuzzing.py", "--on", on, "--seed", seed, *words]
     lines = run(command, timeout_s=left_s, keep=r"programs from seed \d+ on end rightly")
     counted = len(lines.splitlines())
     if not counted:
@@ -82,20 +119,35 @@ def fuzz(on, seconds, left_s):
     return f"seed {seed}, {counted} times 50 programs"
 
 
-def sanitize(preset, left_s, long):
+def sanitize(preset, left_s, long, durations):
     """Build with a sanitizer and run: all tests in short form, or some worlds and real ranks.
 
     What a sanitizer finds does not depend on how many worlds are proven, and it takes ten times as
     long for each.
     """
-    if preset == "tsan":
-        # GCC 12's thread sanitizer cannot place its shadow under the widest address
-        # randomisation. Children inherit this; where it is forbidden nothing changes.
-        ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
+    # GCC's sanitizers, before 14, cannot place their shadow under the widest address randomisation.
+    # Children inherit this; where it is forbidden nothing changes.
+    ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
     begun, some = time.monotonic(), {"targets": ["short", "short_shm"]}
+    if trouble := why_not(SANITIZERS[preset]):
+        return f"skipped: no program of this sanitizer runs here: {trouble}"
     build.build(preset, limit_s=left_s, **({} if long else some))
-    return build.ctest(preset, timeout_s=left_s - (time.monotonic() - begun),
+    return ctests.test(preset, limit_s=left_s - (time.monotonic() - begun), durations=durations,
                        only=None if long else "short", env={"PACELINE_SHORT": "1"})
+
+
+def why_not(sanitizer):
+    """What an empty program of it says where it does not run; empty where it does."""
+    with tempfile.TemporaryDirectory(prefix="paceline-sanitizer-") as folder:
+        source, program = Path(folder, "empty.cpp"), Path(folder, "empty")
+        source.write_text("int main() {}\n")
+        compiler = os.environ.get("CXX", "c++")
+        for command in ([compiler, f"-fsanitize={sanitizer}", source, "-o", program], [program]):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip().splitlines()
+                return " | ".join(said[:3]) or f"exit status {done.returncode}"
+    return ""
 
 
 def tidy():
@@ -111,12 +163,3 @@ def tidy():
             failures.append(str(failure))
     if failures:
         raise Failed("; ".join(failures))
-
-
-def pytest(limit_s, env, *words):
-    """A file of tests per core at a time, but not more than four: each starts many ranks."""
-    kept = r"^=+ .*(passed|failed|error|skipped|no tests ran).* in [\d.]+s|^skipped \d+: |^FAILED: "
-    return run(
-        [VENV / "bin/python", "-m", "pytest", "-n", min(cores(), 4), "--dist", "loadfile", *words],
-        timeout_s=limit_s, env=environment(**env), keep=kept,
-    )

@@ -86,7 +86,15 @@ def ended_by_signals():
             signal.signal(sign, before[sign])
 
 
-def run(command, *, timeout_s, env=None, keep=None, bar=None):
+def default_signals():
+    """What a child does first: every signal as usual, none blocked. A shell starts what it runs in
+    the background with SIGINT ignored, and that would be inherited."""
+    for sign in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(sign, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def run(command, *, timeout_s, env=None, keep=None, bar=None, on_late=None):
     """Run `command` in the repository root; raise Failed unless it exits with 0 in time.
 
     With `keep` (a regular expression), return the lines of output that match it; when the command
@@ -94,6 +102,8 @@ def run(command, *, timeout_s, env=None, keep=None, bar=None):
 
     With `bar` (a word or two), show a progress bar of the steps "[3/70] ..." that the command
     prints, in the place of its output; when it fails, Failed carries the last of that as `unseen`.
+
+    When the time is over, on_late(the child's process number) is called before the child is ended.
     """
     command = [str(word) for word in command]
     print("+ " + shlex.join(command), flush=True)
@@ -106,10 +116,11 @@ def run(command, *, timeout_s, env=None, keep=None, bar=None):
             stdout=subprocess.PIPE if keep or bar else None,
             stderr=subprocess.STDOUT if keep or bar else None,
             start_new_session=True,
+            preexec_fn=default_signals,
             text=True,
             errors="replace",
         )
-        code, line, late = wait_for(child, timeout_s, keep, bar)
+        code, line, late = wait_for(child, timeout_s, keep, bar, on_late)
     kept = {"unseen" if bar else "summary": line}
     if late:
         raise Failed(f"no end after {timeout_s} s: {shlex.join(command)}", **kept)
@@ -118,13 +129,17 @@ def run(command, *, timeout_s, env=None, keep=None, bar=None):
     return line
 
 
-def wait_for(child, timeout_s, keep, bar=None):
+def wait_for(child, timeout_s, keep, bar=None, on_late=None):
     """(its exit status, the lines of output to keep, whether it took too long)"""
     late = threading.Event()
 
     def expire():
         late.set()
-        end_group(child)
+        try:
+            if on_late:
+                on_late(child.pid)
+        finally:
+            end_group(child)
 
     timer = threading.Timer(timeout_s, expire)
     timer.start()

@@ -5,15 +5,19 @@ import re
 import resource
 import sys
 import time
+import traceback
 
+from dev.durations import Durations
 from dev.process import Failed
 
 
 class Report:
-    """What ran, how long it took, how it ended; no phase goes on after `limit_s` in all."""
+    """What ran, how long it took, how it ended; no phase goes on after `limit_s` in all. Who takes
+    longer than `target_s` is told so; that makes nothing red."""
 
-    def __init__(self, command, commit, limit_s=None):
+    def __init__(self, command, commit, limit_s=None, target_s=None, durations=None):
         self.command, self.commit, self.limit_s = command, commit, limit_s
+        self.target_s, self.durations = target_s, durations or Durations()
         self.begun = time.monotonic()
         self.rows = []  # (phase, wall and processor seconds, failure or None, lines to keep)
 
@@ -31,6 +35,9 @@ class Report:
         except Failed as caught:
             failure, lines = caught, caught.summary
             print(f"{name}: {caught}", file=sys.stderr, flush=True)
+        except Exception as caught:  # the other phases have something to say as well
+            failure, lines = Failed(f"{type(caught).__name__}: {caught}"), ""
+            traceback.print_exc()
         took = time.monotonic() - start, processor_seconds() - cpu_s
         self.rows.append((name, *took, failure, lines))
         return failure is None
@@ -47,25 +54,40 @@ class Report:
             print(f"{name:<18} {seconds / 60:7.1f} {cpu_s / 60:14.1f}  {verdict}")
         total, cpu_s = self.seconds(), sum(row[2] for row in self.rows)
         print(f"{'total':<18} {total / 60:7.1f} {cpu_s / 60:14.1f}")
+        if self.target_s:
+            over_s = total - self.target_s
+            print(f"{'target':<18} {self.target_s / 60:7.1f} {'':14}  "
+                  + (f"missed by {over_s / 60:.1f} minutes" if over_s > 0 else "met"))
         for name, _, _, _, lines in self.rows:
             if lines:
                 print(f"\n{name}:\n{lines}")
+        if text := self.durations.lines():
+            print("", *text, sep="\n")
+        self.durations.keep()
         print(f"\nFor docs/reliability.md:\n{self.row()}")
         return 1 if any(failure for *_, failure, _ in self.rows) else 0
+
+    def flaky(self):
+        """The tests that passed at their second try only: a defect each, that is mended next."""
+        return [line.split()[1].rstrip(":") for *_, lines in self.rows
+                for line in (lines or "").splitlines() if line.startswith("FLAKY ")]  # fmt: skip
 
     def row(self):
         """Of the table in docs/reliability.md: commit, minutes, counts, why tests were skipped."""
         minutes = ", ".join(f"{name} {wall / 60:.1f}" for name, wall, *_ in self.rows)
         failed = [name for name, _, _, failure, _ in self.rows if failure]
         counts = "; ".join(f"{name}: {brief(lines)}" for name, *_, lines in self.rows if lines)
+        verdict = f"FAILED: {', '.join(failed)}" if failed else "all right"
+        verdict += f" (flaky: {', '.join(self.flaky())})" if self.flaky() else ""
         return (f"| all of it | `{self.command}` | {datetime.date.today()}, commit "
-                f"{self.commit[:10]}: {'FAILED: ' + ', '.join(failed) if failed else 'all right'}; "
+                f"{self.commit[:10]}: {verdict}; "
                 f"{self.seconds() / 60:.0f} minutes ({minutes}). {counts} |")
 
 
 def brief(lines):
-    """What a phase kept, on one line that a table can hold."""
-    words = (re.sub(r"^=+ | =+$", "", line) for line in lines.splitlines())
+    """What a phase counted, on one line that a table can hold."""
+    words = (re.sub(r"^=+ | =+$", "", line) for line in lines.splitlines()
+             if not line.startswith(("FAILED ", "FLAKY ")))  # fmt: skip
     return ", ".join(words).replace("|", "/")
 
 

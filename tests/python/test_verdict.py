@@ -1,0 +1,143 @@
+"""./dev test on tests that go wrong in every way: each is named at once, the others run, and the
+verdict is the right one."""
+
+import os
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+
+from dev import process, python_tests  # noqa: E402
+from dev.durations import Durations  # noqa: E402
+
+pytestmark = pytest.mark.limit_s(120)
+
+# All signals blocked, the interpreter's lock held, a child that ignores what can be ignored.
+HANGS = """
+import ctypes, os, signal, subprocess
+@pytest.mark.limit_s(0.5)
+def test_hangs():
+    child = subprocess.Popen(["sh", "-c", "trap '' TERM INT; while :; do sleep 1; done"])
+    open("child", "w").write(str(child.pid))
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    ctypes.PyDLL(None).sleep(1000)
+"""
+NEXT = "def test_next(): pass\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """Runs tests of this source as ./dev test does: (the lines it keeps, whether it is red, all
+    that it printed)."""
+    for name in list(os.environ):
+        if name.startswith(("PACELINE_", "PYTEST_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(process, "ROOT", tmp_path)
+    monkeypatch.setattr(python_tests, "OUT", tmp_path / "out")
+    (tmp_path / "conftest.py").write_text("from running import *\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+
+    def run(source, limit_s=60):
+        (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
+        env = {"PYTHONPATH": str(HERE), "PACELINE_TESTS_GRACE_S": "1"}
+        durations = Durations(tmp_path / "durations.json")
+        try:
+            lines, red = python_tests.test(limit_s, env, durations, where=["test_it.py"]), False
+        except process.Failed as failure:
+            lines, red = f"{failure}\n{failure.summary}", True
+        return lines, red, capfd.readouterr().out
+
+    return run
+
+
+def at_once(out, name):
+    """What is said of a test's failure before the summary of the run it failed in."""
+    before, _, _ = out.partition("= FAILURES =")
+    return re.findall(rf"^FAILED: test_it\.py::{name}: (.*)$", before, re.MULTILINE)
+
+
+def test_one_that_fails(run):
+    source = "def test_wrong():\n    print('rank 1: lost')\n    assert 1 == 2\n"
+    lines, red, out = run(source + NEXT)
+    (said,) = at_once(out, "test_wrong")
+    assert said.startswith("(gw") and "assert 1 == 2" in said and "rank 1: lost" in said
+    assert red and "1 failed twice" in lines and "FAILED test_it.py::test_wrong: " in lines
+
+
+def test_one_that_hangs_with_all_signals_blocked(run, tmp_path):
+    lines, red, out = run(HANGS + NEXT)
+    assert "NO END: test_it.py::test_hangs (gw" in out
+    assert "in test_hangs" in out  # its stack, of Python
+    assert re.search(r"^\d+ S \d+ s .*: sh -c trap", out, re.MULTILINE)  # and its child
+    assert at_once(out, "test_hangs")[0].endswith("no end after 1.5 s (call)")
+    assert red and "FAILED test_it.py::test_hangs: " in lines and "1 failed, 1 passed" in lines
+    assert not Path("/proc", (tmp_path / "child").read_text()).exists()
+
+
+def test_one_that_hangs_when_it_is_taken_down(run):
+    source = """
+    import time
+    @pytest.fixture
+    def it():
+        yield
+        time.sleep(1000)
+    @pytest.mark.limit_s(0.5)
+    def test_hangs(it): pass
+    """
+    lines, red, out = run(textwrap.dedent(source) + NEXT)
+    assert "no end after 0.5 s" in at_once(out, "test_hangs")[0] and red
+    assert "2 passed, 1 error" in lines
+
+
+def test_one_that_ends_its_worker(run):
+    lines, red, out = run("import os\ndef test_ends(): os._exit(3)\n" + NEXT)
+    assert "crashed while running" in at_once(out, "test_ends")[0]
+    assert red and "FAILED test_it.py::test_ends: " in lines and "1 failed, 1 passed" in lines
+
+
+def test_one_that_passes_at_the_second_try(run):
+    source = """
+    import os
+    def test_sometimes():
+        first = not os.path.exists("been here")
+        open("been here", "w").close()
+        assert not first
+    """
+    lines, red, out = run(textwrap.dedent(source) + NEXT)
+    assert not red and "FLAKY test_it.py::test_sometimes: (gw" in lines
+    assert "once more, alone: 1 that failed" in out and len(at_once(out, "test_sometimes")) == 1
+
+
+def test_one_that_is_skipped_for_a_reason_that_nobody_knows(run):
+    lines, red, out = run("def test_left_out(): pytest.skip('it is Monday')\n" + NEXT)
+    assert "nobody knows: it is Monday" in at_once(out, "test_left_out")[0]
+    assert red and "FAILED test_it.py::test_left_out: " in lines and "once more" not in out
+
+
+def test_a_file_that_cannot_be_read(run):
+    lines, red, out = run("import no_such_module\n" + NEXT)
+    assert "cannot be read: " in out and red and "FAILED test_it.py: " in lines
+
+
+def test_a_phase_that_is_ended_says_what_it_was_at(run):
+    lines, red, out = run("import time\ndef test_slow(): time.sleep(50)\n" + NEXT, limit_s=8)
+    assert red and "no end after" in lines
+    assert re.search(r"UNDER WAY: test_it\.py::test_slow \(gw\d, call, for \d+ s\)", out)
+
+
+def test_what_needs_quiet_runs_after_the_others(run):
+    source = """
+    import os, time
+    @pytest.mark.quiet
+    def test_quiet(): assert os.path.exists("the other")
+    def test_other():
+        time.sleep(1)
+        open("the other", "w").close()
+    """
+    lines, red, _ = run(textwrap.dedent(source))
+    assert not red and lines.count("1 passed") == 2

@@ -1,0 +1,78 @@
+"""The Python tests, side by side: those that need quiet after the others, and what failed once
+more, alone."""
+
+import sys
+import time
+
+from dev import verdict
+from dev.process import ROOT, VENV, Failed, cores, environment, run
+
+sys.path.insert(0, str(ROOT / "tests/python"))
+
+OUT = ROOT / "out/tests"
+KEPT = r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s|^skipped \d+: "
+WORKER_GIB = 2  # that the ranks of a test may take
+NOTHING = 5  # pytest's exit status where no test has been chosen
+
+
+def workers():
+    """Most tests wait for processes: two for each core, where memory allows."""
+    return max(1, min(2 * cores(), 8, int(free_gib() / WORKER_GIB)))
+
+
+def free_gib():
+    with open("/proc/meminfo") as file:
+        (line,) = [line for line in file if line.startswith("MemAvailable:")]
+    return int(line.split()[1]) / 2**20
+
+
+def test(limit_s, env, durations, *marks, where=()):
+    """All tests that have these marks; the lines to keep. Failed: something failed twice.
+
+    where: files, and other words for pytest.
+    """
+    end = time.monotonic() + limit_s
+    crowd = some("beside", workers(), end, env, durations, *marked(marks, "not quiet"), *where)
+    quiet = some("quiet", 1, end, env, durations, *marked(marks, "quiet"), *where)
+    first = verdict.Try({**crowd.failed, **quiet.failed}, crowd.failure or quiet.failure,
+                        verdict.joined(crowd.lines, quiet.lines))  # fmt: skip
+    first.late = crowd.late or quiet.late
+    options = [word for word in where if str(word).startswith("-")]
+    return verdict.judge(
+        first, lambda names: some("again", 1, end, env, durations, *options, *names))
+
+
+def marked(marks, which):
+    """What pytest shall choose by: the marks that the caller asks for, and whether it is quiet."""
+    return "-m", " and ".join([*marks, which])
+
+
+def some(name, count, end, env, durations, *words):
+    """One run of pytest, as a Try."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    results, under_way = OUT / f"{name}.jsonl", OUT / "under-way"
+    results.unlink(missing_ok=True)
+    under_way.mkdir(exist_ok=True)
+    for file in under_way.iterdir():
+        file.unlink()
+    told = environment(**env, PACELINE_TESTS_RESULTS=str(results),
+                       PACELINE_TESTS_UNDER_WAY=str(under_way))  # fmt: skip
+    command = [VENV / "bin/python", "-m", "pytest", "-n", count, "--dist", "loadfile", *words]
+    failure, lines = None, ""
+    try:
+        lines = run(command, timeout_s=end - time.monotonic(), env=told, keep=KEPT,
+                    on_late=lambda _: print(tell(under_way), flush=True))  # fmt: skip
+    except Failed as caught:
+        lines = caught.summary
+        if not str(caught).startswith(f"exit status {NOTHING}:"):
+            failure = caught
+    failed, seconds = verdict.read(results)
+    durations.add(seconds)
+    return verdict.Try(failed, failure, lines)
+
+
+def tell(under_way):
+    """What tests a run that is ended was at."""
+    import watching  # tests/python
+
+    return watching.describe(under_way)
