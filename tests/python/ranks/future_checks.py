@@ -44,16 +44,17 @@ def check_futures_of_coalesced(comm):
 
 def check_futures_leave_the_processor_alone(comm):
     """Whoever waits for a late rank does so beside a program that computes. Between nodes a caller
-    that waits anew every 2 ms uses 0.31 s, who sleeps 0.05; in shared memory both use little."""
-    me = comm.rank
-    for _ in range(2):  # the first makes the thread that completes futures
+    that waits anew every 2 ms uses 0.6 of the time, who sleeps 0.1; in shared memory both use
+    little. Of several waits the lowest counts: on a slow or busy machine all parts grow."""
+    me, parts = comm.rank, []
+    for _ in range(4):  # the first makes the thread that completes futures
         dist.barrier()
+        begun, used = time.monotonic(), time.process_time()
         if me == comm.size - 1:
             time.sleep(0.5)
-        begun = time.process_time()
         dist.all_reduce(tensor(me, 1 << 16), async_op=True).get_future().wait()
-        used_s = time.process_time() - begun
-    assert used_s < 0.2, used_s
+        parts.append((time.process_time() - used) / (time.monotonic() - begun))
+    assert min(parts) < 0.4, parts
 
 
 if __name__ == "__main__":

@@ -330,7 +330,8 @@ def check_short_points_take_little(comm):
     # A direction to one rank, and one from another.
     assert 0 < (taken := taken_by(1, 256, 100, 256)) < 2 * (256 << 10), taken
     assert taken_by(1, 256, 100, 256) == 0
-    assert (taken := taken_by(2048)) > 2 * (256 << 10), taken  # what is long is seen
+    # What is long on every processor is seen; where rooms begin to be long differs.
+    assert (taken := taken_by(1 << 16)) > 2 * (256 << 10), taken
     dist.barrier(group=group)
     dist.destroy_process_group(group)
 
