@@ -12,9 +12,16 @@ import pytest
 pytestmark = pytest.mark.ranks
 
 
+# No more than this later than it should be: the lower bound tells that a limit is kept, and who
+# waits for ever, or for another limit, waits longer. A busy machine is slow.
+GRACE_S = 10
+
+
 def told(what, ranks=3, first=("failing.py",), grace_s=10, **env):
     """Runs failing.py; the lines of each rank, as (class, seconds, message)."""
-    run = launched.start(first[0], ranks, *first[1:], what, env=env, grace_s=grace_s)
+    with tempfile.TemporaryDirectory() as notes:
+        env["NOTES"] = notes
+        run = launched.start(first[0], ranks, *first[1:], what, env=env, grace_s=grace_s)
     assert "Traceback" not in run.text(), run.text()
     lines = {}
     for rank in range(ranks):
@@ -44,7 +51,7 @@ def test_killed_rank(what, ranks):
         assert lines[rank], run.text()
         for kind, seconds, message in lines[rank]:
             assert kind == "RankLost", message
-            assert seconds < 5
+            assert seconds < GRACE_S
             assert f"rank {ranks - 1}" in message, message
 
 
@@ -60,27 +67,28 @@ def is_there(process):
     "ranks, limit_ms, progress", [(2, 600, "caller"), (3, 600, "thread"), (2, None, "thread")])
 def test_stopped_rank(ranks, limit_ms, progress):
     env = {"PACELINE_STOPPED_MS": str(limit_ms)} if limit_ms else {}
-    run, lines = told("stopped", ranks, grace_s=0.4, PACELINE_PROGRESS=progress, **env)
+    run, lines = told("stopped", ranks, grace_s=4, PACELINE_PROGRESS=progress, **env)
     assert run.status == 3, run.text()
     for rank in range(ranks - 1):
         (_, lost, again, broken) = lines[rank]
         assert lost[0] == again[0] == "RankLost", run.text()
-        assert (limit_ms or 5000) / 1000 <= lost[1] < (limit_ms or 5000) / 1000 + 3 < 10
+        assert 0 <= lost[1] - (limit_ms or 5000) / 1000 < GRACE_S
         assert f"rank {ranks - 1} is lost" in lost[2] and "stopped by a signal" in lost[2]
         assert broken[2] and "is lost" in broken[2]
     processes = [int(lines[rank][0][1]) for rank in range(ranks)]
     assert [process for process in processes if is_there(process)] == []
 
 
-@pytest.mark.parametrize("limit_ms", ["1500", "0"])
+@pytest.mark.parametrize("limit_ms", ["15000", "0"])
 def test_rank_that_is_continued_in_time(limit_ms):
-    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS=limit_ms, CONTINUED_S="0.9")
+    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS=limit_ms,
+                      CONTINUED="after 0.9")
     assert run.status == 0 and [line[0] for rank in lines.values() for line in rank] == (
         ["nothing"] * 4), run.text()
 
 
 def test_rank_that_is_continued_too_late():
-    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS="500", CONTINUED_S="2")
+    run, lines = told("stopped_and_continued", 2, PACELINE_STOPPED_MS="500", CONTINUED="when")
     assert [line[0] for rank in lines.values() for line in rank] == ["RankLost"] * 4, run.text()
     assert "rank 1 is lost" in lines[1][0][2]   # as it was told
 
@@ -88,15 +96,15 @@ def test_rank_that_is_continued_too_late():
 @pytest.mark.parametrize("kind", ["cgroup2", "freezer"])
 def test_frozen_rank(kind, control_group):
     """In time and too late, as those that a signal has stopped."""
-    env = {"GROUP": str(control_group(kind)), "CONTINUED_S": "2"}
-    run, lines = told("frozen", 3, PACELINE_STOPPED_MS="600", **env)
+    group = str(control_group(kind))
+    run, lines = told("frozen", 3, PACELINE_STOPPED_MS="600", GROUP=group, CONTINUED="when")
     assert run.status == 0, run.text()
     for rank in range(3):
         assert [line[0] for line in lines[rank]] == ["RankLost"] * 2, run.text()
         _, seconds, message = lines[rank][0]
         assert "rank 2 is lost" in message and "frozen with its control group" in message
-        assert rank == 2 or 0.6 <= seconds < 0.6 + 1.4, message   # well before it goes on
-    run, lines = told("frozen", 2, PACELINE_STOPPED_MS="2500", **env)
+        assert rank == 2 or 0.6 <= seconds < 0.6 + GRACE_S, message
+    run, lines = told("frozen", 2, PACELINE_STOPPED_MS="15000", GROUP=group, CONTINUED="after 1")
     assert [line[0] for rank in lines.values() for line in rank] == ["nothing"] * 4, run.text()
 
 
@@ -106,7 +114,7 @@ def test_rank_that_runs_out_of_memory(control_group):
     assert run.status == 128 + 9 and lines[2] == [], run.text()
     for rank in range(2):
         assert [line[0] for line in lines[rank]] == ["RankLost"] * 2, run.text()
-        assert lines[rank][0][1] < 10 and "rank 2 is lost" in lines[rank][0][2], run.text()
+        assert lines[rank][0][1] < GRACE_S and "rank 2 is lost" in lines[rank][0][2], run.text()
 
 
 @pytest.mark.parametrize("progress", ["thread", "caller"])
@@ -116,7 +124,7 @@ def test_rank_that_is_refused_memory(progress):
     assert run.status == 0, run.text()
     for rank in range(3):
         first, again, broken = lines[rank]
-        assert first[0] == again[0] == "ResourceError" and first[1] < 5, run.text()
+        assert first[0] == again[0] == "ResourceError" and first[1] < GRACE_S
         assert "rank 2" in first[2] and "memory" in first[2] and broken[2], run.text()
 
 
@@ -136,7 +144,7 @@ def test_rank_that_left(ranks):
     for rank in range(ranks - 1):
         ((kind, seconds, message),) = lines[rank]
         assert kind == "RankLost" and f"rank {ranks - 1}" in message, message
-        assert seconds < 5
+        assert seconds < GRACE_S
 
 
 def test_finalize_and_init_again():
@@ -152,7 +160,7 @@ def test_late_rank_is_named(progress):
     _, lines = told("late", 3, PACELINE_PROGRESS=progress)
     for rank in (0, 2):
         ((kind, seconds, message),) = lines[rank]
-        assert kind == "TimeoutError" and 0.6 < seconds < 2.5, (kind, seconds, message)
+        assert kind == "TimeoutError" and 0.6 < seconds < 0.7 + GRACE_S, (kind, seconds, message)
         assert "allreduce" in message
     named = lines[0][0][2] + lines[2][0][2]
     assert "rank 1 has" in named, named  # what it did last
@@ -164,7 +172,8 @@ def test_who_waits_long_says_so_once():
     run, _ = told("late", 3, PACELINE_WARN_MS="200")
     said = run.text(stream="stderr")
     for rank in (0, 2):
-        line = rf"^paceline: allreduce #2 .*: rank {rank} has waited 0 s; .*rank 1 has .*barrier #1"
+        line = (rf"^paceline: allreduce #2 .*: rank {rank} has waited \d+ s; "
+                r".*rank 1 has .*barrier #1")
         assert len(re.findall(line, said, re.MULTILINE)) == 1, said
 
 
@@ -172,7 +181,7 @@ def test_late_request():
     _, lines = told("late_request", 2)
     (first, again), ((kind, _, _),) = lines[0], lines[1]
     assert first[0] == again[0] == kind == "TimeoutError"
-    assert 0.4 < first[1] < 1.8 and first[2] == again[2]
+    assert 0.4 < first[1] < 0.5 + GRACE_S and first[2] == again[2]
 
 
 def test_a_communicator_has_a_limit_of_its_own():
@@ -181,7 +190,7 @@ def test_a_communicator_has_a_limit_of_its_own():
         limits, *waited, last = lines[rank]
         assert limits[2] == "[400, 400]" and last[0] == "nothing"
         for kind, seconds, message in waited:
-            assert kind == "TimeoutError" and 0.3 < seconds < 1.4, message
+            assert kind == "TimeoutError" and 0.3 < seconds < 0.4 + GRACE_S, message
             assert "has waited 0.4 s" in message and "rank 1" in message, message
 
 
@@ -189,7 +198,7 @@ def test_interrupt():
     run, lines = told("interrupted", 2)
     assert run.status == 0, run.text()
     kind, seconds, _ = lines[0][0]
-    assert kind == "KeyboardInterrupt" and seconds < 2.5
+    assert kind == "KeyboardInterrupt" and seconds < 1 + GRACE_S
     assert lines[0][1][0] == lines[1][0][0] == "sum"
     assert [line for line in run.text(stream="stdout").splitlines() if line == "sum 2.0"] != []
 
@@ -197,7 +206,7 @@ def test_interrupt():
 def test_rank_that_never_starts():
     run, lines = told("absent", 2, PACELINE_START_TIMEOUT_MS="800")
     ((kind, seconds, message),) = lines[0]
-    assert kind == "TimeoutError" and 0.5 < seconds < 5, message
+    assert kind == "TimeoutError" and 0.5 < seconds < 0.8 + GRACE_S, message
     assert "Did every rank start" in message
 
 
@@ -208,7 +217,7 @@ def test_memory_that_ranks_would_share_differs(variable):
     option = variable.removeprefix("PACELINE_").lower()
     for rank in range(3):
         ((kind, seconds, message),) = lines[rank]
-        assert kind == "UsageError" and seconds < 5, message
+        assert kind == "UsageError" and seconds < GRACE_S, message
         assert f"{option} differs" in message and variable in message, message
         assert "rank 0: 8 MiB" in message and "rank 2: 4 MiB" in message, message
 

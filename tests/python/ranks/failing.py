@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy
+from notes import await_notes, note
 
 import paceline
 
@@ -50,18 +51,26 @@ def killed_unnoticed(comm):
     told(comm.barrier)
 
 
+def await_continuation(comm):
+    """CONTINUED is "after" so many seconds, or "when" the other ranks have heard."""
+    how, _, seconds = os.environ["CONTINUED"].partition(" ")
+    if how == "after":
+        time.sleep(float(seconds))
+    else:
+        await_notes(range(comm.size - 1))
+
+
 def stop_last(comm):
     """The last rank is stopped; a child of it, which is not, lets it go on after a while."""
     comm.allreduce(numpy.ones(10))
     if comm.rank != comm.size - 1:
-        return False
-    after_s, rank = float(os.environ.get("CONTINUED_S", "0")), os.getpid()
-    if after_s and os.fork() == 0:
-        time.sleep(after_s)
+        return
+    rank = os.getpid()
+    if "CONTINUED" in os.environ and os.fork() == 0:
+        await_continuation(comm)
         os.kill(rank, signal.SIGCONT)
         os._exit(0)
     os.kill(rank, signal.SIGSTOP)
-    return True
 
 
 def stopped(comm):
@@ -78,6 +87,7 @@ def stopped_and_continued(comm):
     """As above, but somebody continues it; the others have waited for it, or hear why not."""
     stop_last(comm)
     told(lambda: comm.allreduce(numpy.ones(100_000)))
+    note(comm)
     told(comm.barrier)
 
 
@@ -94,12 +104,13 @@ def frozen(comm):
     comm.allreduce(numpy.ones(10))
     if comm.rank == comm.size - 1:
         if os.fork() == 0:   # outside of the group
-            time.sleep(float(os.environ["CONTINUED_S"]))
+            await_continuation(comm)
             freeze(False)
             os._exit(0)
         (Path(os.environ["GROUP"]) / "cgroup.procs").write_text(str(os.getpid()))
         freeze(True)
     told(lambda: comm.allreduce(numpy.ones(100_000)))
+    note(comm)
     told(comm.barrier)
 
 
@@ -129,14 +140,15 @@ def no_memory(comm):
 
 def broken_and_closed(comm):
     """Communicators that break in the middle of a call leave nothing; prints what is kept."""
-    def breaks(part):
+    def breaks(part, turn):
         if comm.rank == 1:
-            time.sleep(0.3)
+            await_notes([0], turn)
         told(lambda: part.allreduce(numpy.ones(50), timeout_ms=100))
+        note(comm, turn)
 
     kept = []
-    for _ in range(6):
-        breaks(comm.dup())
+    for turn in range(6):
+        breaks(comm.dup(), turn)
         comm.barrier()
         maps = Path("/proc/self/maps").read_text().count("(deleted)")
         kept.append((maps, len(os.listdir("/proc/self/fd"))))
@@ -163,10 +175,11 @@ def late(comm):
     """Rank 1 does not come; the others wait as long as they said."""
     comm.barrier()
     if comm.rank == 1:
-        time.sleep(3)
+        await_notes(rank for rank in range(comm.size) if rank != 1)
         told(comm.barrier)
         return
     told(lambda: comm.allreduce(numpy.ones(50), timeout_ms=700))
+    note(comm)
 
 
 def late_of_two(comm):
@@ -178,34 +191,37 @@ def late_of_two(comm):
     for one in part, made:
         if comm.rank != 1:
             told(lambda one=one: one.allreduce(numpy.ones(50)))
-    time.sleep(1.5 if comm.rank == 1 else 0)
+    note(comm)
+    await_notes([0, 2])
     told(comm.barrier)   # has more time
 
 
 def late_request(comm):
     """As above with a request, and the limit where it is waited for."""
     if comm.rank == 1:
-        time.sleep(2)
+        await_notes([0])
         told(comm.barrier)
         return
     request = comm.iallreduce(numpy.ones(50))
     told(lambda: request.wait(timeout_ms=500))
+    note(comm)
     told(request.wait)
 
 
 def interrupted(comm):
     """Ctrl-C ends a wait at once; what it waited for goes on."""
     if comm.rank == 1:
-        time.sleep(4)
+        await_notes([0])
     x = numpy.full(1000, 1.0)
     begin = time.monotonic()
     if comm.rank == 0:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 1)
         try:
             comm.allreduce(x)
         except KeyboardInterrupt:
             print(f"KeyboardInterrupt {time.monotonic() - begin:.2f}")
+            note(comm)
     else:
         comm.allreduce(x)
     comm.barrier()

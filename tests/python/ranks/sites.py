@@ -5,6 +5,7 @@ import sys
 import time
 
 import numpy
+from notes import await_notes, note
 
 import paceline
 from paceline import call_site
@@ -45,10 +46,11 @@ def late(comm):
     """Rank 1 computes; who waits says where, and does not wait long for rank 1 to say it."""
     comm.barrier()
     if comm.rank == 1:
-        time.sleep(2)
+        await_notes(rank for rank in range(comm.size) if rank != 1)
         told(comm.barrier)
         return
     told(lambda: comm.allreduce(numpy.ones(50), timeout_ms=500))  # line: waits
+    note(comm)
 
 
 def of_torch(comm):
