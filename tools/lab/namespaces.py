@@ -108,8 +108,15 @@ def reap():
 
 
 def end_all():
-    """Ends every process of this namespace but this one, which is process 1."""
+    """Ends every process of this namespace but this one, which is process 1. The (process, status)
+    of all of them: once they are reaped, nobody sees them any more."""
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
-        pass
+        return
+    while True:
+        try:
+            process, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+        yield process, os.waitstatus_to_exitcode(status)

@@ -54,7 +54,7 @@ class Server:
         try:
             request, descriptors = asking.request_in(connection)
             if "end" in request:
-                namespaces.end_all()
+                self.told(namespaces.end_all())
                 return self.answer(connection, 0)
             process = self.start(request, descriptors)
         except (OSError, ValueError) as error:
@@ -79,12 +79,16 @@ class Server:
         return child.pid
 
     def ended(self, woken):
-        """Children have ended: of those that were asked for the status goes back."""
+        """Children have ended."""
         try:
             woken.recv(4096)
         except BlockingIOError:
             pass
-        for process, status in namespaces.reap():
+        self.told(namespaces.reap())
+
+    def told(self, ends):
+        """Of each (process, status) that was asked for, the status goes back."""
+        for process, status in ends:
             connection = self.running.pop(process, None)
             if connection:
                 self.selector.unregister(connection)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lab import idle, namespaces, network, switch
@@ -15,7 +15,7 @@ from lab.plan import LabError, Plan, plan_from
 
 FOLDER = Path("/run/paceline-lab")
 LAB = namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT
-END_S = 10
+END_S = 60  # the kernel takes mounts and interfaces away first, slowly on a busy machine
 TIMED_OUT = 124  # the exit status of coreutils' timeout
 
 
@@ -40,6 +40,12 @@ def begun(process):
     return "" if state in "ZX" else rest[18]
 
 
+def is_up(found):
+    """Whether the lab that read() has found runs. One that had ended before its beginning could be
+    written down has none."""
+    return bool(found) and found[1] != "" and begun(found[0]) == found[1]
+
+
 class State:
     """What is written about the lab of a folder."""
 
@@ -58,7 +64,7 @@ class State:
     def plan(self):
         """Of the lab that is up. Raises LabError."""
         found = self.read()
-        if not found or begun(found[0]) != found[1]:
+        if not is_up(found):
             raise LabError("no lab is up; ./dev lab up NODES --rate 200mbit")
         return found[2]
 
@@ -84,7 +90,7 @@ class State:
         if trouble:
             raise LabError(trouble)
         found = self.read()
-        if found and begun(found[0]) == found[1]:
+        if is_up(found):
             raise LabError(f"a lab of {found[2].nodes} nodes is up; ./dev lab down ends it")
         self.clear()
         self.folder.mkdir(parents=True)
@@ -93,7 +99,10 @@ class State:
         try:
             self.start(plan)
         except BaseException:
-            self.down()
+            try:
+                self.down()
+            except LabError as left:  # the error that came first says more
+                print(f"lab: {left}", file=sys.stderr)
             raise
         return plan
 
@@ -135,16 +144,18 @@ class State:
     def down(self):
         """Ends the lab, if there is one; whether there was. The kernel takes the rest away."""
         found = self.read()
-        alive = bool(found) and begun(found[0]) == found[1]
-        if alive:
-            os.kill(found[0], signal.SIGKILL)
+        was_up = is_up(found)
+        if was_up:
+            with suppress(ProcessLookupError):  # it has ended just now
+                os.kill(found[0], signal.SIGKILL)
             deadline = time.monotonic() + END_S
-            while begun(found[0]) == found[1]:
+            while is_up(found):
                 if time.monotonic() > deadline:
-                    raise LabError(f"process {found[0]} of the lab does not end")
+                    raise LabError(f"process {found[0]} of the lab has not ended {END_S} s after "
+                                   f"SIGKILL; {self.folder} stays, ./dev lab down tries again")
                 time.sleep(0.01)
         self.clear()
-        return alive
+        return was_up
 
     def clear(self):
         """Removes its files."""
