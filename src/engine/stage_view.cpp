@@ -39,7 +39,7 @@ bool is_amd() {
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 std::size_t around() { return is_amd() ? kRoundOfAmd : kRound; }
-std::size_t shorts() { return is_amd() ? kShortOfAmd : kShort; }
+std::size_t shorts() { return StageView::short_bytes(); }
 
 // Begins to take a line from the peers that have read it, for a store that comes soon. Compilers
 // make of that, on x86-64, a fetch for loads, and loads are served already.
@@ -56,6 +56,9 @@ inline void take(const void* line) {
 StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
     : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()),
       settling_(kSettling) {}
+
+std::size_t StageView::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
+bool StageView::may_swap() { return !is_amd(); }
 
 void StageView::open(std::size_t room_bytes) {
   if (!own().memory) own() = stages_.open(context_);
@@ -137,7 +140,7 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
 
 void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
-  swaps_ = swaps && !is_amd();
+  swaps_ = swaps && may_swap();
   const bool is_odd = this->is_odd(room_bytes);
   swapped_ = swaps_ && is_odd;
   room_ = next_room(room_bytes);

@@ -46,6 +46,10 @@ class StageView {
   // Before the first call, and the first that needs so much room; throws a resource error.
   void open(std::size_t room_bytes = 0);
   std::size_t bytes() const { return stages_.bytes(); }
+  // What depends on the processor: up to how many bytes a room is short, and whether two ranks ever
+  // swap their stages.
+  static std::size_t short_bytes();
+  static bool may_swap();
   std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
 

@@ -37,6 +37,7 @@ KNOWN = (
     r"no control group of kind \w+ can be made here",
     r"the system copies nothing between processes here",
     r"this system does not say what is registered \(Linux before 6\.3\)",
+    r"shared memory comes in pages of more than 4 KiB here",
     r"one processor alone",
     r"[\d.]+ GiB of memory are free; this needs \d+",
 )
