@@ -29,7 +29,8 @@ struct Turns {
 // times[side][repetition]: seconds per call on this rank, from an agreed start to the return of the
 // last call of a batch. Collective over the ranks of the line, with equal sides and turns. Sides
 // alternate; each repetition begins with the next one, so that nobody always runs after the same.
+// `clock`: in ns.
 std::vector<std::vector<double>> alternate(StartLine& line, const std::vector<Side>& sides,
-                                           const Turns& turns);
+                                           const Turns& turns, std::int64_t (*clock)() = now_ns);
 
 }  // namespace paceline::measure
