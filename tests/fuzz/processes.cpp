@@ -47,8 +47,15 @@ std::string play_shm(const Options& options) {
   require(memory != MAP_FAILED, "no memory for ", options.programs, " programs");
   auto* const entered = static_cast<std::atomic<int>*>(memory);   // zeros
   const auto play_rank = [&](int rank, const std::string& folder) {
-    const Progress progress = options.threads ? Progress::thread : Progress::caller;
-    return play_all(options, test::join(rank, options.ranks, folder, kTimeoutMs, progress), true,
+    WorldConfig config;
+    config.rank = rank;
+    config.ranks = options.ranks;
+    config.timeout_ms = config.start_timeout_ms = kTimeoutMs;
+    config.progress = options.threads ? Progress::thread : Progress::caller;
+    config.shm_bytes = 4u << 20;
+    // Who leaves waits for peers that do not look for its stage until the alarm ends it.
+    config.finders_ms = 1000 * int(2 * kLimitS * test::kPatience);
+    return play_all(options, join_world(std::make_shared<FileStore>(folder), config), true,
                     entered);
   };
   const std::string bad = test::run_ranks(options.ranks, kLimitS, play_rank);

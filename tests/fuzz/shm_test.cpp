@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "fuzz/command.hpp"
-#include "runtime/clock.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline::fuzz {
@@ -15,9 +14,7 @@ TEST_CASE("programs end rightly over shm") {
       options.programs = test::by_length(5, 20, 500);
       options.ranks = ranks;
       options.threads = threads;
-      const double begun_s = now_s();
       const std::string bad = play_shm(options);
-      CHECK(now_s() - begun_s < 0.45 * options.programs);   // nobody waits 10 s for who has left
       CHECK_MESSAGE(bad.empty(), bad, "\n  ./dev fuzz --on shm --ranks ", ranks,
                     threads ? " --threads" : "", " --seed <the one above>");
     }

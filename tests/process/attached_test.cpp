@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
 
 #include "process/answer_call.hpp"
 #include "process/ranks.hpp"
@@ -58,7 +56,10 @@ std::string run_attached(int p, Body&& body, const test::Ends& ends = {}) {
   if (!can_attach()) return {};
   return run_ranks(p, 60, [&](int rank, const std::string& folder) -> std::string {
     Communicator world = join(rank, p, folder);
-    return body(world);
+    if constexpr (std::is_invocable_v<Body, Communicator&, const std::string&>)
+      return body(world, folder);
+    else
+      return body(world);
   }, ends);
 }
 
@@ -184,23 +185,28 @@ TEST_CASE("attached: a peer that dies half-way is named") {
 // Its caller may free the buffer, and use the memory for something else. Who leaves says nothing to
 // those who are not waiting for it.
 TEST_CASE("attached: nobody writes into the buffer of a rank that has given up") {
-  const std::string bad = run_attached(2, [&](Communicator& world) -> std::string {
+  const auto body = [](Communicator& world, const std::string& folder) -> std::string {
     std::vector<std::byte> data(kLong, std::byte{1});
     const Call call = broadcast_of(data);
     world.run(call);
     if (world.rank() == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      test::await_note(folder, "left");
       std::fill(data.begin(), data.end(), std::byte{2});
-      return expect_fault(Fault::lost, {"rank 1 is lost: it has left"}, [&] { world.run(call); });
+      const std::string bad = expect_fault(Fault::lost, {"rank 1 is lost: it has left"},
+                                           [&] { world.run(call); });
+      test::note(folder, "tried");
+      return bad;
     }
     const Request request = world.start(call);   // it has come, and waits for the root
     world.leave();
     std::fill(data.begin(), data.end(), std::byte{9});
-    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    test::note(folder, "left");
+    test::await_note(folder, "tried");
     for (const std::byte one : data)
       if (one != std::byte{9}) return "the root has written into it";
     return {};
-  });
+  };
+  const std::string bad = run_attached(2, body);
   CHECK_MESSAGE(bad.empty(), bad);
 }
 

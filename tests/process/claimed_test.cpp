@@ -151,13 +151,15 @@ TEST_CASE("claimed: who gives up names those that have not come") {
   const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
     Communicator world = test::join(rank, 3, folder, 60000);
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      for (const char* other : {"0", "2"}) test::await_note(folder, other);
       return {};
     }
     Buffers<float> buffers(Case{Collective::allreduce, "arrival_leader", 3, 10}, rank);
     Call call = buffers.call();
     call.timeout_ms = 300;
-    return expect_fault(Fault::timeout, {"1"}, [&] { world.run(call); });
+    const std::string bad = expect_fault(Fault::timeout, {"1"}, [&] { world.run(call); });
+    test::note(folder, str(rank));
+    return bad;
   });
   CHECK_MESSAGE(bad.empty(), bad);
 }

@@ -1,20 +1,18 @@
 // A rank that computes while its peer breaks more communicators than fit into their ring.
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "process/ranks.hpp"
 #include "runtime/clock.hpp"
 
 namespace paceline {
 namespace {
 
+using test::await_note;
 using test::expect_fault;
+using test::note;
 using test::run_ranks;
 
 constexpr int kRanks = 2, kBroken = 40;   // a ring has 16 cells
-constexpr int kComputesMs = 3000;
 
 Call allreduce(std::vector<float>& data, int timeout_ms) {
   Call call;
@@ -27,8 +25,10 @@ Call allreduce(std::vector<float>& data, int timeout_ms) {
   return call;
 }
 
-// Rank 0 gives up all of them; what it does then, while rank 1 finds out.
-std::string meet(Progress progress, void (*then)(Communicator& world)) {
+using Then = void (*)(Communicator& world, const std::string& folder);
+
+// Rank 0 gives up all of them while rank 1 computes; what it does then, while rank 1 finds out.
+std::string meet(Progress progress, Then then) {
   return run_ranks(kRanks, 60, [&](int rank, const std::string& folder) -> std::string {
     Communicator world = test::join(rank, kRanks, folder, 20000, progress);
     std::vector<float> data(100, 1.0f);
@@ -40,10 +40,11 @@ std::string meet(Progress progress, void (*then)(Communicator& world)) {
                                              [&] { part.run(allreduce(data, 20)); });
         if (!bad.empty()) return bad;
       }
-      then(world);
+      note(folder, "broken");
+      then(world, folder);
       return {};
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(kComputesMs));
+    await_note(folder, "broken");
     const double begun_s = now_s();
     for (int i = 0; i < kBroken; ++i) {
       const std::string bad =
@@ -51,13 +52,16 @@ std::string meet(Progress progress, void (*then)(Communicator& world)) {
                        [&] { parts[std::size_t(i)].run(allreduce(data, 20000)); });
       if (!bad.empty()) return str("communicator ", i, ": ", bad);
     }
-    if (const double s = now_s() - begun_s; s > 10) return str("rank 1 has waited ", s, " s");
+    if (const double s = now_s() - begun_s; s > 15) return str("rank 1 has waited ", s, " s");
+    note(folder, "found out");
     world.run({.collective = Collective::barrier});
     return {};
   });
 }
 
-void barrier(Communicator& world) { world.run({.collective = Collective::barrier}); }
+void barrier(Communicator& world, const std::string&) {
+  world.run({.collective = Collective::barrier});
+}
 
 TEST_CASE("breaks that find the ring full are told as soon as there is room") {
   for (const Progress progress : {Progress::caller, Progress::thread}) {
@@ -67,10 +71,11 @@ TEST_CASE("breaks that find the ring full are told as soon as there is room") {
 }
 
 TEST_CASE("also while the program of the rank that has them computes, by its thread") {
-  const std::string bad = meet(Progress::thread, [](Communicator& world) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2 * kComputesMs));
-    barrier(world);
-  });
+  const Then then = [](Communicator& world, const std::string& folder) {
+    await_note(folder, "found out");
+    barrier(world, folder);
+  };
+  const std::string bad = meet(Progress::thread, then);
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
@@ -81,11 +86,12 @@ TEST_CASE("also where it leaves") {
     std::vector<Communicator> parts;
     for (int i = 0; i < kBroken; ++i) parts.push_back(world.dup());
     std::string wrong;
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(kComputesMs));
+    if (rank == 1) await_note(folder, "broken");
     for (Communicator& part : parts)
       if (wrong.empty())
         wrong = expect_fault(Fault::timeout, {"rank 0 has waited"},
                              [&] { part.run(allreduce(data, rank == 0 ? 20 : 20000)); });
+    if (rank == 0) note(folder, "broken");
     return wrong;
   });
   CHECK_MESSAGE(bad.empty(), bad);

@@ -1,9 +1,6 @@
 // The numbers of calls have 32 bits: what happens when they begin anew.
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "process/ranks.hpp"
 
 namespace paceline {
@@ -75,11 +72,14 @@ TEST_CASE("errors name the same ranks and calls then") {
           std::vector<float> data(100, 1.0f);
           for (int i = 0; i < 3; ++i) world.run(allreduce(data, "ring"));
           if (rank == 2) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+            for (const char* other : {"0", "1"}) test::await_note(folder, other);
             return {};
           }
-          return expect_fault(Fault::timeout, {"rank 2 has last left allreduce #"},
-                              [&] { world.run(allreduce(data, "ring", 500)); });
+          const std::string bad =
+              expect_fault(Fault::timeout, {"rank 2 has last left allreduce #"},
+                           [&] { world.run(allreduce(data, "ring", 500)); });
+          test::note(folder, str(rank));
+          return bad;
         });
     CHECK_MESSAGE(bad.empty(), before, " calls before the last number: ", bad);
   }

@@ -77,6 +77,16 @@ inline std::string run_ranks(int p, unsigned limit_s,
   return all;
 }
 
+// Says to await_note() of other ranks that this one has come so far.
+inline void note(const std::string& folder, const std::string& what) {
+  std::ofstream(str(folder, "/note.", what));
+}
+
+// Returns when the other rank has: no time would be sure to be long enough for it.
+inline void await_note(const std::string& folder, const std::string& what) {
+  while (!std::filesystem::exists(str(folder, "/note.", what))) usleep(5000);
+}
+
 inline Communicator join(int rank, int ranks, const std::string& folder, int timeout_ms = 20000,
                   Progress progress = Progress::caller) {
   WorldConfig config;
