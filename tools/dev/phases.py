@@ -24,6 +24,8 @@ LONG_S = 3540  # of ./dev test --long
 SLICES = 16  # of the long tests
 SLICE_S = 120  # of a slice, after which it begins no other test
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
+# Tests of their short form: a single thread has nothing to tell the thread sanitizer.
+SHORT = {"asan": "short", "tsan": r"short\.(execute|graph_calls)|short_shm"}
 FUZZ = {"loop": 1000, "shm": 1000}  # programs on each, from the first seed on
 FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, in the long run
 # What a phase takes on two idle cores; only what hangs takes four times as long.
@@ -133,7 +135,7 @@ def sanitize(preset, left_s, long, durations):
         return f"skipped: no program of this sanitizer runs here: {trouble}"
     build.build(preset, limit_s=left_s, **({} if long else some))
     return ctests.test(preset, limit_s=left_s - (time.monotonic() - begun), durations=durations,
-                       only=None if long else "short", env={"PACELINE_SHORT": "1"})
+                       only=None if long else SHORT[preset], env={"PACELINE_SHORT": "1"})
 
 
 def why_not(sanitizer):
