@@ -133,8 +133,9 @@ TEST_CASE("every algorithm over shared buffers keeps its contract, and all are t
 }
 
 TEST_CASE("a call that gives more signals than stages count is refused on every rank, unsent") {
-  const std::string bad = run_ranks(3, 60, [&](int rank, const std::string& folder) -> std::string {
-    Communicator world = join(rank, 3, folder);
+  const std::string bad = run_ranks(3, 300, [&](int rank, const std::string& folder)
+                                           -> std::string {
+    Communicator world = join(rank, 3, folder, 120000);   // 100,000 handovers take their time
     const Shared memory(world, 200000);
     for (const Collective collective : {Collective::allreduce, Collective::broadcast}) {
       const SharedCase c{collective, 65541, 1, collective == Collective::allreduce};
