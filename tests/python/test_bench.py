@@ -377,7 +377,7 @@ def test_native_calls_are_exact(tmp_path, collective):
     assert {row["separate_output"] for row in records} == {separate}
     assert [row["shared_buffers"] for row in records] == ([False, True] if shared else [False])
     assert all(row["batch"] == 3 and row["timed"] == "natively" for row in records)
-    assert all(0 < row["time_us_min"] < 1e5 and row["repetitions"] == 2 for row in records)
+    assert all(0 < row["time_us_min"] < 1e7 and row["repetitions"] == 2 for row in records)
     assert "wrong" not in out and len(content["round_trips_ns"]) == 1
 
 

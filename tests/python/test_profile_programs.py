@@ -248,4 +248,4 @@ def test_clocks_of_nodes_are_found_by_the_core(tmp_path, ahead_s):
     assert rank == 2 and abs(offset_s - ahead_s) <= error_s
     if error_s < 1e-4:
         assert abs(offset_s - ahead_s) < 1e-4
-    assert np.nanmax(together.groups[0].enter) < 60, "on rank 0's clock"
+    assert np.nanmax(together.groups[0].enter) < 400, "on rank 0's clock"
