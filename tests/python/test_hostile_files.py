@@ -231,7 +231,9 @@ def dawdles(path):
     ("\x1b[2J", repeats, AssertionError), ("{" * 100, tells_all, AssertionError),
     (json.dumps(RECORD), dawdles, AssertionError),
 ])  # fmt: skip
-def test_careless_readers_are_noticed(tmp_path, text, mutant, trouble):
+def test_careless_readers_are_noticed(tmp_path, monkeypatch, text, mutant, trouble):
+    if mutant is dawdles:
+        monkeypatch.setitem(globals(), "LIMIT_S", 0.1)
     path = tmp_path / "rank-1.json"
     path.write_text(text)
     with pytest.raises(trouble):
