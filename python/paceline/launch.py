@@ -73,9 +73,9 @@ def launch(
     if on_line:
         common.setdefault("PYTHONUNBUFFERED", "1")  # lines of ranks come in the right order
     common.update(PACELINE_STORE=folder, PACELINE_SECRET=secrets.token_hex(16))
-    common.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
     try:
-        with _forwarding(run):
+        with held_port() as port, _forwarding(run):
+            common.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
             for rank in range(ranks):
                 run.start(_words(command), {**common, **_numbers(rank, ranks)})
             return run.wait(timeout_s)
@@ -223,11 +223,14 @@ def _numbers(rank: int, ranks: int) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _free_port() -> int:
-    """A port that nobody listens on now; rank 0 opens it, if torch is what the ranks run."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def held_port() -> Iterator[int]:
+    """A port that nobody else is given meanwhile; rank 0 listens there, if torch is what the ranks
+    run. What has SO_REUSEADDR and does not listen is in the way of no server that has it, too."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def _print_prefixed(rank: int, stream: str, line: str) -> None:

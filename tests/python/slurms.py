@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -10,6 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import launched
+
+from paceline.launch import held_port
 
 NODES = ("one", "two")
 NEEDED = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
@@ -58,6 +59,7 @@ class Slurm:
         with ExitStack() as stack:
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-")))
             self.folder.chmod(0o755)
+            self.held = stack
             self.configure()
             self.running = []
             stack.callback(self.end)
@@ -76,11 +78,7 @@ class Slurm:
         self.stack.close()
 
     def configure(self):
-        with ExitStack() as sockets:
-            held = [sockets.enter_context(socket.socket()) for _ in range(3)]
-            for each in held:
-                each.bind(("127.0.0.1", 0))
-            ports = [each.getsockname()[1] for each in held]
+        ports = [self.held.enter_context(held_port()) for _ in range(3)]
         host = os.uname().nodename.split(".")[0]
         text = CONFIGURATION.format(host=host, folder=self.folder, ports=ports)
         (self.folder / "state").mkdir()

@@ -4,7 +4,6 @@ import collections
 import functools
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ from pathlib import Path
 import launched
 import pytest
 from length import in_long_only
+
+from paceline.launch import held_port
 
 pytestmark = pytest.mark.ranks
 
@@ -53,12 +54,10 @@ def outcome(taken_for, ranks, over="paceline", chosen=frozenset()):
     """How each test ended ("passed", or why it was skipped), and what went wrong."""
     for module in ("torch", "expecttest", "psutil"):
         pytest.importorskip(module)
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
+    with tempfile.TemporaryDirectory() as folder, held_port() as port:
         for name in ("barrier", "test_dir"):
             (Path(folder) / name).mkdir()
-        probe.bind(("127.0.0.1", 0))
-        port, report = probe.getsockname()[1], Path(folder) / "report.xml"
-        probe.close()
+        report = Path(folder) / "report.xml"
         env = {
             **os.environ, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "SUITE_AS": taken_for,
             "SUITE_OVER": over,

@@ -59,6 +59,25 @@ def test_store_is_removed():
     assert folder.name.startswith("paceline-") and not folder.exists()
 
 
+def test_the_port_of_rank_0_is_given_to_nobody_else():
+    program = """
+import errno, os, socket
+port = ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+for reuse in (0, 1):
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        try:
+            server.bind(port)
+            server.listen()
+            print("listens")
+        except OSError as error:
+            print(error.errno == errno.EADDRINUSE)
+"""
+    lines = []
+    status = launch([sys.executable, "-c", program], 1, on_line=lambda *one: lines.append(one[2]))
+    assert status == 0 and lines == ["True", "listens"], lines
+
+
 def test_first_failure_counts():
     result = run("exit1=7", "sleep0=60", grace_s=0.3)
     assert result.status == 7

@@ -13,6 +13,7 @@ from length import LONG, each, in_long, param
 
 from paceline import launchers, mpi
 from paceline.bench import campaign
+from paceline.launch import held_port
 
 pytestmark = pytest.mark.ranks
 NEWEST = [m for m in mpis.found() if m.name in ("openmpi5", "mpich5")]
@@ -157,13 +158,18 @@ def test_beside_mpi4py(host, ranks, first):
 
 def torchrun(*words, ranks=2, env=None, agents=1):
     """What a script prints under torchrun, sorted; on two agents they meet on this machine."""
-    options = ["--standalone", f"--nproc-per-node={ranks}"]
-    if agents > 1:
-        options = [
+    if agents == 1:
+        return agents_told(["--standalone", f"--nproc-per-node={ranks}", *words], 1, env)
+    with held_port() as port:
+        return agents_told([
             f"--nnodes={agents}", f"--nproc-per-node={ranks // agents}", "--rdzv-backend=c10d",
-            f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--local-addr=127.0.0.1",
-        ]  # fmt: skip
-    command = [sys.executable, "-m", "torch.distributed.run", *options, *map(str, words)]
+            f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1", *words,
+        ], agents, env)  # fmt: skip
+
+
+def agents_told(words, agents, env):
+    """The lines that so many torchruns with these words print, sorted."""
+    command = [sys.executable, "-m", "torch.distributed.run", *map(str, words)]
     settings = {**os.environ, **launched.limits(), **(env or {})}
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -177,12 +183,6 @@ def torchrun(*words, ranks=2, env=None, agents=1):
             agent.kill()
     assert [agent.returncode for agent in running] == [0] * agents, told
     return sorted(line for out, _ in told for line in out.splitlines())
-
-
-def free_port():
-    from paceline.launch import _free_port
-
-    return _free_port()
 
 
 def losses_under(host, ranks):

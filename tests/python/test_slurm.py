@@ -8,6 +8,8 @@ import mpis
 import pytest
 import slurms
 
+from paceline.launch import held_port
+
 pytestmark = pytest.mark.ranks
 
 MPIS = mpis.found()
@@ -92,19 +94,14 @@ def test_without_mpi(slurm):
 ])  # fmt: skip
 def test_torch(slurm, interface, shape, before):
     pytest.importorskip("torch")
-    port = {"MASTER_PORT": str(free_port())} if before else {}
     host = next((m for m in MPIS if INTERFACE[m.family] == interface), None)
-    status, out, errors = srun(
-        slurm, interface, shape, STARTS, "both", before=before, host=host, **port
-    )
+    with held_port() as free:
+        port = {"MASTER_PORT": str(free)} if before else {}
+        status, out, errors = srun(
+            slurm, interface, shape, STARTS, "both", before=before, host=host, **port
+        )
     assert status == 0, errors
     assert sorted(out.splitlines()) == sums(2)
-
-
-def free_port():
-    from paceline.launch import _free_port
-
-    return _free_port()
 
 
 def test_batch_script(slurm, tmp_path):
