@@ -26,7 +26,7 @@ def grown(what, looks):
 
 def growth(ranks, calls, *words, **env):
     """By what each rank held more than after the warm-up: (rank, what, how much)."""
-    run = launched.start("steady.py", ranks, calls, *words, timeout_s=900 if LONG else 60,
+    run = launched.start("steady.py", ranks, calls, *words, timeout_s=900 if LONG else 200,
                          env={"PACELINE_TIMEOUT_MS": "60000", **env})  # fmt: skip
     assert run.status == 0, run.text()
     assert launched.left() == []

@@ -24,7 +24,7 @@ WHEELS = [name for name in ("openmpi5", "mpich5", "impi")  # Intel's is there fo
 # mpi4py's wheel asks for libmpi.so.12 by that name, which Debian's MPICH does not have.
 WITH_MPI4PY = [m for m in MPIS if m.name != "mpich4"]
 ONLY_MPI = ("PACELINE_TRANSPORT", "mpi")
-HARD_LIMIT_S = 40
+HARD_LIMIT_S = 90
 each_host = pytest.mark.parametrize("host", MPIS, ids=str)
 each_that_starts = pytest.mark.parametrize("host", CAN_START, ids=str)
 

@@ -24,7 +24,7 @@ def serve(port):
 
 
 def send(node, port):
-    for _ in range(100):  # until it listens
+    for _ in range(1000):  # until it listens
         try:
             connection = socket.create_connection((node, int(port)))
             break

@@ -1,7 +1,6 @@
 """Checks of what torch builds on a process group: DDP, FSDP, DTensor, hooks; and of errors."""
 
 import os
-import time
 from datetime import timedelta
 
 import torch
@@ -218,8 +217,9 @@ def check_time_out(comm):
     group = dist.new_group(timeout=timedelta(milliseconds=400))
     if comm.rank == 0:
         raises(TimeoutError, "rank 1", lambda: dist.all_reduce(torch.ones(3), group=group))
+        comm.barrier()
     else:
-        time.sleep(0.8)
+        comm.barrier()  # when rank 0 has given up
         raises(paceline.TimeoutError, "", lambda: dist.all_reduce(torch.ones(3), group=group))
 
 
