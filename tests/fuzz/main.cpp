@@ -9,6 +9,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include "environment.hpp"
 #include "fuzz/command.hpp"
 #include "skip.hpp"
 
@@ -17,5 +18,6 @@ int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "play" || first == "print" || first == "tapes" || first == "judge")
     return command({argv + 1, argv + argc});
+  paceline::test::forget_options();
   return paceline::test::with_skips(doctest::Context(argc, argv).run());
 }
