@@ -17,6 +17,15 @@ std::string text_of(const std::exception_ptr& error) try {
   return "an error without a text";
 }
 
+// A call that is refused is not made either, and its peers must not take the next one for it.
+Request start(Communicator& communicator, const Call& call, const std::string& what) try {
+  return communicator.start(call);
+} catch (...) {
+  communicator.abort(str("does not make its call ", what, ", which was refused: ",
+                         text_of(std::current_exception())));
+  throw;
+}
+
 }  // namespace
 
 Calls::Calls(graph::Engine& engine, Communicator communicator)
@@ -37,8 +46,9 @@ graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
     communicator.abort(str("does not make its call ", what, ", since an operand failed: ",
                            text_of(error)));
   };
-  const auto begin = [communicator = communicator_, call](graph::Completion completion) mutable {
-    Request request = communicator.start(call);
+  const auto begin = [communicator = communicator_, call,
+                      what](graph::Completion completion) mutable {
+    Request request = start(communicator, call, what);
     // The thread that makes progress only marks; what there is to say about an error is found out
     // by a thread of the engine, since it takes time.
     request.on_complete([completion = std::move(completion), request](bool ok) mutable {

@@ -11,8 +11,8 @@ namespace paceline::tasks {
 // and several may be under way. So ranks whose operands become ready in different orders make their
 // calls in one order, and no rank waits for a call that another one can never make.
 //
-// A call whose operands fail is not made: its communicator is broken, so that no peer waits for it
-// or takes a later call for it, and every rank gets the reason.
+// A call whose operands fail, or that is refused, is not made: its communicator is broken, so that
+// no peer waits for it or takes a later call for it, and every rank gets the reason.
 class Calls {
  public:
   // Refused where nothing makes progress by itself: a task cannot wait inside of a call.

@@ -1,5 +1,6 @@
 """Checks of collectives as tasks of paceline.engine."""
 
+import contextlib
 import random
 import time
 
@@ -69,6 +70,27 @@ def check_failure_is_told_to_all(comm):
         for task in (first, second):
             raises(paceline.RankLost, words, task.wait)
     engine.close()
+    comm.barrier()  # which is not broken
+
+
+def check_refused_call_is_told_to_all(comm):
+    """One rank's call is refused when its turn comes: nobody takes the next call for it."""
+    part = comm.dup()
+    x, y = data(comm.rank, 10), 100 * data(comm.rank, 10)
+    target = numpy.zeros(10)
+    if comm.rank == 0:
+        whole = numpy.concatenate([x, numpy.zeros(10)])
+        x, target = whole[:10], whole[5:15]  # which overlap
+    engine = Engine()
+    first = engine.call(part, "allreduce", x, target)
+    second = engine.call(part, "allreduce", y)  # of the same shape
+    if comm.rank == 0:
+        raises(paceline.UsageError, "overlap", first.wait)
+    else:
+        raises(paceline.RankLost, "rank 0|its call allreduce, which was refused", first.wait)
+    raises(paceline.RankLost, "does not make its call allreduce", second.wait)
+    with contextlib.suppress(paceline.Error):
+        engine.close()
     comm.barrier()  # which is not broken
 
 
