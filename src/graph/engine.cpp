@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -32,9 +33,25 @@ Engine::Engine(const Threads& threads) : process_(getpid()) {
     }
 }
 
+template <class Done>
+void Engine::wait_until(Lock& lock, Idle idle, const Done& done) {
+  while (!done()) {
+    if (!idle) {
+      completed_.wait(lock);
+      continue;
+    }
+    completed_.wait_for(lock, kBetweenLooks);
+    lock.unlock();
+    idle();
+    lock.lock();
+  }
+}
+
 Engine::~Engine() {
-  if (getpid() != process_) {   // a forked child has none of the threads
+  if (!is_here()) {   // a forked child has none of the threads, and must not wait for them
     for (std::thread& thread : threads_) thread.detach();
+    for (Ready& ready : ready_) new (&ready.arrived) std::condition_variable;
+    new (&completed_) std::condition_variable;
     return;
   }
   try {
@@ -44,22 +61,42 @@ Engine::~Engine() {
 }
 
 void Engine::close(Idle idle) {
+  if (!is_here()) return;   // what has been pushed is the parent's to complete
   check_caller("close()");
+  {
+    const Lock lock(mutex_);
+    ++closing_;
+  }
   std::exception_ptr error;
   try {
     wait_all(idle);
   } catch (...) {
     error = std::current_exception();
   }
+  std::vector<std::thread> threads;   // one of those that close ends them
   {
     const Lock lock(mutex_);
+    --closing_;
     if (unfinished_ > 0) std::rethrow_exception(error);   // `idle` has ended the wait
     closed_ = stop_ = true;
+    threads.swap(threads_);
   }
   for (Ready& ready : ready_) ready.arrived.notify_all();
-  for (std::thread& thread : threads_)
-    if (thread.joinable()) thread.join();
+  for (std::thread& thread : threads) thread.join();
+  {
+    Lock lock(mutex_);
+    if (!threads.empty()) ended_ = true;
+    completed_.notify_all();
+    wait_until(lock, nullptr, [&] { return ended_; });
+    collect(lock);
+  }
   if (error) std::rethrow_exception(error);
+}
+
+bool Engine::is_closed() const {
+  if (!is_here()) return true;
+  const Lock lock(mutex_);
+  return closed_;
 }
 
 Variable Engine::variable(std::string name) {
@@ -91,9 +128,7 @@ Task Engine::push_asynchronous(std::function<void(Completion)> work, TaskSpec sp
 
 // Nothing is changed before everything has been looked at.
 void Engine::check(const TaskSpec& spec) const {
-  if (getpid() != process_)
-    fail(Fault::usage, "engine: this process is a child of the one that made it, and has none of "
-                       "its threads; make an engine here.");
+  check_process();
   const auto is_ours = [&](const Variable& variable) {
     if (!variable) fail(Fault::usage, "engine: a task names no variable where it should name one.");
     if (variable->engine != this)
@@ -106,7 +141,14 @@ void Engine::check(const TaskSpec& spec) const {
     fail(Fault::usage, "engine: a task's sequence belongs to another engine.");
 }
 
+void Engine::check_process() const {
+  if (!is_here())
+    fail(Fault::usage, "engine: this process is a child of the one that made it, and has none of "
+                       "its threads; make an engine here.");
+}
+
 void Engine::check_caller(const char* what) const {
+  check_process();
   if (is_own_thread())
     fail(Fault::usage, "engine: ", what, " inside of a task, which could wait for itself; push a ",
          "task that reads what it should wait for.");
@@ -116,7 +158,9 @@ Task Engine::add(Task task) {
   check(task->spec);
   task->engine = this;
   Lock lock(mutex_);
-  if (closed_) fail(Fault::usage, "engine: it is closed; push tasks before close().");
+  if (closed_ || (closing_ > 0 && !is_own_thread()))
+    fail(Fault::usage, "engine: it is ", closed_ ? "closed" : "being closed",
+         "; push tasks before close().");
   task->number = pushed_++;
   ++unfinished_;
   for (const Variable& variable : task->spec.read) depend(task, variable, Access::read);
@@ -146,20 +190,6 @@ void Engine::follow(const Task& task, const Task& earlier) {
   if (earlier->stage == Stage::complete) return;
   earlier->follow_completion.push_back(task);
   ++task->waits_for;
-}
-
-template <class Done>
-void Engine::wait_until(Lock& lock, Idle idle, const Done& done) {
-  while (!done()) {
-    if (!idle) {
-      completed_.wait(lock);
-      continue;
-    }
-    completed_.wait_for(lock, kBetweenLooks);
-    lock.unlock();
-    idle();
-    lock.lock();
-  }
 }
 
 void Engine::wait_locked(const Task& task, Lock& lock, Idle idle) {
@@ -210,17 +240,35 @@ void Engine::wait_all(Idle idle) {
   std::rethrow_exception(error);
 }
 
+bool Engine::settles(std::chrono::milliseconds limit, Idle idle) {
+  if (!is_here()) return true;
+  check_caller("wait()");
+  const auto until = std::chrono::steady_clock::now() + limit;
+  const auto is_over = [&] {
+    return unfinished_ == 0 || std::chrono::steady_clock::now() >= until;
+  };
+  for (Lock lock(mutex_); !is_over(); lock.lock()) {
+    completed_.wait_for(lock, kBetweenLooks);
+    lock.unlock();
+    if (idle) idle();
+  }
+  return unfinished() == 0;
+}
+
 bool Engine::is_complete(const Task& task) const {
+  check_process();
   const Lock lock(mutex_);
   return task->stage == Stage::complete;
 }
 
 std::exception_ptr Engine::error(const Task& task) const {
+  check_process();
   const Lock lock(mutex_);
   return task->failure ? task->failure->error : nullptr;
 }
 
 bool Engine::cancel(const Task& task) {
+  if (!is_here()) return false;
   const Lock lock(mutex_);
   if (task->stage != Stage::waiting) return false;
   task->cancelled = true;
@@ -228,12 +276,14 @@ bool Engine::cancel(const Task& task) {
 }
 
 void Engine::cancel_all(std::string why) {
+  if (!is_here()) return;
   const Lock lock(mutex_);
   cancelled_below_ = pushed_;
   why_cancelled_ = std::move(why);
 }
 
 std::size_t Engine::unfinished() const {
+  if (!is_here()) return 0;
   const Lock lock(mutex_);
   return unfinished_;
 }

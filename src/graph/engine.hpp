@@ -8,8 +8,11 @@
 // Any thread may call; tasks may push tasks, but may not wait for them.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -67,9 +70,16 @@ class Engine {
   std::size_t unfinished() const;
   bool is_own_thread() const;   // whether the caller is a thread of a pool
 
-  // Completes what has been pushed and ends the threads; nothing can be pushed afterwards. Throws
-  // like wait_all().
+  // Waits at most so long for all tasks; whether they are complete. Throws what `idle` throws.
+  bool settles(std::chrono::milliseconds limit, Idle idle = nullptr);
+
+  // Completes what has been pushed and ends the threads; from the call on only tasks can push. What
+  // `idle` throws leaves the engine open. Throws like wait_all().
   void close(Idle idle = nullptr);
+  bool is_closed() const;
+  // Whether it was made by this process; a forked child has none of its threads, can do nothing
+  // with it, and must not destroy it while they may have been at work.
+  bool is_here() const { return getpid() == process_; }
 
  private:
   friend class Completion;
@@ -84,6 +94,7 @@ class Engine {
 
   Task add(Task task);
   void check(const TaskSpec& spec) const;
+  void check_process() const;
   void check_caller(const char* what) const;
   void depend(const Task& task, const Variable& variable, Access kind);
   void follow(const Task& task, const Task& earlier);
@@ -100,6 +111,7 @@ class Engine {
   void end_with(const Task& task, std::function<void()> work);
   void collect(Lock& lock);
 
+  std::shared_ptr<Failure> new_failure(std::exception_ptr error) const;
   std::shared_ptr<Failure> failed(std::exception_ptr error);
   std::shared_ptr<Failure> inherited(const TaskState& task) const;
   bool applies(const Failure& failure, const TaskState& task) const;
@@ -120,7 +132,9 @@ class Engine {
   std::vector<std::shared_ptr<Failure>> untold_;       // that no wait has thrown
   std::uint64_t told_failures_ = 0, told_tasks_ = 0;   // as they were at the last wait_all()
   std::vector<std::shared_ptr<void>> trash_;   // of complete tasks
-  bool closed_ = false, stop_ = false;
+  const std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
+  int closing_ = 0;   // threads in close()
+  bool closed_ = false, stop_ = false, ended_ = false;   // ended: the threads have
   std::vector<std::thread> threads_;
 };
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +24,36 @@ using TaskPointer = std::shared_ptr<TaskState>;
 enum class Pool { compute, copy, communication };
 inline constexpr int kPools = 3;
 
-// Why a task has not done its work. The tasks that depend on it fail with the same Failure.
+// Why a task has not done its work. The tasks that depend on it fail with the same Failure. Who
+// drops the last reference may hold locks: it goes into the engine's Bin.
 struct Failure {
   std::exception_ptr error;
   std::uint64_t birth = 0;                       // failures of the engine before this one
   std::uint64_t told = ~std::uint64_t{0};        // tasks with this number and later ones may ignore
                                                  // it: a wait has raised it before they were pushed
+};
+
+// Failures that nobody refers to, until a thread without a lock empties it: the destructor of an
+// error may do anything, such as wait for a lock of whoever has dropped it.
+class Bin {
+ public:
+  void add(Failure* failure) {
+    const std::lock_guard lock(mutex_);
+    failures_.emplace_back(failure);
+    holds_some_ = true;
+  }
+  bool holds_some() const { return holds_some_; }
+  void empty() {
+    std::vector<std::unique_ptr<Failure>> failures;   // which are destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    failures.swap(failures_);
+    holds_some_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Failure>> failures_;
+  std::atomic<bool> holds_some_{false};
 };
 
 struct VariableState {

@@ -162,13 +162,14 @@ void Engine::end_with(const Task& task, std::function<void()> work) {
   make_ready(task);
 }
 
-// What complete tasks have kept alive goes without the lock.
+// What complete tasks have kept alive, and errors of the past, go without the lock.
 void Engine::collect(Lock& lock) {
-  if (trash_.empty()) return;
+  if (trash_.empty() && !bin_->holds_some()) return;
   std::vector<std::shared_ptr<void>> trash = std::move(trash_);
   trash_.clear();
   lock.unlock();
   trash.clear();
+  bin_->empty();
   lock.lock();
 }
 
@@ -194,9 +195,13 @@ Completion::Promise::~Promise() {
                            "asynchronous work must call done() or failed()."))));
 }
 
+std::shared_ptr<Failure> Engine::new_failure(std::exception_ptr error) const {
+  return {new Failure{.error = std::move(error)},
+          [bin = bin_](Failure* failure) { bin->add(failure); }};
+}
+
 std::shared_ptr<Failure> Engine::failed(std::exception_ptr error) {
-  auto failure = std::make_shared<Failure>();
-  failure->error = std::move(error);
+  auto failure = new_failure(std::move(error));
   failure->birth = failures_++;
   if (untold_.size() < kMostUntold) untold_.push_back(failure);
   return failure;
@@ -214,11 +219,10 @@ std::shared_ptr<Failure> Engine::inherited(const TaskState& task) const {
     for (const Variable& variable : *variables)
       if (variable->failure && applies(*variable->failure, task)) return variable->failure;
   if (!task.cancelled && task.number >= cancelled_below_) return nullptr;
-  auto failure = std::make_shared<Failure>();   // its caller knows: no wait_all() throws it
-  failure->birth = failures_;
   const std::string why = task.cancelled || why_cancelled_.empty() ? "" : ": " + why_cancelled_;
-  failure->error = std::make_exception_ptr(
-      Error(Fault::usage, str("engine: task ", name_of(task), " was cancelled", why, ".")));
+  auto failure = new_failure(std::make_exception_ptr(   // its caller knows: no wait_all() throws it
+      Error(Fault::usage, str("engine: task ", name_of(task), " was cancelled", why, "."))));
+  failure->birth = failures_;
   return failure;
 }
 
