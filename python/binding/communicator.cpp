@@ -87,8 +87,10 @@ std::string explain(Communicator& self, std::string_view collective, nb::handle 
                     nb::handle output, std::string_view op, int root, nb::handle counts,
                     nb::handle received, nb::handle knobs) {
   Kept kept;
-  return self.explain(
-      placed_call(self, {collective, input, output, op, root, counts, received, knobs}, kept));
+  const Call call = placed_call(
+      self, {collective, input, output, op, root, counts, received, knobs}, kept);
+  const nb::gil_scoped_release unlocked;
+  return self.explain(call);
 }
 
 std::optional<Communicator> split(Communicator& self, int colour, int key) {
@@ -152,8 +154,9 @@ void bind_communicator(nb::module_& m) {
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("nodes", &Communicator::nodes)
-      .def_prop_ro("broken", &Communicator::broken)
-      .def_prop_rw("timeout_ms", &Communicator::timeout_ms, &Communicator::set_timeout)
+      .def_prop_ro("broken", &Communicator::broken, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_rw("timeout_ms", &Communicator::timeout_ms, &Communicator::set_timeout,
+                   nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("machine", [](const Communicator& self) {
         return settings_of(self.assumed().machine);
       })
@@ -167,7 +170,8 @@ void bind_communicator(nb::module_& m) {
            "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("allocate", allocate, "bytes"_a)
       .def("split", split, "colour"_a, "key"_a)
-      .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a)
+      .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a,
+           nb::call_guard<nb::gil_scoped_release>())
       .def("is_called", &Communicator::is_called, nb::call_guard<nb::gil_scoped_release>())
       .def("record", [](const Communicator& self, const std::string& reason) {
         return json_of(self.record(reason));

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -50,11 +51,8 @@ class PythonFailure : public std::exception {
   void raise() const {
     nb::object raised = *value_;
     try {
-      raised = nb::module_::import_("copy").attr("copy")(*value_);
-      for (const char* name : {"__traceback__", "__cause__", "__suppress_context__"})
-        nb::setattr(raised, name, value_->attr(name));
-    } catch (const nb::python_error&) {
-      raised = *value_;
+      raised = nb::module_::import_("paceline.engine").attr("_copy_of")(*value_);
+    } catch (const nb::python_error&) {   // the interpreter ends
     }
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
   }
@@ -105,7 +103,13 @@ graph::TaskSpec spec_from(const Spec& from) {
   return spec;
 }
 
-// Closes its engine when Python drops it, which completes what has been pushed.
+// The communicators of an engine's calls, for as long as some of them are under way or can come.
+struct Caller {
+  Communicator communicator;
+};
+
+// Ends its engine when Python drops it, without waiting for anybody: one with tasks that are not
+// complete stays for ever, and so does what a forked child has of its parent's.
 class PyEngine {
  public:
   PyEngine(int compute, int copy, int communication)
@@ -113,7 +117,10 @@ class PyEngine {
             graph::Threads{compute, copy, communication})) {}
   ~PyEngine() {
     const nb::gil_scoped_release unlocked;
-    if (engine_->is_own_thread()) new EnginePointer(engine_);   // it cannot wait for itself
+    if (!engine_->is_here() || engine_->unfinished() > 0) {
+      new EnginePointer(engine_);
+      return;
+    }
     try {
       engine_->close();
     } catch (...) {   // whoever wants to know calls close()
@@ -124,8 +131,29 @@ class PyEngine {
 
   const EnginePointer& get() const { return engine_; }
 
+  std::shared_ptr<Caller> caller(const Communicator& communicator) {
+    auto made = std::make_shared<Caller>(Caller{communicator});
+    std::erase_if(callers_, [](const auto& caller) { return caller.expired(); });
+    callers_.push_back(made);
+    return made;
+  }
+
+  // Keeps what has not begun from running, and has the calls under way end.
+  void give_up(const std::string& why) {
+    if (!engine_->is_here()) return;
+    std::vector<std::shared_ptr<Caller>> callers;
+    for (const auto& weak : callers_)
+      if (auto caller = weak.lock()) callers.push_back(std::move(caller));
+    const nb::gil_scoped_release unlocked;
+    engine_->cancel_all(why);
+    for (const auto& caller : callers)
+      if (caller->communicator.broken().empty()) caller->communicator.abort(why);
+    callers.clear();
+  }
+
  private:
   EnginePointer engine_;
+  std::vector<std::weak_ptr<Caller>> callers_;   // guarded by the GIL
 };
 
 PyTask push(PyEngine& self, nb::object function, const std::vector<PyVariable*>& read,
@@ -211,7 +239,7 @@ PyTask combine(PyEngine& self, const std::vector<nb::handle>& sources, nb::handl
 // The calls of a communicator in an engine.
 struct PyCalls {
   EnginePointer engine;
-  Communicator communicator;
+  std::shared_ptr<Caller> caller;
   tasks::Calls calls;
 };
 
@@ -221,9 +249,10 @@ PyTask call(PyCalls& self, std::string_view collective, nb::handle input, nb::ha
             const std::vector<PyVariable*>& write, int priority, std::string name) {
   Kept kept;
   const Call made = call_from({collective, input, output, op, root, counts, received, knobs},
-                              {self.communicator.rank(), self.communicator.size()}, kept);
+                              {self.caller->communicator.rank(),
+                               self.caller->communicator.size()}, kept);
   graph::TaskSpec spec = spec_from({read, write, priority, std::move(name)});
-  spec.keeps = droppable_anywhere(std::move(kept));
+  spec.keeps = droppable_anywhere(std::pair(std::move(kept), self.caller));
   auto held = droppable_anywhere(std::move(result));
   const nb::gil_scoped_release unlocked;
   return {self.engine, self.calls.push(made, std::move(spec)), nullptr, std::move(held)};
@@ -285,14 +314,24 @@ void bind_engine(nb::module_& m) {
       .def("combine", combine, "sources"_a, "target"_a, "op"_a, "read"_a, "write"_a, "priority"_a,
            "name"_a)
       .def("calls", [](PyEngine& self, const Communicator& communicator) {
-        return new PyCalls{self.get(), communicator, tasks::Calls(*self.get(), communicator)};
+        return new PyCalls{self.get(), self.caller(communicator),
+                           tasks::Calls(*self.get(), communicator)};
       }, "communicator"_a)
       .def("wait", [](PyEngine& self) { self.get()->wait_all(look_for_signals); },
            nb::call_guard<nb::gil_scoped_release>())
-      .def("cancel", [](PyEngine& self, const std::string& why) { self.get()->cancel_all(why); },
-           "why"_a = "", nb::call_guard<nb::gil_scoped_release>())
+      .def("cancel", [](PyEngine& self) { self.get()->cancel_all(); },
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("give_up", &PyEngine::give_up, "why"_a)
+      .def("settles", [](PyEngine& self, int milliseconds) {
+        return self.get()->settles(std::chrono::milliseconds(milliseconds), look_for_signals);
+      }, "milliseconds"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("close", [](PyEngine& self) { self.get()->close(look_for_signals); },
            nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("is_here", [](const PyEngine& self) { return self.get()->is_here(); })
+      .def_prop_ro("is_closed", [](const PyEngine& self) {
+        const nb::gil_scoped_release unlocked;
+        return self.get()->is_closed();
+      })
       .def_prop_ro("unfinished", [](const PyEngine& self) {
         const nb::gil_scoped_release unlocked;
         return self.get()->unfinished();

@@ -8,14 +8,15 @@
     engine.wait()
 """
 
-import atexit
 import contextlib
-import sys
+import os
+import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from paceline import _core, world  # noqa: F401  (see _close_all)
+from paceline import _core, open_worlds
 from paceline.buffers import Buffer
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
@@ -24,7 +25,11 @@ Task = _core.Task
 Variable = _core.Variable
 Operand = Variable | Buffer
 
+GIVE_UP_MS = 5000  # so long give_up() waits for tasks that run, which nobody can end
+
 _open: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+_dropped: "set[Engine]" = set()  # by their holders, before their tasks were complete
+_left: "list[Engine]" = []  # given up, with tasks that would not end
 
 
 class Engine:
@@ -45,9 +50,17 @@ class Engine:
 
     def __init__(self, compute: int = 1, copy: int = 1, communication: int = 1):
         self._core = _core.Engine(compute, copy, communication)
+        self._feeders: weakref.WeakSet[Any] = weakref.WeakSet()  # have _flush(), see close()
         self._of_arrays: dict[int, tuple[Any, Variable]] = {}
         self._calls: "weakref.WeakKeyDictionary[Communicator, Any]" = weakref.WeakKeyDictionary()
         _open.add(self)
+        _bury()
+
+    def __del__(self) -> None:
+        # What has been pushed goes on: nobody knows for how long, so nobody waits for it here.
+        core = getattr(self, "_core", None)
+        if core is not None and core.unfinished and _dropped is not None:
+            _dropped.add(self)
 
     def variable(self, name: str = "") -> Variable:
         """Something that tasks read and write; `name` is for error messages."""
@@ -57,20 +70,19 @@ class Engine:
         """The variable that the array `x` stands for as long as it lives."""
         if isinstance(x, Variable):
             return x
-        key = id(x)
-        known = self._of_arrays.get(key)
+        key, of_arrays = id(x), self._of_arrays
+        known = of_arrays.get(key)
         if known is not None and known[0]() is x:
             return known[1]
         try:
-            reference = weakref.ref(x, lambda _: self._of_arrays.pop(key, None))
+            reference = weakref.ref(x, lambda _: of_arrays.pop(key, None))
         except TypeError:
             raise UsageError(
                 f"engine: a {type(x).__name__} cannot stand for a variable; pass an array, a "
                 "tensor, or one of variable()."
             ) from None
-        variable = self._core.variable("")
-        self._of_arrays[key] = (reference, variable)
-        return variable
+        # Another thread may have been here meanwhile: whoever comes first says which it is.
+        return of_arrays.setdefault(key, (reference, self._core.variable("")))[1]
 
     def push(
         self,
@@ -191,9 +203,11 @@ class Engine:
 
     def close(self) -> None:
         """Completes what has been pushed and ends the threads. Raises like wait(). Happens at exit
-        too."""
-        _open.discard(self)
-        self._core.close()
+        too. Ctrl-C leaves it open."""
+        try:
+            self._flush()
+        finally:
+            self._core.close()
 
     def __enter__(self) -> "Engine":
         return self
@@ -208,12 +222,20 @@ class Engine:
         """Ends without completing what has been pushed: breaks the communicators of its calls, with
         `why` for all ranks, which may wait for calls that this one will not make, and keeps the
         tasks that have not begun from running. So does a `with` block that an exception ends."""
-        self._core.cancel(why)
-        for comm in list(self._calls):
-            if not comm.broken:
-                comm._core.abort(why)
-        with contextlib.suppress(Exception):  # of tasks that were given up
-            self.close()
+        self._core.give_up(why)
+        if self._core.settles(GIVE_UP_MS):
+            with contextlib.suppress(Exception):  # of tasks that were given up
+                self._core.close()
+            return
+        _left.append(self)
+        warnings.warn(f"engine: {self.unfinished} tasks have not ended {GIVE_UP_MS / 1000:g} s "
+                      "after they were given up; they are left behind, with their threads.",
+                      RuntimeWarning, stacklevel=2)
+
+    def _flush(self) -> None:
+        """What holds tasks back until more come pushes them now: nothing more may come."""
+        for feeder in list(self._feeders):
+            feeder._flush()
 
     def _variables(self, operands: Iterable[Operand]) -> list[Variable]:
         return [self.variable_of(operand) for operand in operands]
@@ -225,12 +247,62 @@ class Engine:
         return found
 
 
-@atexit.register
-def _close_all() -> None:
-    """Before the worlds are left, whose calls tasks may make: handlers run last in, first out."""
-    error = getattr(sys, "last_value", None)  # of a program that ends because of it
-    for engine in list(_open):
-        if error is None:
-            engine.close()
-        else:
-            engine.give_up(f"ends because of {type(error).__name__}: {error}")
+def _bury() -> None:
+    """Ends the threads of engines that nobody holds and whose tasks are complete by now."""
+    for engine in list(_dropped):
+        if not engine.unfinished:
+            _dropped.discard(engine)
+
+
+def _end_all() -> None:
+    """At exit: completes what has been pushed, or gives it up where an error ends the program."""
+    error = open_worlds.fatal_error()
+    engines = [engine for engine in {*_open, *_dropped} if not engine._core.is_closed]
+    steps = [*(engine._flush for engine in engines), *(engine.close for engine in engines)]
+    first = None
+    for step in steps if error is None else ():
+        try:
+            step()
+        except Exception as raised:  # of a task: the other engines have theirs to complete
+            first = first or raised
+        except BaseException as raised:  # Ctrl-C: whatever is left is given up
+            error = first = raised
+            break
+    if error is not None:
+        for engine in engines:
+            if not engine._core.is_closed:
+                engine.give_up(f"ends because of {type(error).__name__}: {error}")
+    if first is not None:
+        raise first
+
+
+def _forget() -> None:
+    """In a child of fork(): the engines are its parent's, and so are their threads."""
+    global _open, _dropped, _left
+    _open, _dropped, _left = weakref.WeakSet(), set(), []
+
+
+def _copy_of(error: BaseException) -> BaseException:
+    """Another exception that says the same. No constructor is called but those of Python's own
+    types: one of the program's takes arguments that nobody knows."""
+    kind, (_, arguments, *state) = type(error), error.__reduce__()
+    try:
+        made = kind.__new__(kind, *arguments)
+        base = next(base for base in kind.__mro__
+                    if "__init__" in vars(base) and not isinstance(vars(base)["__init__"],
+                                                                   types.FunctionType))
+        base.__init__(made, *arguments)
+        if state and state[0]:
+            made.__setstate__(state[0])
+        alike = isinstance(made, kind) and str(made) == str(error)
+    except Exception:
+        alike = False
+    if not alike:
+        return error
+    for name in ("__traceback__", "__context__", "__cause__", "__suppress_context__"):
+        setattr(made, name, getattr(error, name))
+    return made
+
+
+open_worlds.before_leaving(_end_all)
+os.register_at_fork(after_in_child=_forget)

@@ -1,9 +1,11 @@
 """The worlds that this process has joined, each left at exit, and what a child of fork() has."""
 
 import atexit
+import contextlib
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from paceline import mpi
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from paceline.communicator import Communicator
 
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_before: list[Callable[[], None]] = []  # at exit, while the worlds are still there
 _inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
 _spoiled = False  # a world has been left broken: somebody may be missing
 
@@ -19,10 +22,26 @@ _spoiled = False  # a world has been left broken: somebody may be missing
 def keep(world: "Communicator") -> "Communicator":
     """Sees to it that a world is left at exit. Returns it."""
     if not _open:
-        atexit.unregister(_leave_all)
-        atexit.register(_leave_all)
+        _register()
     _open.add(world)
     return world
+
+
+def before_leaving(end: Callable[[], None]) -> None:
+    """Has `end()` called at exit, before the worlds are left, whenever these were joined."""
+    _before.append(end)
+    _register()
+
+
+def _register() -> None:
+    atexit.unregister(_end)
+    atexit.register(_end)
+
+
+def fatal_error() -> BaseException | None:
+    """The exception that ends this program; None where it ends as it should. In an interactive
+    session Python keeps the last of all errors, which has not ended anything."""
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 def leave(world: "Communicator") -> None:
@@ -39,12 +58,19 @@ def by_parent() -> bool:
     return _inherited is not None
 
 
+def _end() -> None:
+    with contextlib.ExitStack() as ends:  # all of them, whatever some raise
+        ends.callback(_leave_all)
+        for end in _before:
+            ends.callback(end)
+
+
 def _leave_all() -> None:
     for world in list(_open):
         leave(world)
     # Finalising MPI waits for every rank. After an error one may never come: without it the
     # launcher sees this process fail, and ends the others.
-    if not _spoiled and _inherited is None and not hasattr(sys, "last_value"):
+    if not _spoiled and _inherited is None and fatal_error() is None:
         mpi.finalize()
 
 

@@ -1,11 +1,13 @@
 """paceline.engine in one process; on several ranks: tests/python/ranks/engine_checks.py."""
 
+import gc
 import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import launched
 import numpy
@@ -145,6 +147,143 @@ def test_the_end_of_a_program_completes_its_tasks():
     assert whole.stdout.split() == list("01234") and whole.stderr == ""
     ended = run(program + "sys.exit(1/0)")
     assert "ZeroDivisionError" in ended.stderr and len(ended.stdout.split()) < 5
+
+
+def program(text, **keywords):
+    command = [sys.executable, "-c", "from paceline.engine import Engine\n" + text]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **keywords)
+
+
+SLOW_TASKS = """
+import sys, threading, time
+def slow(engine, word, seconds=.02):
+    x = engine.variable()
+    for i in range(5):
+        engine.push(lambda: (time.sleep(seconds), sys.stdout.write(word + chr(10))), write=[x])
+"""
+
+
+def test_at_exit_each_engine_is_completed_whatever_another_raises():
+    run = program(SLOW_TASKS + "engines = [Engine() for _ in range(6)]\n"
+                  "for i, engine in enumerate(engines):\n"
+                  "    if i % 2: engine.push(lambda: 1 / 0)\n"
+                  "    else: slow(engine, f'engine{i}', .2)\n")  # fmt: skip
+    assert sorted(run.stdout.split()) == sorted(["engine0", "engine2", "engine4"] * 5)
+    assert "ZeroDivisionError" in run.stderr and "Fatal" not in run.stderr
+
+
+def test_ctrl_c_in_close_leaves_the_engine_to_the_end_of_the_program():
+    run = program(SLOW_TASKS + "import os, signal\n"
+                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                  "gate, engine = threading.Event(), Engine()\n"
+                  "engine.push(gate.wait)\n"
+                  "slow(engine, 'ran')\n"
+                  "threading.Timer(.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+                  "try: engine.close()\n"
+                  "except KeyboardInterrupt: print('handled')\n"
+                  "gate.set()\n")  # fmt: skip
+    assert run.stdout.count("ran") == 5 and "handled" in run.stdout and run.stderr == ""
+
+
+def test_errors_of_an_interactive_session_do_not_end_it():
+    run = program(SLOW_TASKS + "sys.ps1, sys.last_value = '>>> ', ValueError('long ago')\n"
+                  "engine = Engine()\n"
+                  "slow(engine, 'ran')\n")  # fmt: skip
+    assert run.stdout.count("ran") == 5 and run.stderr == ""
+
+
+def test_a_program_that_fails_ends_beside_a_task_that_does_not():
+    run = program("import threading\nengine, began = Engine(), threading.Event()\n"
+                  "engine.push(lambda: (began.set(), threading.Event().wait()))\n"
+                  "began.wait()\n"
+                  "raise ValueError('out of data')\n")  # fmt: skip
+    assert run.returncode == 1 and "out of data" in run.stderr
+    assert "1 tasks have not ended" in run.stderr and "Fatal" not in run.stderr
+
+
+def test_what_a_dropped_engine_has_been_given_goes_on():
+    gate, ran = threading.Event(), []
+    for i in range(10):
+        engine = Engine()
+        engine.variable_of(numpy.ones(3))
+        engine.push(lambda: gate.wait(60))
+        last = engine.push(lambda i=i: ran.append(i))
+        del engine
+        gc.collect()
+    assert ran == []  # nobody has waited for them
+    gate.set()
+    last.wait()
+    deadline = time.monotonic() + 60
+    while sorted(ran) != list(range(10)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert sorted(ran) == list(range(10))
+
+
+def test_an_engine_that_its_own_task_drops_ends():
+    def threads():
+        Engine().close()  # which ends those of engines that are complete
+        return len(os.listdir("/proc/self/task"))
+
+    before = threads()
+    for _ in range(10):
+        engine = Engine()
+        engine.push(lambda held=engine: time.sleep(0.01))
+        del engine
+    deadline = time.monotonic() + 60
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threads() <= before
+
+
+class NoLayer(KeyError):
+    def __init__(self, name):
+        super().__init__(f"there is no layer {name!r}")
+        self.name = name
+
+
+@pytest.mark.parametrize("make", [
+    lambda: NoLayer("fc1"), lambda: KeyError("a", 2), lambda: OSError(2, "none", "file"),
+    lambda: UnicodeDecodeError("utf-8", b"ab", 0, 1, "no"), lambda: ImportError("no", name="it"),
+    lambda: ValueError(), lambda: SyntaxError("no", ("file", 1, 2, "text")),
+])  # fmt: skip
+def test_what_a_task_raises_is_raised_as_it_is(engine, make):
+    raised = make()
+    raised.extra = [7]
+
+    def fails():
+        try:
+            raise LookupError("before")
+        except LookupError:
+            raise raised  # noqa: B904
+
+    task = engine.push(fails)
+    for _ in range(2):
+        with pytest.raises(type(raised)) as caught:
+            task.wait()
+        assert str(caught.value) == str(raised) and repr(caught.value) == repr(raised)
+        assert vars(caught.value) == vars(raised) and caught.value.args == raised.args
+        assert str(caught.value.__context__) == "before"
+
+
+def test_an_array_stands_for_one_variable_in_all_threads(engine):
+    interval, count = sys.getswitchinterval(), 5000
+    arrays, found = [numpy.ones(1) for _ in range(count)], [[], [], []]
+    sys.setswitchinterval(1e-6)
+    try:
+        starts = threading.Barrier(3)
+
+        def ask(mine):
+            starts.wait()
+            mine += [engine.variable_of(x) for x in arrays]
+
+        threads = [threading.Thread(target=ask, args=[mine]) for mine in found]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(a is b is c for a, b, c in zip(*found, strict=True))
 
 
 def test_memory_stays_flat(engine):

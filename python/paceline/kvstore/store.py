@@ -74,6 +74,13 @@ class KVStore(ABC):
         self._engine = engine or engines.Engine()
         self._op = op
         self._entries: dict[Key, Entry] = {}
+        self._engine._feeders.add(self)
+
+    def __del__(self) -> None:
+        # What it still holds back goes on without it, as what it has pushed does.
+        engine = getattr(self, "_engine", None)
+        if engine is not None and engine._core.is_here and not engine._core.is_closed:
+            self._flush()
 
     @property
     def rank(self) -> int:
@@ -159,9 +166,11 @@ class KVStore(ABC):
 
     def close(self) -> None:
         """Completes what is under way. Happens at exit too."""
-        self.wait()
-        if self._owns_engine:
-            self._engine.close()
+        try:
+            self.wait()
+        finally:
+            if self._owns_engine:
+                self._engine.close()
 
     # What a type of store adds.
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import threading
 import time
 
 import numpy
@@ -109,6 +110,28 @@ def check_order_of_names_differs(comm):
     # A rank that is slow to tell where it is, or late for the call, is not named everywhere.
     both = numpy.array(["#1 'fc.weight'" in str(error) and "#1 'fc.bias'" in str(error)])
     assert comm.allreduce(both, op="logical_or")[0], error
+
+
+def check_questions_beside_errors_of_the_past(comm):
+    """Calls end and write what a task of Python failed to write, while a thread that has Python's
+    lock asks their communicator: neither waits for the other."""
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            assert comm.timeout_ms > 0 and not comm.broken
+
+    asks = threading.Thread(target=ask)
+    asks.start()
+    with Engine() as engine:
+        for i in range(300):
+            x = engine.variable()
+            raises(ZeroDivisionError, "", engine.push(lambda: 1 / 0, write=[x]).wait)
+            engine.call(comm, "allreduce", data(comm.rank, 10), write=[x])
+            if i % 10 == 0:
+                engine.wait(x)
+    over.set()
+    asks.join()
 
 
 def check_given_up(comm):
