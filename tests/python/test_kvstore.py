@@ -1,5 +1,7 @@
 """paceline.kvstore: the store alone here; on several ranks tests/python/ranks/kvstore_checks.py."""
 
+import threading
+
 import launched
 import numpy
 import pytest
@@ -7,6 +9,7 @@ from length import each
 
 import paceline
 from paceline import kvstore
+from paceline.engine import Engine
 from paceline.kvstore.auto import _is_against
 from paceline.kvstore.plan import Link, Plan, order_of_calls
 
@@ -53,6 +56,11 @@ def test_bad_input_is_refused(store):
     refused(lambda: store.push(["w", 7], [a]), "2 keys with 1 values")
     refused(lambda: store.push(["w", 7], a), "no list of values")
     refused(lambda: store.push(1.5, a), "keys are a float")
+    refused(lambda: store.wait(7.5), "wait: keys are a float")
+    for call in (store.push, store.pull):
+        refused(lambda call=call: call("w", None), "key 'w' has no value but [None]")
+        refused(lambda call=call: call(["w", 7], [a, None]), "key 7 has no value but [None]")
+        refused(lambda call=call: call("w", []), "key 'w' has no value but None")
     refused(lambda: store.init("w", a), "key 'w' exists already")
     refused(lambda: store.init(["x", "x"], [a, a]), "a key is there twice")
     refused(lambda: store.init([2.5], [a]), "key 2.5 is a float")
@@ -60,6 +68,35 @@ def test_bad_input_is_refused(store):
     refused(lambda: kvstore.create("dist_sync"), "there is no type 'dist_sync'", "funnel")
     refused(lambda: kvstore.create("concom", communicators=0), "communicators is 0")
     refused(lambda: kvstore.create("funnel", outstanding=2), "outstanding")
+
+
+def test_values_of_a_key_that_is_there_twice_are_summed(store):
+    a = numpy.arange(4.0)
+    outs = [numpy.zeros(4) for _ in range(3)]
+    store.init(["w", "v"], [a.copy(), a.copy()])
+    store.pushpull(["w", "v", "w"], [a, 10 * a, [2 * a, 3 * a]], outs)
+    store.wait()
+    assert [out.tolist() for out in outs] == [(n * a).tolist() for n in (6, 10, 6)]
+
+
+def test_a_push_waits_for_no_tasks_of_others(tmp_path):
+    alone = paceline.init(0, 1, str(tmp_path))
+    gate, a, out = threading.Event(), numpy.ones(4), numpy.zeros(4)
+    with Engine(compute=2) as engine:
+        engine.push(lambda: gate.wait(60))
+        other = engine.push(lambda: 1 / 0, name="of somebody else")
+        for kind in kvstore.TYPES:
+            store = kvstore.create(kind, alone, engine=engine)
+            store.init("w", a)
+            store.pushpull("w", a, out)
+            store.push("w", a)
+            store.wait()
+        is_open = engine.unfinished == 1
+        gate.set()
+        with pytest.raises(ZeroDivisionError):
+            engine.wait()
+    assert is_open and other.done
+    paceline.finalize()
 
 
 @pytest.mark.parametrize("name", [*launched.names("kvstore_checks"), "end"])

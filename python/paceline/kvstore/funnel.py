@@ -11,6 +11,6 @@ class Funnel(KVStore):
     type = "funnel"
 
     def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
+        # The local sum has waited for pulls of the value that it has overwritten.
         self._make_ready(self._comm, entry, arrays, priority)
-        self._engine.wait(*entry.pulls)  # of the value that is about to be overwritten
         self._comm.allreduce(entry.buffer, op=self._op, tag=entry.name)

@@ -95,8 +95,9 @@ class KVStore(ABC):
     def init(self, keys: Key | Sequence[Key], values: Any) -> None:
         """Makes keys. Their values, also those in `values`, are rank 0's on every rank afterwards.
 
-        Collective; returns when it is done. Raises UsageError for a key that exists, MismatchError
-        where keys, shapes or types differ between ranks.
+        Collective; returns when it is done, and what was pushed before is, too: it raises what
+        wait() does. Raises UsageError for a key that exists, MismatchError where keys, shapes or
+        types differ between ranks.
         """
         pairs = _pairs("init", keys, values)
         for key, arrays in pairs:
@@ -111,6 +112,7 @@ class KVStore(ABC):
             raise UsageError(f"kvstore: init: a key is there twice in {keys!r}.")
         made = [Entry(key, len(self._entries) + i, arrays[0])
                 for i, (key, arrays) in enumerate(pairs)]
+        self.wait()  # for calls of tasks, which must not meet those that this makes
         self._agree([entry.description() for entry in made])
         for entry, (_, arrays) in zip(made, pairs, strict=True):
             self._check(entry, "init", arrays)
@@ -125,9 +127,13 @@ class KVStore(ABC):
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
         """The values of all ranks, summed (or combined by the store's op), become the keys'.
 
-        Of the sums that could be next, one of a higher `priority` is; equal on all ranks.
+        Values of a key that is there twice are summed, as those of several devices are. Of the
+        sums that could be next, one of a higher `priority` is; equal on all ranks.
         """
+        values_of: dict[Key, tuple[Entry, list[Buffer]]] = {}
         for entry, arrays in self._known("push", keys, values):
+            values_of.setdefault(entry.key, (entry, []))[1].extend(arrays)
+        for entry, arrays in values_of.values():
             self._push(entry, arrays, priority)
 
     def pull(self, keys: Key | Sequence[Key], out: Any, priority: int = 0) -> None:
@@ -157,7 +163,7 @@ class KVStore(ABC):
         Raises what has gone wrong meanwhile.
         """
         entries = self._entries.values() if keys is None else [
-            entry for entry, _ in self._known("wait", keys, None)
+            self._entry("wait", key) for key in _keys("wait", keys)
         ]
         self._flush()
         for entry in entries:
@@ -207,19 +213,23 @@ class KVStore(ABC):
         self, call: str, keys: Key | Sequence[Key], values: Any
     ) -> list[tuple[Entry, list[Buffer]]]:
         """The entries with their arrays; nothing has been changed when this raises."""
-        pairs = _pairs(call, keys, values) if values is not None else [
-            (key, []) for key in ([keys] if isinstance(keys, int | str) else keys)
-        ]
         known = []
-        for key, arrays in pairs:
-            if key not in self._entries:
-                raise UsageError(
-                    f"kvstore: {call}: key {key!r} is not known; init() makes keys. "
-                    f"{len(self._entries)} are: {_list(self._entries)}."
-                )
-            self._check(self._entries[key], call, arrays)
-            known.append((self._entries[key], arrays))
+        for key, arrays in _pairs(call, keys, values):
+            entry = self._entry(call, key)
+            if not arrays or any(array is None for array in arrays):
+                raise UsageError(f"kvstore: {call}: {entry.name} has no value but "
+                                 f"{arrays or None!r}; pass an array, or a list of them.")
+            self._check(entry, call, arrays)
+            known.append((entry, arrays))
         return known
+
+    def _entry(self, call: str, key: Key) -> Entry:
+        if key not in self._entries:
+            raise UsageError(
+                f"kvstore: {call}: key {key!r} is not known; init() makes keys. "
+                f"{len(self._entries)} are: {_list(self._entries)}."
+            )
+        return self._entries[key]
 
     def _check(self, entry: Entry, call: str, arrays: list[Buffer]) -> None:
         for array in arrays:
@@ -246,13 +256,20 @@ class KVStore(ABC):
                             "keys, in the same order, of the same shapes and types.")
 
 
+def _keys(call: str, keys: Any) -> Sequence[Key]:
+    if isinstance(keys, int | str):
+        return [keys]
+    if not isinstance(keys, list | tuple):
+        raise UsageError(f"kvstore: {call}: keys are a {type(keys).__name__}; pass an int, a str, "
+                         "or a list of them.")
+    return keys
+
+
 def _pairs(call: str, keys: Any, values: Any) -> list[tuple[Key, list[Buffer]]]:
     """Key by key the arrays of its value."""
     if isinstance(keys, int | str):
-        keys, values = [keys], [values]
-    elif not isinstance(keys, list | tuple):
-        raise UsageError(f"kvstore: {call}: keys are a {type(keys).__name__}; pass an int, a str, "
-                         "or a list of them.")
+        values = [values]
+    keys = _keys(call, keys)
     if not isinstance(values, list | tuple) or len(values) != len(keys):
         count = len(values) if isinstance(values, list | tuple) else "no list of"
         raise UsageError(f"kvstore: {call}: {len(keys)} keys with {count} values; pass one value, "

@@ -98,6 +98,30 @@ def check_steps_in_pieces(comm):
     assert " 0 times one lets others pass" not in found, found
 
 
+def check_keys_made_while_pushes_are_under_way(comm):
+    """Their calls do not meet those of sums that wait for a late gradient."""
+    for kind in kvstore.TYPES:
+        with Engine() as engine:
+            store = kvstore.create(kind, comm, engine=engine)
+            store.init("a", numpy.zeros(9))
+            for step in range(3):
+                grad = numpy.zeros(9)
+
+                def fill(grad=grad):
+                    time.sleep(0.1 * comm.rank)
+                    grad[:] = comm.rank + 1
+
+                engine.push(fill, write=[grad])
+                store.push("a", grad)
+                new = numpy.full(9, comm.rank + 5.0)
+                store.init(step, new)
+                same(new, numpy.full(9, 5.0))
+                store.pull("a", grad)
+                store.wait()
+                same(grad, numpy.full(9, sum(range(1, comm.size + 1))))
+            store.close()
+
+
 def check_many_steps_under_way(comm):
     """A pull sees what was pushed before it, and not what was pushed later."""
     for store in stores(comm):
