@@ -50,6 +50,7 @@ class Engine:
 
     def __init__(self, compute: int = 1, copy: int = 1, communication: int = 1):
         self._core = _core.Engine(compute, copy, communication)
+        self._makes_calls = False
         self._feeders: weakref.WeakSet[Any] = weakref.WeakSet()  # have _flush(), see close()
         self._of_arrays: dict[int, tuple[Any, Variable]] = {}
         self._calls: "weakref.WeakKeyDictionary[Communicator, Any]" = weakref.WeakKeyDictionary()
@@ -243,6 +244,7 @@ class Engine:
     def _calls_of(self, comm: Communicator) -> Any:
         found = self._calls.get(comm)
         if found is None:
+            self._makes_calls = True
             found = self._calls[comm] = self._core.calls(comm._core)
         return found
 
@@ -276,6 +278,17 @@ def _end_all() -> None:
         raise first
 
 
+def _settle() -> None:
+    """Before a world is left: returns when the engines that make calls have completed what they
+    have been given. What goes wrong is for their own waits to raise."""
+    engines = [engine for engine in {*_open, *_dropped} if engine._makes_calls]
+    for engine in engines:
+        engine._flush()
+    for engine in engines:
+        while not engine._core.settles(1000):
+            pass
+
+
 def _forget() -> None:
     """In a child of fork(): the engines are its parent's, and so are their threads."""
     global _open, _dropped, _left
@@ -304,5 +317,5 @@ def _copy_of(error: BaseException) -> BaseException:
     return made
 
 
-open_worlds.before_leaving(_end_all)
+open_worlds.before_leaving(_end_all, _settle)
 os.register_at_fork(after_in_child=_forget)

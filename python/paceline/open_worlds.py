@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
 _before: list[Callable[[], None]] = []  # at exit, while the worlds are still there
+_settle: list[Callable[[], None]] = []  # before finalize() leaves a world
 _inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
 _spoiled = False  # a world has been left broken: somebody may be missing
 
@@ -27,10 +28,20 @@ def keep(world: "Communicator") -> "Communicator":
     return world
 
 
-def before_leaving(end: Callable[[], None]) -> None:
-    """Has `end()` called at exit, before the worlds are left, whenever these were joined."""
+def before_leaving(end: Callable[[], None], settle: Callable[[], None]) -> None:
+    """Has `end()` called at exit, before the worlds are left, whenever these were joined, and
+    settle() before finalize() leaves one in peace."""
     _before.append(end)
+    _settle.append(settle)
     _register()
+
+
+def settle() -> None:
+    """Returns when the calls that are still to be made have been; at once in the middle of an
+    error, which may keep them from coming."""
+    if sys.exc_info()[0] is None:
+        for each in _settle:
+            each()
 
 
 def _register() -> None:

@@ -80,9 +80,13 @@ def is_initialized() -> bool:
 
 
 def finalize() -> None:
-    """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too."""
+    """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too.
+
+    Calls that engines and KVStores have been given are completed first.
+    """
     global _world
     if _world is not None:
+        open_worlds.settle()
         open_worlds.leave(_world)
         _world = None
 

@@ -22,7 +22,7 @@ def ended(how, what):
 
 
 @pytest.mark.parametrize("what", WHAT)
-@pytest.mark.parametrize("how", ["return", "exit", "dropped"])
+@pytest.mark.parametrize("how", ["return", "exit", "finalize", "dropped"])
 def test_what_was_pushed_is_computed(how, what):
     run = ended(how, what)
     wanted = NOTHING if what == "idle" else SUM

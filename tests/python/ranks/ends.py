@@ -99,6 +99,8 @@ def main():
             in_a_child()
             return
         print("child", child_status(child), flush=True)
+    elif HOW == "finalize":
+        paceline.finalize()
     elif HOW == "exit":
         sys.exit(0)
     elif breaks_off:
