@@ -206,6 +206,13 @@ PyTask copy(PyEngine& self, nb::handle source, nb::handle target,
   return {self.get(), self.get()->push(work, std::move(spec)), nullptr, std::move(result)};
 }
 
+// Refuses what copy() and combine() would refuse of an array, for those who have more than one.
+void check_array(nb::handle array, std::string_view call, bool is_written) {
+  const Buffer buffer(array, {call, "value"}, Accepts::devices);
+  if (is_written && buffer.read_only())
+    fail(Fault::usage, call, ": the value is read-only, and would be written.");
+}
+
 // target = sources[0] op sources[1] op ...; the target may be one of the sources.
 PyTask combine(PyEngine& self, const std::vector<nb::handle>& sources, nb::handle target,
                const std::string& op, const std::vector<PyVariable*>& read,
@@ -304,6 +311,7 @@ void bind_tasks(nb::module_& m) {
 void bind_engine(nb::module_& m) {
   nb::register_exception_translator(translate);
   bind_tasks(m);
+  m.def("check_array", check_array, "array"_a, "call"_a, "is_written"_a);
   nb::class_<PyEngine>(m, "Engine", "Runs tasks in the order that their reads and writes allow.")
       .def(nb::init<int, int, int>(), "compute"_a, "copy"_a, "communication"_a)
       .def("variable", [](PyEngine& self, std::string name) {

@@ -321,6 +321,8 @@ class Task:
     def done(self) -> bool:
         """Whether it is complete; it may have failed."""
 
+def check_array(array: object, call: str, is_written: bool) -> None: ...
+
 class Engine:
     """Runs tasks in the order that their reads and writes allow."""
 

@@ -70,6 +70,24 @@ def test_bad_input_is_refused(store):
     refused(lambda: kvstore.create("funnel", outstanding=2), "outstanding")
 
 
+def test_what_is_refused_of_one_key_changes_no_other(store):
+    a, out = numpy.ones(4), numpy.zeros(4)
+    strided, fixed = numpy.ones(8)[::2], numpy.ones(4)
+    fixed.flags.writeable = False
+    store.init(["w", "v"], [a, a.copy()])
+    refused(lambda: store.push(["w", "v"], [5 * a, strided]), "key 'v'", "not contiguous")
+    refused(lambda: store.pull(["w", "v"], [out, strided]), "key 'v'", "not contiguous")
+    refused(lambda: store.pull(["w", "v"], [out, fixed]), "key 'v'", "read-only")
+    refused(lambda: store.init(["x", "y"], [a, strided]), "key 'y'", "not contiguous")
+    store.wait()
+    assert (out == 0).all()
+    store.init("x", a)
+    store.pull("w", out)
+    store.push("v", fixed)
+    store.wait()
+    assert (out == 1).all()
+
+
 def test_values_of_a_key_that_is_there_twice_are_summed(store):
     a = numpy.arange(4.0)
     outs = [numpy.zeros(4) for _ in range(3)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from paceline import _core
 from paceline import engine as engines
 from paceline.buffers import Buffer, host_like, shape_of
 from paceline.communicator import Communicator
@@ -112,10 +113,11 @@ class KVStore(ABC):
             raise UsageError(f"kvstore: init: a key is there twice in {keys!r}.")
         made = [Entry(key, len(self._entries) + i, arrays[0])
                 for i, (key, arrays) in enumerate(pairs)]
+        for entry, (_, arrays) in zip(made, pairs, strict=True):
+            self._check(entry, "init", arrays)
         self.wait()  # for calls of tasks, which must not meet those that this makes
         self._agree([entry.description() for entry in made])
         for entry, (_, arrays) in zip(made, pairs, strict=True):
-            self._check(entry, "init", arrays)
             self._engine.wait(*arrays)
             self._engine.copy(arrays[0], entry.buffer).wait()
             self._comm.broadcast(entry.buffer, tag=entry.name)
@@ -238,6 +240,7 @@ class KVStore(ABC):
                     f"kvstore: {call}: {entry.name} has shape {entry.shape} and type "
                     f"{entry.dtype}; this value has {shape_of(array)} and {_dtype_of(array)}."
                 )
+            _core.check_array(array, f"kvstore: {call}: {entry.name}", call != "push")
 
     def _agree(self, mine: list[list[Any]]) -> None:
         """All ranks make the same keys; else MismatchError, which names the first difference."""
