@@ -30,7 +30,8 @@ from typing import IO
 from paceline.errors import UsageError
 
 TIMED_OUT = 124  # the exit status of coreutils' timeout
-_FORWARDED = (signal.SIGINT, signal.SIGTERM)
+# Each rank is in a session of its own: a terminal that closes reaches it through here alone.
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 # Called with rank, stream ("stdout" or "stderr") and a line of output without its line feed.
 OnLine = Callable[[int, str, str], None]
@@ -57,7 +58,8 @@ def launch(
     Without both, the ranks write to this process's stdout and stderr directly.
 
     The status is 0 if all ranks return 0; else that of the first to fail, 128 + n if a signal n
-    ended it. SIGINT and SIGTERM are passed on to the ranks when this runs in the main thread.
+    ended it. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the ranks when this runs in the
+    main thread, but for those that this process was started to ignore, as by nohup.
     Raises UsageError for a command that cannot be started or a number of ranks below 1.
     """
     if ranks < 1:
@@ -242,13 +244,14 @@ def _print_prefixed(rank: int, stream: str, line: str) -> None:
 
 @contextmanager
 def _forwarding(run: _Run) -> Iterator[None]:
-    """Sends SIGINT and SIGTERM to the ranks instead of ending this process by them."""
+    """Sends these signals to the ranks instead of ending this process by them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {
         sign: signal.signal(sign, lambda number, _: run.exits.put(signal.Signals(number)))
         for sign in _FORWARDED
+        if signal.getsignal(sign) != signal.SIG_IGN
     }
     try:
         yield

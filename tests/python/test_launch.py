@@ -108,25 +108,47 @@ def test_time_out(capfd):
     assert "not done after 1 s; ending rank 1" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_signals_are_passed_on(sign):
+def begun(words="", **keywords):
+    """A process that launches waiting.py, once its ranks are there."""
     script = launched.RANKS / "waiting.py"
     code = (
         "import sys; from paceline.launch import launch; "
-        f"sys.exit(launch(['{script}', 'sleep=60'], 2, prefix=True, grace_s=1))"
+        f"sys.exit(launch(['{script}', 'sleep=60'{words}], 2, prefix=True, grace_s=1))"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        **keywords,
+    )  # fmt: skip
     for line in process.stderr:  # "[0] ready", "[1] ready"
         if "[1] ready" in line:
             break
+    return process
+
+
+def groups_in(out):
+    return [int(line.split()[-1]) for line in out.splitlines() if " pid " in line]
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_signals_are_passed_on(sign):
+    # Tests in the background of a shell are started to ignore some.
+    process = begun(
+        ", 'say=PACELINE_STORE'", preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL))
     process.send_signal(sign)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 128 + sign
-    for line in out.splitlines():
-        if " pid " in line:
-            assert not _group_lives(int(line.split()[-1]))
+    assert len(groups_in(out)) == 2 and not any(map(_group_lives, groups_in(out)))
+    folders = {line.split()[-1] for line in out.splitlines() if "/paceline-" in line}
+    assert len(folders) == 1 and not Path(folders.pop()).exists()
+
+
+def test_what_was_ignored_is_no_signal():
+    """Under nohup a terminal may close."""
+    process = begun(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 def test_prefix(capfd):
