@@ -1,11 +1,13 @@
 """The world: all ranks of a run. init() joins it, finalize() leaves it."""
 
 import os
+import time
+from datetime import timedelta
 from typing import Any
 
 from paceline import _core, launchers, mpi, open_worlds
 from paceline.communicator import Communicator
-from paceline.errors import UsageError
+from paceline.errors import ResourceError, TimeoutError, UsageError
 
 _world: Communicator | None = None
 _joined = 0  # worlds that init() has joined: later ones must not meet the keys of earlier ones
@@ -29,7 +31,8 @@ def init(
     rank alone. A second call returns the same communicator.
 
     rank, ranks, store: a world of one's own making. `store` is a folder that all ranks can write
-    to (new for each run), or an object with set(key, bytes) and get(key, timedelta) -> bytes.
+    to (new for each run), or an object with set(key, bytes) and get(key, timedelta) -> bytes, which
+    is asked again and again, half a second at most at a time, and then raises what it likes.
     timeout_ms, start_timeout_ms: limits of a call and of joining, in milliseconds; None:
     PACELINE_TIMEOUT_MS, PACELINE_START_TIMEOUT_MS.
 
@@ -97,8 +100,28 @@ def join(
 ) -> Communicator:  # fmt: skip
     """Joins the world `name` through `store`, and sees to it that it is left at exit."""
     libraries = mpi.libraries_to_start() if ranks > 1 else []
+    if store is not None and not isinstance(store, str):
+        store = _Waited(store)
     core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms, libraries)
     return open_worlds.keep(Communicator(core))
+
+
+class _Waited:
+    """A store whose get() says in its own way that time is up: by whatever error comes then."""
+
+    def __init__(self, store: Any):
+        self._store = store
+        self.set = store.set
+
+    def get(self, key: str, timeout: timedelta) -> bytes:
+        begin = time.monotonic()
+        try:
+            return self._store.get(key, timeout)
+        except Exception as error:
+            is_early = time.monotonic() - begin < 0.9 * timeout.total_seconds()
+            if is_early or isinstance(error, (ResourceError, UsageError)):
+                raise
+            raise TimeoutError(f"start-up: '{key}' is not set ({error}).") from error
 
 
 def join_launched(

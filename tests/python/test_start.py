@@ -1,9 +1,20 @@
 """Ranks that start unlike each other: the first difference is named, over every channel."""
 
+import os
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+
 import launched
 import mpis
 import pytest
 from test_preload import built, compiled, mpi_of, mpicc_of, run
+
+import paceline
+from paceline import open_worlds, world
+from paceline.launch import held_port
 
 pytestmark = pytest.mark.ranks
 
@@ -50,3 +61,114 @@ def test_secret_of_the_launcher(own, words):
     for rank in range(2):
         line = next(x for x in said.text().split("\n") if x.startswith(f"rank {rank}: "))
         assert words[rank] in line and f"/{1 - rank}'" in line, said.text()
+
+
+WAYS = {
+    "standalone": lambda port: ["--standalone"],
+    "port": lambda port: [f"--master-port={port}"],
+    "c10d": lambda port: ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"],
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "by"), [("standalone", "init"), ("port", "torch"), ("c10d", "init")])
+def test_restart_of_torchrun(way, by):
+    """What ranks of the first attempt have said does not reach those of the second."""
+    pytest.importorskip("torch")
+    env = {**os.environ, **launched.limits()}
+    with held_port() as port:
+        command = [
+            sys.executable, "-m", "torch.distributed.run", *WAYS[way](port), "--nproc-per-node=2",
+            "--max-restarts=1", "--monitor-interval=0.1", str(launched.RANKS / "restarts.py"), by,
+        ]  # fmt: skip
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        f"attempt 1: rank {rank} of 2, nodes 1" for rank in range(2)
+    ]
+
+
+class Own:
+    """A store of one's own: each get() that finds nothing fails as torch's stores do."""
+
+    def __init__(self):
+        import torch.distributed as dist
+
+        self.store = dist.HashStore()
+
+    def set(self, key, value):
+        self.store.set(key, value)
+
+    def get(self, key, timeout):
+        self.store.wait([key], timeout)
+        return self.store.get(key)
+
+
+def test_torch_store_waits_in_silence(capfd):
+    pytest.importorskip("torch")
+    import torch.distributed as dist
+
+    from paceline.torch.store import TorchStore
+
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    client = dist.TCPStore("127.0.0.1", server.port, is_master=False)
+    store = TorchStore(client, "prefix")
+    with pytest.raises(paceline.TimeoutError, match="nobody set 'key'"):
+        store.get("key", timedelta(seconds=1))
+    timer = threading.Timer(0.3, lambda: TorchStore(server, "prefix").set("key", b"value"))
+    timer.start()
+    assert store.get("key", timedelta(seconds=30)) == b"value"
+    assert capfd.readouterr().err == ""
+
+
+HOLDER = """
+import sys, torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_store_that_ends_is_said(capfd):
+    """Not asked again until the start time-out."""
+    pytest.importorskip("torch")
+    import torch.distributed as dist
+
+    from paceline.torch.store import TorchStore
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        client = dist.TCPStore("127.0.0.1", int(holder.stdout.readline()), is_master=False)
+        threading.Timer(0.3, holder.kill).start()
+        with pytest.raises(paceline.ResourceError, match="torch's store no longer answers"):
+            world.join(TorchStore(client, "prefix"), 1, 2, "left", None, 60000)
+
+
+def test_store_of_ones_own_that_says_time_is_up_in_its_own_way():
+    """Ranks may start far apart."""
+    pytest.importorskip("torch")
+    store, found = Own(), []
+
+    def join(rank, wait_s):
+        time.sleep(wait_s)
+        found.append(world.join(store, rank, 2, "own", None, 30000))
+
+    threads = [threading.Thread(target=join, args=pair) for pair in ((0, 0), (1, 1.5))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(comm.rank for comm in found) == [0, 1]
+    for comm in found:
+        open_worlds.leave(comm)
+
+
+def test_an_error_of_ones_own_store_is_no_waiting():
+    class Bad(Own):
+        def get(self, key, timeout):
+            raise RuntimeError("no route")
+
+    pytest.importorskip("torch")
+    with pytest.raises(RuntimeError, match="no route"):
+        world.join(Bad(), 0, 2, "bad", None, 30000)

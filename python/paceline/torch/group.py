@@ -14,7 +14,7 @@ from paceline.torch import minors, replace
 from paceline.torch.collectives import Collectives
 from paceline.torch.gloo import GlooOnly
 from paceline.torch.points import Points
-from paceline.torch.store import TorchStore
+from paceline.torch.store import TorchStore, attempt
 
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
 
@@ -86,7 +86,7 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
         _started += 1
         if options.group_rank == 0:
             minors.warn_if_newer()
-    prefix = f"paceline{_started}"
+    prefix = f"paceline{_started}/{attempt()}"
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
         return PacelineGroup(store, comm, options.timeout, False, taken_for)

@@ -1,10 +1,19 @@
 """torch's key-value stores, as Paceline's core wants them."""
 
+import os
+import time
 from datetime import timedelta
 
 import torch.distributed as dist
 
-from paceline.errors import TimeoutError
+from paceline.errors import ResourceError, TimeoutError
+
+_SHORTEST_S, _LONGEST_S = 0.0005, 0.05  # between two looks
+
+
+def attempt() -> str:
+    """Which start of these ranks torchrun has made: its store keeps the keys of earlier ones."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
 
 
 class TorchStore:
@@ -17,15 +26,31 @@ class TorchStore:
         self._store.set(key, value)  # type: ignore[arg-type]  # bytes are fine
 
     def get(self, key: str, timeout: timedelta) -> bytes:
-        """Waits for the key; raises TimeoutError, which names it."""
-        try:
-            self._store.wait([key], timeout)
-        except RuntimeError as error:  # the stores' only way to say that time is up
-            raise TimeoutError(
-                f"start-up: nobody set '{key}' in torch's store within {timeout} ({error}). "
-                "Did every rank start?"
-            ) from error
+        """Waits for the key; raises TimeoutError, which names it.
+
+        Looks for it again and again, ever less often: each wait() of torch's store that ends
+        without the key writes warnings, and may take seconds more.
+        """
+        begin = time.monotonic()
+        while not self._is_there(key):
+            waited = time.monotonic() - begin
+            left = timeout.total_seconds() - waited
+            if left <= 0:
+                raise TimeoutError(
+                    f"start-up: nobody set '{key}' in torch's store within {timeout}. "
+                    "Did every rank start?"
+                )
+            time.sleep(min(left, max(_SHORTEST_S, min(_LONGEST_S, waited / 8))))
         return self._store.get(key)
+
+    def _is_there(self, key: str) -> bool:
+        try:
+            return self._store.check([key])
+        except dist.DistNetworkError as error:
+            raise ResourceError(
+                f"start-up: torch's store no longer answers ({error}). Whoever holds it, rank 0 "
+                "or torchrun's agent, has ended; look at what that wrote last."
+            ) from error
 
 
 _kept: list[dist.Store] = []
@@ -40,4 +65,4 @@ def torchrun_store(start_timeout_ms: int) -> tuple[int, int, TorchStore]:
     handler = dist.rendezvous("env://", timeout=timedelta(milliseconds=start_timeout_ms))
     store, rank, ranks = next(handler)
     _kept.append(store)
-    return rank, ranks, TorchStore(store, "paceline")
+    return rank, ranks, TorchStore(store, f"paceline/{attempt()}")
