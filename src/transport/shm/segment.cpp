@@ -22,6 +22,14 @@ bool is_number(const std::string& text) {
   });
 }
 
+// A signal may interrupt it, on older kernels each time that one is pending.
+int allocate(int descriptor, std::size_t offset, std::size_t bytes) {
+  int error = 0;
+  do error = posix_fallocate(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  while (error == EINTR);
+  return error;
+}
+
 }  // namespace
 
 SharedFile::~SharedFile() {
@@ -67,7 +75,7 @@ int SharedFile::use_huge_pages() {
 // Without it a full file system, or memory, shows as a SIGBUS in the middle of a collective.
 int SharedFile::reserve(std::size_t bytes) {
   bytes_ = bytes;
-  return posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+  return allocate(descriptor_, 0, bytes);
 }
 
 int SharedFile::open_in(const std::string& folder) {
@@ -169,7 +177,7 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
 }
 
 int SharedFile::reserve_part(std::size_t offset, std::size_t bytes) {
-  return posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  return allocate(descriptor_, offset, bytes);
 }
 
 void SharedFile::release_part(std::size_t offset, std::size_t bytes) {
