@@ -88,6 +88,16 @@ def test_restart_of_torchrun(way, by):
     ]
 
 
+def test_a_folder_used_twice(tmp_path):
+    """Whoever reads what is left of the first run says so, on all ranks, long before time is up."""
+    first = launched.start("store_twice.py", 3, tmp_path)
+    assert first.text(stream="stdout").splitlines() == ["fine"] * 3, first.text()
+    again = launched.start("store_twice.py", 3, tmp_path)
+    lines = again.text(stream="stdout").splitlines()
+    assert len(lines) == 3, again.text()
+    assert all("is in the store from an earlier run" in line for line in lines), again.text()
+
+
 class Own:
     """A store of one's own: each get() that finds nothing fails as torch's stores do."""
 

@@ -8,8 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
+#include <string_view>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace paceline {
@@ -23,21 +26,22 @@ struct Card {
   std::string address;   // of the page
   std::string nonce;
   std::string why;       // there is no page
+  std::string process;   // by which others on this boot can tell whether it still runs
 };
 
 std::string write(const Card& c) {
-  return str(c.machine, "\n", c.address, "\n", c.nonce, "\n", c.why);
+  return str(c.machine, "\n", c.address, "\n", c.nonce, "\n", c.why, "\n", c.process);
 }
 
 Card read_card(const std::string& text) {
-  std::string fields[4];
+  std::string fields[5];
   std::size_t at = 0;
   for (std::string& field : fields) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     field = text.substr(at, end - at);
     at = std::min(end + 1, text.size());
   }
-  return {fields[0], fields[1], fields[2], fields[3]};
+  return {fields[0], fields[1], fields[2], fields[3], fields[4]};
 }
 
 std::string boot() {
@@ -45,6 +49,49 @@ std::string boot() {
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
   return id;
 }
+
+// When a process began, in ticks since the boot; empty: it has ended (it may still wait for its
+// parent to look), or /proc cannot be read.
+std::string begin_of(const std::string& id) {
+  std::string stat;
+  std::getline(std::ifstream("/proc/" + id + "/stat"), stat);
+  std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
+  std::string state, field;
+  fields >> state;   // the third field, the first after the name
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return fields && state != "Z" && state != "X" ? field : "";
+}
+
+// Numbers of processes mean something within a boot and a space of such numbers.
+std::string number_space() {
+  char name[64] = {};
+  const bool is_known = readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0;
+  return is_known ? str(boot(), " ", name) : std::string();
+}
+
+std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", number_space()); }
+
+// Whether the process that wrote this card has ended: it is of an earlier run in the same store.
+bool is_stale(const Card& card) {
+  std::istringstream fields(card.process);
+  int id = 0;
+  std::string begin, space;
+  fields >> id >> begin >> std::ws;
+  std::getline(fields, space);
+  const bool can_tell = !space.empty() && space == number_space() && !begin_of("self").empty();
+  return can_tell && begin_of(std::to_string(id)) != begin;
+}
+
+// Rows of one meeting are made of the same cards.
+std::string print_of(const std::vector<std::string>& cards) {
+  std::string all;
+  for (const std::string& card : cards) all += str(card.size(), " ", card);
+  return hex(hash_of(all));
+}
+
+constexpr std::string_view kStale =
+    " is in the store from an earlier run, or its process has ended while the ranks met. A store "
+    "must be new for each run; start all ranks again, with a new one.";
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -84,6 +131,20 @@ std::string try_page(const Card& mine, const Card& theirs) {
   }
 }
 
+// Which rank reaches which page; throws where a rank has read a stale card, or said this earlier.
+std::vector<std::vector<bool>> read_rows(const std::vector<std::string>& rows,
+                                         const std::string& print) {
+  std::vector<std::vector<bool>> reaches;
+  for (const std::string& row : rows) {
+    if (row.starts_with("start-up")) fail(Fault::lost, row);
+    if (row.size() != rows.size() + print.size() || !row.ends_with(print))
+      fail(Fault::lost, "start-up: what rank ", reaches.size(), " has said", kStale);
+    reaches.emplace_back(rows.size(), false);
+    for (std::size_t peer = 0; peer < rows.size(); ++peer) reaches.back()[peer] = row[peer] == '1';
+  }
+  return reaches;
+}
+
 }  // namespace
 
 std::vector<int> Nodes::members(int node) const {
@@ -116,13 +177,16 @@ std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches) {
 
 Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name) {
   const int me = meeting.rank(), ranks = meeting.ranks();
-  Card mine{str(boot(), " ", one_line(name)), "", "", ""};
+  Card mine{str(boot(), " ", one_line(name)), "", "", "", own_process()};
   const SharedFile page = make_page(folder, mine);
   const std::vector<std::string> cards = meeting.share(write(mine));
   Nodes nodes;
-  std::string row;
+  std::string row, stale;
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
+    if (stale.empty() && peer != me && is_stale(theirs))
+      stale = str("start-up: what rank ", peer, " has said (process ",
+                  theirs.process.substr(0, theirs.process.find(' ')), ")", kStale);
     std::string why = peer == me ? "" : try_page(mine, theirs);
     if (peer != me && why.empty()) meeting.know(peer, std::atoi(theirs.address.c_str()));
     if (why.ends_with('.')) why.pop_back();   // it becomes part of a sentence
@@ -130,13 +194,11 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
     if (!why.empty() && nodes.why_apart.empty())
       nodes.why_apart = str("rank ", me, " and rank ", peer, " share no memory: ", why);
   }
-  std::vector<std::vector<bool>> reaches;
-  for (const std::string& theirs : meeting.share(row)) {
-    reaches.emplace_back(std::size_t(ranks), false);
-    for (std::size_t peer = 0; peer < std::min(theirs.size(), std::size_t(ranks)); ++peer)
-      reaches.back()[peer] = theirs[peer] == '1';
-  }
-  nodes.of_rank = group_nodes(reaches);
+  const std::string print = print_of(cards);
+  const std::vector<std::string> rows = meeting.share(stale.empty() ? row + print : stale);
+  // What this rank has found itself says more than what it is told.
+  if (!stale.empty()) fail(Fault::lost, stale);
+  nodes.of_rank = group_nodes(read_rows(rows, print));
   return nodes;
 }
 
