@@ -21,6 +21,12 @@ def test_collectives(name, ranks):
     launched.expect("torch_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("point_checks"), "end"])
+@each("ranks", [2, 3], [4])
+def test_points(name, ranks):
+    launched.expect("point_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("future_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_futures(name, ranks):

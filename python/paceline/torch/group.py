@@ -33,7 +33,7 @@ class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
         self._owns_world = owns_world
         self._coalesced = None
         self._is_gloo = taken_for == "gloo"
-        self._pairs = {}
+        self._begin_points()
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -50,7 +50,7 @@ class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
 
         Lets the communicator go: torch's C++ may keep the group until the process has ended.
         """
-        self._pairs.clear()
+        self._end_points()
         if self._owns_world:
             if world.torch_world is self._comm:
                 world.torch_world = None

@@ -1,0 +1,204 @@
+"""Checks of send and recv: which message a receive gets, by source, tag and order."""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from support import checks_in, raises, run_checks
+
+import paceline.torch  # noqa: F401  Importing it registers the backend's name.
+
+SIZES = (0, 1, 7, 1000, 1 << 14, 1 << 18, 3 << 19)  # of float32: 0 B to 6 MiB
+
+
+def message(number, n):
+    return (torch.arange(n) % 1000 + 1000 * number).float()
+
+
+def check_tags_in_another_order(comm):
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    right, left = (me + 1) % p, (me - 1) % p
+    sends = [dist.isend(message(tag, 1000), right, tag=tag) for tag in (1, 2, 3)]
+    for tag in (3, 1, 2):
+        dist.recv(x := torch.empty(1000), left, tag=tag)
+        assert torch.equal(x, message(tag, 1000)), (tag, x[:3])
+    for work in sends:
+        work.wait()
+
+
+def check_a_thread_for_each_tag(comm):
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    right, left, wrong = (me + 1) % p, (me - 1) % p, []
+
+    def exchange(tag):
+        for turn in range(50):
+            work = dist.isend(message(10 * turn + tag, 100), right, tag=tag)
+            dist.recv(x := torch.empty(100), left, tag=tag)
+            work.wait()
+            if not torch.equal(x, message(10 * turn + tag, 100)):
+                wrong.append((tag, turn))
+
+    threads = [threading.Thread(target=exchange, args=(tag,)) for tag in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def check_any_source_in_the_order_of_posts(comm):
+    """Not of the waits; and a receive that names its source stands behind."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    if me == 0:
+        outs = [torch.empty(1000) for _ in range(3)]
+        first = dist.irecv(outs[0])
+        second = dist.irecv(outs[1])
+        third = dist.irecv(outs[2], 1)
+        dist.barrier()
+        for work in (third, second, first):
+            work.wait()
+        for number, out in enumerate(outs):
+            assert torch.equal(out, message(number, 1000)), (number, out[:3])
+    else:
+        dist.barrier()
+        for number in range(3) if me == 1 else ():
+            dist.send(message(number, 1000), 0)
+    dist.barrier()
+
+
+def check_any_source_without_a_waiter(comm):
+    """A send of 16 MiB comes to its end while the receiver is in a barrier that follows it."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    x = torch.empty(1 << 22)
+    if me == 0:
+        work = dist.irecv(x)
+    elif me == 1:
+        dist.send(message(5, 1 << 22), 0)
+    dist.barrier()
+    if me == 0:
+        work.wait()
+        assert torch.equal(x, message(5, 1 << 22)) and work._source_rank() == 1
+    dist.barrier()
+
+
+def check_any_source_that_gave_up_takes_nothing(comm):
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    if me == 0:
+        nobody = dist.irecv(torch.empty(10))
+        raises(TimeoutError, "no rank", lambda: nobody.wait(timedelta(milliseconds=50)))
+        dist.barrier()
+        dist.recv(x := torch.empty(10), 1)
+        assert torch.equal(x, message(3, 10))
+    else:
+        dist.barrier()
+        if me == 1:
+            dist.send(message(3, 10), 0)
+    dist.barrier()
+
+
+def program(seed, ranks):
+    """Messages (source, target, tag, n, number) in the order in which they are sent."""
+    draw = random.Random(seed)
+    out = []
+    for number in range(24):
+        source, target = draw.sample(range(ranks), 2)
+        out.append((source, target, draw.randrange(3), draw.choice(SIZES), number))
+    return out
+
+
+def expected(messages, me):
+    """The slow reference: queues of what `me` gets, by source and tag, in order."""
+    queues = defaultdict(list)
+    for source, target, tag, n, number in messages:
+        if target == me:
+            queues[source, tag].append((n, number))
+    return queues
+
+
+def posts(messages, me, draw):
+    """Sends and receives of `me`, in an order of its own; alike ones stay in order."""
+    kinds = [("send", target, tag) for source, target, tag, _, _ in messages if source == me]
+    kinds += [("recv", source, tag) for source, target, tag, _, _ in messages if target == me]
+    draw.shuffle(kinds)
+    return kinds
+
+
+def check_random_programs(comm):
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    for seed in range(6):
+        messages, draw = program(seed, p), random.Random(100 * seed + me)
+        to_get = expected(messages, me)
+        to_send = defaultdict(list)
+        for source, target, tag, n, number in messages:
+            if source == me:
+                to_send[target, tag].append(message(number, n))
+        works, got, batch = [], [], []
+        for kind, peer, tag in posts(messages, me, draw):
+            if kind == "send":
+                call, x = dist.isend, to_send[peer, tag].pop(0)
+            else:
+                n, number = to_get[peer, tag].pop(0)
+                call, x = dist.irecv, torch.full((n,), -1.0)
+                got.append((x, message(number, n)))
+            batch.append(dist.P2POp(call, x, peer, tag=tag))
+            if draw.random() < 0.4:
+                works += dist.batch_isend_irecv(batch)
+                batch = []
+            if draw.random() < 0.1:
+                time.sleep(0.01)
+        works += dist.batch_isend_irecv(batch) if batch else []
+        draw.shuffle(works)
+        for work in works:
+            work.wait()
+        for x, right in got:
+            assert torch.equal(x, right), (seed, x[:3], right[:3])
+
+
+def check_random_programs_of_any_source(comm):
+    """Each receive gets the next message of the source that it names afterwards."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    for seed in range(4):
+        draw = random.Random(seed)
+        # Of one tag all are as long: whoever receives does not know from whom.
+        lengths = [draw.choice(SIZES) for _ in range(3)]
+        messages = [(s, t, tag, lengths[tag], k) for s, t, tag, _, k in program(50 + seed, p)]
+        queues = expected(messages, me)
+        sends = [dist.isend(message(k, n), t, tag=tag) for s, t, tag, n, k in messages if s == me]
+        mine = [(tag, n) for _, target, tag, n, _ in messages if target == me]
+        outs = [(tag, x := torch.full((n,), -1.0), dist.irecv(x, tag=tag)) for tag, n in mine]
+        dist.barrier()
+        for _, _, work in reversed(outs):
+            work.wait()
+        for tag, x, work in outs:
+            n, number = queues[work._source_rank(), tag].pop(0)
+            assert torch.equal(x, message(number, n)), (seed, tag, work._source_rank())
+        for work in sends:
+            work.wait()
+        dist.barrier()
+
+
+if __name__ == "__main__":
+    import point_checks
+
+    torch.set_num_threads(1)
+    dist.init_process_group("paceline")
+    run_checks(checks_in(point_checks))
+    dist.destroy_process_group()
