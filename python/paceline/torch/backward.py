@@ -1,6 +1,7 @@
 """When gradients are complete, in an order that is the same on all ranks."""
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,18 +10,33 @@ import torch
 from torch import nn
 
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError
+from paceline.errors import RefusalError, UsageError
+
+
+class _End:
+    """What autograd calls when a pass is over. One of a pass that fails is dropped instead."""
+
+    def __init__(self, end: Callable[[], None]):
+        self._end = end
+
+    def __call__(self) -> None:
+        self._end()
 
 
 class Backward:
     """Watches the backward passes of some parameters.
 
     Calls begin() when the first gradient of a pass is there, launch(i) for each of them once its
-    gradient is complete, then finish(). The order of i is
+    gradient is complete, then finish(used). The order of i is
     the one in which rank 0's gradients became ready in the first pass: there every rank launches at
     the end; from then on each gradient is launched when it and those before it are there. One that
-    a pass has left out is zero then. Parameters are numbered as they are given; all ranks give the
+    a pass has left out is zero then; used[i] says whether any rank has a gradient of it, and where
+    none has there is none afterwards. Parameters are numbered as they are given; all ranks give the
     same ones.
+
+    A pass that fails is completed with zeros when the next one begins, and finish(None) then drops
+    what it brings: so each pass that has begun makes the same calls on all ranks, and those that
+    have skipped it together go on. Where it has failed on some ranks only, the others raise.
     """
 
     def __init__(
@@ -28,7 +44,7 @@ class Backward:
         comm: Communicator,
         parameters: Sequence[tuple[str, nn.Parameter]],
         launch: Callable[[int], None],
-        finish: Callable[[], None],
+        finish: Callable[[list[bool] | None], None],
         begin: Callable[[], None] = lambda: None,
     ):
         self._comm = comm
@@ -38,7 +54,7 @@ class Backward:
         self._ready: list[int] = []  # in this pass, as they came
         self._is_ready = [False] * len(self._named)
         self._launched = 0
-        self._is_under_way = False
+        self._under_way: weakref.ref[_End] | None = None  # dead: that pass has failed
         self._off = 0
         self._handles = [
             parameter.register_post_accumulate_grad_hook(self._hook_of(i))
@@ -63,15 +79,22 @@ class Backward:
         def hook(parameter: torch.Tensor) -> None:
             if self._off:
                 return
-            if not self._is_under_way:
-                self._is_under_way = True
-                engine: Any = torch.autograd.Variable._execution_engine
-                engine.queue_callback(self._end)
+            if self._under_way is not None and self._under_way() is None:
+                self._complete_failed()
+            if self._under_way is None:
                 self._begin()
+                end = _End(self._end)
+                self._under_way = weakref.ref(end)
+                engine: Any = torch.autograd.Variable._execution_engine
+                engine.queue_callback(end)
+            if self._is_ready[i]:
+                raise RefusalError(
+                    f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
+                    "layer that is used twice under reentrant checkpointing; its first part may "
+                    "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
             self._prepare(i, parameter)
-            if not self._is_ready[i]:
-                self._is_ready[i] = True
-                self._ready.append(i)
+            self._is_ready[i] = True
+            self._ready.append(i)
             self._launch_those_whose_turn_it_is()
 
         return hook
@@ -97,22 +120,53 @@ class Backward:
 
     def _end(self) -> None:
         """The pass is over."""
+        try:
+            used = [parameter.grad is not None for _, parameter in self._named]
+            failed = self._exchange(used, False)
+            if failed:
+                raise UsageError("a backward pass has failed on another rank and not on this one; "
+                                 "its gradients are of this rank alone. Skip it on all ranks.")
+            for (_, parameter), is_used in zip(self._named, used, strict=True):
+                if not is_used:
+                    parameter.grad = None
+        finally:
+            self._reset()
+
+    def _complete_failed(self) -> None:
+        """Makes the calls that the pass that failed has not made, so that ranks stay together."""
+        kept = [parameter.grad for _, parameter in self._named]
+        for _, parameter in self._named:
+            parameter.grad = None
+        try:
+            self._exchange([False] * len(kept), True)
+        finally:
+            for (_, parameter), grad in zip(self._named, kept, strict=True):
+                parameter.grad = grad
+            self._reset()
+
+    def _exchange(self, used: list[bool], has_failed: bool) -> bool:
+        """Launches the rest and finishes. Sets `used` to what any rank has used; returns whether
+        the pass has failed on any."""
         for i, (_, parameter) in enumerate(self._named):
+            self._prepare(i, parameter)
             if not self._is_ready[i]:
-                self._prepare(i, parameter)
                 self._is_ready[i] = True
                 self._ready.append(i)
-        try:
-            if self._order is None:
-                order = numpy.array(self._ready, dtype="int64")
-                self._order = self._comm.broadcast(order, tag="order of gradients").tolist()
-            self._launch_those_whose_turn_it_is()
-            self._finish()
-        finally:
-            self._is_ready = [False] * len(self._named)
-            self._ready.clear()
-            self._launched = 0
-            self._is_under_way = False
+        if self._order is None:
+            order = numpy.array(self._ready, dtype="int64")
+            self._order = self._comm.broadcast(order, tag="order of gradients").tolist()
+        self._launch_those_whose_turn_it_is()
+        flags = numpy.array([*used, has_failed], dtype="uint8")
+        self._comm.allreduce(flags, op="max", tag="gradients that there are")
+        *used[:], failed = (bool(flag) for flag in flags)
+        self._finish(None if failed else used)
+        return failed
+
+    def _reset(self) -> None:
+        self._is_ready = [False] * len(self._named)
+        self._ready.clear()
+        self._launched = 0
+        self._under_way = None
 
 
 def trained(model: nn.Module, call: str) -> list[tuple[str, nn.Parameter]]:

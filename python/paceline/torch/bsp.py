@@ -7,6 +7,7 @@ scale neural networks, arXiv 1611.04255, section 3.3, Algorithms 1, 2 and 3.
 import contextlib
 from typing import Any
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -48,7 +49,11 @@ class BSP:
     bidirectional_exchange (scatter and allgather, Rabenseifner), None (chosen by size), or a dict
     of algorithms: {"broadcast": "ring", ...}; `paceline explain` lists them.
 
-    Gradients are averaged. Collective; raises UsageError for what it does not know, RefusalError
+    Gradients are averaged: in backward() by algorithm 1, so that clipping before step() sees the
+    averages on rank 0; in step() by 2 and 3, so that it sees each rank's own. A module that is no
+    nn.Sequential may use whatever lies below it: its forward pass waits for all of that.
+
+    Collective; raises UsageError for what it does not know, RefusalError
     for sparse gradients, parameters that are not contiguous, or devices.
     """
 
@@ -79,15 +84,23 @@ class BSP:
         if self._overlapped is not None:
             self._overlapped.update()
             return
-        self._combine()
+        self._combine(self._used())
         if self._algorithm == 3 or self._comm.rank == ROOT:
             self._optimizer.step()
         if self._algorithm == 2 or (self._every and self._steps % self._every == 0):
             self.synchronise()
 
-    def _combine(self) -> None:
+    def _used(self) -> list[bool]:
+        """Whether any rank has a gradient, for each parameter: where none has, none is made up."""
+        flags = numpy.array([parameter.grad is not None for _, parameter in self._named], "uint8")
+        self._comm.allreduce(flags, op="max", tag="gradients that there are")
+        return [bool(flag) for flag in flags]
+
+    def _combine(self, used: list[bool]) -> None:
         """Algorithms 2 and 3: every gradient, one after the other."""
-        for name, parameter in self._named:
+        for (name, parameter), is_used in zip(self._named, used, strict=True):
+            if not is_used:
+                continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             grad = parameter.grad
@@ -101,7 +114,7 @@ class BSP:
     def exchange(self) -> None:
         """The calls of a step alone, for measurements: gradients are combined, weights broadcast
         (algorithms 1 and 2), one call after the other, and nothing is updated. Collective."""
-        self._combine()
+        self._combine([True] * len(self._named))
         if self._algorithm != 3:
             self.synchronise()
 
@@ -130,17 +143,19 @@ class _Layerwise:
 
     def __init__(self, bsp: BSP, model: nn.Module):
         self._bsp = bsp
+        self._model = model
         wanted = {id(parameter): name for name, parameter in bsp._named}
         self._layers = []  # of (name, parameter)
         for module in model.modules():
             own = [(wanted.pop(id(p)), p) for p in module.parameters(recurse=False)
                    if id(p) in wanted]
             if own:
-                module.register_forward_pre_hook(self._before(len(self._layers)))
                 self._layers.append(own)
+        self._watch(model)
         self._broadcasts: list[list[_core.Request]] = []
         self._reduces: list[_core.Request] = []
-        self._backward = Backward(bsp._comm.dup(), bsp._named, self._reduce, self._finish)
+        self._backward = Backward(bsp._comm.dup(), bsp._named, self._reduce, self._finish,
+                                  self._check_first)
         self._is_reduced = False
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
@@ -149,20 +164,28 @@ class _Layerwise:
     def update(self) -> None:
         if not self._is_reduced:
             raise UsageError("bsp: step() without a backward pass; gradients are reduced in it.")
-        for request in self._reduces:
-            request.wait()
-        self._reduces.clear()
         self._is_reduced = False
         if self._bsp._comm.rank == ROOT:
             self._bsp._optimizer.step()
         self._end(len(self._layers))
         self._broadcasts.clear()
 
+    def _watch(self, model: nn.Module) -> None:
+        """A module may use all that lies below it without calling it, so it waits for that and for
+        what comes before; nn.Sequential is known only to call its parts."""
+        layer_of = {id(p): i for i, own in enumerate(self._layers) for _, p in own}
+        for module in model.modules():
+            below = [layer_of[id(p)] for p in module.parameters() if id(p) in layer_of]
+            only_calls = type(module).forward is nn.Sequential.forward
+            if below and not only_calls:
+                module.register_forward_pre_hook(self._before(max(below)))
+
     def _before(self, layer: int) -> Any:
         def hook(module: nn.Module, _: Any) -> None:
-            if module.training and torch.is_grad_enabled():
+            # In training, whatever the mode of this part of the model.
+            if self._model.training and torch.is_grad_enabled():
                 self._begin(layer + 2)
-                self._end(layer + 1)
+            self._end(layer + 1)
 
         return hook
 
@@ -193,8 +216,17 @@ class _Layerwise:
             grad, op="average", root=ROOT, **self._bsp._how("reduce", grad, name)
         ))  # fmt: skip
 
-    def _finish(self) -> None:
-        self._is_reduced = True
+    def _finish(self, used: list[bool] | None) -> None:
+        # Whoever clips or unscales after backward() has the gradients to himself.
+        for request in self._reduces:
+            request.wait()
+        self._reduces.clear()
+        self._is_reduced = used is not None
+
+    def _check_first(self) -> None:
+        if self._is_reduced:
+            raise UsageError("bsp: a second backward pass before step(); algorithm 1 has reduced "
+                             "the gradients of the first. Put all but the last into no_sync().")
 
 
 def _options_of(method: str | dict[str, str] | None) -> dict[str, tuple[str, bool]]:

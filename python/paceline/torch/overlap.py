@@ -23,7 +23,7 @@ class Overlap:
         optimizer: torch.optim.Optimizer | None, clip_norm: float | None, options: Any,
     ):  # fmt: skip
         comm = group_of(group, "overlap")._comm.dup()
-        self._named = trained(model, "overlap")
+        self._model, self._named = model, trained(model, "overlap")
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
         if optimizer is not None:
@@ -34,7 +34,7 @@ class Overlap:
         self.store = kvstore.create(mode, comm, op="average", **options)
         names = [name for name, _ in self._named]
         self.store.init(names, [parameter.detach() for _, parameter in self._named])
-        self._backward = Backward(comm, self._named, self._push, self._pull, self.wait)
+        self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin)
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
@@ -59,14 +59,25 @@ class Overlap:
         name, parameter = self._named[i]
         self.store.push(name, parameter.grad)
 
-    def _pull(self) -> None:
+    def _pull(self, used: list[bool] | None) -> None:
         # Kept here: the next step's zero_grad() lets go of them while they are still to come.
         grads = [parameter.grad for _, parameter in self._named]
+        if used is None:  # nobody wants the averages of a pass that has failed
+            grads = [torch.empty_like(parameter) for _, parameter in self._named]
         self.store.pull([name for name, _ in self._named], grads)
-        if self._updates is None:
+        if self._updates is None or used is None:
             self.store.wait()
         else:
-            self._updates.start([grad for grad in grads if grad is not None])
+            self._updates.start([grad for grad in grads if grad is not None], used)
+
+    def _begin(self) -> None:
+        known = {id(parameter) for _, parameter in self._named}
+        for name, parameter in self._model.named_parameters():
+            if parameter.requires_grad and id(parameter) not in known:
+                raise UsageError(f"overlap: the model trains {name}, which it did not when overlap "
+                                 "was called; it would differ between ranks. Call remove(), then "
+                                 "overlap again, after layers are replaced or unfrozen.")
+        self.wait()
 
 
 def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:
@@ -104,7 +115,10 @@ def overlap(
     counts from the next backward pass on. Code that reads a layer's weights without calling the
     layer calls wait() before.
 
-    All ranks train the same parameters. One that a rank's pass leaves out counts as zero there.
+    All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
+    where all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
+    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and each rank's own from
+    then on.
     The order of exchange is that in which rank 0's gradients became ready in the first pass.
     Raises UsageError for another mode, a group of another backend, or an optimizer of other
     parameters; RefusalError for sparse gradients, parameters that are not contiguous, devices, or

@@ -38,8 +38,9 @@ class Updates:
         self._handles: list[Any] = []
         self._watch(model, named)
 
-    def start(self, grads: list[torch.Tensor]) -> None:
-        """Pushes the updates by these gradients; parameters have no gradient afterwards."""
+    def start(self, grads: list[torch.Tensor], used: list[bool]) -> None:
+        """Pushes the updates by these gradients, of parameters that are used; parameters have no
+        gradient afterwards."""
         options = [{key: value for key, value in group.items() if key != "params"}
                    for group in self._optimizer.param_groups]
         norms: list[Any] = []
@@ -48,9 +49,11 @@ class Updates:
             self._engine.push(clip, write=[*grads, self._clipped], name="clipping of gradients")
             norms.append(self._clipped)
         for place, layer in enumerate(self._layers):
-            own = [grads[i] for i in layer.numbers]
+            own = {i: grads[i] for i in layer.numbers if used[i]}
+            if not own:
+                continue
             layer.task = self._engine.push(
-                functools.partial(self._update, layer, own, options), read=[*own, *norms],
+                functools.partial(self._update, own, options), read=[*own.values(), *norms],
                 priority=len(self._layers) - place, name=f"update of {layer.name}",
             )  # fmt: skip
         for parameter in self._parameters:
@@ -67,14 +70,12 @@ class Updates:
         for handle in self._handles:
             handle.remove()
 
-    def _update(
-        self, layer: Layer, grads: list[torch.Tensor], options: list[dict[str, Any]]
-    ) -> None:
+    def _update(self, grads: dict[int, torch.Tensor], options: list[dict[str, Any]]) -> None:
         # Stand-ins with the same memory: whoever trains may set or clear the gradients meanwhile.
         groups: dict[int, list[nn.Parameter]] = {}
         state: Any = collections.defaultdict(dict)
         pairs = []
-        for i, grad in zip(layer.numbers, grads, strict=True):
+        for i, grad in grads.items():
             parameter = self._parameters[i]
             alias = nn.Parameter(parameter.detach())
             alias.grad = grad
