@@ -289,9 +289,10 @@ class Overlapped(Way):
 
     def exchange(self):
         """Through the same store, all at once."""
-        for i in range(len(list(self.net.parameters()))):
+        count = len(list(self.net.parameters()))
+        for i in range(count):
             self.overlap._push(i)
-        self.overlap._pull()
+        self.overlap._pull([True] * count)
 
     def close(self):
         self.overlap.remove()
