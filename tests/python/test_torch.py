@@ -33,6 +33,12 @@ def test_futures(name, ranks):
     launched.expect("future_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("tensor_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_every_kind_of_tensor(name, ranks):
+    launched.expect("tensor_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("hook_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_hooks(name, ranks):

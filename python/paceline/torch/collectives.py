@@ -26,6 +26,7 @@ from paceline.torch.tensors import (
     room,
     sizes_of,
 )
+from paceline.torch.tensors import source as held
 from paceline.torch.work import Requests, Work, Works
 
 Tensor = torch.Tensor
@@ -94,7 +95,7 @@ class Collectives:
         memory, finish = flat_room(target)
         sizes = sizes_of(target)
         counts = None if sizes.count(sizes[0]) == len(sizes) else sizes
-        source = moved(inputs[0]).contiguous()
+        source = held(moved(inputs[0]))
         work = self._call(
             list(outputs[0]), finish, opts, "allgather", source, memory, "sum", 0, counts
         )
@@ -105,7 +106,7 @@ class Collectives:
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         memory, finish = room(moved(output))
-        source = moved(input).contiguous()
+        source = held(moved(input))
         return self._call([output], finish, opts, "allgather", source, memory)
 
     def all_gather_single_coalesced(
@@ -144,7 +145,7 @@ class Collectives:
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         op = _op(opts)
         memory, finish = room(reduced(output, op))
-        source = reduced(input, op).contiguous()
+        source = held(reduced(input, op))
         return self._call([output], finish, opts, "reduce_scatter", source, memory, op)
 
     def reduce_scatter_single_coalesced(
@@ -159,7 +160,7 @@ class Collectives:
         self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
     ) -> Work:
         """Into a list of tensors of equal or different size on the root, which only it knows."""
-        source = moved(_listed(inputs)[0]).contiguous()
+        source = held(moved(_listed(inputs)[0]))
         if opts.rootRank != self._comm.rank:
             return self._call([], None, opts, "gather", source, None, "sum", opts.rootRank, ())
         target = [moved(tensor) for tensor in outputs[0]]
@@ -207,7 +208,7 @@ class Collectives:
         sent = self._counts(input, input_splits, "input")
         received = self._counts(output, output_splits, "output")
         memory, finish = room(moved(output))
-        source = moved(input).contiguous()
+        source = held(moved(input))
         # Some ranks may say what others leave out: all use the form with counts.
         return self._call(
             [output], finish, opts,

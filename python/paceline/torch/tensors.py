@@ -31,12 +31,19 @@ def op_of(reduce_op: Any) -> str:
 
 
 def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
-    """RefusalError unless all elements lie in memory: ranks' sparse ones would differ in length."""
+    """RefusalError unless all elements lie in memory, as they are: ranks' sparse ones would differ
+    in length, and a conjugate view says other numbers than its memory holds."""
     if tensor.layout is not torch.strided:
         raise RefusalError(
             f"{what} of a {tensor.layout} tensor is not supported; tensors must be dense. Pass "
             "tensor.to_dense()."
         )
+    if tensor.is_nested:
+        raise RefusalError(f"{what} of a nested tensor is not supported; pass its parts, or "
+                           "tensor.to_padded_tensor().")
+    if tensor.is_conj():
+        raise RefusalError(f"{what} of a conjugate view is not supported; pass "
+                           "tensor.resolve_conj().")
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
@@ -66,20 +73,64 @@ def reduced(tensor: torch.Tensor, op: str) -> torch.Tensor:
     )
 
 
+def source(tensor: torch.Tensor) -> torch.Tensor:
+    """Contiguous memory that holds what `tensor` says; a lazy view says other than its memory."""
+    return tensor.resolve_neg().contiguous()
+
+
 def dense(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
     """Contiguous memory that holds `tensor`, and what brings a result in it back, if anything."""
-    if tensor.is_contiguous():
+    if _lies_as_it_says(tensor):
         return tensor, None
-    copy = tensor.contiguous()
-    return copy, lambda: tensor.copy_(copy)
+    copy = source(tensor)
+    return copy, lambda: _put(tensor, copy)
 
 
 def room(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
     """Like dense, where what `tensor` holds now does not matter."""
-    if tensor.is_contiguous():
+    if _lies_as_it_says(tensor):
         return tensor, None
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-    return copy, lambda: tensor.copy_(copy)
+    return copy, lambda: _put(tensor, copy)
+
+
+def _lies_as_it_says(tensor: torch.Tensor) -> bool:
+    _refuse_overlap(tensor)
+    return tensor.is_contiguous() and not tensor.is_neg()
+
+
+def _refuse_overlap(tensor: torch.Tensor) -> None:
+    """RefusalError where several elements share memory, before anything is sent: torch could not
+    copy a result back, or elements would get each other's."""
+    if _overlaps(tensor):
+        raise RefusalError(
+            f"a tensor of shape {tuple(tensor.shape)} and strides {tensor.stride()} cannot take a "
+            "result: several elements are one place in memory. Pass tensor.clone()."
+        )
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    if tensor.is_contiguous() or not tensor.numel():
+        return False
+    steps = sorted((step, n) for step, n in zip(tensor.stride(), tensor.shape, strict=True)
+                   if n > 1)
+    reach = 0
+    for step, n in steps:
+        if step <= reach or step == 0:
+            break
+        reach += step * (n - 1)
+    else:
+        return False
+    places = torch.zeros((), dtype=torch.int64)
+    for step, n in steps:
+        places = places[..., None] + torch.arange(n) * step
+    return places.unique().numel() < tensor.numel()
+
+
+def _put(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copies a result back, on whatever thread that happens, and past autograd."""
+    with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+        tensor.copy_(values)
 
 
 def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -89,12 +140,14 @@ def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Finish]:
     """Memory as long as all tensors together, and what copies it into them."""
+    for tensor in tensors:
+        _refuse_overlap(tensor)
     sizes = sizes_of(tensors)
     memory = torch.empty(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
 
     def scatter() -> None:
         for tensor, part in zip(tensors, memory.split(sizes), strict=True):
-            tensor.copy_(part.view(tensor.shape))
+            _put(tensor, part.view(tensor.shape))
 
     return memory, scatter
 

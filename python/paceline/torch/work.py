@@ -112,7 +112,10 @@ class Work(_Work):
         with self._lock:
             finish, self._finish = self._finish, None
             if finish is not None and error is None:
-                finish()
+                try:
+                    finish()
+                except Exception as failed:  # this call's own: others' futures go on
+                    error = failed
             if self._error is None and error is not None:
                 # Raised as copies: a traceback's frames have torch's wrapper around this Work,
                 # which keeps it: a circle through C++ that no garbage collector sees.

@@ -1,0 +1,185 @@
+"""Checks of tensors whose memory is not what it looks like, in every call; and of what becomes of a
+result that cannot be copied back."""
+
+import torch
+import torch.distributed as dist
+from support import checks_in, raises, run_checks
+from torch_checks import same
+from torch_names import all_gather_single, reduce_scatter_single, tensor
+
+import paceline
+import paceline.torch
+
+SHAPE = (2, 2, 2, 2)
+
+
+def _inference(values):
+    with torch.inference_mode():
+        return values.clone()
+
+
+# Each makes a tensor of another kind that holds these values.
+KINDS = {
+    "contiguous": torch.clone,
+    "channels_last": lambda v: v.clone(memory_format=torch.channels_last),
+    "a parameter": lambda v: torch.nn.Parameter(v.clone()),
+    "a parameter in channels_last": lambda v: torch.nn.Parameter(
+        v.clone(memory_format=torch.channels_last)),
+    "transposed": lambda v: v.transpose(0, 3).contiguous().transpose(0, 3),
+    "every second": lambda v: torch.stack([v, v], -1)[..., 0],
+    "negated": lambda v: torch._neg_view(-v),
+    "of inference": _inference,
+    "of inference, channels_last": lambda v: _inference(
+        v.clone(memory_format=torch.channels_last)),
+    "strides that interleave": lambda v: torch.empty(40).as_strided(SHAPE, (3, 2, 6, 20)).copy_(v),
+}  # fmt: skip
+
+# Several elements are one place in memory; or it says other than its memory holds.
+REFUSED = {
+    "expanded": lambda v: v[:1].clone().expand(SHAPE),
+    "windows": lambda v: torch.zeros(20).as_strided(SHAPE, (1, 2, 2, 4)),
+    "a conjugate view": lambda v: torch.complex(v, v).conj(),
+    "nested": lambda v: torch.nested.nested_tensor([v[0], v[1]]),
+}
+
+
+def _rows(p, make):
+    return [make(torch.zeros(SHAPE)) for _ in range(p)]
+
+
+def _mine(me, number=0):
+    return tensor(me, *SHAPE) + 1000 * number
+
+
+# Each makes calls with tensors from make(values), and returns them beside what they hold then.
+# A parameter is a leaf of autograd: what is copied into it must not be recorded.
+def _all_reduce(p, me, make, begun):
+    x = make(_mine(me))
+    begun(dist.all_reduce(x, async_op=True))
+    return [(x, sum(_mine(r) for r in range(p)))]
+
+
+def _all_reduce_coalesced(p, me, make, begun):
+    xs = [make(_mine(me)), make(_mine(me, 1))]
+    begun(dist.all_reduce_coalesced(xs, async_op=True))
+    return [(x, sum(_mine(r, i) for r in range(p))) for i, x in enumerate(xs)]
+
+
+def _broadcast(p, me, make, begun):
+    x = make(_mine(me))
+    begun(dist.broadcast(x, p - 1, async_op=True))
+    return [(x, _mine(p - 1))]
+
+
+def _reduce(p, me, make, begun):
+    x = make(_mine(me))
+    begun(dist.reduce(x, p - 1, async_op=True))
+    return [(x, sum(_mine(r) for r in range(p)))] if me == p - 1 else []
+
+
+def _all_gather(p, me, make, begun):
+    rows = _rows(p, make)
+    begun(dist.all_gather(rows, make(_mine(me)), async_op=True))
+    return [(row, _mine(r)) for r, row in enumerate(rows)]
+
+
+def _gather(p, me, make, begun):
+    rows = _rows(p, make)
+    begun(dist.gather(make(_mine(me)), rows if me == 0 else None, 0, async_op=True))
+    return [(row, _mine(r)) for r, row in enumerate(rows)] if me == 0 else []
+
+
+def _scatter(p, me, make, begun):
+    x = make(torch.zeros(SHAPE))
+    rows = [make(_mine(0, r)) for r in range(p)]
+    begun(dist.scatter(x, rows if me == 0 else None, 0, async_op=True))
+    return [(x, _mine(0, me))]
+
+
+def _reduce_scatter(p, me, make, begun):
+    x = make(torch.zeros(SHAPE))
+    begun(dist.reduce_scatter(x, [make(_mine(me, r)) for r in range(p)], async_op=True))
+    return [(x, sum(_mine(r, me) for r in range(p)))]
+
+
+def _all_to_all(p, me, make, begun):
+    rows = _rows(p, make)
+    begun(dist.all_to_all(rows, [make(_mine(me, r)) for r in range(p)], async_op=True))
+    return [(row, _mine(r, me)) for r, row in enumerate(rows)]
+
+
+def _singles(p, me, make, begun):
+    """The calls whose one tensor is as long as those of all ranks; here of each, in turn."""
+    x = make(_mine(me))
+    whole = torch.empty(2 * p, *SHAPE[1:])
+    begun(all_gather_single(whole, x, async_op=True))
+    found = [(part, _mine(r)) for r, part in enumerate(whole.split(2))]
+    out = make(torch.zeros(SHAPE))
+    begun(reduce_scatter_single(out, whole.clone(), async_op=True))
+    found.append((out, p * _mine(me)))
+    if p <= 2:
+        turned = make(torch.zeros(SHAPE))
+        begun(dist.all_to_all_single(turned, x, async_op=True))
+        found.append((turned, torch.cat([_mine(r).chunk(p)[me] for r in range(p)])))
+    return found
+
+
+CALLS = (_all_reduce, _all_reduce_coalesced, _broadcast, _reduce, _all_gather, _gather, _scatter,
+         _reduce_scatter, _all_to_all, _singles)  # fmt: skip
+
+
+def _by_future(work):
+    (work.get_future() if hasattr(work, "get_future") else work).wait()
+
+
+def check_every_kind_in_every_call(comm):
+    """What is waited for, and what a future's thread copies back."""
+    wrong = []
+    for ending in (lambda work: work.wait(), _by_future):
+        for call in CALLS:
+            for kind, make in KINDS.items():
+                for holds, should in call(comm.size, comm.rank, make, ending):
+                    if not torch.equal(holds.detach(), should):
+                        wrong.append(f"{call.__name__} of one that is {kind}")
+    assert not wrong, wrong
+
+
+def check_what_is_refused_is_refused_before_it_is_sent(comm):
+    for call in CALLS[:4]:
+        for make in REFUSED.values():
+            raises((paceline.RefusalError, RuntimeError), "tensor",  # by us, or by torch itself
+                   lambda call=call, make=make: call(
+                       comm.size, comm.rank, make, lambda work: work.wait()))
+            x = _mine(comm.rank)
+            dist.all_reduce(x)  # nobody's call is left over
+            same(x, sum(_mine(r) for r in range(comm.size)))
+
+
+def check_an_error_of_copying_back_is_its_own_calls(comm):
+    """A call that was begun under inference_mode is completed outside; and one that cannot be
+    copied back fails whenever it is asked, and no other."""
+    with torch.inference_mode():
+        rows = _rows(comm.size, torch.clone)
+        work = dist.all_gather(rows, _mine(comm.rank), async_op=True)
+    work.get_future().wait()
+    for r, row in enumerate(rows):
+        assert torch.equal(row, _mine(r))
+    out = KINDS["channels_last"](torch.zeros(SHAPE))
+    failing = dist.all_reduce(out, async_op=True)
+    out.resize_(1)  # while it is under way
+    raises(RuntimeError, "shape", failing.get_future().wait)
+    for _ in range(2):
+        raises(RuntimeError, "shape", failing.wait)
+        assert failing.is_completed() and not failing.is_success()
+    x = _mine(comm.rank)
+    dist.all_reduce(x, async_op=True).get_future().wait()
+    same(x, sum(_mine(r) for r in range(comm.size)))
+
+
+if __name__ == "__main__":
+    import tensor_checks
+
+    torch.set_num_threads(1)
+    dist.init_process_group("paceline")
+    run_checks(checks_in(tensor_checks), paceline.init())
+    dist.destroy_process_group()
