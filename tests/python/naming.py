@@ -1,6 +1,6 @@
 """Names a test that fails when it fails, on one line; keeps what happened to each in a file.
 
-PACELINE_TESTS_RESULTS names that file: a line of JSON for each failure ("test", "failed": why,
+TESTS_RESULTS names that file: a line of JSON for each failure ("test", "failed": why,
 "again": whether a second try can say more) and for each test at its end ("test", "seconds").
 """
 
@@ -11,7 +11,7 @@ import os
 import pytest
 import skips
 
-FILE = "PACELINE_TESTS_RESULTS"
+FILE = "TESTS_RESULTS"
 TAIL_LINES = 6
 MOST = 1500  # characters of a line
 

@@ -27,7 +27,7 @@ def run(tmp_path):
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
         clean = {k: v for k, v in os.environ.items()
-                 if not k.startswith(("PACELINE_", "PYTEST_"))}  # fmt: skip
+                 if not k.startswith(("PACELINE_", "PYTEST_", "TESTS_"))}  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, tmp_path],
             env={**clean, "PYTHONPATH": str(HERE), **env}, capture_output=True, text=True,

@@ -35,7 +35,7 @@ def run(tmp_path, monkeypatch, capfd):
     """Runs tests of this source as ./dev test does: (the lines it keeps, whether it is red, all
     that it printed)."""
     for name in list(os.environ):
-        if name.startswith(("PACELINE_", "PYTEST_")):
+        if name.startswith(("PACELINE_", "PYTEST_", "TESTS_")):
             monkeypatch.delenv(name)
     monkeypatch.setattr(process, "ROOT", tmp_path)
     monkeypatch.setattr(python_tests, "OUT", tmp_path / "out")
@@ -44,7 +44,7 @@ def run(tmp_path, monkeypatch, capfd):
 
     def run(source, limit_s=60):
         (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
-        env = {"PYTHONPATH": str(HERE), "PACELINE_TESTS_GRACE_S": "1"}
+        env = {"PYTHONPATH": str(HERE), "TESTS_GRACE_S": "1"}
         durations = Durations(tmp_path / "durations.json")
         try:
             lines, red = python_tests.test(limit_s, env, durations, where=["test_it.py"]), False

@@ -21,9 +21,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from dev import stacks  # noqa: E402
 
-FOLDER = "PACELINE_TESTS_UNDER_WAY"  # the variable that names it
+FOLDER = "TESTS_UNDER_WAY"  # the variable that names it
 # After a test's own limit, which ends it where Python can be interrupted.
-GRACE_S = float(os.environ.get("PACELINE_TESTS_GRACE_S", 10))
+GRACE_S = float(os.environ.get("TESTS_GRACE_S", 10))
 LOOK_S = 0.25
 MEMORY = Path("/dev/shm")
 

@@ -55,8 +55,8 @@ def some(name, count, end, env, durations, *words):
     under_way.mkdir(exist_ok=True)
     for file in under_way.iterdir():
         file.unlink()
-    told = environment(**env, PACELINE_TESTS_RESULTS=str(results),
-                       PACELINE_TESTS_UNDER_WAY=str(under_way))  # fmt: skip
+    told = environment(**env, TESTS_RESULTS=str(results),
+                       TESTS_UNDER_WAY=str(under_way))  # fmt: skip
     command = [VENV / "bin/python", "-m", "pytest", "-n", count, "--dist", "loadfile", *words]
     failure, lines = None, ""
     try:

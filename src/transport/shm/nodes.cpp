@@ -62,14 +62,21 @@ std::string begin_of(const std::string& id) {
   return fields && state != "Z" && state != "X" ? field : "";
 }
 
-// Numbers of processes mean something within a boot and a space of such numbers.
-std::string number_space() {
+// The name of a namespace of this process; empty where the system has none of this kind.
+std::string space_of(const char* kind) {
   char name[64] = {};
-  const bool is_known = readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0;
-  return is_known ? str(boot(), " ", name) : std::string();
+  return readlink(kind, name, sizeof(name) - 1) > 0 ? name : std::string();
 }
 
-std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", number_space()); }
+// Numbers of processes, and when they began, mean something within a boot, a space of such numbers,
+// and a space of clocks. Empty: not known, or /proc is that of another space.
+std::string process_space() {
+  const std::string numbers = space_of("/proc/self/ns/pid"), begin = begin_of("self");
+  if (numbers.empty() || begin.empty() || begin != begin_of(std::to_string(getpid()))) return {};
+  return str(boot(), " ", numbers, " ", space_of("/proc/self/ns/time"));
+}
+
+std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", process_space()); }
 
 // Whether the process that wrote this card has ended: it is of an earlier run in the same store.
 bool is_stale(const Card& card) {
@@ -78,8 +85,7 @@ bool is_stale(const Card& card) {
   std::string begin, space;
   fields >> id >> begin >> std::ws;
   std::getline(fields, space);
-  const bool can_tell = !space.empty() && space == number_space() && !begin_of("self").empty();
-  return can_tell && begin_of(std::to_string(id)) != begin;
+  return !space.empty() && space == process_space() && begin_of(std::to_string(id)) != begin;
 }
 
 // Rows of one meeting are made of the same cards.
