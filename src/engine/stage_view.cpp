@@ -166,7 +166,9 @@ void StageView::say(std::uint64_t call) {
   said_ = true;
   const Mark& mark = marks_[call % 4];
   StageLine& line = own().line(call);
-  line.turn.store(turn_of(call, 0), std::memory_order_relaxed);   // what follows is not yet whole
+  // What follows is not yet whole. To peers this also says that the call before has been left: what
+  // this rank has read of their rooms there must not come after it.
+  line.turn.store(turn_of(call, 0), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_release);
   line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
   line.count.store(mark.fingerprint.count, std::memory_order_relaxed);
