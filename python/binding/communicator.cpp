@@ -188,6 +188,7 @@ void bind_communicator(nb::module_& m) {
         self.profile().label(label);
       }, "label"_a)
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("complete", &Communicator::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }

@@ -55,13 +55,21 @@ def fatal_error() -> BaseException | None:
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
-def leave(world: "Communicator") -> None:
-    """Leaves the world of a communicator that keep() knows; a second time does nothing."""
+def leave(world: "Communicator", is_fatal: bool = False) -> None:
+    """Leaves the world of a communicator that keep() knows; a second time does nothing.
+
+    Calls that are under way are completed first, also those that nobody waits for: a peer may. But
+    not after a fatal error, which peers are to hear of at once.
+    """
     global _spoiled
     if world in _open:
-        _spoiled = _spoiled or bool(world.broken)
-        _open.discard(world)
-        world._core.leave()
+        try:
+            if not is_fatal:
+                world._core.complete()
+        finally:
+            _spoiled = _spoiled or bool(world.broken)
+            _open.discard(world)
+            world._core.leave()
 
 
 def by_parent() -> bool:
@@ -77,8 +85,10 @@ def _end() -> None:
 
 
 def _leave_all() -> None:
-    for world in list(_open):
-        leave(world)
+    is_fatal = fatal_error() is not None
+    with contextlib.ExitStack() as leaves:
+        for world in list(_open):
+            leaves.callback(leave, world, is_fatal)
     # Finalising MPI waits for every rank. After an error one may never come: without it the
     # launcher sees this process fail, and ends the others.
     if not _spoiled and _inherited is None and fatal_error() is None:

@@ -1,6 +1,7 @@
 """The world: all ranks of a run. init() joins it, finalize() leaves it."""
 
 import os
+import sys
 import time
 from datetime import timedelta
 from typing import Any
@@ -85,13 +86,14 @@ def is_initialized() -> bool:
 def finalize() -> None:
     """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too.
 
-    Calls that engines and KVStores have been given are completed first.
+    Calls that are under way, and those that engines and KVStores have been given, are completed
+    first.
     """
     global _world
     if _world is not None:
         open_worlds.settle()
-        open_worlds.leave(_world)
-        _world = None
+        world, _world = _world, None
+        open_worlds.leave(world, is_fatal=sys.exc_info()[0] is not None)
 
 
 def join(

@@ -51,6 +51,22 @@ void Session::close(Group& group) {
   forget_closed();
 }
 
+// One after the other, each by its own time-out. What completes meanwhile leaves the list.
+void Session::complete() {
+  for (;;) {
+    std::shared_ptr<Flight> flight;
+    std::uint32_t start = 0;
+    {
+      check_owner();
+      const std::lock_guard lock(mutex_);
+      if (flying_.empty()) return;
+      flight = flying_.front();
+      start = flight->operation->number();
+    }
+    wait(*flight, start, 0, 0);
+  }
+}
+
 bool Session::is_under_way(const Group& group) const {
   return std::any_of(flying_.begin(), flying_.end(),
                      [&](const auto& flight) { return flight->group.get() == &group; });

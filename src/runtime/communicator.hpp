@@ -135,6 +135,10 @@ class Communicator {
   // What is recorded of the calls of this process, in all its communicators of this world.
   Profile& profile();
 
+  // Returns when every call that this process has started in this world has ended, each within its
+  // own time-out; throws the first error. Before leave() nobody's message is cut off so.
+  void complete();
+
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.
   void leave();

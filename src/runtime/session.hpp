@@ -126,6 +126,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   // A call could not be made, or go on, for want of memory: breaks its group, and throws that.
   [[noreturn]] void raise_starved(Group& group);
 
+  void complete();   // returns when all calls that this rank has started have ended; throws why not
   void leave();  // nothing works after it; peers that wait for this rank are told
   void start_trace();
   Trace take_trace();

@@ -6,14 +6,16 @@ import pytest
 from length import param
 
 PUSHED = ["tasks", "auto", "depcha", "concom", "funnel"]
-WHAT = ["idle", "tasks", "auto", *map(param, PUSHED[2:])]
+WHAT = ["idle", "call", "tasks", "auto", *map(param, PUSHED[2:])]
+BREAKS = [("exception", "ValueError: out of data"), ("ctrl_c", "KeyboardInterrupt"),
+          ("sigterm", ""), ("sighup", ""), ("os_exit", "")]
 SUM = "result [3.0, 3.0, 3.0, 3.0]"
 NOTHING = "result [0.0, 0.0, 0.0, 0.0]"
 
 
-def ended(how, what):
+def ended(how, what, who="one"):
     """The run of two ranks; each has ended by itself."""
-    run = launched.start("ends.py", 2, how, what, timeout_s=60, grace_s=30,
+    run = launched.start("ends.py", 2, how, what, who, timeout_s=60, grace_s=30,
                          env={"PACELINE_TIMEOUT_MS": "40000"})
     assert run.status not in (124, 137), run.text()
     assert "Fatal Python error" not in run.text(), run.text()
@@ -32,9 +34,7 @@ def test_what_was_pushed_is_computed(how, what):
 
 
 @pytest.mark.parametrize("what", WHAT)
-@pytest.mark.parametrize("how, words", [
-    ("exception", "ValueError: out of data"), ("ctrl_c", "KeyboardInterrupt"), ("sigterm", ""),
-])  # fmt: skip
+@pytest.mark.parametrize("how, words", BREAKS)
 def test_others_hear_why_a_rank_breaks_off(how, words, what):
     run = ended(how, what)
     assert run.status != 0 and words in run.text(0, "stderr"), run.text()
@@ -59,3 +59,13 @@ def test_children_end_and_their_parents_compute(how, status, what):
     for rank in range(2):
         lines = run.text(rank, "stdout").splitlines()
         assert f"child {status}" in lines and lines[-1] == wanted, run.text()
+
+
+@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize("how, words", BREAKS)
+def test_all_ranks_break_off(how, words, what):
+    run = ended(how, what, "all")
+    assert run.status != 0
+    for rank in range(2):
+        assert words in run.text(rank, "stderr"), run.text()
+        assert SUM not in run.text(rank, "stdout"), run.text()

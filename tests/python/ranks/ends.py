@@ -17,9 +17,22 @@ import paceline  # noqa: E402
 from paceline import kvstore  # noqa: E402
 from paceline.engine import Engine  # noqa: E402
 
-HOW, WHAT = sys.argv[1:3]
+HOW, WHAT, WHO = sys.argv[1:4]
 LATE_S = 0.5
+BREAKS = ("exception", "ctrl_c", "sigterm", "sighup", "os_exit")
+SIGNALS = {"ctrl_c": signal.SIGINT, "sigterm": signal.SIGTERM, "sighup": signal.SIGHUP}
 held = []  # what the program still holds when it ends
+
+
+def start_call(comm, breaks_off):
+    """A call that its peer enters late, and that nobody waits for."""
+    if breaks_off:
+        return
+    if comm.rank == 0:
+        time.sleep(LATE_S)
+    request = comm.iallreduce(numpy.full(4, comm.rank + 1.0), out=result)
+    if HOW != "dropped":
+        held.append(request)
 
 
 def push_tasks(comm):
@@ -56,6 +69,8 @@ def push_to_store(comm, breaks_off, kind):
 def under_way(comm, breaks_off):
     if WHAT == "idle":
         held.extend([Engine(), kvstore.create("auto", comm)])
+    elif WHAT == "call":
+        start_call(comm, breaks_off)
     elif WHAT == "tasks":
         push_tasks(comm)
     else:
@@ -91,7 +106,7 @@ def child_status(child):
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     comm = paceline.init()
-    breaks_off = HOW in ("exception", "ctrl_c", "sigterm") and comm.rank == 0
+    breaks_off = HOW in BREAKS and (comm.rank == 0 or WHO == "all")
     under_way(comm, breaks_off)
     if HOW.startswith("child"):
         child = os.fork()
@@ -106,8 +121,9 @@ def main():
     elif breaks_off:
         if HOW == "exception":
             raise ValueError("out of data")
-        ends = signal.SIGINT if HOW == "ctrl_c" else signal.SIGTERM
-        os.kill(os.getpid(), ends)
+        if HOW == "os_exit":
+            os._exit(5)
+        os.kill(os.getpid(), SIGNALS[HOW])
         threading.Event().wait(20)
 
 
