@@ -20,7 +20,8 @@ class MismatchError(Error):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """A rank did not come in time; the communicator is broken."""
+    """A rank did not come in time; the communicator is broken. A torch Work.wait() with a limit of
+    its own breaks nothing."""
 
 
 class RankLost(Error):

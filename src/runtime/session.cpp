@@ -240,9 +240,30 @@ bool Session::test(Flight& flight, std::uint32_t start) try {
   raise_starved(*flight.group);
 }
 
+// While somebody waits with a limit of his own.
+struct Session::Limited {
+  Limited(Session& owner, Flight& waited_for, Limit limit)
+      : session(owner), flight(waited_for), own(limit) {
+    if (own.timeout_ms <= 0) return;
+    const std::lock_guard lock(session.mutex_);
+    flight.limits.push_back(&own);
+  }
+  ~Limited() {
+    if (own.timeout_ms <= 0) return;
+    const std::lock_guard lock(session.mutex_);
+    std::erase(flight.limits, &own);
+  }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+
+  Session& session;
+  Flight& flight;
+  const Limit own;
+};
+
 bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most_ms) try {
   check_owner();
-  if (timeout_ms > 0) flight.timeout_ms = timeout_ms;
+  const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
   Patience patience(crowded_ ? Company::crowded : Company::alone);
   const double begun_s = most_ms > 0 ? now_s() : 0;

@@ -50,6 +50,13 @@ struct Group {
   std::uint32_t profile_id = 0;
 };
 
+// What somebody who waits for one start of a call has said about how long; gone with that wait.
+struct Limit {
+  std::uint32_t start = 0;
+  double begun_s = 0;
+  int timeout_ms = 0;
+};
+
 // An operation with what it needs while it is under way. Kept and started again by its cache.
 struct Flight {
   std::shared_ptr<Session> session;
@@ -60,7 +67,8 @@ struct Flight {
   std::vector<PeerBuffers> peers;  // where it touches those of its peers
   std::string label;             // what errors call it, besides its number
   ArrivalBook::Turn turn;        // what is learned from it, where anything is
-  int timeout_ms = 0;
+  int timeout_ms = 0;   // of the call; 0: the group's
+  std::vector<const Limit*> limits;   // in the place of that, while their waits last
   double started_s = 0;
   bool warned = false;
   std::atomic<CallRecord*> profiled{nullptr};   // of a non-blocking call that is recorded
@@ -148,6 +156,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
  private:
   struct Waiting;
+  struct Limited;
   struct Trouble {  // found inside the transport, dealt with outside of it
     std::uint64_t context;
     Fault fault;
@@ -207,7 +216,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   static constexpr double kWatchS = 0.02;   // between two looks of a rank that waits
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
-  void give_up(Flight& flight, int timeout_ms);
+  Limit limit_of(const Flight& flight) const;
+  void give_up(Flight& flight, const Limit& limit);
   void warn(Flight& flight, double waited_s);
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);

@@ -27,17 +27,29 @@ void Session::watch(double now) try {
   look_for_lost();
   for (const auto& flight : flying_) {
     const double waited_s = now - flight->started_s;
-    const Group& group = *flight->group;
-    int limit_ms = group.timeout_ms > 0 ? group.timeout_ms : config_.timeout_ms;
-    if (flight->timeout_ms > 0) limit_ms = flight->timeout_ms;
     if (flight->operation->done()) continue;
-    if (limit_ms > 0 && waited_s > 1e-3 * limit_ms) give_up(*flight, limit_ms);
+    const Limit limit = limit_of(*flight);
+    if (limit.timeout_ms > 0 && now - limit.begun_s > 1e-3 * limit.timeout_ms)
+      give_up(*flight, limit);
     else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
       warn(*flight, waited_s);
   }
 } catch (...) {
   if (flying_.empty()) throw;
   fail_under_way();
+}
+
+// The first to end of those who wait for this start; else the call's, or the group's.
+Limit Session::limit_of(const Flight& flight) const {
+  const std::uint32_t start = flight.operation->number();
+  const Limit* first = nullptr;
+  const auto end_s = [](const Limit& l) { return l.begun_s + 1e-3 * l.timeout_ms; };
+  for (const Limit* limit : flight.limits)
+    if (limit->start == start && (!first || end_s(*limit) < end_s(*first))) first = limit;
+  if (first) return *first;
+  int timeout_ms = flight.timeout_ms;
+  if (timeout_ms == 0) timeout_ms = flight.group->timeout_ms;
+  return {start, flight.started_s, timeout_ms > 0 ? timeout_ms : config_.timeout_ms};
 }
 
 int Session::timeout_of(const Group& group) const {
@@ -156,10 +168,10 @@ std::string Session::behind(const Flight& flight) const {
   return out;
 }
 
-void Session::give_up(Flight& flight, int timeout_ms) {
+void Session::give_up(Flight& flight, const Limit& limit) {
   break_group(*flight.group, Fault::timeout,
               str(flight.operation->describe(), ": ", name_of(*flight.group, transport_->rank()),
-                  " has waited ", timeout_ms * 1e-3, " s; ", missing(flight),
+                  " has waited ", limit.timeout_ms * 1e-3, " s; ", missing(flight),
                   ". Raise the timeout (timeout_ms), or look at the ranks named here."),
               true);
 }

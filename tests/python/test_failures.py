@@ -184,6 +184,13 @@ def test_late_request():
     assert 0.4 < first[1] < 0.5 + GRACE_S and first[2] == again[2]
 
 
+def test_a_limit_of_one_wait_ends_with_it():
+    run, lines = told("late_after_a_limited_wait", 2)
+    assert run.status == 0, run.text()
+    for rank in (0, 1):
+        assert [kind for kind, _, _ in lines[rank]] == ["nothing"] * 4, run.text()
+
+
 def test_a_communicator_has_a_limit_of_its_own():
     _, lines = told("late_of_two", 3)
     for rank in (0, 2):

@@ -39,6 +39,14 @@ def test_every_kind_of_tensor(name, ranks):
     launched.expect("tensor_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("limit_checks"), "end"])
+@each("ranks", [2], [1, 3])
+@each("replaced", ["off"], ["gloo"])
+def test_limits(name, ranks, replaced):
+    launched.expect("limit_checks", name, ranks, ("PACELINE_TIMEOUT_MS", "60000"),
+                    ("PACELINE_REPLACE", replaced), AUTOLOAD)
+
+
 @pytest.mark.parametrize("name", [*launched.names("hook_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_hooks(name, ranks):

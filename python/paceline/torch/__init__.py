@@ -71,8 +71,9 @@ def _register() -> None:
         # Whether there is a device is not asked: that would initialise CUDA, and forbid a fork.
         devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
         dist.Backend.register_backend("paceline", _create, extended_api=True, devices=devices)
-        from paceline.torch import rendezvous
+        from paceline.torch import limits, rendezvous
 
+        limits.install()
         rendezvous.install()
     if dist.is_available() and os.environ.get("PACELINE_REPLACE"):
         # Loads the core.

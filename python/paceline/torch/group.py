@@ -37,11 +37,12 @@ class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long calls of this group wait; PACELINE_TIMEOUT_MS where torch's default stands."""
-        limit_ms = max(1, round(timeout.total_seconds() * 1e3))
-        if timeout == dist.constants.default_pg_timeout and os.environ.get("PACELINE_TIMEOUT_MS"):
+        """How long calls of this group wait that start from now on; PACELINE_TIMEOUT_MS where
+        torch's default stands."""
+        limit_ms = _chosen_ms(timeout)
+        if limit_ms is None and os.environ.get("PACELINE_TIMEOUT_MS"):
             limit_ms = _core.option("timeout_ms")
-        self._knobs = calls.knobs(timeout_ms=limit_ms)
+        self._knobs = calls.knobs(timeout_ms=limit_ms or _ms(timeout))
 
     _set_default_timeout = set_timeout
 
@@ -99,10 +100,22 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
 def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:
     """A world of the group's ranks: over the MPI that has started them all, else by the store."""
     launcher = launchers.mpi_launcher() if is_default else None
+    start_timeout_ms = _chosen_ms(options.timeout)
     if launcher is None or not launcher.families or launcher.ranks != options.group_size:
-        return world.join(store, options.group_rank, options.group_size, "torch")
+        return world.join(store, options.group_rank, options.group_size, "torch",
+                          start_timeout_ms=start_timeout_ms)
     # In torch's order, where somebody has chosen one.
-    return open_worlds.keep(world.join_launched(launcher).split(0, options.group_rank))
+    joined = world.join_launched(launcher, start_timeout_ms=start_timeout_ms)
+    return open_worlds.keep(joined.split(0, options.group_rank))
+
+
+def _chosen_ms(timeout: timedelta) -> int | None:
+    """Milliseconds of a time-out; None where it is torch's default, so that our options count."""
+    return None if timeout == dist.constants.default_pg_timeout else _ms(timeout)
+
+
+def _ms(timeout: timedelta) -> int:
+    return max(1, round(timeout.total_seconds() * 1e3))
 
 
 def _agree(store: Any, prefix: str, options: Any) -> int:

@@ -162,15 +162,13 @@ class Posted:
         return self._has_begun() and self._request.test()
 
     def sleep_for(self, milliseconds: int) -> bool:
-        end = time.monotonic() + 1e-3 * milliseconds
-        while not self._has_begun():
-            if time.monotonic() > end:
-                return False
-            time.sleep(_LOOK_S)
-        return self._request.sleep_for(milliseconds)
+        return self._begins_within(milliseconds) and self._request.sleep_for(milliseconds)
 
-    def wait(self, timeout_ms: int = 0) -> None:
-        limit_ms = timeout_ms or self._points._knobs.timeout_ms
+    def wait_for(self, milliseconds: int) -> bool:
+        return self._begins_within(milliseconds) and self._request.wait_for(milliseconds)
+
+    def wait(self) -> None:
+        limit_ms = self._points._knobs.timeout_ms
         end = time.monotonic() + 1e-3 * limit_ms
         while not self._has_begun():
             if time.monotonic() > end and self._is_withdrawn():
@@ -179,7 +177,15 @@ class Posted:
                     f"{limit_ms} ms. Raise the time-out, or look at the ranks that should send."
                 )
             time.sleep(_LOOK_S)
-        self._request.wait(timeout_ms)
+        self._request.wait()
+
+    def _begins_within(self, milliseconds: int) -> bool:
+        end = time.monotonic() + 1e-3 * milliseconds
+        while not self._has_begun():
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOOK_S)
+        return True
 
     def _has_begun(self) -> bool:
         if self._request is None and self.error is None:

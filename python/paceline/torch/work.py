@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch._C._distributed_c10d import Work as _Work
 
+from paceline.errors import TimeoutError
 from paceline.torch.futures import completer
 
 
@@ -47,17 +49,34 @@ class Work(_Work):
         self._lock = threading.Lock()
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Returns True when the call is complete; raises what went wrong."""
+        """Returns True when the call is complete; raises what went wrong.
+
+        Raises TimeoutError after `timeout` (0: when the group's own is over). The call goes on
+        then, and may be waited for again; only the group's time-out breaks it.
+        """
+        limit_ms = max(1, round(timeout.total_seconds() * 1e3)) if timeout > timedelta(0) else 0
+        if not self._ends_within(limit_ms):
+            raise TimeoutError(
+                f"Operation timed out! wait: the call has not ended within {limit_ms} ms; it goes "
+                "on, and only the group's time-out ends it. Wait for it again, or longer."
+            )
+        if self._error is not None:
+            raise copy.copy(self._error)
+        return True
+
+    def _ends_within(self, limit_ms: int) -> bool:
+        """Whether it is over, well or not, before so many milliseconds have passed; 0: it is."""
         request = self._request
         if request is not None:
             try:
-                request.wait(max(0, round(timeout.total_seconds() * 1e3)) if timeout else 0)
+                if limit_ms and not request.wait_for(limit_ms):
+                    return False
+                if not limit_ms:
+                    request.wait()
             except Exception as error:
                 self._settle(error)
             else:
                 self._settle()
-        if self._error is not None:
-            raise copy.copy(self._error)
         return True
 
     def is_completed(self) -> bool:
@@ -129,9 +148,12 @@ class Requests:
     def __init__(self, requests: Sequence[Any]):
         self._requests = list(requests)
 
-    def wait(self, timeout_ms: int = 0) -> None:
+    def wait(self) -> None:
         for request in self._requests:
-            request.wait(timeout_ms)
+            request.wait()
+
+    def wait_for(self, milliseconds: int) -> bool:
+        return _each_within(milliseconds, [request.wait_for for request in self._requests])
 
     def sleep_for(self, milliseconds: int) -> bool:
         return all(request.sleep_for(milliseconds) for request in self._requests)
@@ -146,9 +168,15 @@ class Works:
     def __init__(self, works: Sequence[Work]):
         self._works = list(works)
 
-    def wait(self, timeout_ms: int = 0) -> None:
+    def wait(self) -> None:
         for work in self._works:
-            work.wait(timedelta(milliseconds=timeout_ms))
+            work.wait()
+
+    def wait_for(self, milliseconds: int) -> bool:
+        is_over = _each_within(milliseconds, [work._ends_within for work in self._works])
+        if is_over:
+            self.wait()  # raises what went wrong
+        return is_over
 
     def sleep_for(self, milliseconds: int) -> bool:
         for work in self._works:
@@ -162,3 +190,9 @@ class Works:
         for work in self._works if over else ():
             work.wait()  # raises what went wrong
         return over
+
+
+def _each_within(milliseconds: int, waits: list[Callable[[int], bool]]) -> bool:
+    """Whether all come to their end within so long, together."""
+    end = time.monotonic() + 1e-3 * milliseconds
+    return all(wait(max(1, round(1e3 * (end - time.monotonic())))) for wait in waits)

@@ -208,6 +208,32 @@ def late_request(comm):
     told(request.wait)
 
 
+def late_after_a_limited_wait(comm):
+    """A limit that one wait of a plan or of a request had says nothing about later ones."""
+    x = numpy.ones(50)
+    plan = comm.plan("allreduce", x)
+    plan.start()
+    plan.wait(timeout_ms=300)
+    for _ in range(2):
+        if comm.rank == 1:
+            time.sleep(1)
+        plan.start()
+        told(plan.wait)
+    request = comm.iallreduce(x)
+    if comm.rank == 0:
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with contextlib.suppress(KeyboardInterrupt):
+            comm.ibarrier().wait(timeout_ms=900)
+        note(comm)
+    else:
+        await_notes([0])
+        time.sleep(1)
+        comm.ibarrier()
+    told(request.wait)
+    told(comm.barrier)
+
+
 def interrupted(comm):
     """Ctrl-C ends a wait at once; what it waited for goes on."""
     if comm.rank == 1:
