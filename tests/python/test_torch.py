@@ -71,6 +71,12 @@ def test_training_without_ddp(name, ranks):
     launched.expect("overlap_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("buffer_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_what_models_hold(name, ranks):
+    launched.expect("buffer_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("pass_checks"), "end"])
 @each("ranks", [2], [1, 3])
 def test_passes_that_fail_or_are_odd(name, ranks):

@@ -37,6 +37,9 @@ class Backward:
     A pass that fails is completed with zeros when the next one begins, and finish(None) then drops
     what it brings: so each pass that has begun makes the same calls on all ranks, and those that
     have skipped it together go on. Where it has failed on some ranks only, the others raise.
+
+    Whoever wants the watch to go on holds it: the parameters do not, for nobody could collect that
+    circle through torch.
     """
 
     def __init__(
@@ -76,28 +79,34 @@ class Backward:
             handle.remove()
 
     def _hook_of(self, i: int) -> Callable[[torch.Tensor], None]:
+        weak = weakref.ref(self)
+
         def hook(parameter: torch.Tensor) -> None:
-            if self._off:
-                return
-            if self._under_way is not None and self._under_way() is None:
-                self._complete_failed()
-            if self._under_way is None:
-                self._begin()
-                end = _End(self._end)
-                self._under_way = weakref.ref(end)
-                engine: Any = torch.autograd.Variable._execution_engine
-                engine.queue_callback(end)
-            if self._is_ready[i]:
-                raise RefusalError(
-                    f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
-                    "layer that is used twice under reentrant checkpointing; its first part may "
-                    "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
-            self._prepare(i, parameter)
-            self._is_ready[i] = True
-            self._ready.append(i)
-            self._launch_those_whose_turn_it_is()
+            watch = weak()
+            if watch is not None and not watch._off:
+                watch._take(i, parameter)
 
         return hook
+
+    def _take(self, i: int, parameter: torch.Tensor) -> None:
+        """The gradient is complete."""
+        if self._under_way is not None and self._under_way() is None:
+            self._complete_failed()
+        if self._under_way is None:
+            self._begin()
+            end = _End(self._end)
+            self._under_way = weakref.ref(end)
+            engine: Any = torch.autograd.Variable._execution_engine
+            engine.queue_callback(end)
+        if self._is_ready[i]:
+            raise RefusalError(
+                f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
+                "layer that is used twice under reentrant checkpointing; its first part may "
+                "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
+        self._prepare(i, parameter)
+        self._is_ready[i] = True
+        self._ready.append(i)
+        self._launch_those_whose_turn_it_is()
 
     def _prepare(self, i: int, parameter: torch.Tensor) -> None:
         grad = parameter.grad

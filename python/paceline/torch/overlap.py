@@ -1,5 +1,6 @@
 """Exchanges gradients while the backward pass goes on, through a KVStore."""
 
+import weakref
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -15,6 +16,11 @@ from paceline.torch.memory import group_of
 from paceline.torch.updates import Updates
 
 
+# What each model holds, as long as it lives: nobody needs to keep what overlap() returns. Not in
+# the model itself, of which there are copies.
+_of_models: weakref.WeakKeyDictionary[nn.Module, list["Overlap"]] = weakref.WeakKeyDictionary()
+
+
 class Overlap:
     """A model whose gradients are averaged over the ranks in each backward pass. See overlap()."""
 
@@ -23,7 +29,7 @@ class Overlap:
         optimizer: torch.optim.Optimizer | None, clip_norm: float | None, options: Any,
     ):  # fmt: skip
         comm = group_of(group, "overlap")._comm.dup()
-        self._model, self._named = model, trained(model, "overlap")
+        self._model, self._named = weakref.ref(model), trained(model, "overlap")
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
         if optimizer is not None:
@@ -35,6 +41,7 @@ class Overlap:
         names = [name for name, _ in self._named]
         self.store.init(names, [parameter.detach() for _, parameter in self._named])
         self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin)
+        _of_models.setdefault(model, []).append(self)
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
@@ -49,6 +56,9 @@ class Overlap:
     def remove(self) -> None:
         """Leaves the model as it was; gradients stay on their ranks from now on."""
         self._backward.remove()
+        model = self._model()
+        if model is not None and self in _of_models.get(model, ()):
+            _of_models[model].remove(self)
         if self._updates is not None:
             self._updates.remove()
         self.store.close()
@@ -72,7 +82,8 @@ class Overlap:
 
     def _begin(self) -> None:
         known = {id(parameter) for _, parameter in self._named}
-        for name, parameter in self._model.named_parameters():
+        model = self._model()  # gone, where only its parameters are left
+        for name, parameter in model.named_parameters() if model is not None else ():
             if parameter.requires_grad and id(parameter) not in known:
                 raise UsageError(f"overlap: the model trains {name}, which it did not when overlap "
                                  "was called; it would differ between ranks. Call remove(), then "
@@ -102,7 +113,8 @@ def overlap(
 
         paceline.torch.overlap(model)         # in the place of DistributedDataParallel(model)
 
-    Collective. The model itself stays as it is; all ranks begin with rank 0's parameters and
+    Collective. The model itself stays as it is, and holds what is returned until remove() is
+    called or nobody holds the model; all ranks begin with rank 0's parameters and
     buffers. From then on each gradient is pushed into a KVStore of type `mode` (paceline.kvstore,
     which takes `options`) as soon as it is complete, and backward() returns when all averages are
     there: optimisers, gradient clipping and accumulation work as without it.
