@@ -7,9 +7,8 @@ What differs from other backends:
 - Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline"). Those
   that are not contiguous are copied, in and out. On CUDA devices the current stream waits for a
   call, and the host does not (paceline.torch.streams).
-- Each tag that two ranks send under keeps memory of its own until the group goes (2 MiB and more
-  where messages are long), so a new tag for each message is a bad idea; a send to oneself is
-  refused.
+- A send to oneself is refused, and so is a receive that is not as long as what comes. What a rank
+  sends before it is asked for is kept by the receiver, if that asks for what comes later.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
 
 PACELINE_REPLACE=gloo, or mpi, serves CPU tensors of scripts that name that backend, as they stand.

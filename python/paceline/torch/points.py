@@ -1,32 +1,41 @@
-"""send and recv: a broadcast among two.
+"""send and recv: envelopes and what they announce, over broadcasts among two.
 
-The core has collectives only. For each pair, direction and tag there is a communicator of two
-ranks, made when it is first used and kept: messages of one source and tag match in the order in
-which both sides name them, and neither other tags nor the other direction wait for them. Each keeps
-its memory (2 MiB and more where messages are long) until the group goes: use few tags, again.
+The core has collectives only. For each pair and direction there is a communicator of two ranks,
+made when it is first used and kept. A message is an envelope on it, which says the tag and the
+length and holds what is short; what is long follows behind. So messages of one direction travel in
+the order in which they are sent, and take no more memory for more tags.
 
-A receive from any source begins as soon as somebody sends, in the order in which such receives
-were posted; a thread looks for that while there are some, so that nobody needs to wait.
+Messages match receives by source and tag, in order, as in MPI: an envelope goes to the first
+receive posted that asks for it; what nobody has asked for yet is kept until somebody does. The
+receiver reads a direction only while it has receives for it, so that what it has not asked for
+stays with the sender as long as possible. Whoever waits for a receive reads; for those that nobody
+waits for a thread does.
 """
 
-import atexit
 import hashlib
-import os
+import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from paceline import calls
 from paceline.communicator import Communicator
-from paceline.errors import RefusalError, TimeoutError, UsageError
-from paceline.torch.tensors import dense, moved, room
-from paceline.torch.work import Work
+from paceline.errors import MismatchError, RefusalError, TimeoutError, UsageError
+from paceline.torch.tensors import KNOWN, moved, put, room
+from paceline.torch.tensors import source as held
+from paceline.torch.watching import LOOK_S, watcher
+from paceline.torch.work import Requests, Work
 
-_LOOK_S = 0.0002
-_LONGEST_S = 0.002  # between two looks of the thread, when nobody has sent for long
+_ENVELOPE = struct.Struct("<qqqq")  # tag, type of the elements, bytes, where they are
+_INSIDE, _BEHIND, _ON_DEVICE = range(3)
+_ENVELOPE_BYTES = 1024
+_SHORT_BYTES = _ENVELOPE_BYTES - _ENVELOPE.size
+_TYPES = sorted(KNOWN, key=str)
+_NAP_MS = 10
+_GRACE_MS = 1000  # for the core, which knows more, to say first that time is up
 
 
 class Points:
@@ -37,163 +46,275 @@ class Points:
     _work: Callable[..., Work]
 
     def _begin_points(self) -> None:
-        self._pairs: dict[tuple[int, int, int], Communicator] = {}
-        # Receives that have yet to begin; of one tag each waits for those before it.
-        self._posted: list[Posted] = []
+        self._channels: dict[tuple[int, int], Channel] = {}
+        self._posted: list[Receive] = []  # that no message has been found for
+        self._kept: list[Message] = []  # that no receive has asked for
         self._points_lock = threading.RLock()
-        self._is_watched = False
 
     def _end_points(self) -> None:
         with self._points_lock:
             for receive in self._posted:
                 receive.error = UsageError("recv: its process group has been destroyed.")
             self._posted.clear()
-            self._pairs.clear()
+            self._kept.clear()
+            self._channels.clear()
 
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
-        memory, _ = dense(moved(tensors[0]))
+        memory = held(moved(tensors[0]))
+        raw, envelope, where = _bytes_of(memory), bytearray(_ENVELOPE_BYTES), _ON_DEVICE
+        if memory.is_cpu:
+            where = _INSIDE if raw.numel() <= _SHORT_BYTES else _BEHIND
+        _ENVELOPE.pack_into(envelope, 0, tag, _TYPES.index(memory.dtype), raw.numel(), where)
+        if where == _INSIDE:
+            envelope[_ENVELOPE.size : _ENVELOPE.size + raw.numel()] = raw.numpy().data
         with self._points_lock:
-            request = self._message(self._comm.rank, dst, tag, memory)
+            channel = self._channel(self._comm.rank, dst)
+            request = channel.broadcast(envelope)
+            if where != _INSIDE:
+                first, request = request, channel.broadcast(raw)
+        if where == _BEHIND:  # a device's stream waits for what comes last
+            request = Requests([first, request])
         return self._work(request, list(tensors))
 
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         memory, finish = room(moved(tensors[0]))
         with self._points_lock:
-            if any(receive.tag == tag for receive in self._posted):
-                self._pair(src, self._comm.rank, tag)  # refuses what cannot be
-                request: Any = self._post(memory, src, tag)
-            else:
-                request = self._message(src, self._comm.rank, tag, memory)
-        return self._work(request, list(tensors), finish, src)
+            self._channel(src, self._comm.rank)  # refuses what cannot be
+            receive = Receive(self, memory, src, tag)
+            self._post(receive)
+        return self._work(receive, list(tensors), finish, src)
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
         """From whichever rank sends first. A rank that is lost shows by the time-out only."""
         memory, finish = room(moved(tensors[0]))
         with self._points_lock:
-            request = self._post(memory, -1, tag)
-        return self._work(request, list(tensors), finish)
+            receive = Receive(self, memory, -1, tag)
+            self._post(receive)
+        return self._work(receive, list(tensors), finish)
 
-    def _message(self, source: int, target: int, tag: int, memory: torch.Tensor) -> Any:
-        pair = self._pair(source, target, tag)
-        if memory.numel() == 0:  # an empty broadcast sends nothing, and receives look for something
-            memory = memory.new_empty(1)
-        return pair.start("broadcast", None, memory, "sum", 0, None, None, self._knobs, None)
-
-    def _pair(self, source: int, target: int, tag: int) -> Communicator:
-        """The communicator of one direction and tag, made when it is first used."""
-        pair = self._pairs.get((source, target, tag))
-        if pair is None:
+    def _channel(self, source: int, target: int) -> "Channel":
+        """That of one direction, made when it is first used."""
+        channel = self._channels.get((source, target))
+        if channel is None:
             if source == target:
                 raise RefusalError(
                     f"send: rank {source} to itself is not supported; copy the tensor."
                 )
             # Apart from what anything else calls its groups.
-            name = hashlib.blake2b(b"points %d %d %d" % (source, target, tag), digest_size=8)
+            name = hashlib.blake2b(b"points %d %d" % (source, target), digest_size=8)
             number = int.from_bytes(name.digest(), "little")
-            pair = self._comm.subgroup((source, target), number)
-            self._pairs[source, target, tag] = pair
-        return pair
+            channel = Channel(self, self._comm.subgroup((source, target), number), source)
+            self._channels[source, target] = channel
+        return channel
 
-    def _post(self, memory: torch.Tensor, source: int, tag: int) -> "Posted":
-        receive = Posted(self, memory, source, tag)
+    def _post(self, receive: "Receive") -> None:
+        for message in self._kept:
+            if receive.wants(message):
+                self._kept.remove(message)
+                receive.take(message)
+                return
         self._posted.append(receive)
         self._look()
-        if self._posted and not self._is_watched:
-            self._is_watched = True
-            _start(self)
-        return receive
+        if self._posted:
+            watcher.add(self)
 
     def _look(self) -> None:
-        """Holding the lock: begins the receives whose turn it is and whose sender is known."""
-        waiting: set[int] = set()
-        for receive in list(self._posted):
-            if receive.tag in waiting:
-                continue
-            try:
-                begun = receive.begin()
-            except Exception as error:
-                receive.error, begun = error, True
-            if begun:
+        """Holding the lock: reads what has come, as long as receives ask for it."""
+        while any([self._read(source) for source in self._asked_sources()]):
+            pass
+
+    def _asked_sources(self) -> list[int]:
+        sources = {receive.source for receive in self._posted}
+        if -1 in sources:
+            return [rank for rank in range(self._comm.size) if rank != self._comm.rank]
+        return sorted(sources)
+
+    def _read(self, source: int) -> bool:
+        """Whether there was another message of this source."""
+        try:
+            channel = self._channel(source, self._comm.rank)
+            is_named = any(receive.source == source for receive in self._posted)
+            message = channel.next_message(is_named)
+        except Exception as error:
+            for receive in self._posted_for(source):
                 self._posted.remove(receive)
-            else:
-                waiting.add(receive.tag)
+                receive.error = error
+            return False
+        if message is None:
+            return False
+        for receive in self._posted_for(source):
+            if receive.wants(message):
+                self._posted.remove(receive)
+                receive.take(message)
+                return True
+        message.begin(message.room())
+        self._kept.append(message)
+        return True
 
-    def _watch(self) -> None:
-        """Looks until no receive is left to begin."""
-        pause = _LOOK_S
-        while not _ending.wait(pause):
-            with self._points_lock:
-                before = len(self._posted)
-                self._look()
-                if not self._posted:
-                    self._is_watched = False
-                    return
-                is_moving = len(self._posted) != before
-            pause = _LOOK_S if is_moving else min(_LONGEST_S, 1.1 * pause)
+    def _posted_for(self, source: int) -> Iterator["Receive"]:
+        return iter([one for one in self._posted if one.source in (-1, source)])
 
 
-class Posted:
-    """A receive that has yet to begin; afterwards like the request of that receive.
+class Channel:
+    """One direction between two ranks."""
+
+    def __init__(self, points: Points, comm: Communicator, source: int):
+        self._points, self._comm, self._source = points, comm, source
+        self._envelope = bytearray()
+        self.request: Any = None  # for the next envelope, while somebody asks for it
+
+    def broadcast(self, memory: Any) -> Any:
+        knobs = self._points._knobs
+        return self._comm.start("broadcast", None, memory, "sum", 0, None, None, knobs, None)
+
+    def next_message(self, is_awaited: bool) -> "Message | None":
+        """The next one if it is there. Whether to wait for one, so that a rank that is lost or late
+        is told, or only to look whether one is there."""
+        if self.request is None:
+            if not is_awaited and not self._comm.is_called():
+                return None
+            self._envelope = bytearray(_ENVELOPE_BYTES)
+            self.request = self.broadcast(self._envelope)
+        if not self.request.test():
+            return None
+        self.request = None
+        return Message(self, self._source, self._envelope)
+
+
+class Message:
+    """One whose envelope has come."""
+
+    def __init__(self, channel: Channel, source: int, envelope: bytearray):
+        self.source, self._channel, self._envelope = source, channel, envelope
+        self.tag, number, self.length, self._where = _ENVELOPE.unpack_from(envelope)
+        self.type = _TYPES[number]
+        self.memory: torch.Tensor | None = None  # where it goes, or is
+        self.request: Any = None  # of what follows the envelope
+
+    def fits(self, memory: torch.Tensor) -> bool:
+        return self.length == memory.nbytes and self.type == memory.dtype
+
+    def goes_into(self, memory: torch.Tensor) -> bool:
+        """Whether it can be received there as it comes."""
+        return self.fits(memory) and memory.is_cpu == (self._where != _ON_DEVICE)
+
+    def room(self) -> torch.Tensor:
+        """Memory for it where it cannot go to its own, or nobody has asked for it yet."""
+        device = "cuda" if self._where == _ON_DEVICE else "cpu"
+        return torch.empty(self.length // self.type.itemsize, dtype=self.type, device=device)
+
+    def begin(self, memory: torch.Tensor) -> None:
+        """Receives the rest, at once: what follows on the channel comes behind it."""
+        self.memory, raw = memory, _bytes_of(memory)
+        if self._where == _INSIDE:
+            raw.numpy()[:] = memoryview(self._envelope)[_ENVELOPE.size :][: self.length]
+        else:
+            self.request = self._channel.broadcast(raw)
+
+
+class Receive:
+    """A receive that is posted; afterwards like the request of that receive.
 
     source: of whom; -1: of any, until it is found.
     """
 
     def __init__(self, points: Points, memory: torch.Tensor, source: int, tag: int):
         self.source, self.tag = source, tag
+        self.is_on_device = not memory.is_cpu
         self.error: BaseException | None = None
-        self._points = points
-        self._memory = memory
-        self._request: Any = None
+        self._points, self._memory = points, memory
+        self._message: Message | None = None
 
-    def begin(self) -> bool:
-        """Begins to receive if it is known from whom; the first who sends is the source."""
-        points = self._points
-        me = points._comm.rank
-        if self.source < 0:
-            others = (rank for rank in range(points._comm.size) if rank != me)
-            self.source = next(
-                (rank for rank in others if points._pair(rank, me, self.tag).is_called()), -1)
-        if self.source < 0:
-            return False
-        self._request = points._message(self.source, me, self.tag, self._memory)
-        return True
+    def wants(self, message: Message) -> bool:
+        return self.tag == message.tag and self.source in (-1, message.source)
+
+    def take(self, message: Message) -> None:
+        """Holding the lock: this is the one."""
+        self.source, memory = message.source, self._memory
+        if not message.fits(memory):
+            self.error = MismatchError(
+                f"recv: rank {message.source} sends {message.length} bytes of {message.type} under "
+                f"tag {self.tag} where rank {self._points._comm.rank} expects {memory.nbytes} of "
+                f"{memory.dtype}; both must be equal. The message is lost."
+            )
+        if message.memory is None:
+            message.begin(memory if message.goes_into(memory) else message.room())
+        self._message = message
 
     def test(self) -> bool:
-        return self._has_begun() and self._request.test()
+        return self._has_begun() and self._ends(lambda request: request.test())
 
     def sleep_for(self, milliseconds: int) -> bool:
-        return self._begins_within(milliseconds) and self._request.sleep_for(milliseconds)
+        return self._begins_within(milliseconds) and self._ends(
+            lambda request: request.sleep_for(milliseconds))
 
     def wait_for(self, milliseconds: int) -> bool:
-        return self._begins_within(milliseconds) and self._request.wait_for(milliseconds)
+        return self._begins_within(milliseconds) and self._ends(
+            lambda request: request.wait_for(milliseconds))
 
     def wait(self) -> None:
         limit_ms = self._points._knobs.timeout_ms
-        end = time.monotonic() + 1e-3 * limit_ms
-        while not self._has_begun():
-            if time.monotonic() > end and self._is_withdrawn():
+        while not self._begins_within(limit_ms + (_GRACE_MS if self.source >= 0 else 0)):
+            if self._is_withdrawn():
+                who = "no rank" if self.source < 0 else f"not even rank {self.source}"
                 raise TimeoutError(
-                    f"recv: no rank has sent anything to rank {self._points._comm.rank} within "
-                    f"{limit_ms} ms. Raise the time-out, or look at the ranks that should send."
+                    f"recv: {who} has sent anything to rank {self._points._comm.rank} under tag "
+                    f"{self.tag} within {limit_ms} ms. Raise the time-out, or look at the ranks "
+                    "that should send."
                 )
-            time.sleep(_LOOK_S)
-        self._request.wait()
+        self._ends(lambda request: request.wait() or True)
+
+    def join(self, stream: int) -> None:
+        """Of memory on a device: the stream waits for what follows the envelope, which the host
+        waits for."""
+        while not self._has_begun():
+            time.sleep(LOOK_S)
+        message = self._message
+        if message is not None and message.request is not None:
+            message.request.join(stream)
+            self._copy(message)
+
+    def _ends(self, ends: Callable[[Any], bool]) -> bool:
+        message = self._message
+        if message is None or (message.request is not None and not ends(message.request)):
+            return False
+        self._copy(message)
+        return True
+
+    def _copy(self, message: Message) -> None:
+        with self._points._points_lock:
+            kept, message.memory = message.memory, self._memory
+            if kept is not None and kept is not self._memory:
+                put(self._memory.view(-1), kept)
 
     def _begins_within(self, milliseconds: int) -> bool:
         end = time.monotonic() + 1e-3 * milliseconds
         while not self._has_begun():
             if time.monotonic() > end:
                 return False
-            time.sleep(_LOOK_S)
+            self._nap()
         return True
 
+    def _nap(self) -> None:
+        """Until something may have come."""
+        points = self._points
+        channel = points._channels.get((self.source, points._comm.rank))
+        request = channel.request if channel is not None else None
+        if request is None:
+            time.sleep(LOOK_S)
+        else:
+            try:
+                request.wait_for(_NAP_MS)
+            except Exception:  # whoever looks next meets it again
+                pass
+
     def _has_begun(self) -> bool:
-        if self._request is None and self.error is None:
+        if self._message is None and self.error is None:
             with self._points._points_lock:
                 self._points._look()
         if self.error is not None:
             raise self.error
-        return self._request is not None
+        return self._message is not None
 
     def _is_withdrawn(self) -> bool:
         """Whether it takes no message any more: it has not begun, and now never will."""
@@ -204,23 +325,5 @@ class Posted:
             return True
 
 
-_ending = threading.Event()
-_threads: list[threading.Thread] = []
-
-
-def _start(points: Points) -> None:
-    thread = threading.Thread(target=points._watch, name="paceline-receives", daemon=True)
-    _threads[:] = [known for known in _threads if known.is_alive()] + [thread]
-    thread.start()
-    # A thread that comes back from C++ while the interpreter ends, ends the process.
-    atexit.unregister(_stop)
-    atexit.register(_stop)
-
-
-def _stop() -> None:
-    _ending.set()
-    for thread in _threads:
-        thread.join(1)
-
-
-os.register_at_fork(after_in_child=_threads.clear)
+def _bytes_of(memory: torch.Tensor) -> torch.Tensor:
+    return memory.detach().reshape(-1).view(torch.uint8)

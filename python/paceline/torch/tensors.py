@@ -83,7 +83,7 @@ def dense(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
     if _lies_as_it_says(tensor):
         return tensor, None
     copy = source(tensor)
-    return copy, lambda: _put(tensor, copy)
+    return copy, lambda: put(tensor, copy)
 
 
 def room(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
@@ -91,7 +91,7 @@ def room(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
     if _lies_as_it_says(tensor):
         return tensor, None
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-    return copy, lambda: _put(tensor, copy)
+    return copy, lambda: put(tensor, copy)
 
 
 def _lies_as_it_says(tensor: torch.Tensor) -> bool:
@@ -127,7 +127,7 @@ def _overlaps(tensor: torch.Tensor) -> bool:
     return places.unique().numel() < tensor.numel()
 
 
-def _put(tensor: torch.Tensor, values: torch.Tensor) -> None:
+def put(tensor: torch.Tensor, values: torch.Tensor) -> None:
     """Copies a result back, on whatever thread that happens, and past autograd."""
     with torch.inference_mode(tensor.is_inference()), torch.no_grad():
         tensor.copy_(values)
@@ -147,7 +147,7 @@ def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Finish]:
 
     def scatter() -> None:
         for tensor, part in zip(tensors, memory.split(sizes), strict=True):
-            _put(tensor, part.view(tensor.shape))
+            put(tensor, part.view(tensor.shape))
 
     return memory, scatter
 

@@ -5,14 +5,16 @@ import threading
 import time
 from collections import defaultdict
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from support import checks_in, raises, run_checks
+from support import blocks_held, checks_in, raises, run_checks
 
-import paceline.torch  # noqa: F401  Importing it registers the backend's name.
+import paceline
+import paceline.torch  # Importing it registers the backend's name.
 
-SIZES = (0, 1, 7, 1000, 1 << 14, 1 << 18, 3 << 19)  # of float32: 0 B to 6 MiB
+SIZES = (0, 1, 7, 1000, 1 << 14, 1 << 18, 1 << 22)  # of float32: 0 B to 16 MiB
 
 
 def message(number, n):
@@ -93,6 +95,28 @@ def check_any_source_without_a_waiter(comm):
     dist.barrier()
 
 
+def check_messages_that_do_not_fit(comm):
+    """The receive says so; what comes after is none the worse."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    for n in (3, 1000, 1 << 16):
+        if me == 1:
+            dist.send(message(1, n), 0, tag=5)
+            dist.send(message(2, n), 0, tag=5)
+            dist.send(message(3, n).int(), 0, tag=5)
+        elif me == 0:
+            words = f"rank 1 sends {4 * n} bytes|expects {4 * n + 4} of|under tag 5"
+            for x in (torch.empty(n + 1), None, torch.empty(n)):
+                if x is None:
+                    dist.recv(x := torch.empty(n), 1, tag=5)
+                    assert torch.equal(x, message(2, n))
+                else:
+                    raises(paceline.MismatchError, words, lambda x=x: dist.recv(x, 1, tag=5))
+                words = "torch.int32 under tag 5|of torch.float32"
+    dist.barrier()
+
+
 def check_any_source_that_gave_up_takes_nothing(comm):
     """By the group's time-out: a wait with a limit of its own leaves the receive where it is."""
     p, me = comm.size, comm.rank
@@ -111,6 +135,38 @@ def check_any_source_that_gave_up_takes_nothing(comm):
         if me == 1:
             dist.send(message(3, 10), 0, group)
     dist.barrier()
+
+
+def check_a_thousand_tags_take_no_more_than_a_few(comm):
+    """Of staging memory; nor does what came before it was asked for stay."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    group = dist.new_group()
+    right, left = (me + 1) % p, (me - 1) % p
+
+    def exchange(tags):
+        works = [dist.isend(message(tag, 100_000), right, group, tag) for tag in tags]
+        for tag in reversed(tags):
+            dist.recv(x := torch.empty(100_000), left, group, tag)
+            assert torch.equal(x, message(tag, 100_000)), tag
+        for work in works:
+            work.wait()
+
+    exchange(range(10))
+    dist.barrier()
+    before = blocks_held(), rss()
+    for tag in range(10, 1000, 10):
+        exchange(range(tag, tag + 10))
+    dist.barrier()
+    after = blocks_held(), rss()
+    assert after[0] < before[0] + (8 << 20), (before, after)
+    assert after[1] < before[1] + (64 << 20), (before, after)  # the messages are 400 MB
+    dist.barrier()
+
+
+def rss():
+    return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
 
 
 def program(seed, ranks):

@@ -1,0 +1,78 @@
+"""Who reads messages for receives that nobody waits for."""
+
+import atexit
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paceline.torch.points import Points
+
+LOOK_S = 0.0002
+_LONGEST_S = 0.002  # between two looks, when nobody has sent for long
+_IDLE_S = 0.1  # after so long without receives it sleeps, until somebody wakes it
+
+
+class Watcher:
+    """A thread that reads for receives that nobody waits for. It looks now and then for as long as
+    there are some, and a while longer, so that those who wait themselves need not wake it."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._changed = threading.Condition()
+        self._points: set[Points] = set()  # with receives that are posted
+        self._thread: threading.Thread | None = None
+        self._is_asleep = self._is_ending = False
+
+    def add(self, points: "Points") -> None:
+        with self._changed:
+            self._points.add(points)
+            if self._thread is None:
+                self._start()
+            elif self._is_asleep:
+                self._changed.notify()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="paceline-receives", daemon=True)
+        self._thread.start()
+        # A thread that comes back from C++ while the interpreter ends, ends the process.
+        atexit.unregister(self._stop)
+        atexit.register(self._stop)
+
+    def _run(self) -> None:
+        pause, idle_s = LOOK_S, 0.0
+        while not self._is_ending:
+            time.sleep(pause)
+            is_moving = any([self._look(points) for points in list(self._points)])
+            pause = LOOK_S if is_moving else min(_LONGEST_S, 1.1 * pause)
+            idle_s = 0.0 if self._points else idle_s + pause
+            if idle_s > _IDLE_S:
+                with self._changed:
+                    self._is_asleep = True
+                    while not self._points and not self._is_ending:
+                        self._changed.wait()
+                    self._is_asleep = False
+                idle_s = 0.0
+
+    def _look(self, points: "Points") -> bool:
+        """Whether a receive has found its message."""
+        with points._points_lock:
+            before = len(points._posted)
+            points._look()
+            if not points._posted:
+                self._points.discard(points)
+            return len(points._posted) != before
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(1)
+
+
+watcher = Watcher()
