@@ -3,7 +3,8 @@
 torch passes one tensor in a list (or a list of lists); options hold the operation and the root.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -163,13 +164,14 @@ class Collectives:
         source = held(moved(_listed(inputs)[0]))
         if opts.rootRank != self._comm.rank:
             return self._call([], None, opts, "gather", source, None, "sum", opts.rootRank, ())
-        target = [moved(tensor) for tensor in outputs[0]]
-        self._one_each(target, "gather", "output")
-        memory, finish = flat_room(target)
-        return self._call(
-            list(outputs[0]), finish, opts,
-            "gather", source, memory, "sum", opts.rootRank, sizes_of(target),
-        )  # fmt: skip
+        with self._refused_by_root("gather"):
+            target = [moved(tensor) for tensor in outputs[0]]
+            self._one_each(target, "gather", "output")
+            memory, finish = flat_room(target)
+            return self._call(
+                list(outputs[0]), finish, opts,
+                "gather", source, memory, "sum", opts.rootRank, sizes_of(target),
+            )  # fmt: skip
 
     def scatter(
         self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None
@@ -181,12 +183,13 @@ class Collectives:
             return self._call(
                 outputs, finish, opts, "scatter", None, memory, "sum", opts.rootRank, ()
             )
-        parts = [moved(tensor) for tensor in inputs[0]]
-        self._one_each(parts, "scatter", "input")
-        return self._call(
-            outputs, finish, opts,
-            "scatter", flat(parts), memory, "sum", opts.rootRank, sizes_of(parts),
-        )  # fmt: skip
+        with self._refused_by_root("scatter"):
+            parts = [moved(tensor) for tensor in inputs[0]]
+            self._one_each(parts, "scatter", "input")
+            return self._call(
+                outputs, finish, opts,
+                "scatter", flat(parts), memory, "sum", opts.rootRank, sizes_of(parts),
+            )  # fmt: skip
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         """From a list of tensors into another; they may differ in size."""
@@ -274,6 +277,20 @@ class Collectives:
 
     def _together(self, works: list[Work], tensors: Tensors) -> Work:
         return self._work(Works(works), list(tensors))
+
+    @contextlib.contextmanager
+    def _refused_by_root(self, call: str) -> Iterator[None]:
+        """Whatever the root alone is given and cannot be served is told to the others, who have
+        begun the call: its group is broken. What all ranks give comes before, and breaks nothing.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not self._comm.broken:
+                self._comm._core.abort(
+                    f"does not make its call {call}, of which it is the root; it was refused: "
+                    f"{error}")
+            raise
 
     def _one_each(self, tensors: Tensors, call: str, side: str) -> None:
         if len(tensors) != self._comm.size:

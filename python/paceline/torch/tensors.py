@@ -32,7 +32,8 @@ def op_of(reduce_op: Any) -> str:
 
 def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
     """RefusalError unless all elements lie in memory, as they are: ranks' sparse ones would differ
-    in length, and a conjugate view says other numbers than its memory holds."""
+    in length, a conjugate view says other numbers than its memory holds, and subclasses may say
+    what they like."""
     if tensor.layout is not torch.strided:
         raise RefusalError(
             f"{what} of a {tensor.layout} tensor is not supported; tensors must be dense. Pass "
@@ -41,6 +42,10 @@ def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
     if tensor.is_nested:
         raise RefusalError(f"{what} of a nested tensor is not supported; pass its parts, or "
                            "tensor.to_padded_tensor().")
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise RefusalError(f"{what} of a {type(tensor).__name__} is not supported: its numbers are "
+                           "not in its own memory. Pass the tensors that it consists of, such "
+                           "as tensor.to_local() of a DTensor.")
     if tensor.is_conj():
         raise RefusalError(f"{what} of a conjugate view is not supported; pass "
                            "tensor.resolve_conj().")

@@ -1,6 +1,8 @@
 """Checks of tensors whose memory is not what it looks like, in every call; and of what becomes of a
 result that cannot be copied back."""
 
+from unittest import mock
+
 import torch
 import torch.distributed as dist
 from support import checks_in, raises, run_checks
@@ -19,6 +21,27 @@ def _inference(values):
 
 
 # Each makes a tensor of another kind that holds these values.
+class Named(torch.Tensor):
+    """What a program may derive: memory like any other's, and a name."""
+
+
+class Hollow(torch.Tensor):
+    """One whose numbers are in another, as a DTensor's are."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, call, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{call} of a tensor that is hollow")
+
+
 KINDS = {
     "contiguous": torch.clone,
     "channels_last": lambda v: v.clone(memory_format=torch.channels_last),
@@ -31,6 +54,10 @@ KINDS = {
     "of inference": _inference,
     "of inference, channels_last": lambda v: _inference(
         v.clone(memory_format=torch.channels_last)),
+    "of a subclass": lambda v: v.clone().as_subclass(Named),
+    "of a subclass, transposed": lambda v: v.mT.contiguous().mT.as_subclass(Named),
+    "a parameter of a subclass": lambda v: torch.nn.Parameter(v.clone().as_subclass(Named)),
+    "a buffer": lambda v: torch.nn.Buffer(v.clone()),
     "strides that interleave": lambda v: torch.empty(40).as_strided(SHAPE, (3, 2, 6, 20)).copy_(v),
 }  # fmt: skip
 
@@ -40,7 +67,15 @@ REFUSED = {
     "windows": lambda v: torch.zeros(20).as_strided(SHAPE, (1, 2, 2, 4)),
     "a conjugate view": lambda v: torch.complex(v, v).conj(),
     "nested": lambda v: torch.nested.nested_tensor([v[0], v[1]]),
+    "hollow": Hollow,
 }
+
+# Of those above, and one more, what there is without dimensions.
+SCALARS = {
+    **{kind: KINDS[kind] for kind in ("contiguous", "a parameter", "negated", "of inference",
+                                      "of a subclass", "every second")},
+    "an element": lambda v: torch.stack([v, v])[1],
+}  # fmt: skip
 
 
 def _rows(p, make):
@@ -124,6 +159,33 @@ def _singles(p, me, make, begun):
     return found
 
 
+def _isend_irecv(p, me, make, begun, source=True):
+    if p == 1:
+        return []
+    x, left = make(torch.zeros(SHAPE)), (me - 1) % p
+    works = [dist.isend(make(_mine(me)), (me + 1) % p), dist.irecv(x, left if source else None)]
+    for work in works:
+        begun(work)
+    return [(x, _mine(left))]
+
+
+def _from_any_source(p, me, make, begun):
+    return _isend_irecv(p, me, make, begun, source=False)
+
+
+def _send_recv(p, me, make, begun):
+    if p == 1:
+        return []
+    x, left = make(torch.zeros(SHAPE)), (me - 1) % p
+    if me:
+        dist.recv(x, left)
+    dist.send(make(_mine(me)), (me + 1) % p)
+    if not me:
+        dist.recv(x, left)
+    return [(x, _mine(left))]
+
+
+POINTS = (_isend_irecv, _from_any_source, _send_recv)
 CALLS = (_all_reduce, _all_reduce_coalesced, _broadcast, _reduce, _all_gather, _gather, _scatter,
          _reduce_scatter, _all_to_all, _singles)  # fmt: skip
 
@@ -134,14 +196,24 @@ def _by_future(work):
 
 def check_every_kind_in_every_call(comm):
     """What is waited for, and what a future's thread copies back."""
+    assert not (wrong := _wrong(comm, (*CALLS, *POINTS), KINDS)), wrong
+
+
+def check_scalars_in_every_call(comm):
+    """Tensors of no dimension; all_gather_single and its like want one."""
+    with mock.patch.dict(globals(), SHAPE=()):
+        assert not (wrong := _wrong(comm, (*CALLS[:-1], *POINTS), SCALARS)), wrong
+
+
+def _wrong(comm, calls, kinds):
     wrong = []
     for ending in (lambda work: work.wait(), _by_future):
-        for call in CALLS:
-            for kind, make in KINDS.items():
+        for call in calls:
+            for kind, make in kinds.items():
                 for holds, should in call(comm.size, comm.rank, make, ending):
                     if not torch.equal(holds.detach(), should):
                         wrong.append(f"{call.__name__} of one that is {kind}")
-    assert not wrong, wrong
+    return wrong
 
 
 def check_what_is_refused_is_refused_before_it_is_sent(comm):
@@ -153,6 +225,45 @@ def check_what_is_refused_is_refused_before_it_is_sent(comm):
             x = _mine(comm.rank)
             dist.all_reduce(x)  # nobody's call is left over
             same(x, sum(_mine(r) for r in range(comm.size)))
+
+
+def check_messages_that_are_refused(comm):
+    """What shares its places in memory can be sent, though not received."""
+    if comm.size == 1:
+        return
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for kind, make in REFUSED.items():
+        odd = make(_mine(comm.rank))
+        refused = (paceline.RefusalError, RuntimeError)
+        raises(refused, "", lambda odd=odd: dist.irecv(odd, left))
+        if kind not in ("expanded", "windows"):
+            raises(refused, "", lambda odd=odd: dist.isend(odd, right))
+            continue
+        work, x = dist.isend(odd, right), torch.zeros(SHAPE)
+        dist.recv(x, left)
+        assert torch.equal(x, make(_mine(left)))
+        work.wait()
+
+
+def check_what_the_root_alone_is_given_and_refused(comm):
+    """The others, who have begun the call, hear why it does not come."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+    plain = torch.zeros(SHAPE)
+    odds = {"overlap": REFUSED["windows"](plain), "hollow": Hollow(plain)}
+    for word, odd in odds.items():
+        for call in ("gather", "scatter"):
+            rows, group = [*_rows(p - 1, torch.clone), odd], dist.new_group()
+            if call == "scatter" and word == "overlap":
+                continue  # that can be sent
+            given = rows if me == 0 else None
+            words = f"rank 0|{call}|refused" if me else ""
+            raises((paceline.Error, RuntimeError), words,
+                   lambda call=call, given=given, group=group: getattr(dist, call)(
+                       torch.ones(SHAPE), given, 0, group))
+    dist.all_reduce(x := _mine(me))
+    same(x, sum(_mine(r) for r in range(p)))
 
 
 def check_an_error_of_copying_back_is_its_own_calls(comm):
