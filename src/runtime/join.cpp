@@ -1,6 +1,7 @@
 #include "runtime/join.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -88,10 +89,15 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }
 
+// Ranks of one machine that send each other messages as over a network are many times as slow.
 void check_apart(const Nodes& nodes, const WorldConfig& config) {
   if (config.only_shm && nodes.count() > 1)
     fail(Fault::resource, "start-up: ", nodes.why_apart, ", and transport=shm forbids all else. ",
          "Use transport=auto (PACELINE_TRANSPORT).");
+  if (!nodes.why_split.empty() && !config.only_mpi)
+    std::fprintf(stderr, "paceline: %s. They are on one machine, and count as on several nodes, "
+                         "which takes longer. Ranks that share memory are in one container and of "
+                         "one user.\n", nodes.why_split.c_str());
 }
 
 }  // namespace

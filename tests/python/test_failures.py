@@ -3,10 +3,12 @@
 import ast
 import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
 import launched
+import mpis
 import pytest
 
 pytestmark = pytest.mark.ranks
@@ -235,6 +237,29 @@ def test_no_room_in_the_folder(small_memory):
     _, lines = told("no_room", 2, PACELINE_SHM_DIR=str(tiny_folder))
     assert [kind for rank in range(2) for kind, _, _ in lines[rank]] == ["nothing"] * 2, lines
     assert list(tiny_folder.iterdir()) == []
+
+
+def test_no_free_page_makes_no_nodes(small_memory):
+    """Ranks of a machine whose folder is full from the beginning still share memory."""
+    folder = small_memory("64k")
+    (folder / "full").write_bytes(bytes(64 << 10))
+    said = launched.start("count_nodes.py", 2, env={"PACELINE_SHM_DIR": str(folder)})
+    assert said.text() == "nodes 1\nnodes 1"
+
+
+def test_ranks_of_a_machine_that_share_no_memory_say_so():
+    """An MPI carries what they send, and one of them says why, once."""
+    alone = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+        pytest.skip("only root can make a space of processes")
+    mpi = next((mpi for mpi in mpis.found() if mpi.family == "mpich"), None)
+    if not mpi:
+        pytest.skip("mpich is not installed (./dev mpi)")
+    said = launched.start("count_nodes.py", 2, *alone, env=mpi.environment())
+    assert said.text(stream="stdout") == "nodes 2\nnodes 2", said.text()
+    lines = [line for line in said.text(stream="stderr").splitlines() if "on one machine" in line]
+    assert len(lines) == 1, said.text()
+    assert "rank 0 and rank 1 share no memory: shm: /proc/" in lines[0]
 
 
 def test_no_room_in_shared_memory(small_memory):

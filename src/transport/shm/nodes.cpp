@@ -107,7 +107,7 @@ std::string one_line(std::string text) {
 // Makes the page and says so on the card.
 SharedFile make_page(const std::string& folder, Card& card) {
   try {
-    SharedFile page = SharedFile::create(folder, kPage);
+    SharedFile page = SharedFile::create_or_besides(folder, kPage);
     std::uint64_t nonce[2];
     if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
       fail(Fault::resource, "shm: the system has no random numbers.");
@@ -151,6 +151,15 @@ std::vector<std::vector<bool>> read_rows(const std::vector<std::string>& rows,
   return reaches;
 }
 
+// The first rank of a machine that does not reach another one of it; -1: all do.
+int first_apart(const std::vector<std::string>& machines,
+                const std::vector<std::vector<bool>>& reaches, const std::string& machine) {
+  for (std::size_t a = 0; a < machines.size(); ++a)
+    for (std::size_t b = 0; b < machines.size() && machines[a] == machine; ++b)
+      if (a != b && machines[b] == machine && !reaches[a][b]) return static_cast<int>(a);
+  return -1;
+}
+
 }  // namespace
 
 std::vector<int> Nodes::members(int node) const {
@@ -187,9 +196,11 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
   const SharedFile page = make_page(folder, mine);
   const std::vector<std::string> cards = meeting.share(write(mine));
   Nodes nodes;
-  std::string row, stale;
+  std::vector<std::string> machines;
+  std::string row, stale, split;
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
+    machines.push_back(theirs.machine);
     if (stale.empty() && peer != me && is_stale(theirs))
       stale = str("start-up: what rank ", peer, " has said (process ",
                   theirs.process.substr(0, theirs.process.find(' ')), ")", kStale);
@@ -199,12 +210,16 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
     row += why.empty() ? '1' : '0';
     if (!why.empty() && nodes.why_apart.empty())
       nodes.why_apart = str("rank ", me, " and rank ", peer, " share no memory: ", why);
+    if (!why.empty() && split.empty() && mine.machine == theirs.machine)
+      split = str("rank ", me, " and rank ", peer, " share no memory: ", why);
   }
   const std::string print = print_of(cards);
   const std::vector<std::string> rows = meeting.share(stale.empty() ? row + print : stale);
   // What this rank has found itself says more than what it is told.
   if (!stale.empty()) fail(Fault::lost, stale);
-  nodes.of_rank = group_nodes(read_rows(rows, print));
+  const std::vector<std::vector<bool>> reaches = read_rows(rows, print);
+  nodes.of_rank = group_nodes(reaches);
+  if (first_apart(machines, reaches, mine.machine) == me) nodes.why_split = split;
   return nodes;
 }
 

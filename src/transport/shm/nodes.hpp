@@ -16,6 +16,9 @@ struct Nodes {
   std::vector<int> members(int node) const;
   int count() const;
   std::string why_apart;      // why this rank does not share memory with all; empty: it does
+  // The same of another rank on this boot of this machine, on the first rank of it that has such a
+  // peer; empty elsewhere. Nobody meant it who has not named nodes.
+  std::string why_split;
 };
 
 // Collective; equal on all ranks but for `why_apart`. `folder` is a memory file system. Ranks that
