@@ -26,6 +26,7 @@ _NAMES = {
     STANDARD: ("libmpi_abi.so.1",),
 }
 # What srun must be told to start their ranks.
+_GRACE_S = 5.0  # for what gives up by itself at the limit, and says more
 _SRUN = {OPENMPI: "--mpi=pmix", MPICH: "--mpi=pmi2", STANDARD: "--mpi=pmi2"}
 
 
@@ -184,7 +185,9 @@ def join_launched(
 ) -> _core.Communicator:
     """The world of all ranks that the launcher has started."""
     library = ready(launcher, start_timeout_ms)
-    core = library.join(None, timeout_ms, start_timeout_ms)
+    limit_ms = start_timeout_ms or int(_core.option("start_timeout_ms"))
+    with _limit(launcher, limit_ms, "the ranks have not met over MPI", _GRACE_S):
+        core = library.join(None, timeout_ms, start_timeout_ms)
     if core.size != launcher.ranks:
         core.leave()
     check_size(launcher, core.size)
@@ -206,15 +209,17 @@ def ready(launcher: Launcher, start_timeout_ms: int | None = None) -> "_core.Mpi
 
 
 @contextmanager
-def _limit(launcher: Launcher, limit_ms: int) -> Iterator[None]:
-    """Ends the process where MPI_Init waits for longer: it cannot be called off.
+def _limit(
+    launcher: Launcher, limit_ms: int, late: str = "MPI has not started", grace_s: float = 0
+) -> Iterator[None]:
+    """Ends the process where MPI waits for longer: it cannot be called off.
 
     srun, unlike mpiexec, lets ranks wait for one that has ended already.
     """
 
     def end() -> None:
         sys.stderr.write(
-            f"paceline: rank {launcher.rank} of {launcher.ranks}: MPI has not started within "
+            f"paceline: rank {launcher.rank} of {launcher.ranks}: {late} within "
             f"{limit_ms} ms, and cannot be stopped: this process ends. Do all ranks run, and call "
             "paceline.init()? Raise start_timeout_ms (PACELINE_START_TIMEOUT_MS), or take another "
             "MPI (PACELINE_MPI).\n"
@@ -222,7 +227,7 @@ def _limit(launcher: Launcher, limit_ms: int) -> Iterator[None]:
         sys.stderr.flush()
         os._exit(1)
 
-    timer = threading.Timer(min(limit_ms / 1000, threading.TIMEOUT_MAX), end)
+    timer = threading.Timer(min(limit_ms / 1000 + grace_s, threading.TIMEOUT_MAX), end)
     timer.daemon = True
     timer.start()
     try:

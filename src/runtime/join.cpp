@@ -10,6 +10,7 @@
 #include "runtime/session.hpp"
 #include "runtime/start_card.hpp"
 #include "runtime/start_mpi.hpp"
+#include "transport/mpi/watchdog.hpp"
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
 #include "transport/shm/shm.hpp"
@@ -115,6 +116,7 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
+  const Watchdog watchdog(config.rank, kNotMet, std::chrono::milliseconds(config.start_timeout_ms));
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 

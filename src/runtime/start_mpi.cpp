@@ -10,6 +10,7 @@
 #include "runtime/join.hpp"
 #include "runtime/mpi_settings.hpp"
 #include "transport/mpi/pmi.hpp"
+#include "transport/mpi/watchdog.hpp"
 
 namespace paceline {
 namespace {
@@ -100,18 +101,22 @@ bool is_started(Meeting& meeting) {
 
 MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
                  const WorldConfig& config) {
+  const auto limit = std::chrono::milliseconds(config.start_timeout_ms);
   if (!is_started(meeting)) {
     std::shared_ptr<MpiLibrary> library;
     together(meeting, [&] { library = load(nodes, config); });
     widen_buffers(*library, meeting);
     const std::string name = meeting.share(random_name()).front();
     auto server = std::make_unique<PmiServer>(
-        std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank},
-        std::chrono::milliseconds(config.start_timeout_ms));
+        std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank}, limit);
     server->run([&] { init_mpi(*library); });
     started() = {str(name, " of ", meeting.ranks()), std::move(library), std::move(server)};
   }
-  std::shared_ptr<MpiWorld> world = started().library->open(nullptr);
+  std::shared_ptr<MpiWorld> world;
+  {
+    const Watchdog watchdog(meeting.rank(), kNotMet, limit);
+    world = started().library->open(nullptr);
+  }
   if (world->ranks() != meeting.ranks() || world->rank() != meeting.rank())
     fail(Fault::refusal, "start-up: ", started().library->version(), " counts this process as ",
          "rank ", world->rank(), " of ", world->ranks(), ", not as rank ", meeting.rank(), " of ",

@@ -9,6 +9,9 @@
 
 namespace paceline {
 
+// What a Watchdog says of ranks of which one has died on the way to their first call.
+inline constexpr const char* kNotMet = "the ranks have not met over MPI";
+
 struct MpiJob {
   std::shared_ptr<MpiLibrary> library;
   std::shared_ptr<MpiWorld> world;

@@ -1,5 +1,8 @@
 """Ranks that count as being on several nodes: leaders, lanes, and rings and chains node by node."""
 
+import shutil
+import subprocess
+
 import launched
 import mpis
 import pytest
@@ -37,6 +40,42 @@ def test_killed_rank(nodes):
         lines = run.text(rank, "stdout").splitlines()
         assert len(lines) == 2, run.text()
         assert all(line.startswith("RankLost ") and "rank 3" in line for line in lines), lines
+
+
+# Before an MPI: the last rank is killed as it makes this call.
+DIES = """
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+
+typedef long Any;
+int NAME(Any a, Any b, Any c, Any d, Any e, Any f, Any g, Any h) {
+  if (atoi(getenv("PACELINE_RANK")) == atoi(getenv("PACELINE_RANKS")) - 1) raise(SIGKILL);
+  int (*next)(Any, Any, Any, Any, Any, Any, Any, Any) = dlsym(RTLD_NEXT, NAMED);
+  return next(a, b, c, d, e, f, g, h);
+}
+"""
+
+
+@pytest.mark.parametrize("call", ["PMPI_Comm_dup", "PMPI_Allgatherv"])
+def test_rank_that_dies_while_ranks_start(tmp_path, call):
+    """An MPI waits for it for ever; the other ranks end in time, and say what they have missed."""
+    gcc = shutil.which("gcc")
+    if not gcc:
+        pytest.skip("gcc has no compiler")
+    mpi = STARTS[-1]
+    library, source = tmp_path / "libmpi.so.12", tmp_path / "dies.c"
+    source.write_text(DIES)
+    subprocess.run([
+        gcc, "-shared", "-fPIC", "-D_GNU_SOURCE", f"-DNAME={call}", f'-DNAMED="{call}"', source,
+        "-o", library, "-Wl,--no-as-needed", mpi.library, f"-Wl,-rpath,{mpi.library.parent}",
+    ], check=True)  # fmt: skip
+    env = {**mpi.environment(), "PACELINE_MPI": str(library), "PACELINE_START_TIMEOUT_MS": "2000"}
+    script = launched.RANKS / "count_nodes.py"
+    run = launched.start("on_nodes.py", 3, "0,1,1", script, env=env, grace_s=30)
+    for rank in range(2):
+        assert f"rank {rank}: the ranks have not met over MPI within 2000 ms" in run.text(rank)
+    assert "nodes" not in run.text(stream="stdout"), run.text()
 
 
 @in_long

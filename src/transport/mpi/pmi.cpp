@@ -3,14 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "transport/mpi/watchdog.hpp"
 
 extern "C" char** environ;   // POSIX has no header for it
 
@@ -65,39 +64,6 @@ class Environment {
  private:
   std::map<std::string, std::string> theirs_;
   std::vector<std::string> names_;
-};
-
-// Ends the process if this lives too long: an MPI that hangs in its initialisation cannot be
-// called off, and nobody would ever hear of it.
-class Watchdog {
- public:
-  Watchdog(int rank, std::chrono::milliseconds limit)
-      : thread_([this, rank, limit] {
-          std::unique_lock lock(mutex_);
-          if (over_.wait_for(lock, limit, [this] { return is_over_; })) return;
-          std::fprintf(stderr,
-                       "paceline: rank %d: MPI has not started within %lld ms, and cannot be "
-                       "stopped: this process ends. Do all ranks run? Raise start_timeout_ms "
-                       "(PACELINE_START_TIMEOUT_MS), or take another MPI (PACELINE_MPI).\n",
-                       rank, static_cast<long long>(limit.count()));
-          _exit(1);
-        }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
-    }
-    over_.notify_all();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool is_over_ = false;
-  std::thread thread_;   // last: it uses the others
 };
 
 struct Block {
@@ -158,7 +124,7 @@ void PmiServer::run(const std::function<void()>& init) const {
   const Environment ours({{"PMI_FD", str(ends_[0])},
                           {"PMI_RANK", str(job_.rank)},
                           {"PMI_SIZE", str(job_.nodes.size())}});
-  const Watchdog watchdog(job_.rank, timeout_ * 2);   // who waits for others reports it first
+  const Watchdog watchdog(job_.rank, "MPI has not started", timeout_);
   init();
 }
 

@@ -1,0 +1,30 @@
+// Watchdog: ends the process if this lives too long.
+//
+// An MPI that waits for a rank that has died cannot be called off, and most wait for ever, in their
+// initialisation as well as in the first calls after it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace paceline {
+
+class Watchdog {
+ public:
+  // `late`: what has not happened, such as "MPI has not started", goes to stderr.
+  Watchdog(int rank, const std::string& late, std::chrono::milliseconds limit);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::thread thread_;   // last: it uses the others
+};
+
+}  // namespace paceline
