@@ -4,6 +4,7 @@
   --on shm      processes that share memory
   --on mpi      processes of an MPI: through it, and past it where they share memory
   --on preload  a C program of MPI under the drop-in library
+  --on points   torch's send and recv, over shared memory, or over an MPI that --mpi names
 A failure is made smaller, and ends with the one command that repeats it.
 """
 
@@ -22,6 +23,8 @@ import mpis
 ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "build/release/tests/fuzz"
 TAPE = ROOT / "tests/preload/tape.c"
+POINTS = ROOT / "tests/python/ranks/random_points.py"
+PACELINE = Path(sys.executable).with_name("paceline")
 BATCH = 50  # programs that share the start of a world
 LIMIT_S = 110
 SHRINK_S = 60
@@ -87,11 +90,22 @@ def play(case, library=None):
     """Status and output of a case. `library`: preloaded instead of the drop-in library."""
     if case.on in ("loop", "shm"):
         return call([FUZZ, "play", case.on, *case.options()])
+    if case.on == "points":
+        return play_points(case)
     mpi, ranks = mpi_of(case), case.ranks or 3
     if case.on == "mpi":
         words = (FUZZ, "play", "mpi", "--library", mpi.library, *case.options())
         return call(mpi.command(ranks, *words))
     return play_tape(replace(case, ranks=ranks), mpi, library)
+
+
+def play_points(case):
+    words = [sys.executable, POINTS, case.seed, case.programs]
+    only = {"PACELINE_TRANSPORT": "mpi"} if case.only_mpi else {}
+    if not (case.mpi or case.only_mpi):
+        return call([PACELINE, "run", "-n", case.ranks or 3, *words])
+    mpi = mpi_of(case)
+    return call(mpi.command(case.ranks or 3, *words), **mpi.environment(), **only)
 
 
 def play_tape(case, mpi, library):
@@ -135,6 +149,8 @@ def explain(case, said, library=None):
     alone = replace(case, seed=int(seeds[0]), programs=1) if seeds else case
     if alone.programs > 1 or not play(alone, library)[0]:
         return f"{said}\nNot by a single program. Again: {case.command()}"
+    if alone.on == "points":  # its messages depend on each other: none is left out
+        return f"{said}\nAgain: {alone.command()}"
     if not alone.keep:
         alone = shrunk(alone, library)
     _, text = call([FUZZ, "print", alone.on, *alone.options()])
@@ -144,7 +160,7 @@ def explain(case, said, library=None):
 def read(words):
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("./dev fuzz", description=__doc__, formatter_class=layout)
-    parser.add_argument("--on", choices=("loop", "shm", "mpi", "preload"), default="loop")
+    parser.add_argument("--on", choices=("loop", "shm", "mpi", "preload", "points"), default="loop")
     parser.add_argument("--seed", type=int, help="of the first program; else by the time")
     parser.add_argument("--programs", type=int, help="1 with --seed, else 100")
     parser.add_argument("--seconds", type=float, default=0, help="go on for so long")

@@ -1,25 +1,17 @@
 """Checks of send and recv: which message a receive gets, by source, tag and order."""
 
-import random
 import threading
-import time
-from collections import defaultdict
 from datetime import timedelta
 from pathlib import Path
 
+import random_points
 import torch
 import torch.distributed as dist
+from random_points import message
 from support import blocks_held, checks_in, raises, run_checks
 
 import paceline
 import paceline.torch  # Importing it registers the backend's name.
-
-SIZES = (0, 1, 7, 1000, 1 << 14, 1 << 18, 1 << 22)  # of float32: 0 B to 16 MiB
-
-
-def message(number, n):
-    return (torch.arange(n) % 1000 + 1000 * number).float()
-
 
 def check_tags_in_another_order(comm):
     p, me = comm.size, comm.rank
@@ -169,89 +161,22 @@ def rss():
     return 4096 * int(Path("/proc/self/statm").read_text().split()[1])
 
 
-def program(seed, ranks):
-    """Messages (source, target, tag, n, number) in the order in which they are sent."""
-    draw = random.Random(seed)
-    out = []
-    for number in range(24):
-        source, target = draw.sample(range(ranks), 2)
-        out.append((source, target, draw.randrange(3), draw.choice(SIZES), number))
-    return out
-
-
-def expected(messages, me):
-    """The slow reference: queues of what `me` gets, by source and tag, in order."""
-    queues = defaultdict(list)
-    for source, target, tag, n, number in messages:
-        if target == me:
-            queues[source, tag].append((n, number))
-    return queues
-
-
-def posts(messages, me, draw):
-    """Sends and receives of `me`, in an order of its own; alike ones stay in order."""
-    kinds = [("send", target, tag) for source, target, tag, _, _ in messages if source == me]
-    kinds += [("recv", source, tag) for source, target, tag, _, _ in messages if target == me]
-    draw.shuffle(kinds)
-    return kinds
-
-
 def check_random_programs(comm):
-    p, me = comm.size, comm.rank
-    if p == 1:
-        return
-    for seed in range(6):
-        messages, draw = program(seed, p), random.Random(100 * seed + me)
-        to_get = expected(messages, me)
-        to_send = defaultdict(list)
-        for source, target, tag, n, number in messages:
-            if source == me:
-                to_send[target, tag].append(message(number, n))
-        works, got, batch = [], [], []
-        for kind, peer, tag in posts(messages, me, draw):
-            if kind == "send":
-                call, x = dist.isend, to_send[peer, tag].pop(0)
-            else:
-                n, number = to_get[peer, tag].pop(0)
-                call, x = dist.irecv, torch.full((n,), -1.0)
-                got.append((x, message(number, n)))
-            batch.append(dist.P2POp(call, x, peer, tag=tag))
-            if draw.random() < 0.4:
-                works += dist.batch_isend_irecv(batch)
-                batch = []
-            if draw.random() < 0.1:
-                time.sleep(0.01)
-        works += dist.batch_isend_irecv(batch) if batch else []
-        draw.shuffle(works)
-        for work in works:
-            work.wait()
-        for x, right in got:
-            assert torch.equal(x, right), (seed, x[:3], right[:3])
+    if comm.size > 1:
+        for seed in range(6):
+            random_points.play_named(seed)
 
 
 def check_random_programs_of_any_source(comm):
-    """Each receive gets the next message of the source that it names afterwards."""
-    p, me = comm.size, comm.rank
-    if p == 1:
-        return
-    for seed in range(4):
-        draw = random.Random(seed)
-        # Of one tag all are as long: whoever receives does not know from whom.
-        lengths = [draw.choice(SIZES) for _ in range(3)]
-        messages = [(s, t, tag, lengths[tag], k) for s, t, tag, _, k in program(50 + seed, p)]
-        queues = expected(messages, me)
-        sends = [dist.isend(message(k, n), t, tag=tag) for s, t, tag, n, k in messages if s == me]
-        mine = [(tag, n) for _, target, tag, n, _ in messages if target == me]
-        outs = [(tag, x := torch.full((n,), -1.0), dist.irecv(x, tag=tag)) for tag, n in mine]
-        dist.barrier()
-        for _, _, work in reversed(outs):
-            work.wait()
-        for tag, x, work in outs:
-            n, number = queues[work._source_rank(), tag].pop(0)
-            assert torch.equal(x, message(number, n)), (seed, tag, work._source_rank())
-        for work in sends:
-            work.wait()
-        dist.barrier()
+    if comm.size > 1:
+        for seed in range(4):
+            random_points.play_any(seed)
+
+
+def check_random_programs_of_threads(comm):
+    if comm.size > 1:
+        for seed in range(2):
+            random_points.play_threads(seed)
 
 
 if __name__ == "__main__":
