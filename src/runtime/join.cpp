@@ -108,7 +108,7 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
     fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
          "; ranks go from 0 to the number of ranks - 1.");
   StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
-                       std::chrono::milliseconds(config.start_timeout_ms));
+                       std::chrono::milliseconds(config.start_timeout_ms), config.idle);
   const std::vector<std::string> cards = exchange_cards(meeting, config);
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);

@@ -40,6 +40,7 @@ void Session::seat(Group& group, std::size_t room_bytes) try {
 void Session::look_for_lost_in(const Group& group, double& looked_s) {
   if (now_s() - looked_s < kWatchS) return;
   looked_s = now_s();
+  if (config_.idle) config_.idle();
   const std::lock_guard lock(mutex_);
   transport_->check_peers();
   for (const bool left : {false, true})
@@ -49,7 +50,8 @@ void Session::look_for_lost_in(const Group& group, double& looked_s) {
         fail(Fault::lost, "start-up: ", name_of(group, rank), " is lost: ", why, ".");
 }
 
-void Session::seat_together(Group& group, int timeout_ms) {
+// Where it fails there is nothing that a peer should still find.
+void Session::seat_together(Group& group, int timeout_ms) try {
   seat(group);
   const double begun_s = now_s();
   double looked_s = begun_s;
@@ -73,6 +75,10 @@ void Session::seat_together(Group& group, int timeout_ms) {
     if (unseen) beat(rank_at(*unseen), "shown its");
     else beat(finders[0], "found this rank's");
   }
+} catch (...) {
+  const std::lock_guard lock(mutex_);
+  has_waited_ = true;
+  throw;
 }
 
 void Session::leave_uncounted(Group& group) {

@@ -18,19 +18,35 @@ std::string StoreMeeting::key(int rank, int turn) const {
   return str("paceline/", name_, "/", turn, "/", rank);
 }
 
-std::vector<std::string> StoreMeeting::share(const std::string& mine) {
+std::vector<std::string> StoreMeeting::share(const std::string& mine) try {
   store_.set(key(rank_, turn_), mine);
+  std::vector<std::string> said = hear(mine);
+  ++turn_;
+  return said;
+} catch (...) {
+  is_over_ = true;
+  throw;
+}
+
+std::vector<std::string> StoreMeeting::hear(const std::string& mine) {
   std::vector<std::string> said;
   for (int r = 0; r < ranks_; ++r) {
     said.push_back(r == rank_ ? mine : Vigil::get(store_, key(r, turn_), timeout_,
                                                   [this] { look(); }));
     if (said.back().starts_with(kLost)) end(said.back().substr(1));
   }
-  ++turn_;
   return said;
 }
 
 void StoreMeeting::look() {
+  if (idle_) try {
+      idle_();
+    } catch (...) {
+      const std::string why = str("start-up: rank ", rank_, " has given up waiting: its program ",
+                                  "was interrupted.");
+      store_.set(key(rank_, turn_ + 1), kLost + why);
+      throw;
+    }
   const int missing =
       vigil_.missing(store_, [this](int rank) { return key(rank, turn_); });
   if (missing < 0) return;
@@ -65,11 +81,11 @@ std::vector<std::string> together(Meeting& meeting, const std::function<void()>&
   try {
     step();
   } catch (const Error& error) {
-    // A time-out is of a meeting inside the step: whoever is missing will not hear this either.
-    if (error.fault() != Fault::timeout) meeting.share(error.what());
+    // Who is missing in a meeting inside the step will not hear this either.
+    if (!meeting.is_over() && error.fault() != Fault::timeout) meeting.share(error.what());
     throw;
   } catch (const std::exception& error) {
-    meeting.share(str("start-up: ", error.what()));
+    if (!meeting.is_over()) meeting.share(str("start-up: ", error.what()));
     throw;
   }
   std::vector<std::string> said = meeting.share(kWell + note);

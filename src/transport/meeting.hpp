@@ -25,22 +25,32 @@ class Meeting {
   // The process of a rank on this machine, once that is proven: should it end, those who wait for
   // what it has yet to say hear of that, where the meeting can see it.
   virtual void know(int rank, int process_id);
+  // A share() has failed: nothing more is said, and nobody waits for it.
+  virtual bool is_over() const { return false; }
 };
 
 // Through a store; `name` is new for every meeting in it. Who sees that a rank has died says so in
-// its place, for those on other nodes, and in the own place of the next turn.
+// its place, for those on other nodes, and in the own place of the next turn. `idle` is called now
+// and then by who waits; what it throws ends the meeting, and is told there likewise.
 class StoreMeeting : public Meeting {
  public:
   StoreMeeting(Store& store, std::string name, int rank, int ranks,
-               std::chrono::milliseconds timeout)
-      : store_(store), name_(std::move(name)), rank_(rank), ranks_(ranks), timeout_(timeout) {}
+               std::chrono::milliseconds timeout, void (*idle)() = nullptr)
+      : store_(store),
+        name_(std::move(name)),
+        rank_(rank),
+        ranks_(ranks),
+        timeout_(timeout),
+        idle_(idle) {}
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::vector<std::string> share(const std::string& mine) override;
   void know(int rank, int process_id) override { vigil_.know(rank, process_id); }
+  bool is_over() const override { return is_over_; }
 
  private:
   std::string key(int rank, int turn) const;
+  std::vector<std::string> hear(const std::string& mine);
   void look();
   [[noreturn]] void end(const std::string& why);
 
@@ -48,7 +58,9 @@ class StoreMeeting : public Meeting {
   std::string name_;
   int rank_, ranks_;
   std::chrono::milliseconds timeout_;
+  void (*idle_)();
   int turn_ = 0;
+  bool is_over_ = false;
   Vigil vigil_;
 };
 
@@ -63,6 +75,7 @@ class PartMeeting : public Meeting {
   void know(int rank, int process_id) override {
     whole_.know(members_[static_cast<std::size_t>(rank)], process_id);
   }
+  bool is_over() const override { return whole_.is_over(); }
 
  private:
   Meeting& whole_;

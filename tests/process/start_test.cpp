@@ -1,8 +1,14 @@
 // Ranks that start unlike each other: the first difference is named, on all of them, at once.
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <stdexcept>
+#include <utility>
 
 #include "process/ranks.hpp"
+#include "runtime/session.hpp"
+#include "transport/meeting.hpp"
+#include "transport/shm/shm.hpp"
 
 using namespace paceline;
 using test::expect_fault;
@@ -41,4 +47,35 @@ TEST_CASE("an option that differs is named on all ranks, before anything it woul
                       {"option segments differs", "rank 0: 0, rank 1: 2"}) == "");
   CHECK(starts_unlike([](WorldConfig& c) { c.huge_pages = true; },
                       {"option huge_pages differs", "rank 0: off, rank 1: on", "of a node"}) == "");
+}
+
+// Whoever has had enough of it ends what it waits for, and what it shows holds nobody up.
+TEST_CASE("a start is ended by what its caller looks for, also while memory is shown") {
+  constexpr int kPartly = 1;   // its rank meets, and shows nothing
+  const std::string bad = run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
+    FileStore store(folder);
+    StoreMeeting meeting(store, "world", rank, 2, std::chrono::seconds(20));
+    WorldConfig config;
+    config.rank = rank;
+    config.ranks = 2;
+    config.start_timeout_ms = 60000;
+    config.shm_bytes = 4u << 20;
+    if (rank != kPartly) config.idle = [] { throw std::runtime_error("enough"); };
+    auto near = make_shm(meeting, {config.shm_dir, config.shm_bytes, config.stage_bytes, {}, "off",
+                                   config.stopped_ms});
+    if (rank == kPartly) {
+      const Communicator held = join_transport(std::move(near), config);
+      (void)store.get("over", std::chrono::seconds(25));
+      return "";
+    }
+    std::string said;
+    try {
+      join_transport(std::move(near), config, true);
+    } catch (const std::runtime_error& error) {
+      said = error.what();
+    }
+    store.set("over", "");
+    return said == "enough" ? "" : str("it has said '", said, "'");
+  });
+  CHECK(bad == "");
 }

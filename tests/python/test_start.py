@@ -1,6 +1,7 @@
 """Ranks that start unlike each other: the first difference is named, over every channel."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -96,6 +97,33 @@ def test_a_folder_used_twice(tmp_path):
     lines = again.text(stream="stdout").splitlines()
     assert len(lines) == 3, again.text()
     assert all("is in the store from an earlier run" in line for line in lines), again.text()
+
+
+ALONE = """
+import signal, sys, paceline
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+print("here", flush=True)
+paceline.init(1, 2, sys.argv[1], start_timeout_ms=100_000)
+"""
+
+
+@pytest.mark.parametrize(("sign", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 3)])
+def test_a_signal_ends_the_wait_for_others(tmp_path, sign, status):
+    """Over a folder; a rank that is late hears that it was given up."""
+    env = os.environ | launched.limits()
+    with subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)], env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stdout.readline() == "here\n"
+        time.sleep(0.5)
+        waiting.send_signal(sign)
+        begin = time.monotonic()
+        _, errors = waiting.communicate(timeout=90)
+    assert waiting.returncode == status and time.monotonic() - begin < 20, errors
+    late = "import sys, paceline; paceline.init(0, 2, sys.argv[1], start_timeout_ms=90_000)"
+    done = subprocess.run([sys.executable, "-c", late, str(tmp_path)], env=env,
+                          capture_output=True, text=True, timeout=60)
+    assert "RankLost: start-up: rank 1 has given up waiting" in done.stderr, done.stderr
 
 
 class Own:
