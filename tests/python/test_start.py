@@ -103,7 +103,6 @@ ALONE = """
 import signal, sys, paceline
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
-print("here", flush=True)
 paceline.init(1, 2, sys.argv[1], start_timeout_ms=100_000)
 """
 
@@ -114,8 +113,9 @@ def test_a_signal_ends_the_wait_for_others(tmp_path, sign, status):
     env = os.environ | launched.limits()
     with subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)], env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
-        assert waiting.stdout.readline() == "here\n"
-        time.sleep(0.5)
+        while not (tmp_path / "paceline+init1+0+1").exists():   # its first word
+            assert waiting.poll() is None
+            time.sleep(0.02)
         waiting.send_signal(sign)
         begin = time.monotonic()
         _, errors = waiting.communicate(timeout=90)
