@@ -110,6 +110,17 @@ def test_another_backend_is_replaced(replaced, named, by):
     assert done.stderr.count(said) == (by.startswith("Paceline")), done.stderr
 
 
+@pytest.mark.parametrize("feigned, why", [("cuda", "serves cuda as well"),
+                                          ("newer", "makes groups in another way")])
+def test_it_is_said_where_nobody_is_replaced(feigned, why):
+    env = {"PACELINE_REPLACE": "gloo", "FEIGN": feigned, **dict([AUTOLOAD])}
+    run = launched.start("replaced.py", 2, "gloo", env=env)
+    assert run.status == 0, run.text()
+    assert run.text(stream="stdout").splitlines() == ["ProcessGroupGloo gloo [2.0, 2.0, 2.0]"] * 2
+    said = run.text(stream="stderr")
+    assert said.count("paceline: does not serve in place of gloo") == said.count(why) == 1, said
+
+
 def test_a_name_that_cannot_be_replaced_is_refused():
     code = """
 import warnings

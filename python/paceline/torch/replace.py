@@ -5,8 +5,12 @@ named the one whose place we take; the name itself stays, so that scripts, and t
 backend that they expect: dist.get_backend() is "gloo". A group that is made of backends has one
 that stands for all, by its type: while such a group is made the name means ours, and not gloo's
 class, which DDP in C++ would look for.
+
+torch may have reasons of its own to leave us out, and newer ones may make groups in another way:
+once a group is there it is looked at, and a sentence says who serves it if we do not.
 """
 
+import functools
 import sys
 from datetime import timedelta
 from typing import Any
@@ -57,6 +61,15 @@ def install() -> None:
         finally:
             _taken_for, types[name] = "", theirs
 
+    usual_start = c10d.init_process_group
+
+    @functools.wraps(usual_start)
+    def init_process_group(*arguments: Any, **keywords: Any) -> Any:
+        done = usual_start(*arguments, **keywords)
+        _look_who_serves(name)
+        return done
+
+    c10d.init_process_group = dist.init_process_group = init_process_group
     config.get_device_backend_map = get_device_backend_map
     new_process_group.paceline = True  # type: ignore[attr-defined]
     c10d._new_process_group_helper = new_process_group
@@ -66,13 +79,34 @@ def install() -> None:
 
 def taken_for(rank: int) -> str:
     """The backend in whose place a group is being made, if it is; says so once, on rank 0."""
-    global _is_said
-    if _taken_for and not _is_said and rank == 0:
-        sys.stderr.write(
-            f"paceline: serves CPU tensors in place of {_taken_for} (PACELINE_REPLACE).\n"
-        )
-    _is_said = _is_said or bool(_taken_for)
+    if _taken_for:
+        _say(f"serves CPU tensors in place of {_taken_for} (PACELINE_REPLACE).", rank)
     return _taken_for
+
+
+def _look_who_serves(name: str) -> None:
+    """Says so where the default group's CPU tensors are still served by the one to replace."""
+    from paceline.torch.minors import part_of  # not before a group is there: it asks torch much
+
+    group = dist.group.WORLD
+    serves = part_of(group)
+    if group is None or name not in str(getattr(serves, "name", str)()).lower() or \
+            getattr(serves, "getBackendName", str)() == "paceline":
+        return
+    others = ", ".join(device.type for device in group._device_types
+                       if device.type != "cpu" and _is_here(device.type))
+    why = (f"the group serves {others} as well, and Paceline in its place would not" if others else
+           f"torch {torch.__version__} makes groups in another way than those that Paceline knows")
+    _say(f"does not serve in place of {name}, which PACELINE_REPLACE asks for: {why}.",
+         dist.get_rank())
+
+
+def _say(sentence: str, rank: int) -> None:
+    """Once, on rank 0."""
+    global _is_said
+    if not _is_said and rank == 0:
+        sys.stderr.write(f"paceline: {sentence}\n")
+    _is_said = True
 
 
 def _is_replaced(backends: dict[str, Any], name: str) -> bool:
