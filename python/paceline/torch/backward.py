@@ -199,3 +199,19 @@ def spread_from_root(comm: Communicator, model: nn.Module) -> None:
             comm.broadcast(whole, tag=name)
             if whole.data_ptr() != tensor.data_ptr():
                 tensor.copy_(whole)
+
+
+def spread_buffers(comm: Communicator, model: nn.Module) -> None:
+    """Gives all ranks rank 0's buffers: one message for each type of element."""
+    alike: dict[torch.dtype, list[torch.Tensor]] = {}
+    for buffer in model.buffers():
+        alike.setdefault(buffer.dtype, []).append(buffer)
+    with torch.no_grad():
+        for type, buffers in alike.items():
+            together = torch.cat([buffer.reshape(-1) for buffer in buffers])
+            comm.broadcast(together, tag=f"buffers of {type}")
+            parts = together.split([buffer.numel() for buffer in buffers])
+            for buffer, part in zip(buffers, parts, strict=True):
+                # What is as it was is left alone: a graph that is kept may have saved it.
+                if not torch.equal(buffer.reshape(-1), part):
+                    buffer.copy_(part.view(buffer.shape))

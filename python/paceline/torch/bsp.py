@@ -14,7 +14,7 @@ from torch import nn
 
 from paceline import _core
 from paceline.errors import UsageError
-from paceline.torch.backward import Backward, spread_from_root, trained
+from paceline.torch.backward import Backward, spread_buffers, spread_from_root, trained
 from paceline.torch.memory import group_of
 
 SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
@@ -53,6 +53,9 @@ class BSP:
     averages on rank 0; in step() by 2 and 3, so that it sees each rank's own. A module that is no
     nn.Sequential may use whatever lies below it: its forward pass waits for all of that.
 
+    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each step; by
+    algorithm 1 after each backward pass. Without `broadcast_buffers` they are each rank's own.
+
     Collective; raises UsageError for what it does not know, RefusalError
     for sparse gradients, parameters that are not contiguous, or devices.
     """
@@ -65,6 +68,7 @@ class BSP:
         method: str | dict[str, str] | None = None,
         every: int = 5,
         group: dist.ProcessGroup | None = None,
+        broadcast_buffers: bool = True,
     ):
         if algorithm not in (1, 2, 3):
             raise UsageError(f"bsp: there is no algorithm {algorithm!r}; there are 1, 2 and 3.")
@@ -73,6 +77,7 @@ class BSP:
         self._comm = group_of(group, "bsp")._comm.dup()
         self._optimizer, self._algorithm, self._every = optimizer, algorithm, every
         self._options = _options_of(method)
+        self._model, self._broadcasts = model, broadcast_buffers
         self._named = trained(model, "bsp")
         self._steps = 0
         spread_from_root(self._comm, model)
@@ -85,10 +90,16 @@ class BSP:
             self._overlapped.update()
             return
         self._combine(self._used())
+        self.spread_buffers()
         if self._algorithm == 3 or self._comm.rank == ROOT:
             self._optimizer.step()
         if self._algorithm == 2 or (self._every and self._steps % self._every == 0):
             self.synchronise()
+
+    def spread_buffers(self) -> None:
+        """Gives all ranks rank 0's buffers, if that was asked for. Collective."""
+        if self._broadcasts:
+            spread_buffers(self._comm, self._model)
 
     def _used(self) -> list[bool]:
         """Whether any rank has a gradient, for each parameter: where none has, none is made up."""
@@ -222,6 +233,8 @@ class _Layerwise:
             request.wait()
         self._reduces.clear()
         self._is_reduced = used is not None
+        if used is not None:
+            self._bsp.spread_buffers()
 
     def _check_first(self) -> None:
         if self._is_reduced:

@@ -11,7 +11,7 @@ from torch import nn
 from paceline import kvstore
 from paceline.engine import Engine
 from paceline.errors import UsageError
-from paceline.torch.backward import Backward, spread_from_root, trained
+from paceline.torch.backward import Backward, spread_buffers, spread_from_root, trained
 from paceline.torch.memory import group_of
 from paceline.torch.updates import Updates
 
@@ -26,9 +26,11 @@ class Overlap:
 
     def __init__(
         self, model: nn.Module, mode: str, group: dist.ProcessGroup | None,
-        optimizer: torch.optim.Optimizer | None, clip_norm: float | None, options: Any,
+        optimizer: torch.optim.Optimizer | None, clip_norm: float | None, broadcast_buffers: bool,
+        options: Any,
     ):  # fmt: skip
-        comm = group_of(group, "overlap")._comm.dup()
+        self._comm = comm = group_of(group, "overlap")._comm.dup()
+        self._broadcasts = broadcast_buffers
         self._model, self._named = weakref.ref(model), trained(model, "overlap")
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
@@ -75,6 +77,9 @@ class Overlap:
         if used is None:  # nobody wants the averages of a pass that has failed
             grads = [torch.empty_like(parameter) for _, parameter in self._named]
         self.store.pull([name for name, _ in self._named], grads)
+        model = self._model()
+        if self._broadcasts and used is not None and model is not None:
+            spread_buffers(self._comm, model)
         if self._updates is None or used is None:
             self.store.wait()
         else:
@@ -107,6 +112,7 @@ def overlap(
     group: dist.ProcessGroup | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     clip_norm: float | None = None,
+    broadcast_buffers: bool = True,
     **options: Any,
 ) -> Overlap:
     """Averages the gradients of `model` over the ranks of `group` (None: the default group).
@@ -129,11 +135,12 @@ def overlap(
 
     All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
     where all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
-    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and each rank's own from
-    then on.
+    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each backward
+    pass, as DistributedDataParallel has them before each forward pass: so a rank may evaluate alone
+    what all would. Without `broadcast_buffers` they are each rank's own, and nothing is sent.
     The order of exchange is that in which rank 0's gradients became ready in the first pass.
     Raises UsageError for another mode, a group of another backend, or an optimizer of other
     parameters; RefusalError for sparse gradients, parameters that are not contiguous, devices, or
     an optimizer that has no step of a layer.
     """
-    return Overlap(model, mode, group, optimizer, clip_norm, options)
+    return Overlap(model, mode, group, optimizer, clip_norm, broadcast_buffers, options)
