@@ -146,6 +146,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["straight"] = a->is_straight();
     row["canonical"] = a->canonical;
     row["expects_late"] = a->expects_late;
+    row["follows_arrival"] = a->follows_arrival;
     row["bits_follow_late"] = a->bits_follow_late;
     row["in_rank_order"] = a->in_rank_order;
     row["on_nodes"] = wants_nodes(*a) || a->mixed;
@@ -222,6 +223,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     mixed = asked.mixed;
     problem.attached = problem.attached || asked.attached;
     problem.near = problem.near || asked.is_straight();
+    // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
+    problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);
   }
   const int wanted = option(group, Option::groups);
   std::vector<Locality> localities(static_cast<std::size_t>(ranks));

@@ -18,6 +18,16 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   return schedule;
 }
 
+// Of sums in order of arrival, where bits must not follow that.
+Reason follows_arrival(const Problem& problem) {
+  const char* const instead = problem.canonical                           ? "direct"
+                              : problem.collective == Collective::allreduce ? "arrival_tree"
+                                                                            : "staged";
+  return {str("it adds the ranks' values in the order in which they come, so that bits may differ "
+              "from run to run, and numbers is ", problem.canonical ? "canonical" : "stable",
+              "; PACELINE_NUMBERS=fast would allow that"), instead};
+}
+
 }  // namespace
 
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
@@ -38,6 +48,7 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.follows_arrival && !problem.commutative)
     return Reason{"it adds the ranks' values in the order in which they come, and the op is not "
                   "commutative", ""};
+  if (algorithm.follows_arrival && !problem.fast) return follows_arrival(problem);
   if (problem.canonical && has_op(problem.collective) && !algorithm.canonical)
     return Reason{"numbers is canonical: all ranks' values are to be added at once and in rank "
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",

@@ -70,7 +70,8 @@ struct Algorithm {
   // each subtree beside its own (shapes/canonical_tree.hpp) have come before it, and who is last.
   bool by_subtree = false;
   bool root_first = false;        // position 0 is kept for the root, whenever it comes
-  bool follows_arrival = false;   // and so do its sums: their bits may differ from run to run
+  // And so do its sums: their bits may differ from run to run, where Problem::fast allows that.
+  bool follows_arrival = false;
   bool expects_late = false;   // looks at Problem::late
   // Adds in an order that follows Problem::late: only where Problem::fast says that it may.
   bool bits_follow_late = false;

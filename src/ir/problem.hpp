@@ -18,8 +18,8 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective collective);
 Collective collective_from(std::string_view name);   // throws a usage error that lists the names
 
-// What the bits of a sum of floating types may depend on. fast: on who is predicted to be late.
-// stable: neither on that nor on who is. canonical: on the ranks' values alone.
+// What the bits of a sum of floating types may depend on. fast: on who is predicted to be late, and
+// on who comes when. stable: on neither. canonical: on the ranks' values alone.
 enum class Numbers : std::uint8_t { fast, stable, canonical };
 
 std::string_view name_of(Numbers numbers);
@@ -53,7 +53,8 @@ struct Problem {
   // The ranks that are predicted to enter last, the latest one last; on all ranks the same. Empty:
   // none are. Only an algorithm that expects them (Algorithm::expects_late) sees any.
   std::vector<int> late = {};
-  bool fast = false;   // bits may follow `late`: numbers=fast, or sums are exact in any order
+  // Bits may follow `late` and the order of arrival: numbers=fast, or sums are exact in any order.
+  bool fast = false;
 
   bool operator==(const Problem&) const = default;
 };

@@ -76,8 +76,9 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   std::string key = key_of(calls.front());
   for (int at = 0; at < size(); ++at) {
     const Call& call = calls[static_cast<std::size_t>(at)];
+    // Devices stand where they were numbered, whoever comes first: no bits follow arrival.
     problems.push_back({.collective = call.collective, .ranks = size(), .rank = at,
-                        .root = call.root, .uneven = call.uneven});
+                        .root = call.root, .uneven = call.uneven, .fast = true});
     layouts.push_back(layout_of(call, problems.back()));
     key += str(' ', call.count, problems.back().in_place ? " in place" : "");
     for (const auto* counts : {&call.counts, &call.counts_received})

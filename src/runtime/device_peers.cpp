@@ -196,7 +196,9 @@ std::vector<DevicePeers::Buffer> DevicePeers::reached(const Call& call,
 
 // The program of the whole world, which is the same on all ranks.
 DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told>& all) const {
-  Problem problem{.collective = call.collective, .ranks = ranks_, .rank = 0, .root = call.root};
+  // Devices stand where their ranks do, whoever comes first: no bits follow arrival.
+  Problem problem{.collective = call.collective, .ranks = ranks_, .rank = 0, .root = call.root,
+                  .fast = true};
   if (!call.algorithm.empty()) {
     const Algorithm& named = find_algorithm(call.collective, call.algorithm);
     if (named.attached)

@@ -149,7 +149,7 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.canonical = shape.canonical;
   problem.uneven = shape.uneven;
   problem.late = shape.late;
-  problem.fast = !shape.late.empty() && !shape.canonical;   // a proof is of any numbers
+  problem.fast = !shape.canonical;   // a proof is of any numbers
   problem.shared = algorithm.shared;
   problem.near = algorithm.is_straight();
   problem.attached = algorithm.attached;

@@ -20,8 +20,8 @@ Options read(const std::vector<std::string>& words) {
   if (at < words.size() && words[at][0] != '-') r.how = words[at++];
   while (at < words.size()) {
     const std::string name = words[at++];
-    if (name == "--only-mpi" || name == "--threads") {
-      (name == "--threads" ? r.threads : r.only_mpi) = true;
+    if (name == "--only-mpi" || name == "--threads" || name == "--fast") {
+      (name == "--threads" ? r.threads : name == "--fast" ? r.fast : r.only_mpi) = true;
       continue;
     }
     if (at == words.size()) fail(Fault::usage, "fuzz: ", name, " wants a value.");
@@ -83,7 +83,8 @@ Program program_of(const Options& options, int n) {
       options.how == "loop"
           ? loop_program(seed, options.ranks)
           : generate(seed, {.ranks = options.ranks,
-                            .dialect = tapes ? Dialect::mpi : Dialect::core});
+                            .dialect = tapes ? Dialect::mpi : Dialect::core,
+                            .numbers = options.fast ? Numbers::fast : Numbers::stable});
   return options.kept.empty() ? program : thinned(program, options.kept);
 }
 

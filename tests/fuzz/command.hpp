@@ -18,6 +18,7 @@ struct Options {
   std::string library = {};       // of MPI
   std::string folder = {};        // of tapes
   bool only_mpi = false;
+  bool fast = false;              // numbers
   bool threads = false;           // progress by a thread of each rank
   int wrong_message = -1;         // loop: a mutant
 };

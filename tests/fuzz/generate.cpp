@@ -17,6 +17,7 @@ class Generator {
     program_.seed = seed;
     program_.ranks = wishes.ranks;
     program_.dialect = wishes.dialect;
+    program_.numbers = wishes.numbers;
     program_.groups.emplace_back();
     for (int r = 0; r < wishes.ranks; ++r) program_.groups[0].push_back(r);
     is_live_.push_back(true);
@@ -138,9 +139,12 @@ class Generator {
     return known;
   }
 
-  // Sums in order of arrival have other bits each time.
-  static bool may_differ(const Invocation& c) {
-    return !c.algorithm.empty() && find_algorithm(c.collective, c.algorithm).follows_arrival;
+  bool is_exact(const Invocation& c) const {
+    return !has_op(c.collective) || paceline::is_exact(c.op, c.type);
+  }
+  // Sums that may follow who comes when have other bits each time.
+  bool may_differ(const Invocation& c) const {
+    return program_.numbers == Numbers::fast && !is_exact(c);
   }
 
   void fresh(Invocation& c) {
@@ -208,6 +212,7 @@ class Generator {
         if (a->staged && (!even || bytes > kStageBytes)) continue;
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};
         problem.uneven = !even;
+        problem.fast = program_.numbers == Numbers::fast || is_exact(c);
         problem.near = a->staged || a->shared;
         problem.shared = a->shared;
         if (!why_not(*a, problem)) fit.push_back(a);

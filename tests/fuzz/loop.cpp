@@ -154,6 +154,7 @@ void run_rank(Net& net, const Program& program, int rank, LoopEnding& ending) {
   config.progress = Progress::caller;
   config.timeout_ms = int(1e3 * net.faults.timeout_s);
   config.warn_ms = 0;
+  config.numbers = program.numbers;
   Communicator world = join_transport(std::make_unique<FaultyTransport>(net, rank), config);
   Seat seat{.world = std::move(world),
             .pause = [&](int us) { net.fibers.sleep(1e-6 * us); },
@@ -211,6 +212,7 @@ LoopEnding play_loop(const Program& program, const Faults& faults) {
 Program loop_program(std::uint64_t seed, int ranks) {
   const int usual[] = {2, 3, 4, 2, 5, 3, 8, 1, 6, 7};
   return generate(seed, {.ranks = ranks > 0 ? ranks : usual[draw(seed, 3) % 10],
+                         .numbers = draw(seed, 4) % 3 ? Numbers::stable : Numbers::fast,
                          .most_elements = 5000});
 }
 

@@ -71,6 +71,7 @@ TEST_CASE("every kernel's sums and products are as near as their additions allow
 // sums follow the order of arrival.
 Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, std::uint64_t seed) {
   Program program{.seed = seed, .ranks = r.ranks};
+  if (a.follows_arrival) program.numbers = Numbers::fast;
   program.groups.emplace_back();
   for (int rank = 0; rank < r.ranks; ++rank) program.groups[0].push_back(rank);
   Invocation call;
@@ -93,6 +94,7 @@ bool takes(const Algorithm& a, int ranks) {
   Problem problem{.collective = a.collective, .ranks = ranks, .root = ranks - 1};
   problem.near = a.staged || a.shared;
   problem.shared = a.shared;
+  problem.fast = a.follows_arrival;
   return has_op(a.collective) && !why_not(a, problem);
 }
 

@@ -53,6 +53,7 @@ std::string play_shm(const Options& options) {
     config.timeout_ms = config.start_timeout_ms = kTimeoutMs;
     config.progress = options.threads ? Progress::thread : Progress::caller;
     config.shm_bytes = 4u << 20;
+    config.numbers = options.fast ? Numbers::fast : Numbers::stable;
     // Who leaves waits for peers that do not look for its stage until the alarm ends it.
     config.finders_ms = 1000 * int(2 * kLimitS * test::kPatience);
     return play_all(options, join_world(std::make_shared<FileStore>(folder), config), true,

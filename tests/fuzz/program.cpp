@@ -73,7 +73,8 @@ std::string text_of(const Program& program, int call) {
 }
 
 std::string text_of(const Program& program) {
-  std::string out = str("seed ", program.seed, ", ", program.ranks, " ranks\n");
+  std::string out = str("seed ", program.seed, ", ", program.ranks, " ranks",
+                        program.numbers == Numbers::fast ? ", numbers=fast\n" : "\n");
   for (const Action& a : program.actions) {
     switch (a.kind) {
       case Action::Kind::make:

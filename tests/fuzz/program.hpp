@@ -61,6 +61,7 @@ struct Program {
   std::uint64_t seed = 0;
   int ranks = 1;
   Dialect dialect = Dialect::core;
+  Numbers numbers = Numbers::stable;   // or fast: sums may have other bits the next time
   std::vector<std::vector<int>> groups = {};   // ranks of the world, by position; 0 is the world
   std::vector<Making> makings = {};
   std::vector<Invocation> calls = {};
@@ -70,6 +71,7 @@ struct Program {
 struct Wishes {
   int ranks = 1;
   Dialect dialect = Dialect::core;
+  Numbers numbers = Numbers::stable;
   bool plain = false;                  // no other communicators, no shared memory
   std::size_t most_elements = 40000;   // of a unit
   const Collective* collective = nullptr;   // no other

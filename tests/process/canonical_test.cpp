@@ -30,7 +30,8 @@ std::string run_all(Communicator& world, bool claimed) {
   std::string first;
   int right = 0;
   for (const Algorithm* a : registry()) {
-    if (a->canonical != claimed || a->mixed) continue;   // mixed: the ranks share a node
+    // Mixed: the ranks share a node. In order of arrival: refused.
+    if (a->canonical != claimed || a->mixed || a->follows_arrival) continue;
     test::for_each_sum(*a, world.size(), [&](const Case& c, Type type) {
       SumBuffers sums(c, type, world.rank());
       if (a->shared)

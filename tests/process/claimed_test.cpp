@@ -16,6 +16,19 @@ using test::Case;
 using test::expect_fault;
 using test::run_ranks;
 
+// In order of arrival: sums of floats need fast.
+Communicator join_fast(int rank, int ranks, const std::string& folder, int timeout_ms = 60000) {
+  WorldConfig config;
+  config.rank = rank;
+  config.ranks = ranks;
+  config.timeout_ms = timeout_ms;
+  config.start_timeout_ms = 20000;
+  config.progress = Progress::caller;
+  config.shm_bytes = 4u << 20;
+  config.numbers = Numbers::fast;
+  return join_world(std::make_shared<FileStore>(folder), config);
+}
+
 std::vector<Case> cases(int p) {
   std::vector<Case> out;
   int turn = 0;
@@ -51,7 +64,7 @@ TEST_CASE("claimed: ranks that come at random times") {
   for (int p = 1; p <= 8; ++p) {
     if (p > 5 && p < 8) continue;
     const std::string bad = run_ranks(p, 120, [&](int rank, const std::string& folder) {
-      Communicator world = test::join(rank, p, folder, 60000);
+      Communicator world = join_fast(rank, p, folder);
       Random random(std::uint64_t(7 * p + rank));
       std::string wrong;
       int turn = 0;
@@ -74,7 +87,7 @@ TEST_CASE("claimed: ranks that come at random times") {
 // A reduce that nobody waits in but its root: the others are one call ahead of it, and no more.
 TEST_CASE("claimed: ranks that leave early go on to the next call") {
   const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {
-    Communicator world = test::join(rank, 4, folder, 60000);
+    Communicator world = join_fast(rank, 4, folder);
     for (int call = 0; call < 400; ++call) {
       Case c{Collective::reduce, "arrival_chain", 4, std::size_t(1 + call % 50), call % 4};
       Buffers<float> buffers(c, rank);
@@ -89,7 +102,7 @@ TEST_CASE("claimed: ranks that leave early go on to the next call") {
 
 TEST_CASE("claimed: plans take positions anew each time they start") {
   const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) {
-    Communicator world = test::join(rank, 3, folder, 60000);
+    Communicator world = join_fast(rank, 3, folder);
     for (const char* name : {"arrival_chain", "arrival_tree", "dynamic_leader"}) {
       Buffers<float> buffers(Case{Collective::allreduce, name, 3, 100}, rank);
       Plan plan = world.plan(buffers.call());
@@ -134,10 +147,46 @@ TEST_CASE("claimed: sums by subtree have the same bits whoever comes when") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
+// What a world with numbers=stable says to each algorithm whose sums follow arrival.
+std::string asked_in_stable(Communicator& world, const Algorithm& a) {
+  for (const Op op : {Op::sum, Op::product, Op::average}) {
+    Case c{a.collective, a.name, world.size(), 9};
+    c.op = op;
+    Buffers<float> floats(c, world.rank());
+    const std::string bad =
+        expect_fault(Fault::refusal, {a.name, "in which they come", "numbers is stable",
+                                      "PACELINE_NUMBERS=fast", "or auto"},
+                     [&] { world.run(floats.call()); });
+    if (!bad.empty()) return bad;
+  }
+  Case c{a.collective, a.name, world.size(), 9};
+  Buffers<std::int32_t> whole(c, world.rank());
+  world.run(whole.call());
+  if (std::string wrong = whole.check(); !wrong.empty()) return wrong;
+  c.op = Op::max;
+  Buffers<float> largest(c, world.rank());
+  world.run(largest.call());
+  return largest.check();
+}
+
+TEST_CASE("claimed: sums of floats in order of arrival are for fast alone; exact ones are not") {
+  const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) {
+    Communicator world = test::join(rank, 3, folder);
+    int asked = 0;
+    for (const Algorithm* a : registry()) {
+      if (!a->follows_arrival) continue;
+      ++asked;
+      if (std::string wrong = asked_in_stable(world, *a); !wrong.empty()) return wrong;
+    }
+    return std::string(asked >= 5 ? "" : "hardly any was asked");
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 TEST_CASE("claimed: ranks in different calls are told so") {
   for (const bool claims : {true, false}) {
     const std::string bad = run_ranks(2, 60, [&](int rank, const std::string& folder) {
-      Communicator world = test::join(rank, 2, folder, 20000);
+      Communicator world = join_fast(rank, 2, folder, 20000);
       const char* other = claims ? "arrival_chain" : "symmetric";
       Buffers<float> buffers(Case{Collective::allreduce, rank == 0 ? "arrival_chain" : other, 2,
                                   std::size_t(rank == 0 ? 10 : 11)}, rank);
@@ -149,7 +198,7 @@ TEST_CASE("claimed: ranks in different calls are told so") {
 
 TEST_CASE("claimed: who gives up names those that have not come") {
   const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
-    Communicator world = test::join(rank, 3, folder, 60000);
+    Communicator world = join_fast(rank, 3, folder);
     if (rank == 1) {
       for (const char* other : {"0", "2"}) test::await_note(folder, other);
       return {};

@@ -238,7 +238,7 @@ TEST_CASE("straight: segments give no more signals than one of them times their 
       for (int rank = 0; a->is_straight() && rank < p; ++rank)
         for (int blocks : {0, 5, 40}) {
           Problem problem{.collective = a->collective, .ranks = p, .rank = rank};
-          problem.near = problem.shared = problem.attached = true;
+          problem.near = problem.shared = problem.attached = problem.fast = true;
           if (a->rejects(problem) || (blocks > 0 && !a->takes.blocks)) continue;
           const Schedule one = build(*a, problem, {.blocks = blocks});
           const std::size_t signals = signals_in(one);

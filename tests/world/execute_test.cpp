@@ -23,6 +23,7 @@ struct LoopWorld {
   explicit LoopWorld(int p, std::uint64_t seed) : net(p, {.seed = seed}) {
     WorldConfig config;
     config.progress = Progress::caller;
+    config.numbers = Numbers::fast;   // which refuses no algorithm
     for (int r = 0; r < p; ++r) ranks.push_back(join_transport(net.endpoint(r), config));
   }
 };

@@ -27,6 +27,8 @@ def able(collective, ranks, choice):
     rows = [row for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1)
             if row["collective"] == collective
             and (row["canonical"] or not choice["canonical"])
+            and (_core.option("numbers") == "fast" or not row["follows_arrival"]
+                 or row["name"] == choice["algorithm"])
             and (choice["on_nodes"] or not row["on_nodes"])]
     far = [row["name"] for row in rows if row["straight"] and not choice["near"]
            and row["name"] != choice["algorithm"]]

@@ -1,0 +1,84 @@
+// numbers=stable: bits never depend on who comes when. A sum is made a thousand times, its ranks
+// coming in an order and at times that are drawn anew, by every algorithm that may be asked for or
+// chosen there; and the test sees it where bits do follow arrival.
+#include <doctest/doctest.h>
+
+#include "coll/registry.hpp"
+#include "fuzz/loop.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline::fuzz {
+namespace {
+
+constexpr int kRanks = 5;
+
+// So many sums of the same numbers, which round and cancel; each must give the bits of the first.
+Program repeated(Collective collective, const std::string& algorithm, int calls, Numbers numbers) {
+  Program program{.seed = 17, .ranks = kRanks, .numbers = numbers};
+  program.groups = {{0, 1, 2, 3, 4}};
+  Invocation call;
+  call.collective = collective;
+  call.algorithm = algorithm;
+  call.type = Type::f32;
+  call.values = Values::wild;
+  call.count = 7;
+  call.root = has_root(collective) ? 3 : 0;
+  call.data = 23;
+  if (!algorithm.empty()) call.shared = find_algorithm(collective, algorithm).shared;
+  for (int i = 0; i < calls; ++i) {
+    program.calls.push_back(call);
+    program.actions.push_back({Action::Kind::begin, i});
+    call.same_as = 0;
+  }
+  return program;
+}
+
+Faults shuffled(bool near) {
+  return {.seed = 29, .delay_s = near ? 0 : 5e-5, .late_percent = 3, .stages = near};
+}
+
+// Empty, or what is wrong with it.
+std::string flaw_of(Collective collective, const std::string& algorithm, bool near,
+                    Numbers numbers = Numbers::stable) {
+  const int calls = test::by_length(100, 1000, 1000);
+  return play_loop(repeated(collective, algorithm, calls, numbers), shuffled(near)).trouble();
+}
+
+bool serves_stable(const Algorithm& a) {
+  Problem problem{.collective = a.collective, .ranks = kRanks, .root = has_root(a.collective) * 3};
+  problem.near = a.is_straight();
+  problem.shared = a.shared;
+  return has_op(a.collective) && !why_not(a, problem);
+}
+
+TEST_CASE("stable: arrivals shuffled a thousand times, and always the same bits") {
+  int tried = 0;
+  for (const Algorithm* a : registry()) {
+    if (!serves_stable(*a)) continue;
+    CHECK(!a->follows_arrival);
+    const std::string bad = flaw_of(a->collective, a->name, a->is_straight());
+    CHECK_MESSAGE(bad.empty(), a->name, ": ", bad);
+    ++tried;
+  }
+  CHECK(tried > 30);
+  for (const Collective c :
+       {Collective::allreduce, Collective::reduce, Collective::reduce_scatter})
+    for (const bool near : {false, true}) {
+      const std::string bad = flaw_of(c, "", near);
+      CHECK_MESSAGE(bad.empty(), "chosen ", near ? "near: " : "far: ", bad);
+    }
+}
+
+TEST_CASE("mutants: bits that follow arrival are noticed") {
+  int noticed = 0;
+  for (const Algorithm* a : registry())
+    if (a->follows_arrival) {
+      const std::string flaw = flaw_of(a->collective, a->name, true, Numbers::fast);
+      CHECK_MESSAGE(flaw.find("other bits than call 0") != std::string::npos, a->name, ": ", flaw);
+      ++noticed;
+    }
+  CHECK(noticed >= 5);
+}
+
+}  // namespace
+}  // namespace paceline::fuzz
