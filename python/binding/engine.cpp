@@ -30,6 +30,9 @@ namespace {
 
 using EnginePointer = std::shared_ptr<graph::Engine>;
 
+// So much is copied in less time than it takes to wake a thread for it.
+constexpr std::size_t kShortBytes = 32u << 10;
+
 // Moves a Python object, or what holds some, to where any thread may drop it.
 template <class Value>
 std::shared_ptr<Value> droppable_anywhere(Value value) {
@@ -196,10 +199,12 @@ PyTask copy(PyEngine& self, nb::handle source, nb::handle target,
   spec.pool = graph::Pool::copy;
   spec.keeps = kept;
   const std::size_t bytes = kept->input.count() * size_of(kept->input.type());
+  const bool on_host = kept->input.device() == kOnHost && kept->output.device() == kOnHost;
+  spec.at_once = on_host && bytes <= kShortBytes;
   std::function<void()> work = [from = kept->input.data(), to = kept->output.data(), bytes] {
     if (bytes > 0) std::memmove(to, from, bytes);
   };
-  if (kept->input.device() != kOnHost || kept->output.device() != kOnHost)
+  if (!on_host)
     work = device_copy(kept->input, kept->output);
   auto result = droppable_anywhere(nb::borrow(target));
   const nb::gil_scoped_release unlocked;

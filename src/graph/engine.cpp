@@ -87,7 +87,7 @@ void Engine::close(Idle idle) {
     Lock lock(mutex_);
     if (!threads.empty()) ended_ = true;
     completed_.notify_all();
-    wait_until(lock, nullptr, [&] { return ended_; });
+    wait_until(lock, nullptr, [&] { return ended_ && guests_ == 0; });
     collect(lock);
   }
   if (error) std::rethrow_exception(error);
@@ -172,7 +172,7 @@ Task Engine::add(Task task) {
     }
     sequence->last = task;
   }
-  if (task->waits_for == 0) make_ready(task);
+  if (task->waits_for == 0) start_or_queue(task, lock);
   collect(lock);
   return task;
 }
@@ -184,6 +184,21 @@ void Engine::depend(const Task& task, const Variable& variable, Access kind) {
       readers.size() == readers.capacity())
     std::erase_if(readers, [](const Task& reader) { return reader->stage == Stage::complete; });
   access(variable->cell, task, kind, [&](const Task& earlier) { follow(task, earlier); });
+}
+
+// What is closed is for add() to say.
+bool Engine::are_at_rest(const std::vector<Variable>& read,
+                         const std::vector<Variable>& write) const {
+  const auto is_complete = [](const Task& task) { return task->stage == Stage::complete; };
+  const auto is_written = [&](const Variable& variable) {
+    return variable->engine == this && !variable->failure &&
+           (!variable->cell.writer || is_complete(*variable->cell.writer));
+  };
+  const auto is_free = [&](const Variable& variable) {
+    return is_written(variable) && std::ranges::all_of(variable->cell.readers, is_complete);
+  };
+  return is_here() && !closed_ && closing_ == 0 && std::ranges::all_of(read, is_written) &&
+         std::ranges::all_of(write, is_free);
 }
 
 void Engine::follow(const Task& task, const Task& earlier) {

@@ -54,6 +54,17 @@ class Engine {
   // The task is complete when it is told so: `work` starts it and returns.
   Task push_asynchronous(std::function<void(Completion)> work, TaskSpec spec);
 
+  // Does short work, under the engine's lock and without a task, if nothing that reads or writes
+  // these variables is under way, or has failed; whether it has.
+  template <class Work>
+  bool do_now(const std::vector<Variable>& read, const std::vector<Variable>& write,
+              const Work& work) {
+    const Lock lock(mutex_);
+    if (!are_at_rest(read, write)) return false;
+    work();
+    return true;
+  }
+
   // Waits until the task is complete; throws what has gone wrong.
   void wait(const Task& task, Idle idle = nullptr);
   // Waits until all tasks that write the variable are complete; throws what has gone wrong.
@@ -83,6 +94,7 @@ class Engine {
 
  private:
   friend class Completion;
+  class AtOnce;
   using Lock = std::unique_lock<std::mutex>;
 
   struct Ready {   // what the threads of a pool may run
@@ -96,6 +108,7 @@ class Engine {
   void check(const TaskSpec& spec) const;
   void check_process() const;
   void check_caller(const char* what) const;
+  bool are_at_rest(const std::vector<Variable>& read, const std::vector<Variable>& write) const;
   void depend(const Task& task, const Variable& variable, Access kind);
   void follow(const Task& task, const Task& earlier);
   void make_ready(const Task& task);
@@ -103,6 +116,10 @@ class Engine {
 
   void serve(Pool pool);   // a thread of the pool
   Task next(Ready& ready, Lock& lock);
+  void run_or_skip(const Task& task, Lock& lock);
+  void run_at_once(Lock& lock);
+  void run_as_guest(Lock& lock);
+  void start_or_queue(const Task& task, Lock& lock);   // one that nothing holds up
   void run(const Task& task, Lock& lock);
   void skip(const Task& task, const std::shared_ptr<Failure>& failure, Lock& lock);
   void mark_started(const Task& task);
@@ -134,6 +151,7 @@ class Engine {
   std::vector<std::shared_ptr<void>> trash_;   // of complete tasks
   const std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
   int closing_ = 0;   // threads in close()
+  int guests_ = 0;    // threads of others that run tasks
   bool closed_ = false, stop_ = false, ended_ = false;   // ended: the threads have
   std::vector<std::thread> threads_;
 };

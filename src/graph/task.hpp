@@ -83,6 +83,9 @@ struct TaskSpec {
   Sequence sequence = {};   // or none
   int priority = 0;         // of the tasks of a pool that could run, the highest runs first
   Pool pool = Pool::compute;
+  // Short work that waits for nobody: whichever thread makes the task ready runs it at once, since
+  // waking a thread of the pool would cost more than the work.
+  bool at_once = false;
   // Called in the place of the work when the task fails because of an earlier one, or is cancelled.
   std::function<void(const std::exception_ptr&)> skipped = {};
   // What must live until the task is complete. It is released without a lock, and never by a thread

@@ -33,9 +33,39 @@ std::string name_of(const TaskState& task) {
 
 }  // namespace
 
+// Tasks that this thread has made ready and runs itself. They wait here until what it is doing now
+// has returned: a chain of calls each of which ends at once must not nest.
+class Engine::AtOnce {
+ public:
+  explicit AtOnce(const Engine& engine) : engine_(engine), outer_(t_innermost) {
+    t_innermost = this;
+  }
+  ~AtOnce() { t_innermost = outer_; }
+  AtOnce(const AtOnce&) = delete;
+  AtOnce& operator=(const AtOnce&) = delete;
+
+  // Null where this thread runs no tasks of the engine.
+  static AtOnce* of(const Engine& engine) {
+    return t_innermost && &t_innermost->engine_ == &engine ? t_innermost : nullptr;
+  }
+  std::vector<Task> tasks;
+
+ private:
+  static thread_local AtOnce* t_innermost;
+  const Engine& engine_;
+  AtOnce* const outer_;
+};
+
+thread_local Engine::AtOnce* Engine::AtOnce::t_innermost = nullptr;
+
 bool Engine::is_own_thread() const { return t_engine == this; }
 
 void Engine::make_ready(const Task& task) {
+  AtOnce* const here = task->spec.at_once ? AtOnce::of(*this) : nullptr;
+  if (here && task->stage == Stage::waiting) {   // one that runs already comes back to end
+    here->tasks.push_back(task);
+    return;
+  }
   Ready& ready = ready_[static_cast<std::size_t>(task->spec.pool)];
   ready.heap.push_back(task);
   std::push_heap(ready.heap.begin(), ready.heap.end(), runs_after);
@@ -51,16 +81,47 @@ void Engine::release(std::vector<Task>& followers) {
 void Engine::serve(Pool pool) {
   t_engine = this;
   Ready& ready = ready_[static_cast<std::size_t>(pool)];
+  const AtOnce here(*this);
   Lock lock(mutex_);
   while (Task task = next(ready, lock)) {
-    // One that has run already, and comes once more to end, fails for its own reasons alone.
-    const auto failure = task->stage == Stage::waiting ? inherited(*task) : nullptr;
-    if (failure)
-      skip(task, failure, lock);
-    else
-      run(task, lock);
+    run_or_skip(task, lock);
+    run_at_once(lock);
     collect(lock);
   }
+}
+
+void Engine::run_or_skip(const Task& task, Lock& lock) {
+  // One that has run already, and comes once more to end, fails for its own reasons alone.
+  const auto failure = task->stage == Stage::waiting ? inherited(*task) : nullptr;
+  if (failure)
+    skip(task, failure, lock);
+  else
+    run(task, lock);
+}
+
+// In the order in which they became ready; those that they make ready come after them.
+void Engine::run_at_once(Lock& lock) {
+  std::vector<Task>& tasks = AtOnce::of(*this)->tasks;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task task = std::move(tasks[i]);
+    run_or_skip(task, lock);
+  }
+  tasks.clear();
+}
+
+void Engine::start_or_queue(const Task& task, Lock& lock) {
+  if (!task->spec.at_once || AtOnce::of(*this)) return make_ready(task);
+  const AtOnce here(*this);
+  make_ready(task);
+  run_as_guest(lock);
+}
+
+// In a thread that close() does not join. It waits until the last guest has left: the task that a
+// guest is still in may have been the last one, and have been told to be complete.
+void Engine::run_as_guest(Lock& lock) {
+  ++guests_;
+  run_at_once(lock);
+  if (--guests_ == 0 && closed_) completed_.notify_all();
 }
 
 // The most urgent task, or none once the engine stops. Looks for one for a while before it sleeps:
@@ -152,8 +213,11 @@ void Engine::complete(const Task& task, std::shared_ptr<Failure> failure) {
 }
 
 void Engine::end(const Task& task, const std::exception_ptr& error) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  if (AtOnce::of(*this)) return complete(task, error ? failed(error) : nullptr);
+  const AtOnce here(*this);
   complete(task, error ? failed(error) : nullptr);
+  run_as_guest(lock);
 }
 
 void Engine::end_with(const Task& task, std::function<void()> work) {

@@ -25,7 +25,9 @@ void Session::background() {
   pthread_setname_np(pthread_self(), "paceline");
   std::unique_lock lock(mutex_);
   double worked_s = now_s();
-  const auto unattended = [&] { return stop_ || (has_work() && waiting_.load() == 0); };
+  const auto unattended = [&] {
+    return stop_ || !callbacks_.empty() || (has_work() && waiting_.load() == 0);
+  };
   while (!stop_) {
     if (now_s() - worked_s < kAlertS) {
       work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
@@ -49,13 +51,16 @@ void Session::background() {
     }
     worked_s = now_s();
   }
+  call_back(lock);
 }
 
 void Session::attend(std::unique_lock<std::mutex>& lock) {
   Patience patience(Company::beside_compute);
   double watched_s = now_s();
+  call_back(lock);
   while (!stop_ && has_work() && waiting_.load() == 0) {
     if (progress()) patience.reset();
+    call_back(lock);
     lock.unlock();
     if (patience.next() == Patience::Next::sleep)
       transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return stirs(); });
@@ -82,8 +87,11 @@ void Session::on_complete(Flight& flight, std::uint32_t start,
 }
 
 void Session::wake_thread() {
-  if (waiting_.load() == 0 && thread_.joinable() && has_work() && asleep_.exchange(false))
-    work_.notify_one();
+  if (waiting_.load() == 0 && has_work()) rouse_thread();
+}
+
+void Session::rouse_thread() {
+  if (thread_.joinable() && asleep_.exchange(false)) work_.notify_one();
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.

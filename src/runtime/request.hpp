@@ -35,8 +35,9 @@ class Request {
   // call, also after one that fails; the host does not wait. Throws a usage error for other calls.
   void join(device::Stream stream);
   // Calls `callback` once, with whether the collective has succeeded: now if it is complete, else
-  // when it is, by the thread that makes progress and under its lock. It may only mark something
-  // and wake somebody. One callback per start; a later one takes the place of an earlier.
+  // when it is, by the thread that makes progress. It may start other calls, but wait for nobody:
+  // nothing else goes on meanwhile. One callback per start; a later one takes the place of an
+  // earlier.
   void on_complete(std::function<void(bool)> callback);
 
  private:

@@ -99,9 +99,21 @@ void Session::land(Flight& flight) {
   ++landed_;
   if (CallRecord* const record = flight.profiled.exchange(nullptr))
     Recorder::complete(*record, !operation.error());
-  if (const auto callback = std::exchange(flight.on_complete, nullptr))
-    callback(!operation.error());
+  if (flight.on_complete) {
+    callbacks_.emplace_back(std::exchange(flight.on_complete, nullptr), !operation.error());
+    rouse_thread();   // whoever drives this calls back; some who do must not, since they hold locks
+  }
   if (sleepers_ > 0) landing_.notify_all();
+}
+
+// Without the lock meanwhile: a callback may start the next call.
+void Session::call_back(std::unique_lock<std::mutex>& lock) {
+  while (!callbacks_.empty()) {
+    const auto due = std::exchange(callbacks_, {});
+    lock.unlock();
+    for (const auto& [callback, ok] : due) callback(ok);
+    lock.lock();
+  }
 }
 
 // With the lock held: the operation is under way, and may be for long.
@@ -123,7 +135,7 @@ int Session::sleep_us() const { return polling_.load() > 0 ? kShortSleepUs : kSl
 void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
   check_owner();
-  const std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   launch(*flight, input, output, fingerprint);
   enlist(flight);
   const std::uint64_t context = flight->group->context;
@@ -134,6 +146,7 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
   if (trouble_.empty()) flight->operation->advance(*transport_);   // peers wait for what it sends
   progress();
   wake_thread();
+  call_back(lock);
 }
 
 // Somebody waits, and drives everything meanwhile. The last one hands what is left to the thread.
@@ -184,6 +197,7 @@ void Session::leave() {
   for (const auto& [context, group] : groups_) break_group(*group, Fault::usage, why, false);
   progress();   // what has been stopped leaves the list: it keeps this session
   transport_->leave();
+  call_back(lock);
   if (stopped) std::rethrow_exception(stopped);
 }
 
@@ -230,8 +244,11 @@ int Session::awaits() const {
 bool Session::test(Flight& flight, std::uint32_t start) try {
   check_owner();
   if (!flight.operation->has_ended(start)) {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock() && !progress()) watch_now_and_then();
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) {
+      if (!progress()) watch_now_and_then();
+      call_back(lock);
+    }
   }
   if (!flight.operation->has_ended(start)) return false;
   if (flight.operation->has_failed(start)) raise(flight);
@@ -272,8 +289,11 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
   while (!flight.operation->has_ended(start)) {
     bool moved = false;
     {
-      const std::unique_lock lock(mutex_, std::try_to_lock);
-      moved = lock.owns_lock() && progress();
+      std::unique_lock lock(mutex_, std::try_to_lock);
+      if (lock.owns_lock()) {
+        moved = progress();
+        call_back(lock);
+      }
     }
     if (moved) {
       patience.reset();

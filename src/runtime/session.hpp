@@ -171,6 +171,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   // With the lock held: whether somebody must drive this, now or then.
   bool has_work() const { return !flying_.empty() || transport_->owes(); }
   void wake_thread();   // with the lock held: nobody waits, and there is work
+  void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
   void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
   bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
@@ -178,6 +179,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait_on(Flight& flight);
   void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
+  void call_back(std::unique_lock<std::mutex>& lock);   // those whose flights have landed
   void land_stopped();
   static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called
     group.last = 1;
@@ -239,6 +241,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::condition_variable work_, landing_;
   int sleepers_ = 0;
   std::uint64_t landed_ = 0;   // flights, so far
+  std::vector<std::pair<std::function<void(bool)>, bool>> callbacks_;   // due, with their argument
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   ClosedContexts closed_;

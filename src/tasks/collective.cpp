@@ -42,6 +42,7 @@ graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
                         : str(name_of(call.collective), " '", spec.name, "'");
   spec.sequence = order_;
   spec.pool = graph::Pool::communication;
+  spec.at_once = true;   // a call follows another one in the thread that completes that
   spec.skipped = [communicator = communicator_, what](const std::exception_ptr& error) mutable {
     communicator.abort(str("does not make its call ", what, ", since an operand failed: ",
                            text_of(error)));
@@ -49,13 +50,14 @@ graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
   const auto begin = [communicator = communicator_, call,
                       what](graph::Completion completion) mutable {
     Request request = start(communicator, call, what);
-    // The thread that makes progress only marks; what there is to say about an error is found out
-    // by a thread of the engine, since it takes time.
+    // What there is to say about an error is found out by a thread of the engine, since it takes
+    // time. The request goes first: once the task is complete its world may end, which the thread
+    // that makes progress must not be the last to hold.
     request.on_complete([completion = std::move(completion), request](bool ok) mutable {
-      if (ok)
-        completion.done();
-      else
-        completion.ends_with([request]() mutable { request.wait(); });
+      Request own = std::exchange(request, Request());
+      if (!ok) return completion.ends_with([own = std::move(own)]() mutable { own.wait(); });
+      own = Request();
+      completion.done();
     });
   };
   return engine_.push_asynchronous(begin, std::move(spec));
