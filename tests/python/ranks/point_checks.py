@@ -13,6 +13,7 @@ from support import blocks_held, checks_in, raises, run_checks
 import paceline
 import paceline.torch  # Importing it registers the backend's name.
 
+
 def check_tags_in_another_order(comm):
     p, me = comm.size, comm.rank
     if p == 1:
