@@ -119,8 +119,10 @@ def begun(words="", **keywords):
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         **keywords,
     )  # fmt: skip
-    for line in process.stderr:  # "[0] ready", "[1] ready"
-        if "[1] ready" in line:
+    ready = 0
+    for line in process.stderr:  # "[0] ready" and "[1] ready", in either order
+        ready += " ready" in line
+        if ready == 2:
             break
     return process
 
