@@ -114,7 +114,7 @@ def raises(kind, words, function):
         for word in words.split("|"):
             assert word in str(error), f"'{word}' is not in: {error}"
         return error
-    raise AssertionError(f"no {kind.__name__}")
+    raise AssertionError(f"no {kind}")
 
 
 def run_checks(checks, comm=None, leaks=True):

@@ -251,10 +251,16 @@ def check_messages_that_are_refused(comm):
 
 
 def check_what_the_root_alone_is_given_and_refused(comm):
-    """The others, who have begun the call, hear why it does not come."""
+    """The others hear why it does not come: in this call, or where that has sent their part of a
+    gather and returned, in the next one."""
     p, me = comm.size, comm.rank
     if p == 1:
         return
+
+    def begin(call, given, group):
+        getattr(dist, call)(torch.ones(SHAPE), given, 0, group)
+        dist.barrier(group)
+
     plain = torch.zeros(SHAPE)
     odds = {"overlap": REFUSED["windows"](plain), "hollow": Hollow(plain)}
     for word, odd in odds.items():
@@ -265,8 +271,7 @@ def check_what_the_root_alone_is_given_and_refused(comm):
             given = rows if me == 0 else None
             words = f"rank 0|{call}|refused" if me else ""
             raises((paceline.Error, RuntimeError), words,
-                   lambda call=call, given=given, group=group: getattr(dist, call)(
-                       torch.ones(SHAPE), given, 0, group))
+                   lambda call=call, given=given, group=group: begin(call, given, group))
     dist.all_reduce(x := _mine(me))
     same(x, sum(_mine(r) for r in range(p)))
 
