@@ -15,14 +15,21 @@ from dev import process, progress  # noqa: E402
 
 SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
+ENDS = [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP),
+        (signal.SIGINT, -signal.SIGINT)]
 CALLER = """
-import signal, sys
+import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)   # whoever runs the tests may ignore it
 if {hangs_up}:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)   # and this
 sys.path.insert(0, {tools!r})
 from dev import process
 process.GRACE_S = 1
+class Slow(process.subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        time.sleep({pause_s})
+process.subprocess.Popen = Slow
 try:
     process.run([sys.executable, "-c", {program!r}], timeout_s={timeout_s}, keep={keep!r})
 except process.Failed as failure:
@@ -30,10 +37,10 @@ except process.Failed as failure:
 """
 
 
-def caller_of(program, timeout_s=60, keep=None, hangs_up=True):
+def caller_of(program, timeout_s=60, keep=None, hangs_up=True, pause_s=0):
     """Somebody who runs `program`, once that is under way."""
     script = CALLER.format(tools=str(TOOLS), program=program, timeout_s=timeout_s, keep=keep,
-                           hangs_up=hangs_up)
+                           hangs_up=hangs_up, pause_s=pause_s)
     caller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert caller.stdout.readline().startswith("+ ")
@@ -51,11 +58,16 @@ def end_of(caller):
 
 
 @pytest.mark.parametrize("program", [SLOW, STUBBORN], ids=["slow", "stubborn"])
-@pytest.mark.parametrize("sign, status", [
-    (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP),
-    (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize("sign, status", ENDS)
 def test_what_was_started_ends_with_us(program, sign, status):
     caller = caller_of(program, keep="." if program == STUBBORN else None)
+    caller.send_signal(sign)
+    assert end_of(caller)[0] == status
+
+
+@pytest.mark.parametrize("sign, status", ENDS)
+def test_what_is_being_started_ends_with_us(sign, status):
+    caller = caller_of(SLOW, pause_s=1)   # it is under way while its start has not returned
     caller.send_signal(sign)
     assert end_of(caller)[0] == status
 

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from dev import build, prepare
-from dev.process import ROOT, Failed, cores, end_group, environment
+from dev.process import ROOT, Failed, cores, end_group, environment, started
 
 PRESET = "aarch64"
 KINDS = ("unit", "process")
@@ -104,16 +104,13 @@ def run_case(kind, name, end):
 
 def ended(words, limit_s):
     """(exit status, or None if it took too long; what was said). No rank outlives it."""
-    child = subprocess.Popen(words, cwd=ROOT, env=settings(), stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", start_new_session=True)
-    try:
-        said, code = child.communicate(timeout=limit_s)[0], child.returncode
-    except subprocess.TimeoutExpired:
-        end_group(child)
-        said, code = child.communicate()[0], None
-    finally:
-        end_group(child)
+    with started(words, env=settings(), stdout=subprocess.PIPE,
+                 stderr=subprocess.STDOUT) as child:
+        try:
+            said, code = child.communicate(timeout=limit_s)[0], child.returncode
+        except subprocess.TimeoutExpired:
+            end_group(child)
+            said, code = child.communicate()[0], None
     return code, said
 
 

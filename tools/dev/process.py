@@ -94,6 +94,28 @@ def default_signals():
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+@contextlib.contextmanager
+def started(command, **how):
+    """A child that leads a process group; on the way out the whole group is ended.
+
+    Signals wait until that is certain: one that comes while the child is being started would
+    otherwise leave it behind. The child has every signal as usual.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK,
+                                    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
+                                 errors="replace", start_new_session=True,
+                                 preexec_fn=default_signals, **how)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            yield child
+        finally:
+            end_group(child)  # whatever it left behind, also after ^C and kill
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def run(command, *, timeout_s, env=None, keep=None, bar=None, on_late=None):
     """Run `command` in the repository root; raise Failed unless it exits with 0 in time.
 
@@ -107,19 +129,8 @@ def run(command, *, timeout_s, env=None, keep=None, bar=None, on_late=None):
     """
     command = [str(word) for word in command]
     print("+ " + shlex.join(command), flush=True)
-    with ended_by_signals():
-        child = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=env or environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if keep or bar else None,
-            stderr=subprocess.STDOUT if keep or bar else None,
-            start_new_session=True,
-            preexec_fn=default_signals,
-            text=True,
-            errors="replace",
-        )
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if keep or bar else {}
+    with ended_by_signals(), started(command, env=env or environment(), **pipe) as child:
         code, line, late = wait_for(child, timeout_s, keep, bar, on_late)
     kept = {"unseen" if bar else "summary": line}
     if late:
@@ -152,7 +163,6 @@ def wait_for(child, timeout_s, keep, bar=None, on_late=None):
         code = child.wait()
     finally:
         timer.cancel()
-        end_group(child)  # whatever it left behind, also after ^C and kill
     return code, line, late.is_set()
 
 

@@ -53,14 +53,22 @@ def environment(folder, program, mpicc, room, serve):
 def run(program, env):
     """The program's exit status. Ctrl-C and SIGTERM are the program's; whatever it has recorded is
     shown."""
+    started, early = None, []   # one that comes while the program is being started is kept for it
+
+    def pass_on(number, _):
+        if started:
+            started.send_signal(number)
+        else:
+            early.append(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         started = subprocess.Popen(program, env=env)
+        for number in early:
+            started.send_signal(number)
+        status = started.wait()
     except OSError as error:
         raise UsageError(f"profile: '{program[0]}' cannot be started: {error.strerror}.") from None
-    before = {number: signal.signal(number, lambda number, _: started.send_signal(number))
-              for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        status = started.wait()
     finally:
         for number, action in before.items():
             signal.signal(number, action)
