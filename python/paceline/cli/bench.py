@@ -12,6 +12,7 @@ from paceline.bench.crossing import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance
+from paceline.cli.bench_store import WithStore
 from paceline.cli.common import (
     COLLECTIVES, Collective, Names, Number, Sizes, console, knob_options, set_options,
     world_options,
@@ -258,7 +259,7 @@ def write(content, file, out):
     out.print(f"Wrote {escape(file)}", soft_wrap=True)
 
 
-@click.command("bench", epilog=COLLECTIVES)
+@click.command("bench", cls=WithStore, epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
@@ -332,7 +333,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
             against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
             separate, no_reduce, cold, arrival, device, launches, repeats, lab, verdict, pin, json,
             **options):
-    """Measure collectives, also against gloo and MPI.
+    """Measure collectives, also against gloo and MPI; `paceline bench store`: the KVStore.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
     algorithms that you name, and the peer. Quote ratios rather than times, and verdicts rather
