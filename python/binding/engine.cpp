@@ -17,6 +17,7 @@
 #include "arguments.hpp"
 #include "base/error.hpp"
 #include "binding.hpp"
+#include "engine.hpp"
 #include "kernels/kernels.hpp"
 #include "on_device.hpp"
 #include "pending.hpp"
@@ -28,19 +29,8 @@ using namespace nb::literals;
 namespace paceline::binding {
 namespace {
 
-using EnginePointer = std::shared_ptr<graph::Engine>;
-
 // So much is copied in less time than it takes to wake a thread for it.
 constexpr std::size_t kShortBytes = 32u << 10;
-
-// Moves a Python object, or what holds some, to where any thread may drop it.
-template <class Value>
-std::shared_ptr<Value> droppable_anywhere(Value value) {
-  return {new Value(std::move(value)), [](Value* held) {
-            const nb::gil_scoped_acquire locked;
-            delete held;
-          }};
-}
 
 // An exception of a Python task on its way to whoever waits.
 class PythonFailure : public std::exception {
@@ -69,11 +59,6 @@ class PythonFailure : public std::exception {
 struct Function {
   nb::object call;
   nb::object result;
-};
-
-struct PyVariable {
-  EnginePointer engine;
-  graph::Variable variable;
 };
 
 struct PyTask {
@@ -105,59 +90,6 @@ graph::TaskSpec spec_from(const Spec& from) {
   for (const PyVariable* variable : from.write) spec.write.push_back(variable->variable);
   return spec;
 }
-
-// The communicators of an engine's calls, for as long as some of them are under way or can come.
-struct Caller {
-  Communicator communicator;
-};
-
-// Ends its engine when Python drops it, without waiting for anybody: one with tasks that are not
-// complete stays for ever, and so does what a forked child has of its parent's.
-class PyEngine {
- public:
-  PyEngine(int compute, int copy, int communication)
-      : engine_(std::make_shared<graph::Engine>(
-            graph::Threads{compute, copy, communication})) {}
-  ~PyEngine() {
-    const nb::gil_scoped_release unlocked;
-    if (!engine_->is_here() || engine_->unfinished() > 0) {
-      new EnginePointer(engine_);
-      return;
-    }
-    try {
-      engine_->close();
-    } catch (...) {   // whoever wants to know calls close()
-    }
-  }
-  PyEngine(const PyEngine&) = delete;
-  PyEngine& operator=(const PyEngine&) = delete;
-
-  const EnginePointer& get() const { return engine_; }
-
-  std::shared_ptr<Caller> caller(const Communicator& communicator) {
-    auto made = std::make_shared<Caller>(Caller{communicator});
-    std::erase_if(callers_, [](const auto& caller) { return caller.expired(); });
-    callers_.push_back(made);
-    return made;
-  }
-
-  // Keeps what has not begun from running, and has the calls under way end.
-  void give_up(const std::string& why) {
-    if (!engine_->is_here()) return;
-    std::vector<std::shared_ptr<Caller>> callers;
-    for (const auto& weak : callers_)
-      if (auto caller = weak.lock()) callers.push_back(std::move(caller));
-    const nb::gil_scoped_release unlocked;
-    engine_->cancel_all(why);
-    for (const auto& caller : callers)
-      if (caller->communicator.broken().empty()) caller->communicator.abort(why);
-    callers.clear();
-  }
-
- private:
-  EnginePointer engine_;
-  std::vector<std::weak_ptr<Caller>> callers_;   // guarded by the GIL
-};
 
 PyTask push(PyEngine& self, nb::object function, const std::vector<PyVariable*>& read,
             const std::vector<PyVariable*>& write, int priority, std::string_view pool,

@@ -9,6 +9,7 @@ NB_MODULE(_core, m) {
   bind_mpi(m);
   bind_measure(m);
   bind_engine(m);
+  bind_store(m);
   bind_device(m);
   bind_device_ranks(m);
   bind_tools(m);

@@ -390,6 +390,40 @@ class Calls:
         name: str,
     ) -> Task: ...
 
+class Store:
+    """Arrays by key; a user sees paceline.kvstore."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        arrays: object,
+        communicator: Communicator,
+        others: Sequence[Communicator],
+        type: str,
+        op: str,
+        outstanding: int,
+        plan: object | None,
+    ) -> None: ...
+    def add(self, key: object, name: str, array: object, shape: object) -> None: ...
+    def push(self, keys: object | None, values: object | None, priority: int) -> bool:
+        """False where something does not fit: nothing has been done then."""
+
+    def pull(self, keys: object | None, arrays: object | None, priority: int) -> bool:
+        """False where something does not fit: nothing has been done then."""
+
+    def wait(self, keys: Sequence[object]) -> bool:
+        """Whether all keys are known; else it does not wait."""
+
+    def wait_for_all(self) -> None: ...
+    def barrier(self) -> None: ...
+    def flush(self) -> None: ...
+    def seen(self) -> list[tuple[int, float]]: ...
+    def set_plan(
+        self,
+        buckets: Sequence[tuple[Sequence[int], object, Sequence[object], int]],
+        order: Sequence[int],
+    ) -> None: ...
+
 class Devices:
     """Devices, for paceline.device."""
 

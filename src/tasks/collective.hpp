@@ -1,6 +1,8 @@
 // Collectives as tasks of the dependency engine.
 #pragma once
 
+#include <memory>
+
 #include "graph/engine.hpp"
 #include "runtime/communicator.hpp"
 
@@ -22,10 +24,18 @@ class Calls {
   // here. The buffers must live until the task is complete (TaskSpec::keeps).
   graph::Task push(const Call& call, graph::TaskSpec spec);
 
+  // For a thread that has nothing else to do: drives a call that is under way for some
+  // milliseconds, or until it is complete, and what that makes ready. Whether to come again. What
+  // goes wrong with the call is its task's to tell; Ctrl-C is thrown.
+  bool help(int milliseconds);
+
  private:
+  class UnderWay;
+
   graph::Engine& engine_;
   Communicator communicator_;
   graph::Sequence order_;
+  std::shared_ptr<UnderWay> under_way_;
 };
 
 }  // namespace paceline::tasks

@@ -29,9 +29,10 @@ LAYERS = {
     "runtime": "tune verify engine profile transport/loop transport/shm transport/mpi "
                "transport/route",
     "tasks": "graph runtime",
+    "store": "tasks",  # arrays by key
     "capi": "runtime include",
     "preload": "runtime",
-    "python/binding": "tasks runtime measure include",
+    "python/binding": "store runtime measure include",
 }
 
 

@@ -1,10 +1,8 @@
 """depcha: a chain of dependent tasks makes the calls in one order (section 4.3 of the paper)."""
 
-from typing import Any
-
-from paceline.buffers import Buffer
 from paceline.communicator import Communicator
-from paceline.kvstore.store import Entry, KVStore
+from paceline.engine import Engine
+from paceline.kvstore.store import KVStore
 
 
 class DepCha(KVStore):
@@ -14,13 +12,7 @@ class DepCha(KVStore):
 
     type = "depcha"
 
-    def __init__(self, comm: Communicator | None = None, **options: Any):
-        super().__init__(comm, **options)
-        self._chain = self._engine.variable("the order of allreduces")
-
-    def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
-        self._sum_locally(entry, arrays, priority)
-        self._engine.call(
-            self._comm, "allreduce", entry.buffer, op=self._op, write=[self._chain],
-            priority=priority, name=entry.name,
-        )  # fmt: skip
+    def __init__(
+        self, comm: Communicator | None = None, engine: Engine | None = None, op: str = "sum"
+    ):
+        super().__init__(comm, engine, op)

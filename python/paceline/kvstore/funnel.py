@@ -1,7 +1,8 @@
 """funnel: the thread that pushes does all the communication (section 4.1 of the paper)."""
 
-from paceline.buffers import Buffer
-from paceline.kvstore.store import Entry, KVStore
+from paceline.communicator import Communicator
+from paceline.engine import Engine
+from paceline.kvstore.store import KVStore
 
 
 class Funnel(KVStore):
@@ -10,7 +11,7 @@ class Funnel(KVStore):
 
     type = "funnel"
 
-    def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
-        # The local sum has waited for pulls of the value that it has overwritten.
-        self._make_ready(self._comm, entry, arrays, priority)
-        self._comm.allreduce(entry.buffer, op=self._op, tag=entry.name)
+    def __init__(
+        self, comm: Communicator | None = None, engine: Engine | None = None, op: str = "sum"
+    ):
+        super().__init__(comm, engine, op)

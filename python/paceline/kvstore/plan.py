@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paceline.kvstore.store import Entry
 
+ENGINE_S = 10e-6  # what a call costs besides its rounds: its tasks, and threads that take turns
 OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
 LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
 PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
@@ -28,7 +29,7 @@ class Link:
         where = "" if nodes > 1 else "inside_"
         rounds = 2 * max(1, math.ceil(math.log2(max(2, ranks))))
         share = 2 * (ranks - 1) / ranks if ranks > 1 else 1
-        return cls(rounds * 1e-6 * numbers[f"{where}alpha_us"],
+        return cls(ENGINE_S + rounds * 1e-6 * numbers[f"{where}alpha_us"],
                    share * 8e-9 / numbers[f"{where}gbit_per_s"])
 
     def cost_s(self, nbytes: int) -> float:
@@ -84,14 +85,14 @@ class Plan:
         order = pushed[::-1] if is_reversed else pushed
         whole = link.bucket_bytes()
         buckets: list[list[Entry]] = []  # from the last one on
+        last_of: dict[str, tuple[list[Entry], int]] = {}  # by type, with the bytes that are left
         for entry in reversed(order):
-            limit = max(whole >> max(0, TAIL - len(buckets) + 1), LEAST_BYTES)
-            last = buckets[-1] if buckets else None
-            fits = last and last[0].dtype == entry.dtype
-            if last and fits and sum(e.nbytes for e in last) + entry.nbytes <= limit:
-                last.append(entry)
-            else:
-                buckets.append([entry])
+            last, left = last_of.get(entry.dtype, ([], 0))
+            if entry.nbytes > left:
+                last, left = [], max(whole >> max(0, TAIL - len(buckets)), LEAST_BYTES)
+                buckets.append(last)
+            last.append(entry)
+            last_of[entry.dtype] = (last, left - entry.nbytes)
         return cls([bucket[::-1] for bucket in buckets[::-1]], whole, is_reversed)
 
     @property

@@ -3,9 +3,8 @@
 import hashlib
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 
@@ -27,7 +26,6 @@ class Entry:
         self.shape = shape_of(value)
         self.dtype = _dtype_of(value)
         self.buffer = host_like(value, self.shape, "kvstore: init")
-        self.pulls: list[engines.Task] = []  # that may not be complete
 
     @property
     def count(self) -> int:
@@ -46,7 +44,7 @@ class Entry:
         return [repr(self.key), list(self.shape), self.dtype]
 
 
-class KVStore(ABC):
+class KVStore:
     """Arrays by key on every rank of a communicator. See create().
 
     A key is an int or a str. Where a method takes keys and values it takes one of each, or two
@@ -64,7 +62,7 @@ class KVStore(ABC):
 
     def __init__(
         self, comm: Communicator | None = None, engine: engines.Engine | None = None,
-        op: str = "sum",
+        op: str = "sum", communicators: int = 0, outstanding: int = 1, plan: Any = None,
     ):  # fmt: skip
         if comm is None:
             from paceline.world import init
@@ -73,15 +71,20 @@ class KVStore(ABC):
         self._comm = comm.dup()
         self._owns_engine = engine is None
         self._engine = engine or engines.Engine()
-        self._op = op
+        self._engine._makes_calls |= self.type != "funnel"
         self._entries: dict[Key, Entry] = {}
+        others = [self._comm.dup()._core for _ in range(communicators)]
+        self._core = _core.Store(
+            self._engine._core, self._engine, self._comm._core, others, self.type, op, outstanding,
+            plan,
+        )  # fmt: skip
         self._engine._feeders.add(self)
 
     def __del__(self) -> None:
         # What it still holds back goes on without it, as what it has pushed does.
-        engine = getattr(self, "_engine", None)
-        if engine is not None and engine._core.is_here and not engine._core.is_closed:
-            self._flush()
+        core, engine = getattr(self, "_core", None), getattr(self, "_engine", None)
+        if core is not None and engine._core.is_here and not engine._core.is_closed:
+            core.flush()
 
     @property
     def rank(self) -> int:
@@ -124,7 +127,7 @@ class KVStore(ABC):
             for array in arrays:
                 self._engine.copy(entry.buffer, array).wait()
             self._entries[entry.key] = entry
-        self._made(made)
+            self._core.add(entry.key, entry.name, entry.buffer, entry.shape)
 
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
         """The values of all ranks, summed (or combined by the store's op), become the keys'.
@@ -132,20 +135,13 @@ class KVStore(ABC):
         Values of a key that is there twice are summed, as those of several devices are. Of the
         sums that could be next, one of a higher `priority` is; equal on all ranks.
         """
-        values_of: dict[Key, tuple[Entry, list[Buffer]]] = {}
-        for entry, arrays in self._known("push", keys, values):
-            values_of.setdefault(entry.key, (entry, []))[1].extend(arrays)
-        for entry, arrays in values_of.values():
-            self._push(entry, arrays, priority)
+        if not self._core.push(keys, values, priority):
+            self._refuse("push", keys, values)
 
     def pull(self, keys: Key | Sequence[Key], out: Any, priority: int = 0) -> None:
         """Copies the keys' values into `out`, after what has been pushed before."""
-        for entry, arrays in self._known("pull", keys, out):
-            entry.pulls = [task for task in entry.pulls if not task.done]
-            for array in arrays:
-                entry.pulls.append(self._engine.copy(
-                    entry.buffer, array, priority=priority, name=f"pull of {entry.name}"
-                ))  # fmt: skip
+        if not self._core.pull(keys, out, priority):
+            self._refuse("pull", keys, out)
 
     def pushpull(
         self, keys: Key | Sequence[Key], values: Any, out: Any = None, priority: int = 0
@@ -156,21 +152,20 @@ class KVStore(ABC):
 
     def barrier(self) -> None:
         """Returns when what this rank has pushed and pulled is complete, and all ranks are here."""
-        self.wait()
-        self._comm.barrier()
+        self._core.barrier()
 
     def wait(self, keys: Key | Sequence[Key] | None = None) -> None:
         """Returns when what has been pushed and pulled so far is complete; of `keys` alone, or all.
 
         Raises what has gone wrong meanwhile.
         """
-        entries = self._entries.values() if keys is None else [
-            self._entry("wait", key) for key in _keys("wait", keys)
-        ]
-        self._flush()
-        for entry in entries:
-            self._engine.wait(entry.buffer, *entry.pulls)
-            entry.pulls.clear()
+        if keys is None:
+            self._core.wait_for_all()
+            return
+        wanted = _keys("wait", keys)
+        if not self._core.wait(wanted):
+            for key in wanted:
+                self._entry("wait", key)
 
     def close(self) -> None:
         """Completes what is under way. Happens at exit too."""
@@ -180,50 +175,19 @@ class KVStore(ABC):
             if self._owns_engine:
                 self._engine.close()
 
-    # What a type of store adds.
-
-    @abstractmethod
-    def _push(self, entry: Entry, arrays: list[Buffer], priority: int) -> None:
-        """Has the sum of these arrays over all ranks come into the entry's buffer."""
-
-    def _made(self, entries: list[Entry]) -> None:
-        """Keys are new."""
-
     def _flush(self) -> None:
         """What has been pushed must not wait for more to come."""
+        self._core.flush()
 
-    # What types of store use.
-
-    def _sum_locally(self, entry: Entry, arrays: list[Buffer], priority: int = 0) -> engines.Task:
-        name = f"local sum of {entry.name}"
-        if len(arrays) == 1:
-            return self._engine.copy(arrays[0], entry.buffer, priority=priority, name=name)
-        return self._engine.combine(arrays, entry.buffer, priority=priority, name=name)
-
-    def _make_ready(
-        self, comm: Communicator, entry: Entry, arrays: list[Buffer], priority: int
-    ) -> None:
-        """Waits for the local sum. Where it fails no call is made, and no rank may wait for it."""
-        try:
-            self._sum_locally(entry, arrays, priority).wait()
-        except Exception as error:
-            comm._core.abort(f"does not make its call allreduce '{entry.name}', since an operand "
-                             f"failed: {type(error).__name__}: {error}")
-            raise
-
-    def _known(
-        self, call: str, keys: Key | Sequence[Key], values: Any
-    ) -> list[tuple[Entry, list[Buffer]]]:
-        """The entries with their arrays; nothing has been changed when this raises."""
-        known = []
+    def _refuse(self, call: str, keys: Any, values: Any) -> NoReturn:
+        """Says what does not fit of what the core has refused."""
         for key, arrays in _pairs(call, keys, values):
             entry = self._entry(call, key)
             if not arrays or any(array is None for array in arrays):
                 raise UsageError(f"kvstore: {call}: {entry.name} has no value but "
                                  f"{arrays or None!r}; pass an array, or a list of them.")
             self._check(entry, call, arrays)
-            known.append((entry, arrays))
-        return known
+        raise AssertionError(f"kvstore: {call}: {keys!r} was refused, and nothing is wrong with it")
 
     def _entry(self, call: str, key: Key) -> Entry:
         if key not in self._entries:

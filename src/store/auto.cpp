@@ -1,0 +1,164 @@
+#include "store/auto.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/str.hpp"
+#include "runtime/clock.hpp"
+
+namespace paceline::store {
+
+Auto::Auto(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle,
+           Options options)
+    : Store(engine, std::move(communicator), op, idle),
+      plan_(std::move(options.plan)),
+      calls_(engine, communicator_) {
+  for (std::size_t i = 0; i < options.outstanding; ++i)
+    slots_.push_back(engine.variable(str("slot ", i)));
+}
+
+int Auto::bucket_of(std::size_t key) const {
+  return key < states_.size() ? states_[key].bucket : -1;
+}
+
+void Auto::expect(const std::vector<std::size_t>& keys) {
+  states_.resize(keys_.size());
+  if (std::ranges::any_of(keys, [&](std::size_t key) { return states_[key].in_round; }))
+    end_round();
+}
+
+void Auto::end_round() {
+  if (has_loose_) {
+    flush();
+    plan_();
+  }
+  has_loose_ = false;
+  for (std::size_t key : round_) states_[key].in_round = false;
+  round_.clear();
+}
+
+std::vector<Auto::Seen> Auto::seen() const {
+  std::vector<Seen> found;
+  const auto add = [&](std::size_t key) {
+    found.push_back({key, states_[key].ready_s ? states_[key].ready_s->load() : 0.0});
+  };
+  for (std::size_t key : round_) add(key);
+  for (const Bucket& bucket : buckets_)
+    for (std::size_t key : bucket.keys)
+      if (!states_[key].in_round) add(key);
+  return found;
+}
+
+void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::size_t> order) {
+  buckets_.clear();
+  for (const BucketSpec& spec : buckets) {
+    Bucket bucket;
+    bucket.name = str("bucket ", buckets_.size());
+    bucket.keys = spec.keys;
+    bucket.data = spec.data;
+    bucket.keeps = spec.keeps;
+    const std::size_t size = size_of(keys_[spec.keys.front()].spec.type);
+    for (std::size_t key : spec.keys) {
+      KeySpec& own = keys_[key].spec;
+      std::byte* const part = bucket.data + bucket.count * size;
+      if (own.count > 0) std::memcpy(part, own.data, own.count * size);
+      own.data = part;
+      own.keeps = spec.keeps;
+      bucket.count += own.count;
+      bucket.parts.push_back(keys_[key].buffer);
+      states_[key].bucket = static_cast<int>(buckets_.size());
+    }
+    for (std::size_t i = 0; spec.pieces > 1 && i < spec.pieces; ++i)
+      bucket.pieces.push_back(engine_.variable(str(bucket.name, ", piece ", i)));
+    // Of calls under way the one whose keys the next forward pass needs first goes first.
+    bucket.priority =
+        std::max(kLeastUrgent, -static_cast<int>(*std::ranges::min_element(spec.keys)));
+    buckets_.push_back(std::move(bucket));
+  }
+  order_ = std::move(order);
+  next_ = 0;
+}
+
+void Auto::exchange(std::size_t key, Transfer& value, int priority) {
+  State& state = states_[key];
+  if (state.waits) flush();
+  put(key, value, priority);
+  if (round_.empty()) round_began_s_ = now_s();
+  if (!std::exchange(state.in_round, true)) round_.push_back(key);
+  if (state.bucket >= 0) {
+    state.waits = true;
+    ++buckets_[static_cast<std::size_t>(state.bucket)].pushed;
+    return call_those_whose_turn_it_is();
+  }
+  has_loose_ = true;
+  note_when_ready(key);
+  make(allreduce(keys_[key], priority), {.name = keys_[key].spec.name,
+                                         .write = {keys_[key].buffer}, .priority = priority,
+                                         .keeps = keys_[key].spec.keeps});
+}
+
+void Auto::note_when_ready(std::size_t key) {
+  auto ready_s = states_[key].ready_s = std::make_shared<std::atomic<double>>(0.0);
+  engine_.push([ready_s, began_s = round_began_s_] { *ready_s = now_s() - began_s; },
+               {.read = {keys_[key].buffer}, .pool = graph::Pool::copy, .at_once = true});
+}
+
+void Auto::pull_comes(const std::vector<std::size_t>& keys) {
+  states_.resize(keys_.size());
+  if (std::ranges::any_of(keys, [&](std::size_t key) { return states_[key].waits; })) flush();
+}
+
+void Auto::call_those_whose_turn_it_is() {
+  while (!order_.empty()) {
+    Bucket& bucket = buckets_[order_[next_]];
+    if (bucket.pushed < bucket.keys.size()) return;
+    next_ = (next_ + 1) % order_.size();
+    call_next_piece(bucket);
+  }
+}
+
+void Auto::call_next_piece(Bucket& bucket) {
+  const KeySpec& first = keys_[bucket.keys.front()].spec;
+  const std::size_t pieces = std::max<std::size_t>(1, bucket.pieces.size());
+  const std::size_t begin = bucket.called * bucket.count / pieces;
+  const std::size_t end = (bucket.called + 1) * bucket.count / pieces;
+  graph::TaskSpec spec{.name = bucket.name, .priority = bucket.priority, .keeps = bucket.keeps};
+  if (pieces == 1) {
+    spec.write = bucket.parts;
+  } else {   // pieces only read the parts, so that they do not wait for each other
+    spec.name += str(", piece ", bucket.called);
+    spec.read = bucket.parts;
+    spec.write = {bucket.pieces[bucket.called]};
+  }
+  make(allreduce(bucket.data + begin * size_of(first.type), end - begin, first.type, spec.name,
+                 bucket.priority), spec);
+  if (++bucket.called < pieces) return;
+  if (pieces > 1)
+    engine_.push([] {}, {.name = "end of " + bucket.name, .read = bucket.pieces,
+                         .write = bucket.parts, .pool = graph::Pool::copy, .at_once = true});
+  bucket.called = bucket.pushed = 0;
+  for (std::size_t key : bucket.keys) states_[key].waits = false;
+}
+
+void Auto::make(const Call& call, graph::TaskSpec spec) {
+  spec.write.push_back(slots_[made_++ % slots_.size()]);
+  calls_.push(call, std::move(spec));
+}
+
+void Auto::flush() {
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    Bucket& bucket = buckets_[order_[(next_ + i) % order_.size()]];
+    while (bucket.called > 0) call_next_piece(bucket);   // some of its pieces have been called
+    if (bucket.pushed == 0) continue;
+    bucket.pushed = 0;
+    for (std::size_t key : bucket.keys)
+      if (std::exchange(states_[key].waits, false))
+        make(allreduce(keys_[key], bucket.priority),
+             {.name = keys_[key].spec.name, .write = {keys_[key].buffer},
+              .priority = bucket.priority, .keeps = bucket.keeps});
+  }
+  next_ = 0;
+}
+
+}  // namespace paceline::store

@@ -1,0 +1,90 @@
+// auto: keys in buckets, in the order in which their values become ready; several calls under way.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace paceline::store {
+
+// A round is what is pushed until a key comes for the second time. A key without a bucket has a
+// call of its own; a round that had such keys ends with a plan, which gives all keys buckets. A
+// bucket is called when its keys are there and those before it have been called, and a key whose
+// bucket stays incomplete at a pull or a wait has a call of its own once more.
+class Auto : public Store {
+ public:
+  struct Options {
+    std::size_t outstanding;      // calls
+    std::function<void()> plan;   // calls set_plan(); collective, at the same push on all ranks
+  };
+  Auto(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle,
+       Options options);
+
+  struct Seen {
+    std::size_t key;
+    double ready_s;   // after the round in which it had no bucket began
+  };
+  // In the order of the pushes of this round, and then those that were not pushed in it.
+  std::vector<Seen> seen() const;
+
+  struct BucketSpec {
+    std::vector<std::size_t> keys;
+    std::byte* data;   // room for all, one after the other
+    std::size_t pieces;
+    std::shared_ptr<void> keeps;
+  };
+  // When nothing is under way. `order`: buckets as they are called, as often as they have pieces.
+  void set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::size_t> order);
+
+  void expect(const std::vector<std::size_t>& keys) override;
+  void flush() override;
+
+ private:
+  struct Bucket {
+    std::string name;
+    std::vector<std::size_t> keys;
+    std::vector<graph::Variable> parts;    // the keys'
+    std::vector<graph::Variable> pieces;   // none: it is called as one
+    std::byte* data = nullptr;
+    std::size_t count = 0;
+    std::size_t pushed = 0, called = 0;    // keys, and pieces, of this round
+    int priority = 0;
+    std::shared_ptr<void> keeps;
+  };
+  struct State {   // of a key
+    int bucket = -1;
+    bool in_round = false;
+    bool waits = false;   // for others of its bucket, or for the bucket's turn
+    std::shared_ptr<std::atomic<double>> ready_s;
+  };
+
+  void exchange(std::size_t key, Transfer& value, int priority) override;
+  bool help(int milliseconds) override { return calls_.help(milliseconds); }
+  int bucket_of(std::size_t key) const override;
+  void pull_comes(const std::vector<std::size_t>& keys) override;
+  void end_round();
+  void note_when_ready(std::size_t key);
+  void call_those_whose_turn_it_is();
+  void call_next_piece(Bucket& bucket);
+  void make(const Call& call, graph::TaskSpec spec);
+
+  const std::function<void()> plan_;
+  tasks::Calls calls_;
+  std::vector<graph::Variable> slots_;
+  std::size_t made_ = 0;   // calls
+  std::vector<State> states_;
+  std::vector<std::size_t> round_;
+  double round_began_s_ = 0;
+  bool has_loose_ = false;   // keys of this round that have no bucket
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> order_;
+  std::size_t next_ = 0;   // the place in it
+};
+
+}  // namespace paceline::store

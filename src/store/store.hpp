@@ -1,0 +1,103 @@
+// Store: arrays by key on every rank of a communicator, combined over all of them by tasks.
+//
+// A key has a buffer on every rank. push() copies a value into it, or combines several, and has the
+// ranks' buffers combined in place; pull() copies it back. Both return at once, but where a type
+// says otherwise. All ranks push the same keys in the same order. One thread at a time may call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/engine.hpp"
+#include "runtime/communicator.hpp"
+#include "tasks/collective.hpp"
+
+namespace paceline::store {
+
+// One array of the program: what is pushed, or what a pull writes.
+struct Transfer {
+  std::vector<graph::Variable> values = {};   // what stands for the array, or the arrays
+  const void* from = nullptr;                 // a plain copy of so many bytes,
+  void* to = nullptr;
+  std::size_t bytes = 0;
+  std::function<void()> work = {};            // or something else
+  std::shared_ptr<void> keeps = {};           // the arrays
+  graph::Pool pool = graph::Pool::copy;
+
+  void run() const;
+  bool is_short() const { return !work && bytes <= kShort; }
+  static constexpr std::size_t kShort = 32u << 10;   // waking a thread takes longer
+};
+
+// What of a key does not change.
+struct KeySpec {
+  std::string name;   // also the tag of its calls
+  Type type = Type::f32;
+  std::size_t count = 0;
+  std::byte* data = nullptr;
+  std::shared_ptr<void> keeps = {};   // the memory, and whatever else calls on it need
+};
+
+class Store {
+ public:
+  // `idle`: what a thread that waits does now and then.
+  Store(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle);
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  std::size_t add(KeySpec spec);   // keys are numbered from 0 on
+  std::byte* data(std::size_t key) const { return keys_[key].spec.data; }
+
+  // Before the values of a push of these keys are looked at: their buffers may move.
+  virtual void expect(const std::vector<std::size_t>& /*keys*/) {}
+  // A transfer that needs no task keeps what it holds.
+  void push(std::size_t key, Transfer& value, int priority) { exchange(key, value, priority); }
+  // Copies keys into arrays, those of neighbours that come together in one task.
+  void pull(const std::vector<std::size_t>& keys, std::vector<Transfer>& arrays, int priority);
+  // What has been pushed must not wait for more to come.
+  virtual void flush() {}
+  void wait(const std::vector<std::size_t>& keys);   // of these keys alone; throws what went wrong
+  void wait();
+  virtual void barrier();   // and all ranks are here
+
+ protected:
+  struct Key {
+    KeySpec spec;
+    graph::Variable buffer;
+    std::vector<graph::Task> pulls = {};   // that may not be complete
+  };
+
+  // Has the combined value of all ranks come into the key's buffer.
+  virtual void exchange(std::size_t key, Transfer& value, int priority) = 0;
+  void meet();   // returns when all ranks are here
+  virtual bool help(int /*milliseconds*/) { return false; }   // tasks::Calls::help()
+  // Keys that are exchanged by one call have one number, others have -1.
+  virtual int bucket_of(std::size_t /*key*/) const { return -1; }
+  virtual Communicator& communicator_of(std::size_t /*key*/) { return communicator_; }
+  virtual void pull_comes(const std::vector<std::size_t>& /*keys*/) {}
+
+  void put(std::size_t key, Transfer& value, int priority);
+  // The same, and waits; where that fails no call is made, and no rank may wait for it.
+  void put_and_wait(std::size_t key, Transfer& value, int priority);
+  Call allreduce(std::byte* data, std::size_t count, Type type, const std::string& name,
+                 int priority) const;
+  Call allreduce(const Key& key, int priority) const;
+
+  graph::Engine& engine_;
+  Communicator communicator_;
+  std::vector<Key> keys_;
+
+ private:
+  void wait_for(Key& key);
+  void start_pull(const std::size_t* keys, std::size_t count, Transfer* arrays, int priority);
+
+  const Op op_;
+  const graph::Engine::Idle idle_;
+};
+
+}  // namespace paceline::store
