@@ -123,6 +123,12 @@ def test_on_ranks(name, ranks):
     launched.expect("kvstore_checks", name, ranks, ("WITH_TORCH", "1"))
 
 
+@pytest.mark.parametrize("name", [*launched.names("order_checks"), "end"])
+@each("ranks", [2], [3, 4])
+def test_the_order_of_calls(name, ranks):
+    launched.expect("order_checks", name, ranks)
+
+
 # --- the plan of auto -----------------------------------------------------------------------------
 
 
