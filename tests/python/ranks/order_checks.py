@@ -1,5 +1,5 @@
-"""Checks that each type of KVStore makes its calls as it says: what is under way together, what goes
-one after the other, and what goes on meanwhile."""
+"""Checks that each type of KVStore makes its calls as it says: what is under way together, what
+goes one after the other, and what goes on meanwhile."""
 
 import os
 import tempfile
