@@ -139,6 +139,30 @@ def check_funnel_returns_when_all_ranks_have_pushed(comm):
     store.close()
 
 
+def check_the_plan_of_auto_follows_keys(comm):
+    """A key that is pushed twice first, or made later, is in a bucket from the next round on."""
+    store, values = made(comm, "auto")
+    store.push(KEYS[0], values[0])
+    store.push(KEYS[0], values[0])   # begins another round, in which the plan knows one key
+    store.wait()
+    later = [f"later {i}" for i in range(3)]
+    for keys in (KEYS, [*KEYS, *later]):
+        if keys is not KEYS:
+            store.init(later, [numpy.zeros(50) for _ in later])
+
+        def step(keys=keys):
+            values = [numpy.full(50, comm.rank + 1.0) for _ in keys]
+            store.pushpull(keys, values)
+            store.wait()
+            right(comm, values)
+
+        step()
+        step()
+        assert f"auto: {len(keys)} keys in" in store.plan, store.plan
+        assert all(label.startswith("bucket ") for label, _, _ in spans(comm, step))
+    store.close()
+
+
 def check_copies_of_other_keys_go_on(comm):
     """A value that a task makes comes into its buffer, and another key goes back to the program,
     while an earlier call waits for the other ranks."""
