@@ -10,6 +10,7 @@ from length import LONG, param
 pytestmark = pytest.mark.ranks
 
 CALLS = 100_000 if LONG else 5_000
+STEPS = 10_000 if LONG else 100
 # After the first look, which ends the warm-up. Left alone, ranks grow by some pages; 6 bytes a call
 # of the long run, or one stage that is not given back each time, do not fit.
 ROOM = {"own": 512 << 10, "shared": 1 << 20, "files": 0, "maps": 8, "threads": 0}
@@ -24,9 +25,9 @@ def grown(what, looks):
     return min(b - a for a, b in itertools.pairwise(looks)) * (len(looks) - 1)
 
 
-def growth(ranks, calls, *words, **env):
+def growth(ranks, calls, *words, script="steady.py", **env):
     """By what each rank held more than after the warm-up: (rank, what, how much)."""
-    run = launched.start("steady.py", ranks, calls, *words, timeout_s=900 if LONG else 200,
+    run = launched.start(script, ranks, calls, *words, timeout_s=900 if LONG else 200,
                          env={"PACELINE_TIMEOUT_MS": "60000", **env})  # fmt: skip
     assert run.status == 0, run.text()
     assert launched.left() == []
@@ -53,3 +54,13 @@ def test_mixed_calls_leave_memory_as_it_was(ranks, progress):
 def test_a_leak_is_seen(leak, what):
     found = too_much(growth(2, 3_000, leak))
     assert what in {kind for _, kind, _ in found}, found
+
+
+def test_steps_of_stores_leave_memory_as_it_was():
+    found = growth(2, STEPS, script="steady_store.py")
+    assert too_much(found) == [], found
+
+
+def test_a_store_that_kept_gradients_would_be_seen():
+    found = too_much(growth(2, STEPS, "kept", script="steady_store.py"))
+    assert "own" in {kind for _, kind, _ in found}, found
