@@ -333,7 +333,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
             against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
             separate, no_reduce, cold, arrival, device, launches, repeats, lab, verdict, pin, json,
             **options):
-    """Measure collectives, also against gloo and MPI; `paceline bench store`: the KVStore.
+    """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
     algorithms that you name, and the peer. Quote ratios rather than times, and verdicts rather
@@ -344,7 +344,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
     paceline bench allreduce --against gloo --verdict --json allreduce.json
     paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
-    paceline bench allreduce --sizes 16MiB --cold --launches 5
+    paceline bench store --keys 160
     paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
     paceline bench allreduce --device emulated -n 4
     """
