@@ -257,15 +257,22 @@ std::optional<int> StageView::unseen() {
 void StageView::look_around() {
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
     if (position != rank_) find(position);
+  lacking_.reset();   // no call needs it so far
 }
 
 bool StageView::find(int position) {
   Stage& stage = at(position).stage;
   if (stage.memory) return true;
-  const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
-  if (!found) return false;
-  stage = *found;
-  return true;
+  try {
+    const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
+    lacking_.reset();
+    if (!found) return false;
+    stage = *found;
+    return true;
+  } catch (const Error& error) {
+    lacking_ = error;
+    return false;
+  }
 }
 
 // The owner makes room for long calls when it comes to the first one, as this rank has.

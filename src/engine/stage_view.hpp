@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "engine/claims.hpp"
 #include "transport/stage.hpp"
 
@@ -144,6 +145,8 @@ class StageView {
   void wrote(std::size_t bytes, double seconds);
   void streamed(std::size_t bytes);
 
+  // What this rank lacked when a call last looked for a peer's stage, which is there.
+  const std::optional<Error>& lacking() const { return lacking_; }
   bool is_called();        // whether a peer is in a call that this rank has yet to make
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   void look_around();            // finds the stages that are there; their owners may wait for that
@@ -220,6 +223,7 @@ class StageView {
   std::size_t round_ = 0;        // where the next one that goes round may begin
   bool is_odd_round_ = false;
   bool is_modest_ = true;        // no long room so far
+  std::optional<Error> lacking_;
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
   Mark marks_[4];                // of the own last calls
   std::uint64_t digest_ = 0;     // of all of them

@@ -43,6 +43,8 @@ void Session::look_for_lost_in(const Group& group, double& looked_s) {
   if (config_.idle) config_.idle();
   const std::lock_guard lock(mutex_);
   transport_->check_peers();
+  progress();
+  if (!group.broken.empty()) throw Error(group.fault, group.broken);
   for (const bool left : {false, true})
     for (int rank : group.ranks)
       if (const std::string& why = gone_[static_cast<std::size_t>(rank)];
@@ -69,6 +71,12 @@ void Session::seat_together(Group& group, int timeout_ms) try {
   while (true) {
     std::unique_lock lock(mutex_);
     const auto unseen = group.stages->unseen();
+    if (const auto& lacking = group.stages->lacking()) {
+      break_group(group, lacking->fault(),
+                  str("start-up: ", name_of(group, transport_->rank()), ": ", lacking->what()),
+                  true);
+      throw Error(group.fault, group.broken);
+    }
     const std::vector<int> finders = group.stages->finders();
     lock.unlock();
     if (!unseen && finders.empty()) return;
@@ -245,7 +253,8 @@ void Session::meet(const Flight& flight, const Barred& barred) {
        true});
 }
 
-// Its device cannot go on. The peers are told.
+// Its device cannot go on, or this rank lacks what it takes to reach a peer's stage. The peers are
+// told.
 void Session::meet(const Flight& flight, const Error& failure) {
   const Group& group = *flight.group;
   trouble_.push_back({group.context, failure.fault(),

@@ -221,6 +221,8 @@ bool Session::drive() {
     if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
     if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
+    if (const StageView* const stages = flight.group->stages.get(); stages && stages->lacking())
+      meet(flight, *stages->lacking());
     if (!flight.operation->done()) {
       ++i;
       continue;

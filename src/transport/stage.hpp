@@ -99,7 +99,8 @@ class Stages {
   virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
   // So many bytes for rooms of the own one are there from now on; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
-  // A peer's; nothing before the peer has opened it. Stays valid until close().
+  // A peer's; nothing before the peer has opened it. Stays valid until close(). Throws a resource
+  // error where it is there, and this rank lacks what it takes to reach it.
   virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
   virtual bool is_found(const Stage& own, int peer) const = 0;   // by the peer
   // The own one, which every peer has found or will not need; lets go of theirs.

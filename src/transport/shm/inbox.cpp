@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -127,7 +128,8 @@ std::string Inboxes::create(const ShmConfig& c) try {
   require(memory.size() < sizeof(InboxHeader::memory), "shm: ", memory, " is too long");
   std::memcpy(header(rank_).memory, memory.c_str(), memory.size() + 1);
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", shape.cells, " ", shape.cell_bytes, " ", room.free, " ", room.anonymous);
+             " ", shape.cells, " ", shape.cell_bytes, " ", room.free, " ", room.anonymous, " ",
+             room.longest);
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -145,13 +147,16 @@ void Inboxes::attach(int peer, const std::string& card) {
   Room room;
   RingShape& shape = shapes_[std::size_t(peer)];
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> shape.cells >>
-      shape.cell_bytes >> room.free >> room.anonymous;
+      shape.cell_bytes >> room.free >> room.anonymous >> room.longest;
   rooms_.push_back(room);
   light_ = light_ && light == 1;
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
   if (peer == rank_) return;
   try {
     process_[std::size_t(peer)] = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
+    if (process_[std::size_t(peer)] < 0 && (errno == EMFILE || errno == ENFILE))
+      fail(Fault::resource, "shm: no descriptor is free to watch it: ", std::strerror(errno),
+           ". Close files, or raise their limit (ulimit -n).");
     const bool is_watched = process_[std::size_t(peer)] >= 0;
     if (!is_ring(shape)) fail(Fault::refusal, "its rings have no shape: ", card);
     files_[std::size_t(peer)] =
@@ -162,6 +167,9 @@ void Inboxes::attach(int peer, const std::string& card) {
     memory_.try_peer({peer, number, is_watched},
                      std::string(said, strnlen(said, sizeof(InboxHeader::memory))));
   } catch (const Error& error) {
+    if (error.fault() == Fault::resource)
+      fail(Fault::resource, "shm: rank ", rank_, " cannot reach rank ", peer, " (", error.what(),
+           ")");
     fail(Fault::refusal, "shm: rank ", peer, " on '", where, "' cannot be reached from rank ",
          rank_, " on '", host(), "' (", error.what(),
          "). Ranks must be on one machine, in one container and of one user.");

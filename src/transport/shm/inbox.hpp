@@ -29,7 +29,7 @@ struct InboxHeader {
   std::atomic<std::uint64_t> number;  // number << 1 | inside
 };
 
-// Where a slab of the owner's stages is: 1 + its descriptor there; 0: there is none.
+// Where a slab of the owner's stages is: slots << 32 | 1 + its descriptor there; 0: there is none.
 using SlabEntry = std::atomic<std::int64_t>;
 
 constexpr std::size_t kInboxHeader = 4096;

@@ -99,6 +99,8 @@ constexpr std::string_view kStale =
     " is in the store from an earlier run, or its process has ended while the ranks met. A store "
     "must be new for each run; start all ranks again, with a new one.";
 
+constexpr char kLacks = '!';   // with which what a rank lacks begins, in the place of its row
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -121,7 +123,8 @@ SharedFile make_page(const std::string& folder, Card& card) {
   }
 }
 
-// Empty, or why this rank does not reach that page.
+// Empty, or why this rank does not reach that page. Throws a resource error where this rank lacks
+// what it takes to look.
 std::string try_page(const Card& mine, const Card& theirs) {
   for (const Card* card : {&mine, &theirs})
     if (!card->why.empty()) return card->why;
@@ -133,15 +136,18 @@ std::string try_page(const Card& mine, const Card& theirs) {
       return "the memory found is another's";
     return "";
   } catch (const Error& error) {
+    if (error.fault() == Fault::resource) throw;
     return error.what();
   }
 }
 
-// Which rank reaches which page; throws where a rank has read a stale card, or said this earlier.
+// Which rank reaches which page; throws where a rank has read a stale card, or said this earlier,
+// or lacks something.
 std::vector<std::vector<bool>> read_rows(const std::vector<std::string>& rows,
                                          const std::string& print) {
   std::vector<std::vector<bool>> reaches;
   for (const std::string& row : rows) {
+    if (row.starts_with(kLacks)) fail(Fault::resource, row.substr(1));
     if (row.starts_with("start-up")) fail(Fault::lost, row);
     if (row.size() != rows.size() + print.size() || !row.ends_with(print))
       fail(Fault::lost, "start-up: what rank ", reaches.size(), " has said", kStale);
@@ -204,7 +210,12 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
     if (stale.empty() && peer != me && is_stale(theirs))
       stale = str("start-up: what rank ", peer, " has said (process ",
                   theirs.process.substr(0, theirs.process.find(' ')), ")", kStale);
-    std::string why = peer == me ? "" : try_page(mine, theirs);
+    std::string why;
+    if (peer != me) try {
+        why = try_page(mine, theirs);
+      } catch (const Error& error) {
+        if (stale.empty()) stale = str(kLacks, "start-up: rank ", me, ": ", error.what());
+      }
     if (peer != me && why.empty()) meeting.know(peer, std::atoi(theirs.address.c_str()));
     if (why.ends_with('.')) why.pop_back();   // it becomes part of a sentence
     row += why.empty() ? '1' : '0';
@@ -216,6 +227,7 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
   const std::string print = print_of(cards);
   const std::vector<std::string> rows = meeting.share(stale.empty() ? row + print : stale);
   // What this rank has found itself says more than what it is told.
+  if (stale.starts_with(kLacks)) fail(Fault::resource, stale.substr(1));
   if (!stale.empty()) fail(Fault::lost, stale);
   const std::vector<std::vector<bool>> reaches = read_rows(rows, print);
   nodes.of_rank = group_nodes(reaches);

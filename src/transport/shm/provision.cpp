@@ -19,9 +19,15 @@ constexpr std::size_t kBesides = Slab::file_bytes(1, 0);   // of a rank's first 
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return bytes / (2 * kPage) * (2 * kPage); }
 
-std::size_t least_free(const std::vector<Room>& rooms) {
-  const auto less = [](const Room& a, const Room& b) { return a.free < b.free; };
-  return std::min_element(rooms.begin(), rooms.end(), less)->free;
+std::size_t least(const std::vector<Room>& rooms, std::size_t Room::*what) {
+  const auto less = [&](const Room& a, const Room& b) { return a.*what < b.*what; };
+  return (*std::min_element(rooms.begin(), rooms.end(), less)).*what;
+}
+
+// Of what a file may hold, for rooms.
+std::size_t most_of_file(const std::vector<Room>& rooms) {
+  const std::size_t longest = least(rooms, &Room::longest);
+  return longest < kBesides + kLeast ? 0 : whole_pages(longest - kBesides);
 }
 
 struct Space {
@@ -66,7 +72,9 @@ std::size_t stage_bytes(std::size_t bytes, int ranks) {
 }
 
 Provision provide(std::size_t asked, const std::vector<Room>& rooms) {
-  const std::size_t free = least_free(rooms);
+  asked = std::min(asked, most_of_file(rooms));
+  if (asked == 0) return {0, true};
+  const std::size_t free = least(rooms, &Room::free);
   if (free / rooms.size() >= kBesides + asked) return {asked, true};
   if (std::all_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.anonymous; }))
     return {asked, false};
@@ -77,11 +85,13 @@ Provision provide(std::size_t asked, const std::vector<Room>& rooms) {
 
 Room room_in(const std::string& folder) {
   const auto space = space_in(folder);
-  return {space ? space->free : 0, SharedFile::can_be_anonymous()};
+  return {space ? space->free : 0, SharedFile::can_be_anonymous(), SharedFile::longest()};
 }
 
 RingShape fitting(const RingShape& wanted, const std::string& folder, int ranks) {
   const auto space = space_in(folder);
+  if (const std::size_t longest = SharedFile::longest(); inbox_bytes(wanted, ranks) > longest)
+    return ring_shape(longest / 2 * std::size_t(ranks), ranks);
   const std::size_t all = inbox_bytes(wanted, ranks) * std::size_t(ranks);
   if (!space || all <= space->whole || SharedFile::can_be_anonymous()) return wanted;
   return ring_shape(space->whole / 2, ranks);
@@ -99,7 +109,9 @@ std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape
     return str("shm: '", config.dir, "' has no room for the messages of the ", ranks,
                " ranks of this node as PACELINE_SHM_BYTES=", human_bytes(double(config.bytes)),
                " wants them; they make do with ", human_bytes(double(all)),
-               ", so long messages are slower. Enlarge it (docker run --shm-size).");
+               ", so long messages are slower. Enlarge it (docker run --shm-size)",
+               SharedFile::longest() < inbox_bytes(asked, ranks)
+                   ? ", and raise the limit of the length of files (ulimit -f)." : ".");
   if (asked.cells > RingShape::kLeastCells || all <= config.bytes) return {};
   return str("shm: the messages of the ", ranks, " ranks of this node take ",
              human_bytes(double(all)), " at least, and PACELINE_SHM_BYTES is ",
@@ -109,16 +121,22 @@ std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape
 std::string shortage(const ShmConfig& config, const Provision& made, const std::vector<Room>& rooms,
                      const std::string& why) {
   const auto ranks = static_cast<int>(rooms.size());
-  const std::size_t free = least_free(rooms);
+  const std::size_t free = least(rooms, &Room::free);
   const std::size_t asked = stage_bytes(config.stage_bytes, ranks);
   if (made.bytes == asked && why.empty()) return {};
+  const std::string slower = made.bytes > 0
+      ? str("they make do with ", stages_of(made.bytes), ", so long calls are slower.")
+      : str("so they send messages instead, which takes longer.");
+  if (most_of_file(rooms) < asked)
+    return str("shm: the ", ranks, " ranks of this node want files of ",
+               human_bytes(double(asked + kBesides)), " for ", stages_of(asked),
+               " and one of them may make files of ",
+               human_bytes(double(least(rooms, &Room::longest))), "; ", slower,
+               " Raise the limit of the length of files (ulimit -f).");
   const std::size_t whole = (asked + kBesides) * rooms.size();
   return str("shm: the ", ranks, " ranks of this node want ", human_bytes(double(whole)), " of '",
              config.dir, "' for ", stages_of(asked), " and ", human_bytes(double(free)),
-             " are free; ", why.empty() ? "" : str(why, " "),
-             made.bytes > 0
-                 ? str("they make do with ", stages_of(made.bytes), ", so long calls are slower.")
-                 : str("so they send messages instead, which takes longer."),
+             " are free; ", why.empty() ? "" : str(why, " "), slower,
              " Enlarge it (docker run --shm-size), or lower PACELINE_SHM_BYTES or ",
              "PACELINE_STAGE_BYTES.");
 }

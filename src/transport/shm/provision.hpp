@@ -22,6 +22,7 @@ struct ShmConfig;
 struct Room {
   std::size_t free = 0;   // bytes in the folder
   bool anonymous = false;   // whether there is memory besides, which belongs to no folder
+  std::size_t longest = ~std::size_t{0};   // bytes that it may give a file
 };
 
 struct Provision {
@@ -36,14 +37,15 @@ RingShape ring_shape(std::size_t bytes, int ranks);
 std::size_t inbox_bytes(const RingShape& shape, int ranks);   // of one rank
 
 // As wanted where an inbox may be in no folder, or the folder is so large that all could fit; else
-// so that those of all ranks take half of it.
+// so that those of all ranks take half of it. Never longer than a file may be.
 RingShape fitting(const RingShape& wanted, const std::string& folder, int ranks);
 
 // How large the rooms of a stage are where `ranks` share `bytes`: equal on all ranks.
 std::size_t stage_bytes(std::size_t bytes, int ranks);
 
 // Whole where that fits into the folder, or besides; else as large as half of what is free allows,
-// since more communicators may follow; else none. `asked`: for rooms, of each stage.
+// since more communicators may follow; else none. Never longer than a file may be. `asked`: for
+// rooms, of each stage.
 Provision provide(std::size_t asked, const std::vector<Room>& rooms);
 
 Room room_in(const std::string& folder);

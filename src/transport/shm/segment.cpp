@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -22,8 +23,33 @@ bool is_number(const std::string& text) {
   });
 }
 
+// What this process may not have, or the system has not, whatever file it is.
+bool is_limit(int error) {
+  return error == EMFILE || error == ENFILE || error == EFBIG || error == ENOMEM;
+}
+
+std::string explained(int error) {
+  const char* advice = "";
+  if (error == EMFILE) advice = " Close files, or raise their limit (ulimit -n).";
+  if (error == ENFILE) advice = " Raise the machine's limit of open files (fs.file-max).";
+  if (error == EFBIG) advice = " Raise the limit of the length of files (ulimit -f).";
+  if (error == ENOMEM)
+    advice = " There is no memory, or a limit: of addresses (ulimit -v), of the control group, "
+             "or of mappings (vm.max_map_count).";
+  return str(std::strerror(error), ".", advice);
+}
+
+// Past the limit of this process the system does not only refuse: SIGXFSZ would end the program.
+bool is_too_long(std::size_t bytes) { return bytes > SharedFile::longest(); }
+
+int lengthen(int descriptor, std::size_t bytes) {
+  if (is_too_long(bytes)) return EFBIG;
+  return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
 // A signal may interrupt it, on older kernels each time that one is pending.
 int allocate(int descriptor, std::size_t offset, std::size_t bytes) {
+  if (is_too_long(offset + bytes)) return EFBIG;
   int error = 0;
   do error = posix_fallocate(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   while (error == EINTR);
@@ -31,6 +57,12 @@ int allocate(int descriptor, std::size_t offset, std::size_t bytes) {
 }
 
 }  // namespace
+
+std::size_t SharedFile::longest() {
+  rlimit limit{};
+  const bool is_bounded = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_bounded ? static_cast<std::size_t>(limit.rlim_cur) : ~std::size_t{0};
+}
 
 SharedFile::~SharedFile() {
   if (data_) munmap(data_, bytes_);
@@ -61,7 +93,7 @@ void SharedFile::map() {
   }
   if (memory == MAP_FAILED)
     fail(Fault::resource, "shm: ", human_bytes(double(bytes_)),
-         " of shared memory cannot be mapped: ", std::strerror(errno), ".");
+         " of shared memory cannot be mapped: ", explained(errno));
   data_ = at;
 }
 
@@ -80,6 +112,8 @@ int SharedFile::reserve(std::size_t bytes) {
 
 int SharedFile::open_in(const std::string& folder) {
   const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor < 0 && is_limit(errno))
+    fail(Fault::resource, "shm: no unnamed file can be made in '", folder, "': ", explained(errno));
   if (descriptor < 0)
     fail(Fault::resource, "shm: no unnamed file can be made in '", folder,
          "': ", std::strerror(errno),
@@ -97,7 +131,10 @@ int SharedFile::open_anonymous() {
 SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
   SharedFile file;
   file.descriptor_ = open_in(folder);
-  if (const int error = file.reserve(bytes); error != 0) {
+  if (const int error = file.reserve(bytes); is_limit(error)) {
+    fail(Fault::resource, "shm: no file of ", human_bytes(double(bytes)), " can be made in '",
+         folder, "': ", explained(error));
+  } else if (error != 0) {
     struct statvfs room{};
     fstatvfs(file.descriptor_, &room);
     fail(Fault::resource, "shm: '", folder, "' is full: this rank needs ",
@@ -126,10 +163,10 @@ SharedFile SharedFile::create_anonymous(std::size_t bytes) {
   SharedFile file;
   file.descriptor_ = open_anonymous();
   if (file.descriptor_ < 0)
-    fail(Fault::resource, "shm: memfd_create: ", std::strerror(errno), ".");
+    fail(Fault::resource, "shm: memfd_create: ", explained(errno));
   if (const int error = file.reserve(bytes); error != 0)
     fail(Fault::resource, "shm: no memory for ", human_bytes(double(bytes)), ": ",
-         std::strerror(error), ".");
+         explained(error));
   file.map();
   return file;
 }
@@ -145,9 +182,8 @@ SharedFile SharedFile::create_sparse(const std::string& folder, std::size_t byte
   file.descriptor_ = open_anonymous();
   if (file.descriptor_ < 0) file.descriptor_ = open_in(folder);
   file.bytes_ = bytes;
-  if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0)
-    fail(Fault::resource, "shm: ", human_bytes(double(bytes)), " of addresses: ",
-         std::strerror(errno), ".");
+  if (const int error = lengthen(file.descriptor_, bytes); error != 0)
+    fail(Fault::resource, "shm: a file of ", human_bytes(double(bytes)), ": ", explained(error));
   file.map();
   file.keep_out_of_dumps();
   return file;
@@ -164,6 +200,8 @@ SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
     fail(Fault::refusal, "shm: '", address.substr(0, 60), "' is no address of a rank's memory");
   const std::string path = str("/proc/", process, "/fd/", descriptor);
   file.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file.descriptor_ < 0 && is_limit(errno))
+    fail(Fault::resource, "shm: ", path, " cannot be opened: ", explained(errno));
   struct stat found{};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &found) != 0)
     fail(Fault::refusal, "shm: ", path, " cannot be opened: ", std::strerror(errno));

@@ -31,10 +31,12 @@ class SharedFile {
   // The same in no folder (memfd): only the machine's memory bounds it. Some sandboxes forbid it.
   static SharedFile create_anonymous(std::size_t bytes);
   static bool can_be_anonymous();
+  static std::size_t longest();   // bytes that this process may give a file
   // Of which nothing is reserved yet: in no folder where that is allowed, else in this one. Throws
   // a resource error.
   static SharedFile create_sparse(const std::string& folder, std::size_t bytes);
-  // The same memory in another process, by what its creator's address() said. Throws a refusal.
+  // The same memory in another process, by what its creator's address() said. Throws a refusal, or
+  // a resource error where it is this process that lacks something.
   static SharedFile attach(const std::string& address, std::size_t bytes);
 
   std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor

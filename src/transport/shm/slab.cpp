@@ -1,6 +1,11 @@
 #include "transport/shm/slab.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.hpp"
 
@@ -10,11 +15,30 @@ namespace {
 // A place for rooms from `from` on; the first part begins with the head.
 std::size_t offset_of(std::size_t from) { return from > 0 ? Stage::kHead + from : 0; }
 
+// Bytes of addresses that this process may still take.
+std::size_t free_addresses() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~std::size_t{0};
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::size_t taken = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<std::size_t>(limit.rlim_cur, taken);
+}
+
 }  // namespace
 
-Slab Slab::create(const std::string& folder, std::size_t room_bytes) {
-  const std::size_t bytes = file_bytes(kSlots, room_bytes);
-  Slab slab(SharedFile::create_sparse(folder, bytes), kSlots, room_bytes);
+// The program's own memory may grow yet: half of what is left is its.
+int Slab::slots_within_limits(std::size_t room_bytes, int ranks) {
+  const std::size_t longest = SharedFile::longest();
+  const std::size_t most = free_addresses() / 2 / static_cast<std::size_t>(ranks);
+  int slots = kSlots;
+  while (slots > 1 && file_bytes(slots, room_bytes) > std::min(longest, most)) slots /= 2;
+  return slots;
+}
+
+Slab Slab::create(const std::string& folder, int slots, std::size_t room_bytes) {
+  const std::size_t bytes = file_bytes(slots, room_bytes);
+  Slab slab(SharedFile::create_sparse(folder, bytes), slots, room_bytes);
   if (const int error = slab.file_.reserve_part(0, kDirectory); error != 0)
     fail(Fault::resource, "shm: no memory for the list of a rank's communicators: ",
          std::strerror(error), ".");

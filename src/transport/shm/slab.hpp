@@ -15,7 +15,7 @@ namespace paceline {
 
 class Slab {
  public:
-  static constexpr int kSlots = 64;
+  static constexpr int kSlots = 64;   // at most
   static constexpr std::size_t kDirectory = 4096;   // bytes
   static constexpr std::size_t file_bytes(int slots, std::size_t room_bytes) {
     return kDirectory + static_cast<std::size_t>(slots) * (Stage::kHead + room_bytes);
@@ -26,7 +26,10 @@ class Slab {
 
   // For the stages of later communicators: in no folder, where that is allowed, since a folder that
   // fills up as one of them grows would be an error then. Throws a resource error.
-  static Slab create(const std::string& folder, std::size_t room_bytes);
+  static Slab create(const std::string& folder, int slots, std::size_t room_bytes);
+  // How many there may be in a file, by the limits of this process, where each of so many ranks
+  // makes such a file and maps those of the others: at least 1, kSlots at most.
+  static int slots_within_limits(std::size_t room_bytes, int ranks);
   static Slab attach(const std::string& address, int slots, std::size_t room_bytes);
 
   int slots() const { return slots_; }

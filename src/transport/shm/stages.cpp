@@ -7,6 +7,15 @@
 #include "base/error.hpp"
 
 namespace paceline {
+namespace {
+
+std::int64_t entry_of(const Slab& slab) {
+  return std::int64_t{slab.slots()} << 32 | (std::int64_t{slab.descriptor()} + 1);
+}
+std::int64_t descriptor_in(std::int64_t entry) { return (entry & 0xffffffff) - 1; }
+int slots_in(std::int64_t entry) { return static_cast<int>(entry >> 32); }
+
+}  // namespace
 
 ShmStages::ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder)
     : boxes_(boxes),
@@ -17,7 +26,7 @@ ShmStages::ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::
       theirs_(static_cast<std::size_t>(boxes.ranks())) {
   require(theirs_.size() <= StageOwner::kMost, "stages: ", theirs_.size(), " ranks on one node");
   own_.emplace_back(boxes_.take_reserved(), 1, bytes_);
-  boxes_.slab_table(rank_)[0].store(own_[0].descriptor() + 1, std::memory_order_release);
+  boxes_.slab_table(rank_)[0].store(entry_of(own_[0]), std::memory_order_release);
   free_.push_back({0, 0});
 }
 
@@ -26,9 +35,10 @@ void ShmStages::add_slab() {
   if (own_.size() == table.size())
     fail(Fault::resource, "shm: this rank has ", open_.size(),
          " communicators with shared memory, which is the most there can be; free some of them.");
-  own_.push_back(Slab::create(folder_, bytes_));
-  for (int slot = 0; slot < Slab::kSlots; ++slot) free_.push_back({own_.size() - 1, slot});
-  table[own_.size() - 1].store(own_.back().descriptor() + 1, std::memory_order_release);
+  const int slots = Slab::slots_within_limits(bytes_, boxes_.ranks());
+  own_.push_back(Slab::create(folder_, slots, bytes_));
+  for (int slot = 0; slot < slots; ++slot) free_.push_back({own_.size() - 1, slot});
+  table[own_.size() - 1].store(entry_of(own_.back()), std::memory_order_release);
 }
 
 Stage ShmStages::open(std::uint64_t context) {
@@ -69,10 +79,11 @@ const Slab* ShmStages::slab_of(int owner, std::size_t index) {
   const std::int64_t entry = table[index].load(std::memory_order_acquire);
   if (entry == 0) return nullptr;
   try {
-    known.push_back(Slab::attach(str(boxes_.process_id(owner), " ", entry - 1),
-                                 index == 0 ? 1 : Slab::kSlots, bytes_));
+    known.push_back(Slab::attach(str(boxes_.process_id(owner), " ", descriptor_in(entry)),
+                                 slots_in(entry), bytes_));
     return &known.back();
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.fault() == Fault::resource) throw;
     return nullptr;   // its owner has just gone; whoever waits will hear of that
   }
 }
