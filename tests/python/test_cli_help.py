@@ -25,7 +25,7 @@ def examples(name):
 def take(name, arguments):
     """Parses them as the command would; raises click.UsageError where it would refuse."""
     command = cli.get_command(None, name)
-    while isinstance(command, click.Group) and not arguments[0].startswith("-"):
+    while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
         command, arguments = command.get_command(None, arguments[0]), arguments[1:]
     command.make_context(name, list(arguments))
 

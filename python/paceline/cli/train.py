@@ -1,14 +1,18 @@
 """`paceline train`: the documents' networks, trained on several ranks."""
 
+import contextlib
 import json
 import math
+import time
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.table import Table
 
 from paceline.cli.common import Number, console, set_options, world_options
 from paceline.cli.train_replay import record, replay
+from paceline.errors import Error, UsageError
 
 WAYS = ("ddp", "funnel", "concom", "depcha", "auto", "bsp1", "bsp2", "bsp3", "overlap",
         "overlap-updates")
@@ -18,12 +22,15 @@ MODELS = ("resnet110", "resnet20", "resnet50", "alexnet", "vgg11", "vgg16", "goo
 
 def need_torch():
     """Raises UsageError where it is not installed."""
-    from paceline.errors import UsageError
+    need("torch", "torch is not installed. pip install 'paceline[torch]'")
 
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise UsageError("train: torch is not installed. pip install 'paceline[torch]'") from None
+
+def need(module, words):
+    """Raises UsageError where Python does not find it; imports nothing, which takes seconds."""
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise UsageError(f"train: {words}")
 
 
 def checked_file(context, parameter, value):
@@ -41,7 +48,6 @@ def file_option(*names, text):
 
 def check(spec, ranks):
     """All that can be refused before ranks start."""
-    from paceline.errors import UsageError
     from paceline.train import data, models, ways
 
     model = models.known(spec["model"])
@@ -59,36 +65,87 @@ def check(spec, ranks):
 def table(found):
     """Table 2 of the document, of this run."""
     profile = found["ranks"][0]["profile"]
-    out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("computing alone", "exchange alone", "exchange's share", "the iteration",
-                    "of the exchange hidden"):
-        out.add_column(heading, justify="right")
-    out.add_row(f"{profile['computing_s']:.4f} s", f"{profile['exchange_s']:.4f} s",
-                f"{100 * profile['exchange_share']:.1f} %", f"{profile['iteration_s']:.4f} s",
-                f"{100 * profile['hidden_share']:.0f} %")
+    out = Table.grid(padding=(0, 3, 0, 0))
+    out.add_column()
+    out.add_column(justify="right")
+    out.add_column()
+    for name, key, more in (
+            ("computing alone", "computing_s", ""),
+            ("exchange alone", "exchange_s", f"{100 * profile['exchange_share']:.1f} % of both"),
+            ("a step", "iteration_s",
+             f"{100 * profile['hidden_share']:.0f} % of the exchange hidden")):
+        out.add_row(name, f"{1e3 * profile[key]:.2f} ms", more)
     return out
+
+
+def keep(spec, ranks, json_file, out, **more):
+    """Writes --json, if that was asked for."""
+    from paceline.bench.provenance import provenance
+
+    if json_file:
+        content = {**provenance(), "plan": spec, **more, "ranks": ranks}
+        json_file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        out.print(f"Wrote {json_file}", soft_wrap=True, highlight=False)
 
 
 def report(spec, found, out, json_file, picture):
     """What a person reads, and the files."""
-    from paceline.bench.provenance import provenance
     from paceline.train.picture import svg
 
-    first = found["ranks"][0]
-    if json_file:
-        content = {**provenance(), "plan": spec, **found}
-        json_file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    if picture:
-        title = f"{spec['model']}, {spec['way']} over {spec['over']}, {len(found['ranks'])} ranks"
-        picture.write_text(svg(found["ranks"], title), encoding="utf-8")
+    ranks = found["ranks"]
     out.print(table(found))
-    for file in filter(None, (json_file, picture)):
-        out.print(f"Wrote {file}", soft_wrap=True, highlight=False)
-    if not first["weights_equal"]:
+    keep(spec, ranks, json_file, out)
+    if picture:
+        title = f"{spec['model']}, {spec['way']} over {spec['over']}, {len(ranks)} ranks"
+        picture.write_text(svg(ranks, title), encoding="utf-8")
+        out.print(f"Wrote {picture}", soft_wrap=True, highlight=False)
+    if not ranks[0]["weights_equal"]:
         out.print("The ranks' weights differ.", style="bold red")
         return 1
-    out.print(f"{len(found['ranks'])} ranks have the same weights, bit for bit.")
+    out.print(f"{len(ranks)} ranks have the same weights, bit for bit.")
     return 0
+
+
+@contextlib.contextmanager
+def keeping(spec, watcher, json_file, out):
+    """Keeps what was measured where training ends before its time."""
+    from paceline.bench.launching import Failed
+
+    try:
+        yield
+    except (Error, KeyboardInterrupt) as error:
+        far = (f"after {len(watcher.epochs)} of {spec['epochs']} epochs and "
+               f"{len(watcher.losses)} steps")
+        if watcher.losses:
+            keep(spec, [watcher.kept()], json_file, out, ended_early=f"{far}: {error}".rstrip(": "))
+        if isinstance(error, KeyboardInterrupt):
+            click.echo(f"paceline: train: interrupted {far}.", err=True)
+            raise
+        if isinstance(error, Failed) and watcher.losses:
+            raise Failed(f"{error} That was {far}.") from None
+        raise
+
+
+def train_first(began):
+    """Without arguments."""
+    need("sklearn", "scikit-learn, which the digits come with, is not installed. pip install "
+         "'paceline[train]', or train on other data, as `paceline train --help` says.")
+    from paceline.train import first
+
+    turns = first.Turns(console())
+    try:
+        first.run(turns, began)
+    except KeyboardInterrupt:
+        click.echo("paceline: train: interrupted; this is what was measured.", err=True)
+        first.end(turns.tries, turns.out)
+        raise
+    return first.end(turns.tries, turns.out)
+
+
+def was_asked_nothing(context):
+    """Whether the command line has no option at all."""
+    return all(context.get_parameter_source(one.name) != ParameterSource.COMMANDLINE
+               for one in context.command.params)
 
 
 @click.group("train", invoke_without_command=True)
@@ -128,18 +185,22 @@ def report(spec, found, out, json_file, picture):
 @world_options()
 @click.pass_context
 def command(context, ranks, json_file, picture, **options):
-    """Train a network of the documents on several ranks.
-
-    Shows images/s and the validation accuracy of every epoch, then what a step takes: computing
-    alone, the exchange alone, and both. The exit status is 1 where weights differ at the end.
-
-    Data are synthetic unless --data names real ones, and the output says which.
+    """Train a network on several ranks of this machine.
 
     \b
-    paceline train -n 2 --model resnet20 --side 8 --data digits --epochs 3
-    paceline train --model alexnet --way bsp3 --collectives lp --steps 2
+    paceline train
+    paceline train --model resnet20 --side 8 --data digits --epochs 3
     mpiexec -n 2 paceline train --model resnet20 --way ddp --over mpi
+
+    The first one trains a small network on digits on 2 ranks, in three ways one after the other,
+    and ends within 60 s with a table and a picture.
+
+    With arguments it shows images/s and the validation accuracy of every epoch, then what a step
+    takes: computing alone, the exchange alone, and both. The exit status is 1 where weights differ
+    at the end. Data are synthetic unless --data names real ones, and the output says which. Ctrl-C
+    ends it; --json has what was measured until then.
     """
+    began = time.monotonic()
     need_torch()
     if context.invoked_subcommand:
         return 0
@@ -152,16 +213,25 @@ def command(context, ranks, json_file, picture, **options):
     rank = starting.rank_here()
     if rank is not None and ranks:
         raise click.UsageError("--ranks: a launcher has started these ranks already; leave it out.")
+    if rank is None and was_asked_nothing(context):
+        return train_first(began)
     check(spec, 0 if rank is not None else ranks or 2)
     out = console()
-    if rank is None:
-        return report(spec, starting.run(spec, ranks or 2, out), out, json_file, picture)
-    from paceline.train import worker
-
-    out.quiet = rank > 0  # one speaks for all
-    with starting.Watcher(out) as watcher:
-        found = worker.train(spec, watcher.hear)
+    out.quiet = bool(rank)  # one speaks for all
+    watcher = starting.Watcher(out)
+    with keeping(spec, watcher, json_file, out):
+        found = trained(spec, rank, ranks or 2, out, watcher)
     return report(spec, found, out, json_file, picture) if found else 0
+
+
+def trained(spec, rank, ranks, out, watcher):
+    """The result: of ranks that are started here, or as one of those that somebody has started."""
+    from paceline.train import starting, worker
+
+    if rank is None:
+        return starting.run(spec, ranks, out, watcher)
+    with watcher:
+        return worker.train(spec, watcher.hear)
 
 
 command.add_command(record)

@@ -2,14 +2,37 @@
 
 from html import escape
 
-WIDTH, LEFT, RIGHT, HEAD, ROW, GAP = 1000, 90, 20, 70, 26, 10
+WIDTH, LEFT, RIGHT, HEAD, FOOT, ROW, GAP = 1000, 90, 20, 70, 30, 26, 10
 PARTS = (("forward", "#4c78a8"), ("backward", "#e8964a"), ("exchange and update", "#8a6bbd"))
 
 
 def svg(ranks, title):
     """`ranks`: {"rank", "edges"} of each, edges in seconds of one clock."""
-    zero = min(one["edges"][0] for one in ranks)
-    span = max(one["edges"][-1] for one in ranks) - zero or 1.0
+    return stacked([(title, ranks)])
+
+
+def stacked(panels):
+    """One picture of several (title, ranks), below each other, each from its own begin on, all with
+    one scale."""
+    span = max(one["edges"][-1] - begin_of(ranks) for _, ranks in panels for one in ranks) or 1.0
+    parts, top = [], 0
+    for title, ranks in panels:
+        body, height = panel(ranks, title, span)
+        parts.append(f'<g transform="translate(0 {top})">{body}</g>')
+        top += height
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top}" '
+            f'font-family="Helvetica, Arial, sans-serif"><rect width="100%" height="100%" '
+            f'fill="#fff"/>' + "\n".join(parts) + "</svg>\n")
+
+
+def begin_of(ranks):
+    """When the first of them began the step."""
+    return min(one["edges"][0] for one in ranks)
+
+
+def panel(ranks, title, span):
+    """(elements, height) of one run."""
+    zero = begin_of(ranks)
     scale = (WIDTH - LEFT - RIGHT) / span
     bottom = HEAD + len(ranks) * (ROW + GAP)
     parts = [f'<text x="16" y="26" font-size="16">{escape(title)}</text>']
@@ -29,6 +52,4 @@ def svg(ranks, title):
         x = LEFT + tick * span * scale / 5
         parts.append(f'<text x="{x:.1f}" y="{bottom + 14}" font-size="11" text-anchor="middle">'
                      f"{1e3 * tick * span / 5:.3g} ms</text>")
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{bottom + 26}" '
-            f'font-family="Helvetica, Arial, sans-serif"><rect width="100%" height="100%" '
-            f'fill="#fff"/>' + "\n".join(parts) + "</svg>\n")
+    return "\n".join(parts), bottom + FOOT

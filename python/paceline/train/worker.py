@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import math
+import os
+import re
 import sys
 import time
 from datetime import timedelta
@@ -13,13 +15,14 @@ import torch
 import torch.distributed as dist
 
 import paceline.torch  # noqa: F401  Importing it registers the backend's name.
-from paceline.errors import UsageError
+from paceline.errors import Error, UsageError
 from paceline.train import branched, data, models, ways
 
 SAID = "@train "  # rank 0 begins a line so that tells how far it is
 TIMEOUT_S = 600
 PROFILE_STEPS = 3
 VALIDATION_BATCH = 64
+SHARE_TO_TRAIN = 0.7  # of a way's time, where time is short; the rest is for its profile
 
 
 def rate_of(spec, ranks):
@@ -94,7 +97,8 @@ class Trainer:
                                  f"{found[-1]} with a learning rate of "
                                  f"{rate_of(self.spec, self.ranks):g}; lower --rate.")
             self.losses.append([self.trained_s + time.monotonic() - begin, found[-1]])
-            self.tell({"step": number * self.steps + step + 1, "loss": found[-1]})
+            self.tell({"step": number * self.steps + step + 1, "time_s": self.losses[-1][0],
+                       "loss": found[-1]})
         seconds = over_ranks(time.monotonic() - begin)
         self.trained_s += seconds
         row = {"epoch": number + 1, "seconds": seconds, "time_s": self.trained_s,
@@ -102,6 +106,13 @@ class Trainer:
                "images_per_s": self.steps * self.images * self.ranks / seconds}
         self.epochs.append(row)
         self.tell({"row": row})
+
+    def is_late(self):
+        """Whether another epoch would end after `until`, a moment of the machine's clock."""
+        until = self.spec.get("until")
+        if not until:
+            return False
+        return over_ranks(time.monotonic() + self.epochs[-1]["seconds"] > until, "max") > 0
 
     @torch.no_grad()
     def accuracy(self):
@@ -142,6 +153,8 @@ class Trainer:
         self.tell({"steps": self.spec["epochs"] * self.steps, "data": self.data.about})
         for number in range(self.spec["epochs"]):
             self.epoch(number)
+            if self.is_late():
+                break
         edges = self.edges  # of the last real step
         hashes = [None] * self.ranks
         self.way.settle()
@@ -156,24 +169,65 @@ class Trainer:
         return result
 
 
+def in_turn(spec, tell):
+    """The specification, or one for each way of `in_turn`, which share the time until `end`."""
+    ways_of = spec.get("in_turn") or [(spec["way"], spec["over"])]
+    for number, (way, over) in enumerate(ways_of):
+        one = {**spec, "way": way, "over": over}
+        if "end" in spec:
+            left = spec["end"] - time.monotonic()
+            one["until"] = time.monotonic() + SHARE_TO_TRAIN * left / (len(ways_of) - number)
+        if "in_turn" in spec:
+            tell({"turn": number})
+        yield one
+
+
 def train(spec, tell=lambda _: None):
-    """All ranks call it; {"ranks": [each rank's result]} on rank 0, else None."""
+    """All ranks call it; {"ranks": [each rank's result]} on rank 0, of the last way, else None."""
     torch.set_num_threads(spec["threads"])
     dist.init_process_group("paceline", timeout=timedelta(seconds=TIMEOUT_S))
-    mine = Trainer(spec, tell if dist.get_rank() == 0 else lambda _: None).run()
-    found = [None] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
-    is_root = dist.get_rank() == 0
+    is_root, found = dist.get_rank() == 0, [None] * dist.get_world_size()
+    tell = tell if is_root else lambda _: None
+    for one in in_turn(spec, tell):
+        dist.all_gather_object(found, Trainer(one, tell).run())
+        if "in_turn" in spec:
+            tell({"found": found})
     dist.barrier()
     dist.destroy_process_group()
     return {"ranks": found} if is_root else None
+
+
+def sentence(error, rank):
+    """What a person needs to know of it; None where a trace back says more."""
+    if isinstance(error, Error):
+        return str(error)
+    words = str(error)
+    if isinstance(error, MemoryError) or "allocate memory" in words:
+        asked = re.search(r"allocate (\d+) bytes", words)
+        size = f" for {int(asked[1]) >> 20} MiB more" if asked else ""
+        return (f"train: rank {rank}: there is too little memory{size}; take fewer --ranks, a "
+                "smaller --batch or --side, or a smaller --model.")
+    return None
 
 
 def main():
     """Reads the specification that the command line names; rank 0 leaves the result beside it."""
     path = Path(sys.argv[1])
     spec = json.loads(path.read_text(encoding="utf-8"))
-    found = train(spec, lambda said: print(SAID + json.dumps(said), flush=True))
+
+    def tell(said):
+        print(SAID + json.dumps(said), flush=True)
+
+    try:
+        found = train(spec, tell)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        said = sentence(error, os.environ.get("PACELINE_RANK", "?"))
+        if said is None:
+            raise
+        tell({"failed": said})
+        sys.exit(1)
     if found:
         path.with_name("found.json").write_text(json.dumps(found), encoding="utf-8")
 
