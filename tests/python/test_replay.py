@@ -13,7 +13,7 @@ from paceline.cli.train import command
 from paceline.errors import UsageError
 
 torch = pytest.importorskip("torch")
-from paceline.train import models, perfect, recording, replay  # noqa: E402
+from paceline.train import models, perfect, recording, records, replay  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 
@@ -59,7 +59,7 @@ def test_what_is_urgent_goes_first():
 @pytest.mark.parametrize("name", ["resnet50", "inception-bn", "alexnet", "vgg11"])
 @pytest.mark.parametrize("ratio", [1, 3])
 def test_no_way_beats_what_is_urgent_first(name, ratio):
-    record = recording.read(name)
+    record = records.read(name)
     step = perfect.step_of(record, ratio * sum(map(cost_s, (4 * row[1] for row in record["keys"]))))
     least = perfect.least_s(step, cost_s)
     best = perfect.seconds(step, "auto", "ready", cost_s)
@@ -72,7 +72,7 @@ def test_no_way_beats_what_is_urgent_first(name, ratio):
 
 
 def test_buckets_are_those_of_ddp():
-    step = perfect.step_of(recording.read("resnet50"), 1.0)
+    step = perfect.step_of(records.read("resnet50"), 1.0)
     sizes = [sum(step.bytes[key] for key in keys) for keys in perfect.buckets(step)]
     limits = [perfect.FIRST_BYTES, perfect.BUCKET_BYTES]
     tensors = [torch.empty(step.bytes[key] // 4) for key in step.as_ready]
@@ -82,7 +82,7 @@ def test_buckets_are_those_of_ddp():
 
 
 def test_the_simulator_is_slower_than_perfect_links():
-    step = perfect.step_of(recording.read("resnet110"), 0.1)
+    step = perfect.step_of(records.read("resnet110"), 0.1)
     machine = "alpha_us=20,gbit_per_s=1,reduce_gbyte_per_s=4"
     model = replay.Simulated(4, 4, machine)
     for way in ("funnel:numbered", "depcha:ready", "auto:ready", "ddp:paceline"):
@@ -105,7 +105,7 @@ def perfect_s(nbytes):
 ])
 def test_auto_keeps_links_and_computing_busy(name, most):
     """In steady state, simulated; and nowhere is it slower than depcha or DDP's buckets."""
-    record, model = recording.read(name), replay.Simulated(4, 4, LAB)
+    record, model = records.read(name), replay.Simulated(4, 4, LAB)
     whole = perfect_s(sum(4 * row[1] for row in record["keys"]))
     for ratio in (1, 3):
         step = perfect.step_of(record, ratio * whole)
@@ -122,11 +122,11 @@ def test_auto_keeps_links_and_computing_busy(name, most):
 # --- records --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in recording.RECORDED.glob("*.json")))
+@pytest.mark.parametrize("name", sorted(file.stem for file in records.RECORDED.glob("*.json")))
 def test_records_are_of_the_published_shapes(name):
     with torch.device("meta"):
         sizes = {key: weights.numel() for key, weights in models.made(name).named_parameters()}
-    record = recording.read(name)
+    record = records.read(name)
     assert {row[0]: row[1] for row in record["keys"]} == sizes
     assert all(0 <= row[2] <= record["forward_s"] and 0 < row[3] <= record["backward_s"]
                for row in record["keys"])
@@ -150,7 +150,7 @@ def test_a_pass_is_recorded():
 def test_damaged_records_are_refused(content, why, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=why):
-        recording.read(str(tmp_path / "r.json"))
+        records.read(str(tmp_path / "r.json"))
 
 
 # --- ranks ----------------------------------------------------------------------------------------

@@ -46,21 +46,34 @@ def make(module, paths, page, **limits):
     return 0
 
 
-@click.group("report")
-def command():
+@click.group("report", invoke_without_command=True)
+@click.pass_context
+def command(context):
     """Draw what was published about collectives, again.
 
-    Simulated, and measured where there are files. A page with pictures, and a CSV with all points;
-    every line says whether it was measured or simulated. Needs what `pip install
-    'paceline[report]'` brings.
+    Without a name it lists the reports, and all figures and tables of the publications with the
+    report that has them. Each report is simulated, and measured where there are files: a page with
+    pictures, and a CSV with all points; every line says whether it was measured or simulated. Needs
+    what `pip install 'paceline[report]'` brings.
 
     \b
+    paceline report
     paceline report pipelining
     paceline report ring --measured ring-mpich5.json
     paceline report device
     paceline report dag
+    paceline report training
     paceline report arrival
     """
+    if context.invoked_subcommand is None:
+        from paceline.report import overview
+
+        out = console()
+        out.print(overview.reports())
+        for title, table in overview.tables():
+            out.print(f"\n{title}", style="bold")
+            out.print(table)
+        out.print(f"\n{overview.ELSEWHERE}")
 
 
 @command.command("pipelining")
@@ -126,6 +139,23 @@ def dag(measured, lab, html):
         click.echo("\n".join(report.commands()))
         return 0
     need_torch()
+    return make(report, measured, html)
+
+
+@command.command("training")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline train replay --json`, or bench/results/training.csv; repeat "
+              "it for more. Of a folder, all of both.")
+@LAB
+@html("training.html")
+def training(measured, lab, html):
+    """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
+    from paceline.report import horovod as report
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
     return make(report, measured, html)
 
 

@@ -51,7 +51,7 @@ def record(models, images, passes, folder):
               help="That time itself; where there are no links.")
 @click.option("--ways", type=Names(),
               help="funnel, concom, depcha or auto, each with :numbered or :ready; ddp:paceline, "
-              "ddp:gloo, ddp:mpi, ddp:mpi-nonblocking [default: all that can be].")
+              "ddp:gloo, ddp:mpi, ddp:mpi-nonblocking, ddp:mpi-parts [default: all that can be].")
 @click.option("--steps", default=5, show_default=True, type=Number(1, 1000), help="In a row.")
 @click.option("--images", default=32, show_default=True, type=Number(1, 10**6),
               help="That a step of a rank stands for.")

@@ -48,9 +48,9 @@ def seconds_of_step(step, mode, ranks, costs, steps=5):
 
 def epochs(name, workers=WORKERS):
     """Epoch time over workers: the simulated Panel of a network."""
-    from paceline.train import perfect, recording, replay
+    from paceline.train import perfect, records, replay
 
-    record, most, costs = recording.read(name), max(workers), {}
+    record, most, costs = records.read(name), max(workers), {}
     sizes = [perfect.ELEMENT_BYTES * row[1] for row in record["keys"]]
     costs[most] = replay.Simulated(most, most, EDR.machine)
     step = perfect.step_of(record, RATIO * sum(map(costs[most].call_s, sizes)))
@@ -79,10 +79,10 @@ def call_s(collective, algorithm, is_cut, nbytes, known):
 def communicating_s(name, method, algorithm, known):
     """All calls of an iteration, one after the other: what table 2 calls comm."""
     from paceline.torch.bsp import METHODS as OF_BSP
-    from paceline.train import recording
+    from paceline.train import records
 
     broadcast, reduce, allreduce, is_cut = OF_BSP[METHODS[method]]
-    sizes = [4 * row[1] for row in recording.read(name)["keys"]]
+    sizes = [4 * row[1] for row in records.read(name)["keys"]]
     pairs = ([("allreduce", allreduce)] if algorithm == 3
              else [("broadcast", broadcast), ("reduce", reduce)])
     return sum(call_s(*pair, is_cut, nbytes, known) for nbytes in sizes for pair in pairs)

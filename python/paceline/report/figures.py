@@ -89,6 +89,7 @@ def draw_bars(axes, panel):
         f"{line.label}\n{human_time(line.points[0].seconds)}, {line.kind}" for line in lines])
     for bound in panel.bounds.values():
         axes.axvline(bound, label="bound", **{**BOUND, "zorder": 4})
+    axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel("time (s)")
     axes.set_xlim(0, 1.08 * line_end(lines))
 
@@ -129,8 +130,23 @@ def draw_curves(axes, panel):
     axes.set_ylim(bottom=0)
 
 
+def draw_counts(axes, panel):
+    """How many there are of each size."""
+    for line, style in zip(panel.lines, styles()):
+        axes.plot([p.bytes for p in line.points], [p.value for p in line.points],
+                  label=line.legend, **style)
+    across = sorted({p.bytes for line in panel.lines for p in line.points})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks_of(across), [_core.human_bytes(at) for at in ticks_of(across)],
+                    rotation=35, ha="right")
+    axes.minorticks_off()
+    axes.set_xlabel("at most")
+    axes.set_ylabel(panel.value)
+    axes.set_ylim(bottom=0)
+
+
 DRAWN = {"lines": draw_lines, "bars": draw_bars, "ratios": draw_ratios, "times": draw_times,
-         "curves": draw_curves}
+         "curves": draw_curves, "counts": draw_counts}
 
 
 def line_end(lines):

@@ -43,20 +43,29 @@ class Records:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """The origin of numbers that take no run: sizes of a network."""
+
+    name: str
+    words: str
+    kind = "counted"
+
+
+@dataclass(frozen=True)
 class Point:
     """A time, and between which limits its median lies, where that is known."""
 
     ranks: int
     bytes: int
-    seconds: float
+    seconds: float | None  # None: not about time
     low_s: float | None = None
     high_s: float | None = None
     value: float | None = None  # a loss or an accuracy at that time
 
     @property
     def mb_per_s(self):
-        """Millions of bytes of the message per second, as the publication has it."""
-        return self.bytes / self.seconds / 1e6
+        """Millions of bytes of the message per second, as the publication has it; None: no time."""
+        return self.bytes / self.seconds / 1e6 if self.seconds is not None else None
 
 
 @dataclass(frozen=True)
@@ -117,8 +126,8 @@ class Figure:
     about: str  # what to see in it, and what the model leaves out
     panels: tuple
     missing: str = ""  # why something is not there
-    # or bars, times (over ranks), curves (of values), or ratios, whose points have one in the place
-    # of seconds
+    # or bars, times (over ranks), curves (of values), counts (by size), or ratios, whose points
+    # have one in the place of seconds
     drawn: str = "lines"
 
     def of(self, kind):

@@ -61,8 +61,8 @@ def table_of(figure):
     found = []
     for panel in figure.panels:
         for line in panel.lines:
-            if not any(point.bytes for point in line.points):
-                continue  # not about messages
+            if not any(point.mb_per_s for point in line.points):
+                continue  # not about how fast messages are
             best = max(line.points, key=lambda point: point.mb_per_s)
             bound = panel.bounds.get(panel.across(best))
             found.append({"panel": panel.title, "line": line.label, "kind": line.kind,

@@ -10,7 +10,7 @@ from paceline.errors import UsageError
 
 REPRODUCED, NOT_REPRODUCED, BEYOND = "reproduced", "not reproduced", "beyond"
 WORDS = (REPRODUCED, NOT_REPRODUCED, BEYOND)
-KINDS = ("simulated", "emulated", "measured", "neither")
+KINDS = ("simulated", "emulated", "measured", "counted", "neither")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ ready, and finishes what it has started. Waiting stands for computing, so it use
 import os
 import time
 
+import numpy as np
+
 from paceline.bench.meeting import wait_until
 
 LOOK_S = 100e-6  # between two looks of a thread that makes an MPI go on
@@ -84,6 +86,18 @@ class NonBlocking(Blocking):
     def finish(self):
         pending, self.pending = self.pending, []
         self.mpi.Request.Waitall(pending)
+
+
+class Parts(NonBlocking):
+    """The same with each bucket in PARTS calls that are all under way: how a publication cuts an
+    MPI's allreduce from outside."""
+
+    label = "mpi-parts"
+    PARTS = 4
+
+    def start(self, buffer):
+        for part in np.array_split(buffer, self.PARTS):
+            super().start(part)
 
 
 def start_gloo(file, rank, ranks, interface=""):

@@ -67,3 +67,27 @@ def batch_of(name, images, generator=None):
         return text[:, :-1], text[:, 1:]
     return (torch.randn(images, 3, model.side, model.side, generator=generator),
             torch.randint(model.classes, (images,), generator=generator))
+
+
+def flops_of(name):
+    """Of a forward pass of one picture or text: each product and each sum of the convolutions and
+    the linear layers."""
+    count = 0
+
+    def note(module, inputs, output):
+        nonlocal count
+        weights = module.weight
+        each = weights.numel() if isinstance(module, torch.nn.Linear) else weights[0].numel()
+        outputs = output.numel() // (module.out_features if isinstance(module, torch.nn.Linear)
+                                     else 1)
+        count += 2 * outputs * each
+
+    model = known(name)
+    with torch.device("meta"):
+        net = made(name).eval()
+        for module in net.modules():
+            if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
+                module.register_forward_hook(note)
+        net(torch.empty(1, 3, model.side, model.side) if model.side
+            else torch.zeros(1, gpt.CONTEXT, dtype=torch.int64))
+    return count

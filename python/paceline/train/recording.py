@@ -2,17 +2,13 @@
 
 import json
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from paceline.errors import UsageError
-from paceline.files import member, number, read_json
 from paceline.train import branched
 
 WARM_UP = 1
-RECORDED = Path(__file__).with_name("recorded")
 
 
 def one_pass(net, inputs, labels):
@@ -76,27 +72,3 @@ def write(path, content):
     text = json.dumps(content, indent=1)[:-2]
     lines = ",\n  ".join(json.dumps(row) for row in rows)
     path.write_text(f'{text},\n "keys": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
-
-
-def read(name):
-    """The record of a model, by its name or its file. Raises UsageError."""
-    path = Path(name) if name.endswith(".json") else RECORDED / f"{name}.json"
-    if not path.exists() and not name.endswith(".json"):
-        known = ", ".join(sorted(file.stem for file in RECORDED.glob("*.json")))
-        raise UsageError(f"train: there is no record of {name}; there are {known}, and `paceline "
-                         "train record` makes more.")
-    return read_json(path, "record of a training step", checked)
-
-
-def checked(fields):
-    """The record; ValueError where it is none."""
-    found = {name: number(fields, name) for name in ("forward_s", "backward_s")}
-    keys = member(fields, "keys", list)
-    for row in keys:
-        if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)
-                and isinstance(row[1], int) and row[1] > 0
-                and all(isinstance(at, float | int) and at >= 0 for at in row[2:])):
-            raise ValueError(f"keys holds {row!r} where [name, elements, needed_s, ready_s] is due")
-    if not keys or min(found.values()) <= 0:
-        raise ValueError("it has no keys, or takes no time")
-    return {**found, "keys": keys}

@@ -17,10 +17,10 @@ from paceline.bench.host import mpi_of_host
 from paceline.bench.launching import Late, run_module
 from paceline.errors import UsageError
 from paceline.kvstore.plan import Link, Plan
-from paceline.train import perfect, recording
+from paceline.train import perfect, records
 
 STORED = tuple(f"{mode}:{order}" for order in perfect.ORDERS for mode in perfect.MODES[:4])
-DDP = ("ddp:paceline", "ddp:gloo", "ddp:mpi", "ddp:mpi-nonblocking")
+DDP = ("ddp:paceline", "ddp:gloo", "ddp:mpi", "ddp:mpi-nonblocking", "ddp:mpi-parts")
 WAYS = (*STORED, *DDP)
 LIMIT_S, SLACK = 60, 4  # to start; and times what the steps take at least
 ELEMENT = perfect.ELEMENT_BYTES
@@ -67,7 +67,7 @@ def steps_of(models, ratio, compute_s, bound_s):
     """{name: perfect.Step}: so much to compute, or `ratio` times what the links need."""
     found = {}
     for name in models:
-        record = recording.read(name)
+        record = records.read(name)
         nbytes = sum(ELEMENT * row[1] for row in record["keys"])
         seconds = compute_s or ratio * bound_s(nbytes)
         if not seconds > 0:

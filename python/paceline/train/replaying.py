@@ -215,10 +215,11 @@ class Rank:
             from paceline import mpi
 
             self.world = mpi.load()[0].world()
-        if wanted & {"mpi", "mpi-nonblocking"}:
+        if wanted & {"mpi", "mpi-nonblocking", "mpi-parts"}:
             loaded = libraries.start_mpi()
             self.libraries["mpi"] = libraries.Blocking(loaded)
             self.libraries["mpi-nonblocking"] = libraries.NonBlocking(loaded)
+            self.libraries["mpi-parts"] = libraries.Parts(loaded)
 
     def counters(self):
         """(bytes sent, bytes received) by this node so far; nothing without nodes."""

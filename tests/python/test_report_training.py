@@ -1,0 +1,116 @@
+"""`paceline report training`: figures about training with Horovod, and their verdicts."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from paceline import cli
+from paceline.errors import UsageError
+from paceline.report import horovod, horovod_claims, replays
+from paceline.train import perfect
+
+ROOT = Path(__file__).resolve().parents[2]
+STEP = perfect.Step(bytes=(10, 20, 40_000_000, 40_000_000), needed_s=(0, 0, 0, 0),
+                    ready_s=(0.0, 0.1, 0.2, 0.2), forward_s=1.0, backward_s=0.3)
+
+
+def replayed(launches=10, parts_s=1.0):
+    """As `paceline train replay --json` writes it."""
+    took = {"ddp:mpi": 2.0, "ddp:mpi-nonblocking": 1.6, "ddp:mpi-parts": parts_s,
+            "ddp:paceline": 1.25, "auto:ready": 1.0}
+    return {"machine": {"processor": "a processor", "cores_allowed": 2, "system": "a system"},
+            "date": "2026-11-24T15:00:00", "command": "paceline train replay", "mpi": {
+                "version": "Open MPI v5.0.11, package", "cluster": {
+                    "nodes": 8, "ranks_per_node": 1, "rate": "200mbit"}},
+            "plan": {"ranks": 8}, "bounds": {}, "launches": [{}] * launches, "summary": {
+                "resnet50": {way: {"step_s": s, "launches": launches} for way, s in took.items()}}}
+
+
+def read(tmp_path, content):
+    (tmp_path / "replay.json").write_text(json.dumps(content))
+    return replays.read(tmp_path / "replay.json")
+
+
+def test_gradients_that_become_ready_meanwhile_are_fused():
+    took, calls, longest = horovod.fused(STEP, lambda nbytes: 0.15 if nbytes < 100 else 1.0)
+    # 10 bytes alone; 20 bytes, ready meanwhile; of the long ones two would be too long.
+    assert (calls, longest) == (4, 40_000_000) and took == pytest.approx(1.0 + 0.3 + 2.0)
+    took, calls, _ = horovod.fused(STEP, lambda _: 0.0)
+    assert calls == 4 and took == pytest.approx(1.3), "links that cost nothing leave computing"
+    _, calls, longest = horovod.fused(STEP, lambda nbytes: 0.3)
+    assert calls == 3 and longest == 40_000_020, "what fits goes in one"
+
+
+def test_a_step_is_never_shorter_than_computing():
+    for name in ("resnet110", "gpt"):
+        step = horovod.step_of(name, 32)
+        times = horovod.speeds(name, 8, 32)
+        assert all(took >= 0.999 * step.compute_s for took in times.values())
+        assert times[horovod.PARTS] < times[horovod.AUTO]
+        assert horovod.step_of(name, 64).compute_s == pytest.approx(2 * step.compute_s)
+
+
+def test_every_gradient_is_counted_by_its_size():
+    line = horovod.sizes("alexnet")
+    assert sum(point.value for point in line.points) == 16 and line.kind == "counted"
+    rows = horovod.record_of("alexnet")["keys"]
+    longest = 4 * max(row[1] for row in rows)
+    assert line.points[-1].bytes // 2 < longest <= line.points[-1].bytes
+    assert Counter({p.bytes: p.value for p in line.points})[1024] == sum(
+        4 * row[1] <= 1024 for row in rows)
+
+
+def test_networks_have_the_published_parameters_and_flops():
+    pytest.importorskip("torch")
+    parameters, flops = horovod_claims.table_2().outcomes
+    assert parameters.word == flops.word == "reproduced"
+    assert "alexnet 2,270,512,192 (+0.00 %)" in flops.found, "to the last one"
+    assert "vgg11 132,863,336 (+0.00 %)" in parameters.found
+    off = {name: 1.03 * row[0] for name, row in horovod.PUBLISHED.items()}
+    apart = horovod_claims.near("parameters", off, {"vgg11": horovod.PUBLISHED["vgg11"][0]})
+    assert apart.word == "not reproduced"
+
+
+def test_verdicts_of_measurements_want_ten_launches(tmp_path):
+    def outcome(content, label="the MPI, non-blocking in four parts"):
+        panels = [one for file in read(tmp_path, content) for one in file.panels()]
+        figure = horovod.Figure("figure 9", "", "", tuple(panels), drawn="bars")
+        return horovod_claims.from_files(figure, label)
+
+    assert outcome(replayed()).word == "reproduced"
+    assert "2.00 to 2.00 times as fast" in outcome(replayed()).found
+    assert outcome(replayed(parts_s=2.5)).word == "not reproduced"
+    few = outcome(replayed(launches=3))
+    assert few.word == "not reproduced" and "no verdict: fewer than 10" in few.why
+    assert "no file" in outcome(replayed(), "gloo").why
+
+
+@pytest.mark.parametrize("content", [{}, [], {"summary": {"a": {"ddp:mpi": {"step_s": 1}}}}])
+def test_other_files_are_refused(content, tmp_path):
+    with pytest.raises(UsageError, match="replay.json is no file of `paceline train replay"):
+        read(tmp_path, content)
+
+
+def test_a_page_with_verdicts_on_top(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("COLUMNS", "80")
+    html = tmp_path / "training.html"
+    campaign = ROOT / "bench/results/training.csv"
+    assert cli.main(["report", "training", "--html", str(html), "--measured", str(campaign)]) == 0
+    page = html.read_text()
+    assert page.index("class=\"claims\"") < page.index("<h2>Figure 8") < page.index("<h2>Figure 9")
+    with html.with_suffix(".csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert {(row["figure"], row["kind"]) for row in rows} == {
+        ("figure 8", "counted"), ("figure 9", "simulated"), ("figure 9", "measured")}
+    said = capsys.readouterr().out
+    assert max(map(len, said.replace(str(tmp_path), "").splitlines())) <= 80
+    assert all(name in said for name in ("table 2", "figure 8", "figure 9", "figure 10"))
+
+
+def test_commands_of_the_lab_are_printed(capsys):
+    assert cli.main(["report", "training", "--lab"]) == 0
+    assert "./dev lab up 8 --rate 200mbit" in capsys.readouterr().out
