@@ -7,7 +7,7 @@ import pytest
 
 from paceline import cli
 from paceline.errors import UsageError
-from paceline.report import dag, dag_claims, training
+from paceline.report import dag, dag_claims, dag_linear, training
 
 HEAD = {"machine": {"processor": "a processor", "cores_allowed": 2, "system": "a system"},
         "date": "2026-11-24T15:00:00", "command": "paceline train"}
@@ -60,7 +60,9 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
     kinds = {(row["figure"], row["kind"]) for row in rows}
     assert {("epoch time", "simulated"), ("epoch time", "measured"), ("accuracy", "measured"),
             ("loss", "measured"), ("table 2", "simulated"), ("table 2", "measured"),
-            ("replay", "measured")} == kinds
+            ("replay", "measured"), ("table 1", "simulated"),
+            ("theorem 3.1", "simulated")} == kinds
+    assert "<td>log p (alpha + n beta)" in page and "<td>52.7 %" in page
     assert "BE Algorithm 1" in page and "Nothing was measured" not in page
     accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
     assert max(accuracies) == pytest.approx(0.6)
@@ -107,6 +109,41 @@ def test_linear_pipelines_are_half_of_spanning_trees_with_four_gpus():
     assert dag.communicating_s("googlenet", "BE", 3, known) < lp
 
 
+def test_formulas_of_table_1_are_what_schedules_take():
+    for method in dag_linear.METHODS:
+        for collective in dag_linear.COLLECTIVES:
+            found = dag_linear.simulated_s(method, collective, 16)
+            assert found == pytest.approx(dag_linear.formula_s(method, collective, 16), rel=0.02)
+    assert 3.7 < dag_linear.ratio("MST", "broadcast", 16) <= 4.0, "log2 16"
+    assert 1.7 < dag_linear.ratio("BE", "broadcast", 16) <= 2.0
+    assert [outcome.word for claim in dag_linear.claims() for outcome in claim.outcomes] == [
+        "reproduced", "beyond", "reproduced"]
+
+
+def test_table_2_has_a_row_for_each_way(folder):
+    (table,) = (figure for figure in figures_of(folder) if figure.name == "table 2")
+    heads, *rows = table.table
+    assert all(len(row) == len(heads) for row in rows)
+    simulated = [row for row in rows if row[-1] == "simulated"]
+    assert len(simulated) == len(dag.TABLE_2) == 2 * len(dag.WAYS)
+    measured = [row for row in rows if row[-1] == "measured"]
+    assert [row[1] for row in measured] == ["BE Algorithm 1", "LP Algorithm 3"]
+    assert measured[0][4:7] == ("0.0050 s", "0.0200 s", "20.0 %")
+
+
+def test_training_that_was_cut_short_is_drawn_as_far_as_it_came(folder):
+    content = trained("bsp3-overlap", 4, 1.0, "lp")
+    del content["ranks"][0]["profile"]
+    (folder / "cut.json").write_text(json.dumps(content))
+    content["ranks"][0]["epochs"] = []
+    (folder / "empty.json").write_text(json.dumps(content))
+    figures = {figure.name: figure for figure in figures_of(folder)}
+    labels = {name: [line.label for panel in figures[name].panels for line in panel.lines]
+              for name in ("loss", "table 2")}
+    assert labels["loss"].count("LP overlapped Algorithm 3") == 1
+    assert "LP overlapped Algorithm 3" not in labels["table 2"]
+
+
 def test_more_workers_take_less_time_and_never_less_than_computing():
     panel = dag.epochs("resnet50", range(1, 5))
     for line in panel.lines:
@@ -124,4 +161,4 @@ def test_other_files_are_refused(content, tmp_path):
 
 def test_the_commands_for_measurements_are_printed(capsys):
     assert cli.main(["report", "dag", "--lab"]) == 0
-    assert "--way bsp3 --collectives lp" in capsys.readouterr().out
+    assert "--way bsp3-overlap --collectives lp" in capsys.readouterr().out

@@ -93,10 +93,19 @@ def test_overlap_trains_as_ddp(way):
 
 
 @in_long
-@each("way", ["auto", "bsp1"],
-      [way for way in ways.NAMES if way[:3] not in ("ddp", "ove", "aut") and way != "bsp1"])
+@each("way", ["auto", "bsp1", "bsp3-overlap"],
+      [way for way in ways.NAMES if way[:3] not in ("ddp", "ove", "aut")
+       and way not in ("bsp1", "bsp3-overlap")])
 def test_every_way_trains_as_ddp(way):
     same_losses(way, collectives="lp" if way.startswith("bsp") else None)
+
+
+def test_algorithms_are_taken_by_name():
+    assert ways.method_of("lp", "bsp1") == "linear_pipeline"
+    assert ways.method_of("circulant", "bsp3-overlap") == {
+        "allreduce": "circulant", "broadcast": "circulant"}
+    assert ways.method_of("rabenseifner", "bsp3") == {"allreduce": "rabenseifner"}
+    same_losses("bsp3-overlap", collectives="ring")
 
 
 @in_long
@@ -205,6 +214,8 @@ def test_the_rate_grows_with_the_workers():
 @pytest.mark.parametrize("words, why", [
     (["--way", "depcha", "--over", "gloo"], "depcha over gloo"),
     (["--collectives", "lp"], "--collectives is for bsp1"),
+    (["--way", "bsp3", "--collectives", "star"], "nor an algorithm for allreduce"),
+    (["--way", "bsp2", "--collectives", "rabenseifner"], "nor an algorithm for reduce"),
     (["--data", "/nowhere"], "is neither digits nor synthetic"),
     (["--model", "gpt", "--data", "digits"], "digits are pictures"),
     (["--rate", "-1"], "learning rate is -1.0"),

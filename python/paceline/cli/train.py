@@ -14,8 +14,8 @@ from paceline.cli.common import Number, console, set_options, world_options
 from paceline.cli.train_replay import record, replay
 from paceline.errors import Error, UsageError
 
-WAYS = ("ddp", "funnel", "concom", "depcha", "auto", "bsp1", "bsp2", "bsp3", "overlap",
-        "overlap-updates")
+WAYS = ("ddp", "funnel", "concom", "depcha", "auto", "bsp1", "bsp2", "bsp3",
+        "bsp3-overlap", "overlap", "overlap-updates")
 MODELS = ("resnet110", "resnet20", "resnet50", "alexnet", "vgg11", "vgg16", "googlenet",
           "inception-bn", "densenet201", "gpt")
 
@@ -158,8 +158,9 @@ def was_asked_nothing(context):
               "or overlap with updates in the background.")
 @click.option("--over", default="paceline", show_default=True,
               type=click.Choice(("paceline", "gloo", "mpi")), help="Who carries the gradients.")
-@click.option("--collectives", type=click.Choice(("lp", "mst", "be")),
-              help="Of bsp: linear pipeline, minimal spanning tree, bidirectional exchange.")
+@click.option("--collectives", metavar="NAME",
+              help="Of bsp: lp, mst, be (linear pipeline, minimal spanning tree, bidirectional "
+              "exchange), or an algorithm that `paceline explain` lists.")
 @click.option("--data", default="synthetic", show_default=True,
               help="digits, synthetic, a folder (CIFAR-10's binary files; train/ and val/ of "
               "pictures by class), or for gpt a file of text.")

@@ -121,13 +121,16 @@ def replay_claim(figure):
 
 def claims(figures):
     """The Claims."""
-    epochs, replay, accuracy, loss, table = figures
+    from paceline.report import dag_linear
+
+    epochs, replay, accuracy, loss, table = figures[:5]
     found = [*epoch_claims(epochs),
              Claim("figure 16", "With 256 GPUs, and a learning rate that grows with the workers, "
                    "the accuracy comes to 0.71.", (accuracy_claim(accuracy),)),
              *table_claims(table),
              Claim("figure 5", "All algorithms converge alike in iterations.",
-                   (loss_claim(loss),))]
+                   (loss_claim(loss),)),
+             *dag_linear.claims()]
     ours = replay_claim(replay)
     if ours:
         found.append(Claim("replay", "Nothing: the documents have no `auto`.", (ours,)))

@@ -129,6 +129,7 @@ class Figure:
     # or bars, times (over ranks), curves (of values), counts (by size), or ratios, whose points
     # have one in the place of seconds
     drawn: str = "lines"
+    table: tuple = ()  # rows of words, the first of them headings
 
     def of(self, kind):
         """Its panels whose lines are of this kind: simulated or measured."""

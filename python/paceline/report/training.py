@@ -42,11 +42,11 @@ class Trained:
     def label(self):
         """The way, in words."""
         plan = self.plan
-        found = re.fullmatch(r"bsp(\d)", plan["way"])
+        found = re.fullmatch(r"bsp(\d)(-overlap)?", plan["way"])
         words = plan["way"]
         if found:
             method = (plan["collectives"] or "chosen").upper()
-            words = f"{method} Algorithm {found[1]}"
+            words = f"{method} {'overlapped ' if found[2] else ''}Algorithm {found[1]}"
         return words if plan["over"] == "paceline" else f"{words} over {plan['over']}"
 
     @property
@@ -67,7 +67,7 @@ class Lines:
     """Panels of all files."""
 
     def __init__(self, files):
-        self.trained = [file for file in files if not file.is_replay]
+        self.trained = [file for file in files if not file.is_replay and file.first["epochs"]]
         self.replayed = [file for file in files if file.is_replay]
 
     def grouped(self, title_of):
@@ -115,7 +115,9 @@ class Lines:
     def profiles(self):
         """Table 2: the exchange of an iteration alone."""
         made = []
-        bsp = Lines([file for file in self.trained if file.plan["way"].startswith("bsp")])
+        # Training that ended before its time has none.
+        bsp = Lines([file for file in self.trained
+                     if file.plan["way"].startswith("bsp") and file.first.get("profile")])
         for title, files in bsp.grouped(lambda f: f"{f.title}, {f.workers} workers").items():
             lines = tuple(Line(file.label, file.origin, (
                 Point(file.workers, 0, file.first["profile"]["exchange_s"]),)) for file in files)

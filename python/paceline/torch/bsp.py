@@ -43,15 +43,17 @@ class BSP:
     optimiser updates. Layers are broadcast in the order in which the model lists them.
     algorithm 2: gradients are reduced to rank 0, which updates; then weights are broadcast.
     algorithm 3: gradients are allreduced, every rank updates; weights are broadcast every `every`
-    steps (0: never; with Paceline all ranks get the same bits, so they stay equal without it).
+    steps (0: never; with Paceline all ranks get the same bits, so they stay equal without it). With
+    `overlap` each gradient's allreduce begins while the backward pass goes on.
 
     method: linear_pipeline (chains in segments of 64 KiB), minimum_spanning_tree (binomial trees),
     bidirectional_exchange (scatter and allgather, Rabenseifner), None (chosen by size), or a dict
     of algorithms: {"broadcast": "ring", ...}; `paceline explain` lists them.
 
     Gradients are averaged: in backward() by algorithm 1, so that clipping before step() sees the
-    averages on rank 0; in step() by 2 and 3, so that it sees each rank's own. A module that is no
-    nn.Sequential may use whatever lies below it: its forward pass waits for all of that.
+    averages on rank 0, and by overlapped 3, on all ranks; in step() by 2 and 3 otherwise, so that
+    it sees each rank's own. A module that is no nn.Sequential may use whatever lies below it: its
+    forward pass waits for all of that.
 
     Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each step; by
     algorithm 1 after each backward pass. Without `broadcast_buffers` they are each rank's own.
@@ -69,11 +71,15 @@ class BSP:
         every: int = 5,
         group: dist.ProcessGroup | None = None,
         broadcast_buffers: bool = True,
+        overlap: bool = False,
     ):
         if algorithm not in (1, 2, 3):
             raise UsageError(f"bsp: there is no algorithm {algorithm!r}; there are 1, 2 and 3.")
         if not isinstance(every, int) or every < 0:
             raise UsageError(f"bsp: every is {every!r}; it is a number of steps, or 0 for never.")
+        if overlap and algorithm != 3:
+            raise UsageError(f"bsp: overlap goes with algorithm 3, and this is {algorithm}: 1 "
+                             "always overlaps, and 2 never does.")
         self._comm = group_of(group, "bsp")._comm.dup()
         self._optimizer, self._algorithm, self._every = optimizer, algorithm, every
         self._options = _options_of(method)
@@ -81,15 +87,19 @@ class BSP:
         self._named = trained(model, "bsp")
         self._steps = 0
         spread_from_root(self._comm, model)
-        self._overlapped = _Layerwise(self, model) if algorithm == 1 else None
+        self._layerwise = _Layerwise(self, model) if algorithm == 1 else None
+        self._behind = self._layerwise or (_Behind(self) if overlap else None)
 
     def step(self) -> None:
         """Exchanges the gradients, as far as that has not happened yet, and updates the weights."""
         self._steps += 1
-        if self._overlapped is not None:
-            self._overlapped.update()
+        if self._layerwise is not None:
+            self._layerwise.update()
             return
-        self._combine(self._used())
+        if self._behind is not None:
+            self._behind.take()
+        else:
+            self._combine(self._used())
         self.spread_buffers()
         if self._algorithm == 3 or self._comm.rank == ROOT:
             self._optimizer.step()
@@ -137,7 +147,7 @@ class BSP:
 
     def no_sync(self) -> contextlib.AbstractContextManager[None]:
         """Backward passes in here only add up gradients on this rank; the last one is outside."""
-        return self._overlapped.paused() if self._overlapped else contextlib.nullcontext()
+        return self._behind.paused() if self._behind else contextlib.nullcontext()
 
     def _how(self, collective: str, x: torch.Tensor, name: str) -> dict[str, Any]:
         """The options of a call on `x`."""
@@ -149,11 +159,51 @@ class BSP:
         return options
 
 
-class _Layerwise:
+class _Behind:
+    """Calls that begin behind the backward pass, as gradients become ready: algorithm 3's."""
+
+    def __init__(self, bsp: BSP):
+        self._bsp = bsp
+        self._calls: list[_core.Request] = []
+        self._is_reduced = False
+        self._backward = Backward(bsp._comm.dup(), bsp._named, self._start, self._finish,
+                                  self._check_first)
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        return self._backward.paused()
+
+    def take(self) -> None:
+        """The gradients of the pass are about to be used."""
+        if not self._is_reduced:
+            raise UsageError("bsp: step() without a backward pass; gradients are reduced in it.")
+        self._is_reduced = False
+
+    def _start(self, i: int) -> None:
+        name, parameter = self._bsp._named[i]
+        grad = parameter.grad
+        self._calls.append(self._bsp._comm.iallreduce(
+            grad, op="average", **self._bsp._how("allreduce", grad, name)
+        ))  # fmt: skip
+
+    def _finish(self, used: list[bool] | None) -> None:
+        # Whoever clips or unscales after backward() has the gradients to himself.
+        for request in self._calls:
+            request.wait()
+        self._calls.clear()
+        self._is_reduced = used is not None
+
+    def _check_first(self) -> None:
+        if self._is_reduced:
+            raise UsageError(
+                f"bsp: a second backward pass before step(); algorithm {self._bsp._algorithm} has "
+                "reduced the gradients of the first. Put all but the last into no_sync().")
+
+
+class _Layerwise(_Behind):
     """Algorithm 1: broadcasts ahead of the forward pass, reduces behind the backward pass."""
 
     def __init__(self, bsp: BSP, model: nn.Module):
-        self._bsp = bsp
+        super().__init__(bsp)
         self._model = model
         wanted = {id(parameter): name for name, parameter in bsp._named}
         self._layers = []  # of (name, parameter)
@@ -164,18 +214,9 @@ class _Layerwise:
                 self._layers.append(own)
         self._watch(model)
         self._broadcasts: list[list[_core.Request]] = []
-        self._reduces: list[_core.Request] = []
-        self._backward = Backward(bsp._comm.dup(), bsp._named, self._reduce, self._finish,
-                                  self._check_first)
-        self._is_reduced = False
-
-    def paused(self) -> contextlib.AbstractContextManager[None]:
-        return self._backward.paused()
 
     def update(self) -> None:
-        if not self._is_reduced:
-            raise UsageError("bsp: step() without a backward pass; gradients are reduced in it.")
-        self._is_reduced = False
+        self.take()
         if self._bsp._comm.rank == ROOT:
             self._bsp._optimizer.step()
         self._end(len(self._layers))
@@ -217,29 +258,20 @@ class _Layerwise:
                 request.wait()
             requests.clear()
 
-    def _reduce(self, i: int) -> None:
+    def _start(self, i: int) -> None:
         # Layers that this rank's forward pass has left out may have run on others: all broadcasts
         # come before all reduces, on every rank.
         self._begin(len(self._layers))
         name, parameter = self._bsp._named[i]
         grad = parameter.grad
-        self._reduces.append(self._bsp._comm.ireduce(
+        self._calls.append(self._bsp._comm.ireduce(
             grad, op="average", root=ROOT, **self._bsp._how("reduce", grad, name)
         ))  # fmt: skip
 
     def _finish(self, used: list[bool] | None) -> None:
-        # Whoever clips or unscales after backward() has the gradients to himself.
-        for request in self._reduces:
-            request.wait()
-        self._reduces.clear()
-        self._is_reduced = used is not None
+        super()._finish(used)
         if used is not None:
             self._bsp.spread_buffers()
-
-    def _check_first(self) -> None:
-        if self._is_reduced:
-            raise UsageError("bsp: a second backward pass before step(); algorithm 1 has reduced "
-                             "the gradients of the first. Put all but the last into no_sync().")
 
 
 def _options_of(method: str | dict[str, str] | None) -> dict[str, tuple[str, bool]]:

@@ -13,11 +13,11 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from paceline import kvstore
+from paceline import _core, kvstore
 from paceline.errors import UsageError
 
 STORES = ("funnel", "concom", "depcha", "auto")
-NAMES = ("ddp", *STORES, "bsp1", "bsp2", "bsp3", "overlap", "overlap-updates")
+NAMES = ("ddp", *STORES, "bsp1", "bsp2", "bsp3", "bsp3-overlap", "overlap", "overlap-updates")
 OVERS = ("paceline", "gloo", "mpi")
 BOTH = ("ddp", "funnel", "bsp2", "bsp3")  # what gloo and an MPI can do, too
 COLLECTIVES = {"lp": "linear_pipeline", "mst": "minimum_spanning_tree",
@@ -36,6 +36,23 @@ def check(name, over, collectives):
                          f"which is Paceline's. Over {over} there are {', '.join(BOTH)}.")
     if collectives and (over != "paceline" or not name.startswith("bsp")):
         raise UsageError("train: --collectives is for bsp1, bsp2 and bsp3 over paceline.")
+    if collectives:
+        method_of(collectives, name)
+
+
+def method_of(collectives, name):
+    """BSP's `method`: of lp, mst, be, or an algorithm's name, for each of the calls that it has and
+    that this way makes. Raises UsageError."""
+    if collectives in COLLECTIVES:
+        return COLLECTIVES[collectives]
+    calls = ("allreduce", "broadcast") if name.startswith("bsp3") else ("reduce", "broadcast")
+    found = {row["collective"]: collectives for row in _core.algorithms()
+             if row["name"] == collectives and row["collective"] in calls}
+    if not found:
+        raise UsageError(f"train: --collectives {collectives}: neither {', '.join(COLLECTIVES)} "
+                         f"nor an algorithm for {' or '.join(calls)}; `paceline explain "
+                         f"{calls[0]}` lists them.")
+    return found
 
 
 def make(name, over, net, optimizer_of, collectives=None):
@@ -52,7 +69,7 @@ def make(name, over, net, optimizer_of, collectives=None):
         return Overlapped(net, optimizer_of)
     if name == "overlap-updates":
         return Updated(net, optimizer_of)
-    return Bsp(net, optimizer_of, int(name[3:]), collectives)
+    return Bsp(net, optimizer_of, name, collectives)
 
 
 class Way:
@@ -328,13 +345,14 @@ class Updated(Overlapped):
 class Bsp(Way):
     """paceline.torch.bsp."""
 
-    def __init__(self, net, optimizer_of, algorithm, collectives):
+    def __init__(self, net, optimizer_of, name, collectives):
         from paceline.torch.bsp import BSP
 
         super().__init__(net, optimizer_of)
-        method = COLLECTIVES.get(collectives) if collectives else None
-        self.bsp = BSP(net, self.optimizer, algorithm, method, EVERY)
-        self.algorithm = algorithm
+        method = method_of(collectives, name) if collectives else None
+        self.algorithm = int(name[3])
+        self.bsp = BSP(net, self.optimizer, self.algorithm, method, EVERY,
+                       overlap=name.endswith("-overlap"))
 
     def quiet(self):
         return self.bsp.no_sync()

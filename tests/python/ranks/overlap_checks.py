@@ -245,10 +245,10 @@ def check_parameters_without_a_gradient_count_as_zero(comm):
 def check_bsp_like_ddp(comm):
     expected, weights = of_ddp(comm)
     ring = {"allreduce": "ring", "broadcast": "circulant"}
-    for algorithm in (1, 2, 3):
+    for algorithm, overlap in ((1, False), (2, False), (3, False), (3, True)):
         for method in (*bsp.METHODS, None, ring):
             model = network()
-            trainer = bsp.BSP(model, optimizer := sgd(model), algorithm, method)
+            trainer = bsp.BSP(model, optimizer := sgd(model), algorithm, method, overlap=overlap)
             found = []
             for step in range(STEPS):
                 images, labels = batch(step, comm.rank)
@@ -275,6 +275,33 @@ def check_bsp_3_needs_no_broadcasts(comm):
             nn.functional.cross_entropy(model(images), labels).backward()
             trainer.step()
         equal_everywhere(comm, model)
+
+
+def check_bsp_3_overlaps(comm):
+    """Of the second pass on, sums are under way when the first layer's gradients are ready; and
+    after backward() all ranks have the averages."""
+    model, other = network(), network()
+    trainer = bsp.BSP(model, optimizer := sgd(model), 3, {"allreduce": "ring"}, overlap=True)
+    under_way = []
+    model[0].weight.register_post_accumulate_grad_hook(
+        lambda _: under_way.append(len(trainer._behind._calls)))
+    for step in range(2):
+        optimizer.zero_grad()
+        images, labels = batch(step, comm.rank)
+        nn.functional.cross_entropy(model(images), labels).backward()
+        if step == 0:
+            for rank in range(comm.size):
+                images, labels = batch(step, rank)
+                (nn.functional.cross_entropy(other(images), labels) / comm.size).backward()
+            for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+                close(mine.grad, theirs.grad)
+        trainer.step()
+    assert under_way[0] == 0, "rank 0's first pass says in which order"
+    assert under_way[1] >= len(list(model.parameters())) - 2, under_way
+    with trainer.no_sync():
+        nn.functional.cross_entropy(model(images), labels).backward()
+    assert len(under_way) == 3 and not trainer._behind._calls
+    raises(paceline.UsageError, "without a backward pass", trainer.step)
 
 
 def check_bsp_1_ways_that_differ(comm):
@@ -316,6 +343,8 @@ def check_refusals(comm):
     raises(usage, "no algorithm 4", lambda: bsp.BSP(model, sgd(model), 4))
     raises(usage, "no method 'star'", lambda: bsp.BSP(model, sgd(model), 1, "star"))
     raises(usage, "names 'gather'", lambda: bsp.BSP(model, sgd(model), 1, {"gather": "ring"}))
+    raises(usage, "overlap goes with algorithm 3, and this is 2", lambda: bsp.BSP(
+        model, sgd(model), 2, overlap=True))
     raises(usage, "every is -1", lambda: bsp.BSP(model, sgd(model), 3, every=-1))
     trainer = bsp.BSP(model, sgd(model), 1)
     raises(usage, "without a backward pass", trainer.step)

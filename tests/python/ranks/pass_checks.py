@@ -142,13 +142,15 @@ def check_a_gradient_that_comes_twice(comm):
 
 
 def check_what_nobody_used_has_no_gradient(comm):
-    for train in ("overlap", "updates", 1, 2, 3):
+    for train in ("overlap", "updates", 1, 2, 3, "bsp 3"):
         model = Choosy()
         optimizer = torch.optim.AdamW(model.parameters(), 0.1, weight_decay=0.5)
         if train == "overlap":
             trainer = paceline.torch.overlap(model)
         elif train == "updates":
             trainer = paceline.torch.overlap(model, optimizer=optimizer)
+        elif train == "bsp 3":
+            trainer = bsp.BSP(model, optimizer, 3, overlap=True)
         else:
             trainer = bsp.BSP(model, optimizer, train)
         step = getattr(trainer, "step", optimizer.step)
