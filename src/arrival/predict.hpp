@@ -44,6 +44,12 @@ class Predictor {
   // names nobody, so that what that takes is known as well.
   const std::vector<int>& late() const { return is_probe() ? nobody_ : late_; }
   void count_call() { ++calls_; }
+  // Those that it would name if every call did, and how much later than all others the first of
+  // them comes, on average; 0: nobody is.
+  const std::vector<int>& named() const { return late_; }
+  std::int64_t named_gap_ns() const {
+    return late_.empty() ? 0 : gap_ns(by_lateness(), static_cast<int>(late_.size()));
+  }
 
   // One call, as all ranks saw it, and whom it took for late.
   void learn(const std::vector<Wait>& waits, const std::vector<int>& taken);

@@ -65,8 +65,9 @@ bool is_ours(Seat& seat, Collective collective, std::size_t bytes) {
   return true;
 }
 
-void serve(Seat& seat, const Call& call, std::size_t bytes) {
+void serve(Seat& seat, Call& call, std::size_t bytes) {
   ++seat.calls;
+  call.may_wait = false;
   try {
     seat.communicator.run(call);
   } catch (const Error&) {
@@ -336,7 +337,8 @@ int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_c
 int barrier(MPI_Comm comm) {
   const auto ours = [&](Seat& seat) {
     if (!is_ours(seat, Collective::barrier, 0)) return false;
-    serve(seat, Call{}, 0);
+    Call call;
+    serve(seat, call, 0);
     return true;
   };
   return taken("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });

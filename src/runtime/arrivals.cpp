@@ -55,6 +55,8 @@ struct ArrivalBook::Site {
   std::vector<int> taken;      // for late, in the call before
   Wait own = {};               // of the call before
   bool is_measured = false;    // and all of its ranks waited for it, as far as this one knows
+  Started started = {};        // the call before, if that was
+  int in_row = 0;              // so many of those had been waited for when the next one began
 };
 
 Expected expected_by(std::string_view option) {
@@ -91,34 +93,67 @@ ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks
       late_.push_back(static_cast<int>(at - ranks.begin()));
 }
 
+// A flight that is yet to be learned from knows its site, which is not to keep it for ever.
+ArrivalBook::~ArrivalBook() {
+  for (const auto& site : newest_first_) site->started = {};
+}
+
+bool ArrivalBook::is_long(const Call& call) const {
+  const auto words = static_cast<std::size_t>(ranks_) * (static_cast<std::size_t>(ranks_) + 1);
+  return call.count * size_of(call.type) >= kBytesPerWord * words;
+}
+
 // Only from what all ranks' values go into does a rank hear of all others. What devices send has no
 // notes.
 bool ArrivalBook::wants(const Call& call) const {
-  if (call.device.end) return false;   // its messages have no notes
   if (call.collective != Collective::allreduce || call.uneven || !call.combines) return false;
-  if (call.device.end) return false;
-  const auto words = static_cast<std::size_t>(ranks_) * (static_cast<std::size_t>(ranks_) + 1);
-  return is_on() && call.count * size_of(call.type) >= kBytesPerWord * words;
+  return is_on() && !call.device.end && is_long(call);
+}
+
+bool ArrivalBook::follows(const Call& call) const {
+  const bool is_rooted =
+      call.collective == Collective::reduce || call.collective == Collective::broadcast;
+  return is_rooted && !call.device.end && call.combines && is_long(call);
+}
+
+int ArrivalBook::in_row_of(const Call& call) const {
+  return signature_of(call) == last_ ? std::min(in_row_ + 1, kMostInRow) : 0;
 }
 
 std::uint64_t ArrivalBook::key_of(const Call& call) const {
   const std::uint64_t signature = signature_of(call);
   if (call.tag != 0) return signature;
-  const bool goes_on = signature == last_;
-  const int in_row = goes_on ? std::min(in_row_ + 1, kMostInRow) : 0;
-  return Random::mix(signature ^ Random::mix((goes_on ? before_ : last_) + 0x9e37 * in_row));
+  const int in_row = in_row_of(call);
+  const std::uint64_t before = signature == last_ ? before_ : last_;
+  return Random::mix(signature ^
+                     Random::mix(before + 0x9e37 * static_cast<std::uint64_t>(in_row)));
+}
+
+std::shared_ptr<ArrivalBook::Site> ArrivalBook::find(std::uint64_t key) const {
+  const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
+                               [&](const auto& site) { return site->key == key; });
+  return it == newest_first_.end() ? nullptr : *it;
+}
+
+// Those that come later than all others by half of what this message takes. A late root of a
+// broadcast is waited for by all, whatever is known.
+std::vector<int> ArrivalBook::late_for(const Call& rooted) const {
+  const double message_s = beta_s_per_byte_ * double(rooted.count * size_of(rooted.type));
+  if (learns_ && 2 * named_gap_ns_ < in_ns(message_s)) return {};
+  std::vector<int> late = learns_ ? named_ : late_;
+  if (rooted.collective == Collective::broadcast) std::erase(late, rooted.root);
+  return late;
 }
 
 ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
   Turn turn;
   turn.key = key_of(call);
-  if (!wants(call)) return turn;
-  if (!learns_) turn.late = late_;
-  const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
-                               [&](const auto& site) { return site->key == turn.key; });
-  if (it != newest_first_.end()) {
-    turn.site = *it;
-    turn.late = turn.site->predictor.late();
+  if (wants(call)) {
+    if (!learns_) turn.late = late_;
+    turn.site = find(turn.key);
+    if (turn.site) turn.late = turn.site->predictor.late();
+  } else if (follows(call)) {
+    turn.late = late_for(call);
   }
   if (!turn.late.empty()) turn.digest = digest_of(turn.late);
   return turn;
@@ -136,7 +171,7 @@ void ArrivalBook::count(const Call& call) {
 }
 
 void ArrivalBook::begin(const Turn& begun, const Call& call, const std::shared_ptr<Flight>& flight,
-                        bool is_awaited) {
+                        bool is_blocking) {
   if (!is_on()) return;
   count(call);
   if (!flight->operation->notes()) return;
@@ -148,23 +183,51 @@ void ArrivalBook::begin(const Turn& begun, const Call& call, const std::shared_p
     turn.site = std::make_shared<Site>(Site{turn.key, Predictor(ranks_, in_ns(message_s)), {}});
   }
   newest_first_.push_front(turn.site);
-  if (newest_first_.size() > kMostSites) newest_first_.pop_back();
+  if (newest_first_.size() > kMostSites) {
+    newest_first_.back()->started = {};
+    newest_first_.pop_back();
+  }
   Site& site = *turn.site;
+  const bool is_awaited = is_blocking || (call.may_wait && site.in_row >= kHabit);
   flight->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
   site.is_measured = false;
   site.predictor.count_call();
   turn.before = site.taken;
   site.taken = turn.late;
-  if (is_awaited) awaited_ = flight;
+  named_ = site.predictor.named();
+  named_gap_ns_ = site.predictor.named_gap_ns();
+  flight->is_told = false;
+  if (is_blocking) awaited_ = flight;
+  else site.started = {flight, is_awaited};
 }
 
-void ArrivalBook::learn_from_awaited() {
-  const auto flight = std::exchange(awaited_, nullptr);
+void ArrivalBook::settle_alike(const Call& call) {
+  if (!wants(call)) return;
+  if (const auto site = find(key_of(call))) settle(*site);
+}
+
+void ArrivalBook::settle(const std::shared_ptr<Flight>& flight) {
+  const auto site = flight->turn.site;
+  if (site && site->started.flight == flight) settle(*site);
+}
+
+// Whether the program has waited for a call is its own affair, not one of speed: if it always has,
+// nothing will have to be waited for here.
+void ArrivalBook::settle(Site& site) {
+  if (!site.started.flight) return;
+  const bool is_told = site.started.flight->is_told;
+  if (site.started.is_awaited) learn_from(site.started.flight);
+  site.in_row = is_told ? std::min(site.in_row + 1, kHabit) : 0;
+  site.started = {};
+}
+
+void ArrivalBook::learn_from(std::shared_ptr<Flight>& awaited) {
+  const auto flight = std::exchange(awaited, nullptr);
   if (!flight->operation->done()) {
     try {
       flight->session->wait(*flight, flight->operation->number(), 0, 0);
     } catch (...) {   // whoever waits can be interrupted again
-      awaited_ = flight;
+      awaited = flight;
       throw;
     }
   }
@@ -187,9 +250,12 @@ void ArrivalBook::learn(const Turn& turn, const Notes& notes) {
 }
 
 std::string ArrivalBook::evidence(const Call& call) const {
-  if (!is_on() || !wants(call)) return {};
+  if (!expects(call)) return {};
   if (!learns_) return str("; arrival=static: taken for late: ", listed(late_));
   const Turn turn = turn_of(call);
+  if (!wants(call))
+    return str("; arrivals, as the last allreduce knew them: taken for late: ",
+               turn.late.empty() ? "nobody" : listed(turn.late));
   if (!turn.site) return "; arrivals: no such call has been seen at this place";
   const Predictor::Evidence e = turn.site->predictor.evidence();
   if (e.calls == 0) return "; arrivals: nothing is known yet";

@@ -43,24 +43,38 @@ class ArrivalBook {
 
   bool is_on() const { return learns_ || !late_.empty(); }
   bool learns() const { return learns_; }
+  ~ArrivalBook();
+
   // What could be learned from such a call is worth the notes in it.
   bool wants(const Call& call) const;
+  // Such a call may come to take some ranks for late: those that it wants to learn of, and
+  // reductions and broadcasts, which use what the last allreduce with notes had learned.
+  bool expects(const Call& call) const { return is_on() && (wants(call) || follows(call)); }
   // Changes nothing: the call may yet be refused.
   Turn turn_of(const Call& call) const {
     return is_on() ? looked_up(call) : Turn{};
   }
   // It is being started as this flight, whose notes, if it has any, are told what this rank has to
-  // say. Its caller will wait for it before it makes another one (`is_awaited`), or may not.
+  // say. Its caller waits for it before it makes another one (`is_blocking`), or may not; then this
+  // rank says that it will if it always has, as a program of training steps does, and keeps to it.
   void begin(const Turn& turn, const Call& call, const std::shared_ptr<Flight>& flight,
-             bool is_awaited);
+             bool is_blocking);
   void begin(const Call& call) {   // without messages
     if (is_on()) count(call);
   }
   // Waits for the call that is awaited, if any is, and learns from it. Before the next one is
   // begun: whoever was interrupted while it waited has said that it would.
   void settle() {
-    if (awaited_) learn_from_awaited();
+    if (awaited_) learn_from(awaited_);
   }
+  // And for the one before that is like this one and was started without waiting, if this rank has
+  // said that it would.
+  void settle(const Call& call) {
+    settle();
+    if (is_on()) settle_alike(call);
+  }
+  // A flight is about to be started again: what is to be learned from it is learned now.
+  void settle(const std::shared_ptr<Flight>& flight);
 
   // Who came late by how much, how often that was foreseen, and what is decided; for explain().
   std::string evidence(const Call& call) const;
@@ -68,12 +82,26 @@ class ArrivalBook {
  private:
   static constexpr std::size_t kMostSites = 64;
   static constexpr int kMostInRow = 8;
+  static constexpr int kHabit = 3;
   static constexpr std::size_t kBytesPerWord = 4096;   // of a message, to be worth a word of notes
 
+  // A call that was started without waiting, until the next one like it.
+  struct Started {
+    std::shared_ptr<Flight> flight;
+    bool is_awaited = false;   // as this rank has said
+  };
+
+  bool follows(const Call& call) const;
+  bool is_long(const Call& call) const;
+  int in_row_of(const Call& call) const;   // so many calls like it just before
   std::uint64_t key_of(const Call& call) const;
+  std::shared_ptr<Site> find(std::uint64_t key) const;
+  std::vector<int> late_for(const Call& rooted) const;
   void count(const Call& call);
   Turn looked_up(const Call& call) const;
-  void learn_from_awaited();
+  void settle_alike(const Call& call);
+  void settle(Site& site);
+  void learn_from(std::shared_ptr<Flight>& awaited);
   void learn(const Turn& turn, const Notes& notes);
 
   bool learns_;
@@ -85,6 +113,9 @@ class ArrivalBook {
   int in_row_ = 0;
   std::list<std::shared_ptr<Site>> newest_first_;
   std::shared_ptr<Flight> awaited_;
+  // What the last call with notes had been told: for collectives that reach nobody but the root.
+  std::vector<int> named_;
+  std::int64_t named_gap_ns_ = 0;
 };
 
 }  // namespace paceline

@@ -83,6 +83,7 @@ void Session::on_complete(Flight& flight, std::uint32_t start,
       return;
     }
   }
+  flight.tell(start);
   callback(!flight.operation->has_failed(start));
 }
 
@@ -108,6 +109,7 @@ bool Session::sleep(Flight& flight, std::uint32_t start, int most_ms) {
   }
   if (!flight.operation->has_ended(start)) return false;
   if (flight.operation->has_failed(start)) raise(flight);
+  flight.tell(start);
   return true;
 }
 

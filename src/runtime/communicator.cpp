@@ -165,7 +165,7 @@ void Communicator::abort(const std::string& why) { state_->session->abort(*state
 
 Request Communicator::start(const Call& call) try {
   const Profiled profiled(*state_->session, *state_->group, call, true);
-  state_->arrivals.settle();
+  state_->arrivals.settle(call);
   const ArrivalBook::Turn turn = state_->arrivals.turn_of(call);
   Ready ready = state_->prepare(call, turn.late);
   auto flight = state_->free_flight(*ready.prepared);
@@ -186,7 +186,7 @@ Request Communicator::start(const Call& call) try {
 void Communicator::run(const Call& call) try {
   State& s = *state_;
   const Profiled profiled(*s.session, *s.group, call);
-  s.arrivals.settle();
+  s.arrivals.settle(call);
   const ArrivalBook::Turn turn = s.arrivals.turn_of(call);
   const Asked asked{call, s.session->shared().changes(), turn.digest};
   if (!call.device.end && s.session->run_again(s.recent, asked)) return s.arrivals.begin(call);

@@ -62,6 +62,9 @@ struct Call {
   // peer, at the borders of messages and their chunks, and for the thread that sums. Higher is more
   // urgent. Equal on all ranks; in [kLeastUrgent, kMostUrgent].
   int priority = 0;
+  // A start may have to wait for the end of an earlier call like it, where the program has always
+  // waited for that one first (runtime/arrivals.hpp). false: no start ever waits, as MPI has it.
+  bool may_wait = true;
   // false: nothing is combined, and the results are wrong; for benchmarks, between ranks that send.
   bool combines = true;
   OnDevice device = {};

@@ -30,7 +30,8 @@ Request Plan::start() try {
   Communicator::State& c = *state_->communicator;
   const Profiled profiled(*c.session, *c.group, state_->call, true);
   ArrivalBook& arrivals = c.arrivals;
-  arrivals.settle();
+  arrivals.settle(state_->flight);
+  arrivals.settle(state_->call);
   const ArrivalBook::Turn turn = arrivals.turn_of(state_->call);
   if (turn.late != state_->late) {
     state_->late = turn.late;

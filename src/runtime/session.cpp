@@ -100,6 +100,7 @@ void Session::land(Flight& flight) {
   if (CallRecord* const record = flight.profiled.exchange(nullptr))
     Recorder::complete(*record, !operation.error());
   if (flight.on_complete) {
+    flight.is_told = true;
     callbacks_.emplace_back(std::exchange(flight.on_complete, nullptr), !operation.error());
     rouse_thread();   // whoever drives this calls back; some who do must not, since they hold locks
   }
@@ -254,6 +255,7 @@ bool Session::test(Flight& flight, std::uint32_t start) try {
   }
   if (!flight.operation->has_ended(start)) return false;
   if (flight.operation->has_failed(start)) raise(flight);
+  flight.tell(start);
   return true;
 } catch (const std::bad_alloc&) {
   raise_starved(*flight.group);
@@ -312,6 +314,7 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
     watch(watched_s);
   }
   if (flight.operation->has_failed(start)) raise(flight);
+  flight.tell(start);
   return true;
 } catch (const std::bad_alloc&) {
   raise_starved(*flight.group);

@@ -71,6 +71,7 @@ struct Flight {
   std::vector<const Limit*> limits;   // in the place of that, while their waits last
   double started_s = 0;
   bool warned = false;
+  std::atomic<bool> is_told{false};   // whoever made the call, that it has ended
   std::atomic<CallRecord*> profiled{nullptr};   // of a non-blocking call that is recorded
   std::function<void(bool)> on_complete;   // of Request::on_complete(), while it is under way
 
@@ -80,6 +81,9 @@ struct Flight {
     label = call.label;
     peers = std::move(buffers);
     operation->set_priority(call.priority);
+  }
+  void tell(std::uint32_t start) {
+    if (operation->number() == start) is_told = true;
   }
 };
 

@@ -1,0 +1,174 @@
+// Ranks of a node each, as fibers in model time, over links that take as long as the model says:
+// for tests of who is expected to come late.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <list>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "fuzz/fibers.hpp"
+#include "runtime/session.hpp"
+#include "transport/loop/loop.hpp"
+
+namespace paceline::fuzz {
+
+inline constexpr double kBetaS = 4e-8;             // per byte: 200 Mbit/s
+inline constexpr const char* kMachine = "1e-5,4e-8,0";
+inline constexpr std::size_t kCount = 32768;       // f32: worth notes for up to five ranks
+inline constexpr double kMessageS = kBetaS * 4 * kCount;
+
+struct Header {
+  int from;
+  Key key;
+  Fingerprint fingerprint;
+};
+
+// Every rank sends one message at a time, each as long as its bytes take; headers are there at once
+// (`headers`, by receiver).
+class SlowTransport : public Transport {
+ public:
+  SlowTransport(LoopNet& net, Fibers& fibers, std::vector<std::vector<Header>>& headers, int rank)
+      : fibers_(fibers), headers_(headers), below_(net.endpoint(rank)) {}
+
+  std::string_view name() const override { return "slow loop"; }
+  int rank() const override { return below_->rank(); }
+  int ranks() const override { return below_->ranks(); }
+  void listen(Listener* listener) override { below_->listen(listener_ = listener); }
+  void send(Transfer& t) override {
+    headers_[std::size_t(t.peer)].push_back({rank(), t.key, t.fingerprint});
+    port_s_ = std::max(port_s_, fibers_.now_s()) + kBetaS * double(t.bytes);
+    waiting_.push_back({&t, port_s_});
+  }
+  void recv(Transfer& t) override { below_->recv(t); }
+  void cancel(Transfer& t) override {
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.transfer == &t; });
+    below_->cancel(t);
+  }
+  bool progress() override {
+    fibers_.yield(false);
+    bool moved = false;
+    for (const Header& header : std::exchange(headers_[std::size_t(rank())], {})) {
+      early_.push_back(header);
+      listener_->arrives(header.from, header.key, header.fingerprint);
+    }
+    if (early_.size() > kMostEarly)
+      early_.erase(early_.begin(), early_.end() - std::ptrdiff_t(kMostEarly));
+    while (!waiting_.empty() && waiting_.front().until_s <= fibers_.now_s()) {
+      below_->send(*waiting_.front().transfer);
+      waiting_.pop_front();
+      moved = true;
+    }
+    return below_->progress() || moved;
+  }
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+    for (const Header& header : early_) visit(header.from, header.key, header.fingerprint);
+    below_->unexpected(visit);
+  }
+  void abort(int peer, std::uint64_t context, const std::string& why) override {
+    below_->abort(peer, context, why);
+  }
+  void leave() override { below_->leave(); }
+  void check_peers() override { below_->check_peers(); }
+  void rest(int, const std::function<bool()>&) override { fibers_.sleep(1e-5); }
+  void wake() override {}
+  void announce(const Doing& doing) override { below_->announce(doing); }
+  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
+
+ private:
+  struct Waiting {
+    Transfer* transfer;
+    double until_s;
+  };
+  static constexpr std::size_t kMostEarly = 200;   // of the call under way, and the next ones
+
+  Fibers& fibers_;
+  std::vector<std::vector<Header>>& headers_;
+  std::vector<Header> early_;
+  std::unique_ptr<Transport> below_;
+  Listener* listener_ = nullptr;
+  std::list<Waiting> waiting_;
+  double port_s_ = 0;
+};
+
+struct Nodes {
+  LoopNet net;
+  Fibers fibers;
+  std::vector<std::vector<Header>> headers;
+  std::vector<std::string> errors;
+  std::vector<Fault> faults;
+
+  using Body = std::function<void(Communicator&, int rank)>;
+
+  Nodes(int ranks, std::uint64_t seed)
+      : net(ranks, {.seed = seed, .delay_most = 0}), fibers(seed), headers(std::size_t(ranks)),
+        errors(std::size_t(ranks)),
+        faults(std::size_t(ranks), Fault::internal) {}
+
+  // Every rank does the same, by options of its own; whether they all come to an end.
+  bool run(const std::function<void(WorldConfig&, int rank)>& options, const Body& body) {
+    const auto ranks = static_cast<int>(errors.size());
+    for (int r = 0; r < ranks; ++r)
+      fibers.add([&, r] {
+        WorldConfig config;
+        config.progress = Progress::caller;
+        config.timeout_ms = 20000;
+        config.warn_ms = 0;
+        config.machine = kMachine;
+        config.nodes.resize(std::size_t(ranks));
+        std::iota(config.nodes.begin(), config.nodes.end(), 0);
+        options(config, r);
+        Communicator world =
+            join_transport(std::make_unique<SlowTransport>(net, fibers, headers, r), config);
+        try {
+          body(world, r);
+        } catch (const Error& error) {
+          errors[std::size_t(r)] = error.what();
+          faults[std::size_t(r)] = error.fault();
+        }
+        world.leave();
+        fibers.leave();
+      });
+    return fibers.run(40000000);
+  }
+  std::string trouble() const {
+    std::string all;
+    for (const std::string& error : errors) all += error;
+    return all;
+  }
+};
+
+inline void learning(WorldConfig& config, int) { config.arrival = "auto"; }
+
+// Different on every rank, and such that another order of the sums has other bits.
+inline float value(int rank, std::size_t i) {
+  return 1.0f / static_cast<float>(3 + rank) + 1e3f * static_cast<float>((i * 7 + 1) % 11);
+}
+
+inline std::vector<float> in_rank_order(int ranks, std::size_t count) {
+  std::vector<float> sum(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    sum[i] = value(0, i);
+    for (int r = 1; r < ranks; ++r) sum[i] += value(r, i);
+  }
+  return sum;
+}
+
+inline Call sum_of(std::vector<float>& buffer) {
+  Call call{Collective::allreduce, Type::f32, Op::sum};
+  call.input = call.output = buffer.data();
+  call.count = buffer.size();
+  return call;
+}
+
+inline bool says(const std::string& text, const std::string& words) {
+  return text.find(words) != text.npos;
+}
+
+}  // namespace paceline::fuzz
