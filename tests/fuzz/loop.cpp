@@ -155,10 +155,12 @@ void run_rank(Net& net, const Program& program, int rank, LoopEnding& ending) {
   config.timeout_ms = int(1e3 * net.faults.timeout_s);
   config.warn_ms = 0;
   config.numbers = program.numbers;
+  config.nodes = program.nodes;
+  if (!program.nodes.empty() && net.faults.stages) config.node_staging = StageMemory::kBytes;
   Communicator world = join_transport(std::make_unique<FaultyTransport>(net, rank), config);
   Seat seat{.world = std::move(world),
             .pause = [&](int us) { net.fibers.sleep(1e-6 * us); },
-            .near = net.faults.stages,
+            .near = net.faults.stages && program.nodes.empty(),
             .compares = net.faults.wrong_message < 0,
             .entered = net.entered.data()};
   try {

@@ -74,6 +74,7 @@ std::string text_of(const Program& program, int call) {
 
 std::string text_of(const Program& program) {
   std::string out = str("seed ", program.seed, ", ", program.ranks, " ranks",
+                        program.nodes.empty() ? "" : " on nodes " + list_of(program.nodes),
                         program.numbers == Numbers::fast ? ", numbers=fast\n" : "\n");
   for (const Action& a : program.actions) {
     switch (a.kind) {

@@ -60,6 +60,7 @@ struct Action {
 struct Program {
   std::uint64_t seed = 0;
   int ranks = 1;
+  std::vector<int> nodes = {};         // of each rank, where they are on several
   Dialect dialect = Dialect::core;
   Numbers numbers = Numbers::stable;   // or fast: sums may have other bits the next time
   std::vector<std::vector<int>> groups = {};   // ranks of the world, by position; 0 is the world

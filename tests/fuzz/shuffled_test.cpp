@@ -3,8 +3,11 @@
 // chosen there; and the test sees it where bits do follow arrival.
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "coll/registry.hpp"
 #include "fuzz/loop.hpp"
+#include "tune/choose.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline::fuzz {
@@ -12,10 +15,18 @@ namespace {
 
 constexpr int kRanks = 5;
 
+using NodeOf = std::vector<int>;
+
+// 3 + 2 in a row and scattered, 1 + 3 + 2, and equally many in turn.
+const NodeOf kNodes[] = {{0, 0, 0, 1, 1}, {0, 1, 0, 0, 1}, {0, 1, 1, 2, 1, 2}, {0, 1, 0, 1, 0, 1}};
+
 // So many sums of the same numbers, which round and cancel; each must give the bits of the first.
-Program repeated(Collective collective, const std::string& algorithm, int calls, Numbers numbers) {
-  Program program{.seed = 17, .ranks = kRanks, .numbers = numbers};
-  program.groups = {{0, 1, 2, 3, 4}};
+Program repeated(Collective collective, const std::string& algorithm, int calls, Numbers numbers,
+                 const NodeOf& nodes = {}) {
+  const int ranks = nodes.empty() ? kRanks : static_cast<int>(nodes.size());
+  Program program{.seed = 17, .ranks = ranks, .nodes = nodes, .numbers = numbers};
+  program.groups = {std::vector<int>(std::size_t(ranks))};
+  std::iota(program.groups[0].begin(), program.groups[0].end(), 0);
   Invocation call;
   call.collective = collective;
   call.algorithm = algorithm;
@@ -67,6 +78,48 @@ TEST_CASE("stable: arrivals shuffled a thousand times, and always the same bits"
       const std::string bad = flaw_of(c, "", near);
       CHECK_MESSAGE(bad.empty(), "chosen ", near ? "near: " : "far: ", bad);
     }
+}
+
+// Staging buffers inside nodes, messages that overtake each other between them.
+std::string flaw_on_nodes(const Program& program) {
+  Faults faults = shuffled(true);
+  faults.delay_s = 5e-5;
+  return play_loop(program, faults).trouble();
+}
+
+TEST_CASE("stable: the same on nodes of several ranks, unequally many and scattered") {
+  int tried = 0;
+  for (const NodeOf& nodes : kNodes) {
+    const int calls = test::by_length(100, 300, 1000);
+    const bool is_even = nodes == kNodes[3];
+    for (const Algorithm* a : registry()) {
+      Problem problem{.collective = a->collective, .ranks = static_cast<int>(nodes.size()),
+                      .nodes = nodes, .node_staging = true};
+      if (is_even) problem.groups = nodes;
+      const bool is_hierarchical = a->mixed || (is_even && wants_nodes(*a));
+      if (!is_hierarchical || !has_op(a->collective) || why_not(*a, problem)) continue;
+      const std::string bad =
+          flaw_on_nodes(repeated(a->collective, a->name, calls, Numbers::stable, nodes));
+      CHECK_MESSAGE(bad.empty(), a->name, ": ", bad);
+      ++tried;
+    }
+    for (const Collective c :
+         {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+      const std::string bad = flaw_on_nodes(repeated(c, "", calls, Numbers::stable, nodes));
+      CHECK_MESSAGE(bad.empty(), "chosen: ", bad);
+    }
+  }
+  CHECK(tried >= 4 * 6);
+}
+
+// What the test above would see if a node's ranks, or the nodes, were added in another order.
+TEST_CASE("mutants: another order of the sums on nodes is noticed") {
+  for (const NodeOf& nodes : kNodes) {
+    Program program = repeated(Collective::allreduce, "hierarchical", 2, Numbers::stable, nodes);
+    program.calls[1].algorithm = "direct";
+    const std::string flaw = flaw_on_nodes(program);
+    CHECK_MESSAGE(flaw.find("other bits than call 0") != std::string::npos, flaw);
+  }
 }
 
 TEST_CASE("mutants: bits that follow arrival are noticed") {
