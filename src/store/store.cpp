@@ -26,7 +26,7 @@ std::string text_of(const std::exception_ptr& error) try {
 
 void Transfer::run() const {
   if (work) return work();
-  if (bytes > 0) std::memmove(to, from, bytes);
+  if (bytes > 0 && from != to) std::memmove(to, from, bytes);
 }
 
 Store::Store(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle)

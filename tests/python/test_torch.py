@@ -83,6 +83,12 @@ def test_passes_that_fail_or_are_odd(name, ranks):
     launched.expect("pass_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("place_checks"), "end"])
+@each("ranks", [2], [1, 3])
+def test_gradients_in_the_store(name, ranks):
+    launched.expect("place_checks", name, ranks)
+
+
 @pytest.mark.parametrize("name", [*launched.names("method_checks"), "end"])
 @each("ranks", [3], [1, 2, 5])
 def test_methods_of_bsp(name, ranks):

@@ -1,7 +1,10 @@
 """auto: buckets in the order in which gradients become ready, several sums under way."""
 
+import itertools
+import warnings
 import weakref
 from collections import Counter
+from typing import Any
 
 import numpy
 
@@ -11,6 +14,9 @@ from paceline.engine import Engine
 from paceline.errors import UsageError
 from paceline.kvstore.plan import Link, Plan
 from paceline.kvstore.store import Entry, KVStore
+
+_ALIGNED = 64  # bytes, of a bucket's place in the memory of all
+_LEAST_BYTES = 4096  # shorter plans are sent in few messages, and would take a page on every rank
 
 
 class Auto(KVStore):
@@ -38,6 +44,7 @@ class Auto(KVStore):
         super().__init__(comm, engine, op, outstanding=outstanding, plan=lambda: make_plan()())
         self._show = show
         self._outstanding = outstanding
+        self._shares = True  # buckets, with the ranks of its node
         self.plan = ""
 
     def _make_plan(self) -> None:
@@ -53,7 +60,9 @@ class Auto(KVStore):
         order = numpy.array(plan.order(ready_s, link), dtype="int64")
         order = self._comm.broadcast(order, tag="the calls of auto").tolist()
         pieces = Counter(bucket for bucket, _ in plan.pieces)
-        buckets = [(*_joined(bucket), pieces[i]) for i, bucket in enumerate(plan.buckets)]
+        arrays = self._arrays_for(plan.buckets)
+        buckets = [(*_joined(bucket, flat), pieces[i])
+                   for i, (bucket, flat) in enumerate(zip(plan.buckets, arrays, strict=True))]
         self._core.set_plan(buckets, order)
         self.plan = plan.describe(self._outstanding, order)
         if self._show and self.rank == 0:
@@ -61,15 +70,43 @@ class Auto(KVStore):
 
             print(f"paceline: {self.plan}", file=sys.stderr, flush=True)
 
+    def _arrays_for(self, buckets: list[list[Entry]]) -> list[Buffer]:
+        """A flat array for each bucket, in memory that all ranks of a node reach: there they are
+        summed where they lie. Collective. Private ones where that cannot be."""
+        ends = list(itertools.accumulate(-(-_nbytes(bucket) // _ALIGNED) * _ALIGNED
+                                         for bucket in buckets))
+        if self._shares and self.num_workers > 1 and ends[-1] >= _LEAST_BYTES:
+            memory, self._shares, trouble = self._comm.allocate(ends[-1])   # alike on all ranks
+            if self._shares:
+                return [_over(memory[begin : begin + _nbytes(bucket)], bucket[0].buffer)
+                        for bucket, begin in zip(buckets, [0, *ends], strict=False)]
+            if trouble:
+                warnings.warn("paceline: kvstore: buckets stay in private memory on all ranks, "
+                              f"since {trouble}", stacklevel=2)
+        return [empty_like(bucket[0].buffer, (sum(entry.count for entry in bucket),),
+                           "kvstore: auto") for bucket in buckets]
 
-def _joined(bucket: list[Entry]) -> tuple[list[int], Buffer, list[Buffer]]:
+
+def _nbytes(bucket: list[Entry]) -> int:
+    return sum(entry.nbytes for entry in bucket)
+
+
+def _joined(bucket: list[Entry], flat: Buffer) -> tuple[list[int], Buffer, list[Buffer]]:
     """Numbers of keys, memory for all of them one after the other, and the part of each."""
-    flat = empty_like(bucket[0].buffer, (sum(entry.count for entry in bucket),), "kvstore: auto")
     begin = 0
     for entry in bucket:
         entry.buffer = flat[begin : begin + entry.count].reshape(entry.shape)
         begin += entry.count
     return [entry.number for entry in bucket], flat, [entry.buffer for entry in bucket]
+
+
+def _over(memory: Any, like: Buffer) -> Buffer:
+    """A flat array of the library and type of `like` over these bytes."""
+    if not hasattr(like, "new_empty"):
+        return memory.view(like.dtype)
+    import torch
+
+    return torch.from_numpy(memory).view(like.dtype)
 
 
 def _is_against(ready_s: list[float]) -> bool:

@@ -150,6 +150,14 @@ class KVStore:
         self.push(keys, values, priority)
         self.pull(keys, values if out is None else out, priority)
 
+    def buffer(self, key: Key) -> Buffer:
+        """The key's value on this rank where it lies, in the array that the ranks' are combined in:
+        after wait(), and until the next push. What is written here and pushed is not copied.
+
+        It moves when auto makes its plan. Raises UsageError for a key that is not known.
+        """
+        return self._entry("buffer", key).buffer
+
     def barrier(self) -> None:
         """Returns when what this rank has pushed and pulled is complete, and all ranks are here."""
         self._core.barrier()

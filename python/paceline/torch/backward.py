@@ -130,7 +130,8 @@ class Backward:
     def _end(self) -> None:
         """The pass is over."""
         try:
-            used = [parameter.grad is not None for _, parameter in self._named]
+            used = [is_ready or parameter.grad is not None for is_ready, (_, parameter)
+                    in zip(self._is_ready, self._named, strict=True)]
             failed = self._exchange(used, False)
             if failed:
                 raise UsageError("a backward pass has failed on another rank and not on this one; "
@@ -143,7 +144,9 @@ class Backward:
 
     def _complete_failed(self) -> None:
         """Makes the calls that the pass that failed has not made, so that ranks stay together."""
-        kept = [parameter.grad for _, parameter in self._named]
+        # Copies, since they may lie where the zeros come.
+        kept = [None if parameter.grad is None else parameter.grad.clone()
+                for _, parameter in self._named]
         for _, parameter in self._named:
             parameter.grad = None
         try:
@@ -157,7 +160,8 @@ class Backward:
         """Launches the rest and finishes. Sets `used` to what any rank has used; returns whether
         the pass has failed on any."""
         for i, (_, parameter) in enumerate(self._named):
-            self._prepare(i, parameter)
+            if has_failed or not self._is_ready[i]:
+                self._prepare(i, parameter)
             if not self._is_ready[i]:
                 self._is_ready[i] = True
                 self._ready.append(i)

@@ -32,6 +32,7 @@ class Overlap:
         self._comm = comm = group_of(group, "overlap")._comm.dup()
         self._broadcasts = broadcast_buffers
         self._model, self._named = weakref.ref(model), trained(model, "overlap")
+        self._places = [0] * len(self._named)   # of gradients in the store
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
         if optimizer is not None:
@@ -69,21 +70,28 @@ class Overlap:
 
     def _push(self, i: int) -> None:
         name, parameter = self._named[i]
-        self.store.push(name, parameter.grad)
+        grad = parameter.grad
+        self.store.push(name, grad)
+        if grad.data_ptr() == self._places[i]:
+            # It becomes the sum, and is this rank's gradient no more, whether the pass ends or not.
+            parameter.grad = None
 
     def _pull(self, used: list[bool] | None) -> None:
-        # Kept here: the next step's zero_grad() lets go of them while they are still to come.
-        grads = [parameter.grad for _, parameter in self._named]
-        if used is None:  # nobody wants the averages of a pass that has failed
-            grads = [torch.empty_like(parameter) for _, parameter in self._named]
-        self.store.pull([name for name, _ in self._named], grads)
         model = self._model()
+        if self._updates is not None and used is not None:
+            # Kept here: the next step's zero_grad() lets go of them while they are still to come.
+            grads = [parameter.grad for _, parameter in self._named]
+            self.store.pull([name for name, _ in self._named], grads)
         if self._broadcasts and used is not None and model is not None:
             spread_buffers(self._comm, model)
-        if self._updates is None or used is None:
-            self.store.wait()
-        else:
+        if self._updates is not None and used is not None:
             self._updates.start([grad for grad in grads if grad is not None], used)
+            return
+        self.store.wait()
+        if used is not None:  # nobody wants the averages of a pass that has failed
+            for i, (name, parameter) in enumerate(self._named):
+                parameter.grad = grad = self.store.buffer(name)
+                self._places[i] = grad.data_ptr()
 
     def _begin(self) -> None:
         known = {id(parameter) for _, parameter in self._named}
@@ -123,7 +131,10 @@ def overlap(
     called or nobody holds the model; all ranks begin with rank 0's parameters and
     buffers. From then on each gradient is pushed into a KVStore of type `mode` (paceline.kvstore,
     which takes `options`) as soon as it is complete, and backward() returns when all averages are
-    there: optimisers, gradient clipping and accumulation work as without it.
+    there: optimisers, gradient clipping and accumulation work as without it. A gradient then lies
+    in the store, where it is averaged: nothing is copied back, and nothing there either where
+    zero_grad(set_to_none=False) has the next pass add to it. On one node it is memory of all its
+    ranks. So a gradient that you keep changes with the next pass; clone() it.
 
     With `optimizer`, backward() returns before the averages are there. Each layer is updated as
     soon as its own are, in the background, and the next forward pass of a layer waits for its own

@@ -1,0 +1,166 @@
+"""Checks of gradients that lie where they are averaged: overlap without copies."""
+
+import torch
+import torch.distributed as dist
+from overlap_checks import close, equal_everywhere, sgd
+from pass_checks import loss_of, same_weights
+from support import checks_in, raises, run_checks
+from torch import nn
+from train_checks import batch, network
+
+import paceline
+import paceline.torch
+from paceline import kvstore
+
+STEPS = 6
+
+
+def alone(p, parts=1, clip=None, steps=STEPS):
+    """One process that has all ranks' batches, each step of `parts` of them: its weights."""
+    model = network()
+    optimizer = sgd(model)
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(parts):
+            for rank in range(p):
+                (loss_of(model, parts * step + part, rank) / p).backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+    return [w.detach() for w in model.parameters()]
+
+
+def overlapped(mode="auto", **options):
+    model = network()
+    return model, sgd(model), paceline.torch.overlap(model, mode, **options)
+
+
+def in_place(model, overlap):
+    """Whether every gradient is the store's own memory."""
+    return [p.grad.data_ptr() == overlap.store.buffer(name).data_ptr()
+            for name, p in model.named_parameters()]
+
+
+def check_gradients_lie_in_the_store(comm):
+    for mode in kvstore.TYPES:
+        for set_to_none in (True, False):
+            model, optimizer, overlap = overlapped(mode)
+            for step in range(STEPS):
+                optimizer.zero_grad(set_to_none=set_to_none)
+                before = [p.grad for p in model.parameters()]
+                loss_of(model, step, comm.rank).backward()
+                assert all(in_place(model, overlap)), (mode, step)
+                assert set_to_none == all(grad is None for grad in before) or step == 0
+                optimizer.step()
+            equal_everywhere(comm, model)
+            same_weights(model, alone(comm.size))
+            overlap.remove()
+
+
+def check_buckets_are_memory_of_the_node(comm):
+    """auto sums by load and store from the second pass on: no message is sent."""
+    if comm.size == 1:
+        return
+    model, optimizer, overlap = overlapped()
+    for step in range(2):
+        loss_of(model, step, comm.rank).backward()
+    grads = [p.grad for p in model.parameters()]
+    assert overlap.store._shares
+    flat = max(grads, key=lambda grad: grad.numel())
+    told = overlap.store._comm.explain("allreduce", flat)
+    assert "shared" in str(told), told
+    overlap.remove()
+
+
+def check_accumulation_and_clipping(comm):
+    for set_to_none in (True, False):
+        model, optimizer, overlap = overlapped()
+        for step in range(STEPS):
+            optimizer.zero_grad(set_to_none=set_to_none)
+            with overlap.no_sync():
+                loss_of(model, 2 * step, comm.rank).backward()
+            loss_of(model, 2 * step + 1, comm.rank).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        same_weights(model, alone(comm.size, parts=2, clip=0.1))
+        overlap.remove()
+
+
+def check_what_is_not_cleared_adds_up(comm):
+    """Without zero_grad() a pass adds to the average: as with gradients of one's own."""
+    model, _, overlap = overlapped()
+    reference = network()
+    for step in range(3):
+        loss_of(model, step, comm.rank).backward()
+        for rank in range(comm.size):
+            (loss_of(reference, step, rank) / comm.size).backward()
+    for mine, other in zip(model.parameters(), reference.parameters(), strict=True):
+        close(mine.grad, other.grad)
+    overlap.remove()
+
+
+def check_a_failed_pass_leaves_nothing_behind(comm):
+    """Also where gradients are cleared in place while its sums are still under way."""
+    for set_to_none in (True, False):
+        model, optimizer, overlap = overlapped()
+        for step in range(STEPS):
+            optimizer.zero_grad(set_to_none=set_to_none)
+            if step % 2:
+                raises(ValueError, "a bad batch",
+                       loss_of(model, 77, comm.rank, 1 + comm.rank % 2).backward)
+                optimizer.zero_grad(set_to_none=set_to_none)
+            loss_of(model, step, comm.rank).backward()
+            optimizer.step()
+        same_weights(model, alone(comm.size))
+        overlap.remove()
+
+
+def check_gradients_of_one_s_own_are_copied(comm):
+    """A gradient that the program puts in the place of the store's is taken as it is."""
+    model, optimizer, overlap = overlapped()
+    for step in range(STEPS):
+        loss_of(model, step, comm.rank).backward()
+        optimizer.step()
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p) if step % 2 else p.grad.clone().zero_()
+    same_weights(model, alone(comm.size))
+    overlap.remove()
+
+
+def check_mixed_precision(comm):
+    """autocast and GradScaler: a step whose gradients overflow is left out on all ranks."""
+    model, optimizer, overlap = overlapped()
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1000)
+    reference = network()
+    alone_optimizer = sgd(reference)
+    for step in range(STEPS):
+        overflow = step == 3
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+        loss = loss_of(model, step, comm.rank)
+        scaler.scale(loss * float("inf") if overflow and comm.rank == 0 else loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if overflow:
+            continue
+        alone_optimizer.zero_grad()
+        for rank in range(comm.size):
+            (loss_of(reference, step, rank) / comm.size).backward()
+        alone_optimizer.step()
+    assert scaler.get_scale() == 4.0
+    equal_everywhere(comm, model)
+    same_weights(model, [p.detach() for p in reference.parameters()])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        x, labels = batch(0, comm.rank)
+        loss = nn.functional.cross_entropy(model(x).float(), labels)
+    loss.backward()
+    assert all(in_place(model, overlap))
+    overlap.remove()
+
+
+if __name__ == "__main__":
+    import place_checks
+
+    torch.set_num_threads(1)
+    dist.init_process_group("paceline")
+    run_checks(checks_in(place_checks), paceline.init(), leaks=False)  # torch keeps groups in C++
+    dist.destroy_process_group()
