@@ -113,7 +113,7 @@ std::optional<int> StageView::find_occupied(std::uint64_t before,
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
     // Who is in the next call has left this one, said so or not.
-    if (!look(position, before, left) && !look(position, before + 1, turn_of(before + 1, 0))) {
+    if (!look(position, before, left) && !look(position, before + 1, begun(before + 1))) {
       if (left_quietly_) signal(left_, kLeft);   // the other one may wait for this rank as well
       left_quietly_ = false;
       return position;
@@ -132,7 +132,7 @@ std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) co
   if (theirs == mine) return {};
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
-  if (turn >> 16 != call || now >> 16 != call) return {};
+  if (turn < turn_of(call, 0) || now >> 16 != call) return {};   // not whole, or not any more
   if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
     if (const auto earlier = stranger(position, call - 1)) return earlier;   // that is where
   return Stranger{position, mine, theirs};
@@ -168,7 +168,7 @@ void StageView::say(std::uint64_t call) {
   StageLine& line = own().line(call);
   // What follows is not yet whole. To peers this also says that the call before has been left: what
   // this rank has read of their rooms there must not come after it.
-  line.turn.store(turn_of(call, 0), std::memory_order_release);
+  line.turn.store(begun(call), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_release);
   line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
   line.count.store(mark.fingerprint.count, std::memory_order_relaxed);
@@ -181,7 +181,7 @@ void StageView::signal(std::uint64_t call, std::uint32_t signals) {
 }
 
 int StageView::claim(std::uint64_t call, Kept kept) {
-  if (!said_) say(call);   // whoever waits for positions looks which call its peers are in
+  if (!said_) announce(call);   // whoever waits for positions looks which call its peers are in
   StageClaims& claims = at(0).stage.claims();
   const int position = kept == Kept::own ? 0
                                          : claims::take(claims, call) + (kept == Kept::peers);
@@ -212,7 +212,6 @@ void StageView::leave_loudly(std::uint64_t call) {
 }
 
 void StageView::announce(std::uint64_t call) {
-  say(call);
   signal(call, 0);
 }
 
@@ -244,7 +243,7 @@ void StageView::streamed(std::size_t bytes) {
 bool StageView::is_called() {
   const std::uint64_t next = enrolled_ + 1;
   for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
-    if (position != rank_ && look(position, next, turn_of(next, 0))) return true;
+    if (position != rank_ && look(position, next, begun(next))) return true;
   return false;
 }
 

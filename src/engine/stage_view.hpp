@@ -76,11 +76,12 @@ class StageView {
   bool leave(std::uint64_t call);
   void leave_loudly(std::uint64_t call);   // says so in any case
 
-  // For calls that send messages as well (engine/mixed.hpp). They say at once which call this is.
-  // Besides, a rank has a flag for each lane, which counts its signals there.
+  // Says which call this is before there is something to signal.
+  void announce(std::uint64_t call);
+
+  // For calls that send messages as well (engine/mixed.hpp). A rank has a flag for each lane, which counts its signals there.
   static constexpr int kLanes = Stage::kLines - 2;
   const std::vector<int>& members() const { return ranks_; }
-  void announce(std::uint64_t call);
   void raise(int lane, std::uint64_t call, std::uint32_t signals) {
     flag(own(), lane).store(turn_of(call, signals), std::memory_order_release);
   }
@@ -92,7 +93,7 @@ class StageView {
 
   // Of the rank at a position: whether it has come so far; its line while it is in this call.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
-    if (!said_) say(call);
+    if (!said_) announce(call);
     return look(position, call, turn_of(call, signals));
   }
   // Whether it shows another call than this rank has made, as far as it still shows that one.
@@ -185,8 +186,9 @@ class StageView {
     bool overlaps(const Room& other) const { return begin < other.end && other.begin < end; }
   };
   static constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
-    return call << 16 | signals;
+    return begun(call) | (1 + signals);
   }
+  static constexpr std::uint64_t begun(std::uint64_t call) { return call << 16; }
   // Equal on all ranks, since they make the same calls.
   Room next_room(std::size_t wanted) const {
     return wanted <= sizeof(StageLine::room) ? Room{} : room_around(wanted);

@@ -10,8 +10,9 @@ namespace paceline {
 
 bool is_straight(const Schedule& schedule);
 
-// What a call can count: 16 bits, of which the highest value says that its owner has left it.
-inline constexpr std::size_t kMostSignals = 0xfffe;
+// What a call can count: 16 bits, of which the lowest value says that its owner is about to say
+// which call this is, and the highest that it has left it.
+inline constexpr std::size_t kMostSignals = 0xfffd;
 
 // The signals that its rank gives, those that follow each other together, or that it waits for from
 // one peer: the larger number.

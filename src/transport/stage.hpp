@@ -21,7 +21,8 @@ namespace paceline {
 // One cache line: how far its owner has come in a call, which call that is, and what is short
 // enough to travel along.
 struct alignas(64) StageLine {
-  std::atomic<std::uint64_t> turn;   // number of the straight call << 16 | signals given so far
+  std::atomic<std::uint64_t> turn;   // number of the straight call << 16 | 1 + signals given so far
+                                     // or 0: what follows is not yet whole
   std::atomic<std::uint64_t> what, count;   // the call's fingerprint
   std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the straight ones
   std::byte room[32];
@@ -36,8 +37,8 @@ struct StageDoor {
 };
 static_assert(sizeof(StageDoor) == sizeof(StageLine::room));
 
-// How far, for a call that the owner has left.
-inline constexpr std::uint64_t kLeft = 0xffff;
+// Signals, for a call that the owner has left.
+inline constexpr std::uint64_t kLeft = 0xfffe;
 
 // Behind the lines: whose stage this is, how much of it is there, and which ranks of the node have
 // it. Those keep it when its owner goes: its memory serves another communicator once none holds it.

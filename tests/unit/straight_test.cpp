@@ -232,6 +232,24 @@ TEST_CASE("stages: ranks in different calls notice it, also if they did not wait
   CHECK(r.views[0].is_called());
 }
 
+TEST_CASE("stages: who is about to say which call this is shows none until it is whole") {
+  Ranks r;
+  for (std::uint64_t call = 1; call <= 2; ++call) {
+    for (int rank = 0; rank < 3; ++rank) REQUIRE(!r.enter(rank, call, 8, {call, 5}));
+    for (StageView& view : r.views) view.leave(call);
+  }
+  REQUIRE(!r.enter(0, 3, 8, {3, 5}));
+  const Stage peer = r.transports[0]->stages()->find(1, 7).value();
+  peer.line(3).turn.store(3 << 16);   // what it said in the first call is still there
+  CHECK(!r.views[0].find_stranger(3));
+  r.views[1].enter(3, 8, 3, {4, 5});
+  r.views[1].announce(3);
+  const auto found = r.views[0].find_stranger(3);
+  REQUIRE(found);
+  CHECK(found->theirs.number() == 3);
+  CHECK(found->theirs.fingerprint.what == 4);
+}
+
 TEST_CASE("straight: segments give no more signals than one of them times their number") {
   for (const Algorithm* a : registry())
     for (int p : {2, 3, 8})
