@@ -18,7 +18,7 @@ COMMANDS = {
     "simulate": ("simulate", "Simulate collectives, also with ranks that come late."),
     "bench": ("bench", "Measure collectives, also against gloo and MPI."),
     "profile": ("profile", "See who enters which collective when, and who is late."),
-    "train": ("train", "Train a network of the documents on several ranks."),
+    "train": ("train", "Train a network on several ranks of this machine."),
     "report": ("report", "Draw what was published about collectives, again."),
 }
 
