@@ -12,7 +12,7 @@ from paceline.bench.crossing import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance
-from paceline.cli.bench_store import WithStore
+from paceline.cli.bench_steps import WithSteps
 from paceline.cli.common import (
     COLLECTIVES, Collective, Names, Number, Sizes, console, knob_options, set_options,
     world_options,
@@ -259,7 +259,7 @@ def write(content, file, out):
     out.print(f"Wrote {escape(file)}", soft_wrap=True)
 
 
-@click.command("bench", cls=WithStore, epilog=COLLECTIVES)
+@click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
@@ -345,6 +345,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce --against gloo --verdict --json allreduce.json
     paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     paceline bench store --keys 160
+    paceline bench overlap --repeats 10
     paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
     paceline bench allreduce --device emulated -n 4
     """
