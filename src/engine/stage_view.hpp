@@ -79,7 +79,8 @@ class StageView {
   // Says which call this is before there is something to signal.
   void announce(std::uint64_t call);
 
-  // For calls that send messages as well (engine/mixed.hpp). A rank has a flag for each lane, which counts its signals there.
+  // For calls that send messages as well (engine/mixed.hpp). A rank has a flag for each lane,
+  // which counts its signals there.
   static constexpr int kLanes = Stage::kLines - 2;
   const std::vector<int>& members() const { return ranks_; }
   void raise(int lane, std::uint64_t call, std::uint32_t signals) {

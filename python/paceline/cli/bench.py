@@ -343,7 +343,6 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce
     paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
     paceline bench allreduce --against gloo --verdict --json allreduce.json
-    paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     paceline bench store --keys 160
     paceline bench overlap --repeats 10
     paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
