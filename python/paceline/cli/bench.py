@@ -35,6 +35,8 @@ by SIZE several of these at once and a wait for all. A batch is one call; of sho
 several, on inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. \
 Shared: in buffers of Communicator.empty()."""
 
+BAD = ("wrong result", REFUSED)  # notes that say so
+
 DEVICES = {
     "emulated": """\
 Model time: a copy engine each way and a compute unit for each device; nothing was measured. LP: \
@@ -343,6 +345,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce
     paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
     paceline bench allreduce --against gloo --verdict --json allreduce.json
+    paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     paceline bench store --keys 160
     paceline bench overlap --repeats 10
     paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
@@ -362,9 +365,9 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     plan = Plan(
         collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
-        separate=separate,
-        variants=variants_for(collective, (algorithm, segments, window, radix, blocks), against,
-                              shared, forms, no_reduce),
+        separate=separate, variants=variants_for(
+            collective, (algorithm, segments, window, radix, blocks), against, shared, forms,
+            no_reduce),
         peer=f"torch {against}" if against == "gloo" else against or "")
     check_arrival(arrival, plan, batch, verdict, cold, lab)
     out, about = console(), None
@@ -387,5 +390,4 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
         write({**head, "round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
                "launches_dropped": modes.dropped,
                "records": [report.record(row, plan) for row in rows], "notes": notes}, json, out)
-    bad = ("wrong result", REFUSED)
-    return 1 if not rows or any(word in note for note in notes for word in bad) else 0
+    return 1 if not rows or any(word in note for note in notes for word in BAD) else 0
