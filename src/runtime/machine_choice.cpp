@@ -174,8 +174,7 @@ Assumed machine_between_nodes(Communicator all, const WorldConfig& config) {
   bool agrees = known.sampled;
   if (known.found && !known.sampled) {
     const Machine machine = machine_from(known.found->settings);
-    agrees = agrees_with(all, config, machine.across.beta_s_per_byte,
-                         known.found->sample_s_per_byte);
+    agrees = agrees_with(all, config, machine.across, known.found->sample_s_per_byte);
   }
   if (!agrees) return measured(all, config, known.found.has_value());
   if (!known.sampled) remember(*known.found);

@@ -36,9 +36,10 @@ Assumed agree_on_links(Communicator& all, const Figures& mine);
 // per world.
 double sample_links(Communicator& all, const WorldConfig& config, double beta);
 
-// Whether such a sample is what it was then, 0 agreeing with all. Looks again before it denies
-// that. Collective, once per world, and equal on all ranks.
-bool agrees_with(Communicator& all, const WorldConfig& config, double beta, double sample);
+// Whether such a sample is what it was then, 0 agreeing with all, and a short message takes no less
+// time than the link's alpha says. Looks again before it denies the former. Collective, once per
+// world, and equal on all ranks.
+bool agrees_with(Communicator& all, const WorldConfig& config, const Link& link, double sample);
 
 // All of it. Collective over the ranks of a world on several nodes. What goes wrong while looking
 // is no error: then nothing is known.

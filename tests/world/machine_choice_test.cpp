@@ -183,6 +183,22 @@ TEST_CASE("a sample that disagrees measures again, in either direction") {
   }
 }
 
+TEST_CASE("a latency that was measured at a busy moment is measured again") {
+  const Folder folder;
+  const Job job = job_of({0, 1, 2}, folder.machines());
+  start(job);
+  MeasuredMachine busy = read_machine_file(job.folder).machines.at(0);
+  Machine machine = machine_from(busy.settings);
+  const double alpha_s = machine.across.alpha_s *= 1000;
+  busy.settings = settings_of(machine);
+  REQUIRE(keep_machine(job.folder, busy) == "");
+  const Outcome found = start(job);
+  CHECK(has(found.said, "a sample disagrees with the figures of 20"));
+  const std::vector<MeasuredMachine> kept = read_machine_file(job.folder).machines;
+  REQUIRE(kept.size() == 1);
+  CHECK(machine_from(kept[0].settings).across.alpha_s < alpha_s / 3);
+}
+
 TEST_CASE("a file that is damaged is measured anew, one that is newer is left alone") {
   const Folder folder;
   const Job job = job_of({0, 1}, folder.machines());
