@@ -2,6 +2,7 @@
 // messages go by there.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -92,6 +93,40 @@ TEST_CASE("a cell that holds less than the message says is not taken for the mes
     CHECK(whole.done);
     CHECK(whole.notes.misfitting == 0);
   }
+}
+
+struct Heard : Notes {
+  std::string what;
+  void aborted(int, std::uint64_t context, const std::string& why) override {
+    what += str(context, ": ", why, "\n");
+  }
+};
+
+TEST_CASE("a sentence that is longer than a cell, and even than the ring, comes whole") {
+  MemoryStore store;
+  const ShmConfig small{.bytes = 8192};
+  const std::string longer(3000, 'a'), shorter = "rank 1 left", longest(9000, 'b');
+  std::thread peer([&] {
+    StoreMeeting mine(store, "words", 1, 2, std::chrono::seconds(20));
+    const auto transport = make_shm(mine, small);
+    Heard heard;
+    transport->listen(&heard);
+    for (std::uint64_t context = 1; const std::string& why : {longer, shorter, longest})
+      transport->abort(0, context++, why);
+    while (transport->owes()) transport->progress();
+    mine.share("over");
+  });
+  StoreMeeting mine(store, "words", 0, 2, std::chrono::seconds(20));
+  const auto transport = make_shm(mine, small);
+  Heard heard;
+  transport->listen(&heard);
+  const auto lines = [&] { return std::ranges::count(heard.what, '\n'); };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (lines() < 3 && std::chrono::steady_clock::now() < end) transport->progress();
+  CHECK(heard.what ==
+        str("1: ", longer, "\n2: ", shorter, "\n3: ", shortened(longest, 4096), "\n"));
+  mine.share("over");
+  peer.join();
 }
 
 // The number may still be answered to: it never means another message, and the table does not grow.

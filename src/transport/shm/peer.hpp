@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/str.hpp"
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
 
@@ -91,7 +92,9 @@ class Tokens {
   std::vector<std::uint32_t> free_;
 };
 
-// A grant, or an abort with its text.
+constexpr std::size_t kLongestWord = 4096;   // bytes
+
+// A grant, or an abort with its text, or a part of that.
 struct Word {
   Cell64 head{};
   std::string text;
@@ -108,6 +111,27 @@ struct Peer {
   std::uint64_t unread = 0;   // bytes of eager messages sent so far
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
+  std::string heard;          // of an abort whose text goes on in the next cells
+
+  // Where cells are short an abort takes several, each of which says how much is to follow.
+  void say(std::uint64_t context, const std::string& why) {
+    const std::string text = shortened(why, kLongestWord);
+    std::size_t at = 0;
+    do {
+      Word& word = words.emplace_back();
+      word.text = text.substr(at, out.cell_bytes());
+      at += word.text.size();
+      word.head.kind = CellKind::abort;
+      word.head.context = context;
+      word.head.bytes = static_cast<std::uint32_t>(word.text.size());
+      word.head.total = text.size() - at;
+    } while (at < text.size());
+  }
+  // Whether the text is whole with this cell.
+  bool hears(Cell64& cell, std::size_t bytes) {
+    heard.append(reinterpret_cast<const char*>(Ring::payload(&cell)), bytes);
+    return cell.total == 0 || heard.size() >= kLongestWord;
+  }
 
   void enqueue(Transfer* t) {
     const auto behind = [&](const Transfer* s) { return s->priority < t->priority; };

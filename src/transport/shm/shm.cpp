@@ -133,11 +133,7 @@ class ShmTransport : public Transport {
     const int p = at(to);
     Peer& peer = peers_[std::size_t(p)];
     if (p == rank_ || peer.gone) return;
-    shm::Word& word = peer.words.emplace_back();
-    word.head.kind = CellKind::abort;
-    word.head.context = context;
-    word.text = shortened(why, peer.out.cell_bytes());
-    word.head.bytes = static_cast<std::uint32_t>(word.text.size());
+    peer.say(context, why);
     push(p, peer);
   }
 
@@ -334,9 +330,9 @@ class ShmTransport : public Transport {
         }
         return;
       case CellKind::abort:
-        return listener_->aborted(
-            names_[std::size_t(p)], cell.context,
-            std::string(reinterpret_cast<char*>(Ring::payload(&cell)), bytes));
+        if (peer.hears(cell, bytes))
+          listener_->aborted(names_[std::size_t(p)], cell.context, std::exchange(peer.heard, {}));
+        return;
     }
   }
 
