@@ -55,6 +55,8 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   SUBCASE("in uneven parts") { other.uneven = true; }
   SUBCASE("another operation") { other.op = Op::max; }
   SUBCASE("at a time") { other.cut.window = 2; }
+  SUBCASE("with a tag") { other.tag = 7; }
+  SUBCASE("more urgent") { other.priority = 1; }
   SUBCASE("by a knob") { other.cut.knobs.radix = 4; }
   SUBCASE("without adding") { other.combines = false; }
   SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
