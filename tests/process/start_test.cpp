@@ -1,4 +1,6 @@
 // Ranks that start unlike each other: the first difference is named, on all of them, at once.
+#include <sched.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -78,4 +80,18 @@ TEST_CASE("a start is ended by what its caller looks for, also while memory is s
     return said == "enough" ? "" : str("it has said '", said, "'");
   });
   CHECK(bad == "");
+}
+
+TEST_CASE("ranks of a machine without a name, or with blanks in it, start") {
+  for (const std::string& name : {std::string(), std::string("a b")}) {
+    const std::string bad = run_ranks(2, 30, [&](int rank, const std::string& folder) {
+      if (unshare(CLONE_NEWUTS) != 0 || sethostname(name.c_str(), name.size()) != 0)
+        return std::string("not allowed");
+      Communicator world = test::join(rank, 2, folder);
+      world.run({.collective = Collective::barrier});
+      return std::string();
+    });
+    if (bad.find("not allowed") != bad.npos) return test::skip("only root can name a machine");
+    CHECK_MESSAGE(bad.empty(), "'", name, "': ", bad);
+  }
 }

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -124,6 +125,44 @@ def test_a_signal_ends_the_wait_for_others(tmp_path, sign, status):
     done = subprocess.run([sys.executable, "-c", late, str(tmp_path)], env=env,
                           capture_output=True, text=True, timeout=60)
     assert "RankLost: start-up: rank 1 has given up waiting" in done.stderr, done.stderr
+
+
+class NoWayOut:
+    """A socket of a machine that has no way out by addresses of some families."""
+
+    def __init__(self, family, kind):
+        self.family = family
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def connect(self, address):
+        if self.family not in self.ways:
+            raise OSError("Network is unreachable")
+
+    def getsockname(self):
+        return self.ways[self.family]
+
+
+@pytest.mark.parametrize(("ways", "found"), [
+    ({socket.AF_INET: ("10.0.0.1", 1), socket.AF_INET6: ("fd00::1", 1, 0, 0)}, "10.0.0.1"),
+    ({socket.AF_INET6: ("fd00::1", 1, 0, 0)}, "fd00::1"),
+    ({}, socket.gethostname()),
+])  # fmt: skip
+def test_own_address(monkeypatch, ways, found):
+    """Of hosts of either kind of address, and of one with neither: its name."""
+    pytest.importorskip("torch")
+    import importlib
+    from types import SimpleNamespace
+
+    module = importlib.import_module("paceline.torch.rendezvous")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    monkeypatch.setattr(NoWayOut, "ways", ways, raising=False)
+    monkeypatch.setattr(module.socket, "socket", NoWayOut)
+    assert module.own_host(SimpleNamespace(is_one_node=False)) == found
 
 
 class Own:

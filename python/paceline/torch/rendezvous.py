@@ -21,6 +21,8 @@ from paceline.launchers import Launcher
 
 DEFAULT = dist.constants.default_pg_timeout
 LONGEST = 256  # bytes of "host port"
+# Addresses that are reserved for documentation.
+_NOBODYS = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _ours = False  # RANK and its companions were set here
 
 
@@ -93,10 +95,12 @@ def own_host(launcher: Launcher) -> str:
     if launcher.is_one_node:
         return "127.0.0.1"
     # The address of the way out; connecting a datagram socket sends nothing. A machine's name may
-    # mean its loopback, so it is the last resort.
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    # mean its loopback, or nothing, so it is the last resort.
+    for family, nobodys in _NOBODYS:
         try:
-            probe.connect(("192.0.2.1", 9))  # reserved for documentation: nobody's
-            return probe.getsockname()[0]
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((nobodys, 9))
+                return probe.getsockname()[0]
         except OSError:
-            return socket.gethostname()
+            continue
+    return socket.gethostname()

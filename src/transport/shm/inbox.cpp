@@ -36,10 +36,13 @@ bool is_ring(const RingShape& shape) {
          shape.cell_bytes % sizeof(Cell64) == 0;
 }
 
+// One word, as it stands on a card among others; a machine need not have a name.
 std::string host() {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
-  return name;
+  std::string word = name;
+  std::ranges::replace_if(word, [](unsigned char c) { return c <= ' ' || c == 127; }, '?');
+  return word.empty() ? "?" : word;
 }
 
 }  // namespace
