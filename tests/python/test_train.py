@@ -181,7 +181,7 @@ def test_folders_of_pictures_are_read(tmp_path):
     inputs, labels = found.batch(torch.tensor([0, 1]), 16)
     assert inputs.shape == (2, 3, 16, 16) and labels.tolist() == [0, 1] and found.classes == 2
     (tmp_path / "train/cat/a.png").write_text("no picture")
-    with pytest.raises(UsageError, match="is no picture"):
+    with pytest.raises(UsageError, match="is no picture that can be read"):
         found.batch(torch.tensor([0]), 16)
 
 

@@ -48,7 +48,7 @@ def file_option(*names, text):
 
 def check(spec, ranks):
     """All that can be refused before ranks start."""
-    from paceline.train import data, models, ways
+    from paceline.train import data, memory, models, ways
 
     model = models.known(spec["model"])
     ways.check(spec["way"], spec["over"], spec["collectives"])
@@ -57,9 +57,12 @@ def check(spec, ranks):
             raise UsageError(f"train: the learning rate is {spec[name]}; it is a positive number.")
     side = (spec["side"] or model.side) if model.side else 0
     found = data.load(spec["data"], side, spec["seed"], model.classes)
-    models.check_side(spec["model"], side, spec["batch"] or model.images, found.classes)
+    images = spec["batch"] or model.images
     if ranks:
-        data.Shard(len(found), 0, ranks, spec["batch"] or model.images, spec["seed"])
+        data.Shard(len(found), 0, ranks, images, spec["seed"])
+    each = models.check_side(spec["model"], side, images, found.classes)
+    if ranks:
+        memory.check(spec["model"], ranks, images, each)
 
 
 def table(found):

@@ -63,7 +63,11 @@ def load(name, side, seed, classes=10):
     if name == "synthetic":
         return synthetic(side, seed, classes)
     if name != "digits":
-        return of_path(Path(name), side)
+        try:
+            return of_path(Path(name), side)
+        except OSError as error:
+            raise UsageError(f"train: {error.filename or name} cannot be read: {error.strerror}."
+                             ) from None
     if not side:
         raise UsageError("train: digits are pictures; gpt reads a text: --data FILE, or synthetic.")
     return digits()
@@ -187,8 +191,9 @@ def decoded(file, side):
     try:
         with Image.open(file) as image:
             square = ImageOps.fit(image.convert("RGB"), (side, side))
-    except OSError as error:
-        raise UsageError(f"train: {file} is no picture ({error}).") from error
+    # Pillow raises a SyntaxError for a damaged PNG, and more for others.
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UsageError(f"train: {file} is no picture that can be read ({error}).") from error
     pixels = torch.from_numpy(np.array(square)).permute(2, 0, 1).float()
     return (pixels - 118.0) / 64.0
 

@@ -47,16 +47,24 @@ def made(name, classes=None):
 
 
 def check_side(name, side, images, classes):
-    """Raises UsageError where pictures of that side, or so few, do not go through the network."""
-    if not known(name).side:
-        return
-    try:
-        with torch.device("meta"):
-            made(name, classes)(torch.empty(images, 3, side, side))
-    except (RuntimeError, ValueError) as error:
-        raise UsageError(f"train: {name} does not take {images} pictures of {side}x{side} a step "
-                         f"({str(error).splitlines()[0]}); take a larger --side or --batch."
-                         ) from None
+    """What training of a rank takes at least, in bytes: weights, gradients, momentum, and what its
+    convolutions and linear layers keep for the backward pass. Raises UsageError where pictures of
+    that side, or so few, do not go through the network."""
+    kept = []
+    with torch.device("meta"):
+        net = made(name, classes)
+        for module in net.modules():
+            if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
+                module.register_forward_hook(lambda *found: kept.append(found[2].numel()))
+        seen = (torch.empty(images, 3, side, side) if known(name).side
+                else torch.zeros(images, gpt.CONTEXT, dtype=torch.int64))
+        try:
+            net(seen)
+        except (RuntimeError, ValueError) as error:
+            raise UsageError(f"train: {name} does not take {images} pictures of {side}x{side} a "
+                             f"step ({str(error).splitlines()[0]}); take a larger --side or "
+                             "--batch.") from None
+    return 4 * (sum(kept) + 3 * sum(weights.numel() for weights in net.parameters()))
 
 
 def batch_of(name, images, generator=None):
