@@ -1,4 +1,4 @@
-"""Trains the ResNet data-parallel with plain DDP. torchrun starts it; run.py starts torchrun.
+"""`paceline train`'s trainer under plain DDP. torchrun starts it; run.py starts torchrun.
 
 Only the backend's name differs between two runs: seeds, batches and buckets are the same. Rank 0
 prints one JSON object per step on stdout; every rank leaves its measurements in a file. All times
@@ -6,7 +6,6 @@ are nanoseconds of the machine's monotonic clock, which the ranks of one machine
 """
 
 import argparse
-import hashlib
 import json
 import sys
 import time
@@ -15,12 +14,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
-import data
-from model import DigitResNet
+from paceline.train import data, ways, worker
 
+MODEL = "digits-resnet"
 BUCKET_MB = 1.0
 PEER_TIMEOUT_S = 120
 
@@ -40,12 +37,12 @@ class BucketClock:
     def __call__(self, bucket: dist.GradBucket) -> torch.futures.Future:
         gradients = bucket.buffer().div_(self.ranks)
         index, byte_count = bucket.index(), gradients.numel() * gradients.element_size()
-        issue = time.perf_counter_ns()
+        issue = time.monotonic_ns()
         future = dist.all_reduce(gradients, async_op=True).get_future()
-        issued = time.perf_counter_ns()
+        issued = time.monotonic_ns()
 
         def finish(summed: torch.futures.Future) -> torch.Tensor:
-            done = time.perf_counter_ns()
+            done = time.monotonic_ns()
             summed.value()  # A failed all-reduce raises here, and so in backward().
             self.spans.append((index, byte_count, issue, max(issued, issue), max(done, issued)))
             return gradients  # The sum is in place whatever form the backend's value has.
@@ -58,46 +55,31 @@ def average(clock: BucketClock, bucket: dist.GradBucket) -> torch.futures.Future
     return clock(bucket)
 
 
-def train(net: DistributedDataParallel, clock: BucketClock, shard: data.Shard, options) -> dict:
-    """Runs options.steps steps; returns this rank's losses and the edges of its spans (ns).
+class Timed(worker.Trainer):
+    """The house's trainer under DDP, which notes when each bucket of each step was on its way.
 
-    `edges` of a step are the begin of the forward, backward and optimizer spans and the end.
+    `edges` of a step are the begin of the forward, backward and optimizer spans and the end (ns).
     """
-    optimizer = torch.optim.SGD(net.parameters(), options.rate, momentum=0.9, weight_decay=1e-4)
-    losses, steps = [], []
-    for step in range(options.steps):
-        clock.spans = []
-        begin = time.perf_counter_ns()
-        images, labels = shard.batch(step)
-        loss = cross_entropy(net(images), labels)
-        forward_end = time.perf_counter_ns()
-        loss.backward()
-        backward_end = time.perf_counter_ns()
-        optimizer.step()
-        optimizer.zero_grad()
-        end = time.perf_counter_ns()
-        losses.append(loss.item())
-        steps.append({"edges": [begin, forward_end, backward_end, end], "buckets": clock.spans})
-        if shard.rank == 0:
-            say(event="step", step=step, loss=losses[-1], ms=(end - begin) / 1e6)
-    return {"rank": shard.rank, "losses": losses, "steps": steps}
 
+    def __init__(self, spec, total, tell):
+        self.total, self.timed, self.clock = total, [], BucketClock(dist.get_world_size())
+        super().__init__(spec, tell)
 
-def accuracy(net: DistributedDataParallel, digits: data.Digits, rank: int, ranks: int) -> float:
-    """Share of test pictures named rightly, 0..1; every rank tests its part of them."""
-    images, labels = digits.images[rank::ranks], digits.labels[rank::ranks]
-    with torch.no_grad():
-        right = (net.module(images).argmax(1) == labels).sum().to(torch.int64)
-    dist.all_reduce(right)
-    return right.item() / len(digits)
+    def way_of(self):
+        way = ways.Ddp(self.bare, self.optimizer_of, "paceline", None, bucket_cap_mb=BUCKET_MB,
+                       gradient_as_bucket_view=True)
+        way.net.register_comm_hook(self.clock, average)
+        return way
 
+    def steps_of(self, number):
+        return min(self.steps, self.total - number * self.steps)
 
-def digest(net: torch.nn.Module) -> str:
-    """SHA-256 of all weights' bytes: equal digests mean equal models, bit for bit."""
-    sha = hashlib.sha256()
-    for weights in net.state_dict().values():
-        sha.update(weights.contiguous().numpy().tobytes())
-    return sha.hexdigest()
+    def step(self, inputs, labels, exchanges=True):
+        self.clock.spans = []
+        loss = super().step(inputs, labels, exchanges)
+        edges = [round(1e9 * at) for at in self.edges]
+        self.timed.append({"edges": edges, "buckets": self.clock.spans})
+        return loss
 
 
 def say(**event) -> None:
@@ -119,37 +101,42 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def specification(options, train_count: int, ranks: int) -> tuple[dict, int]:
+    """What the trainer wants to know, and how many steps there are in all."""
+    each = data.Shard(train_count, 0, ranks, options.batch, options.seed).steps
+    total = options.steps or options.epochs * each
+    spec = {"model": MODEL, "data": "digits", "side": 0, "batch": options.batch, "steps": 0,
+            "epochs": -(-total // each), "rate": options.rate, "most_rate": options.rate,
+            "validation": 0, "seed": options.seed, "threads": 1}
+    return spec, total
+
+
 def main() -> None:
     """Joins the process group, trains, tests and writes rank<r>.json."""
     options = parse_options()
-    if options.backend == "paceline":
-        import paceline.torch  # noqa: F401  Importing it registers the backend's name.
-
     torch.set_num_threads(1)
-    torch.manual_seed(options.seed)
     dist.init_process_group(options.backend, timeout=timedelta(seconds=PEER_TIMEOUT_S))
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    train_set, test_set = data.load()
-    shard = data.Shard(train_set, rank, ranks, options.batch, options.seed)
-    options.steps = options.steps or options.epochs * shard.steps_per_epoch
-    clock = BucketClock(ranks)
-    net = DistributedDataParallel(
-        DigitResNet(), bucket_cap_mb=BUCKET_MB, gradient_as_bucket_view=True
-    )
-    net.register_comm_hook(clock, average)
-    if rank == 0:
-        say(event="start", steps=options.steps, ranks=ranks, global_batch=ranks * options.batch)
+    spec, total = specification(options, len(data.digits()), ranks)
 
-    record = train(net, clock, shard, options)
-    record.update(
-        backend=options.backend,
-        ranks=ranks,
-        batch=options.batch,
-        steps_per_epoch=shard.steps_per_epoch,
-        parameters=sum(weights.numel() for weights in net.parameters()),
-        accuracy=accuracy(net, test_set, rank, ranks),
-        weights_sha256=digest(net.module),
-    )
+    def tell(said: dict) -> None:
+        if rank == 0 and "step" in said:
+            begin, end = trainer.timed[-1]["edges"][0], trainer.timed[-1]["edges"][-1]
+            say(event="step", step=said["step"] - 1, loss=said["loss"], ms=(end - begin) / 1e6)
+
+    trainer = Timed(spec, total, tell)
+    if rank == 0:
+        say(event="start", steps=total, ranks=ranks, global_batch=ranks * options.batch)
+    for number in range(spec["epochs"]):
+        trainer.epoch(number)
+    record = {
+        "rank": rank, "losses": [loss for _, loss in trainer.losses], "steps": trainer.timed,
+        "backend": options.backend, "ranks": ranks, "batch": options.batch,
+        "steps_per_epoch": trainer.steps,
+        "parameters": sum(weights.numel() for weights in trainer.bare.parameters()),
+        "accuracy": trainer.epochs[-1]["accuracy"],
+        "weights_sha256": worker.digest(trainer.bare),
+    }
     (options.out / f"rank{rank}.json").write_text(json.dumps(record))
     dist.barrier()
     dist.destroy_process_group()

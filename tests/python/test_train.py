@@ -26,7 +26,7 @@ PUBLISHED = {
     "alexnet": (62_378_344, 16), "vgg11": (132_863_336, 22), "vgg16": (138_357_544, 32),
     "resnet50": (25_557_032, 161), "resnet110": (1_727_962, 329), "resnet20": (269_722, 59),
     "googlenet": (13_378_280, 128), "inception-bn": (11_295_240, 278),
-    "densenet201": (20_013_928, 604), "gpt": (3_323_648, 54)}
+    "densenet201": (20_013_928, 604), "gpt": (3_323_648, 54), "digits-resnet": (1_860_138, 97)}
 SPEC = {"model": "resnet20", "way": "ddp", "over": "paceline", "collectives": None,
         "data": "digits", "epochs": 1, "steps": 4, "batch": 8, "side": 8, "rate": 0.02,
         "most_rate": 1.0, "validation": 1, "threads": 1, "seed": 1}

@@ -17,7 +17,7 @@ from paceline.errors import Error, UsageError
 WAYS = ("ddp", "funnel", "concom", "depcha", "auto", "bsp1", "bsp2", "bsp3",
         "bsp3-overlap", "overlap", "overlap-updates")
 MODELS = ("resnet110", "resnet20", "resnet50", "alexnet", "vgg11", "vgg16", "googlenet",
-          "inception-bn", "densenet201", "gpt")
+          "inception-bn", "densenet201", "gpt", "digits-resnet")
 
 
 def need_torch():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from paceline.errors import UsageError
-from paceline.train import branched, gpt, nets
+from paceline.train import branched, digits, gpt, nets
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ MODELS = {
     "inception-bn": Model(branched.inception_bn, 224, 1000, 8),
     "densenet201": Model(branched.densenet201, 224, 1000, 4),
     "gpt": Model(gpt.Gpt, 0, gpt.LETTERS, 8),
+    "digits-resnet": Model(digits.DigitResNet, 8, 10, 32),
 }
 
 

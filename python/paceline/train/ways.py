@@ -225,10 +225,10 @@ class OverCarrier(Way):
 class Ddp(Way):
     """DistributedDataParallel: its backward pass exchanges."""
 
-    def __init__(self, net, optimizer_of, over, carrier):
+    def __init__(self, net, optimizer_of, over, carrier, **options):
         group = carrier.group if carrier else None
         # Heads that no loss reaches in a pass do not occur: every parameter has its gradient.
-        wrapped = DistributedDataParallel(net, process_group=group)
+        wrapped = DistributedDataParallel(net, process_group=group, **options)
         if over == "mpi":
             wrapped.register_comm_hook(None, carrier.average)
         super().__init__(wrapped, optimizer_of)

@@ -59,11 +59,19 @@ class Trainer:
         self.steps = min(self.shard.steps, spec["steps"] or self.shard.steps)
         torch.manual_seed(spec["seed"])
         self.bare = models.made(spec["model"], self.data.classes)
-        self.way = ways.make(spec["way"], spec["over"], self.bare, self.optimizer_of,
-                             spec["collectives"])
+        self.way = self.way_of()
         self.images = images
         self.trained_s = 0.0  # without validation
         self.losses, self.epochs, self.edges = [], [], []
+
+    def way_of(self):
+        """How its gradients get to all ranks."""
+        return ways.make(self.spec["way"], self.spec["over"], self.bare, self.optimizer_of,
+                         self.spec["collectives"])
+
+    def steps_of(self, number):
+        """Of an epoch."""
+        return self.steps
 
     def optimizer_of(self, parameters):
         """Of the documents: SGD with momentum."""
@@ -87,9 +95,9 @@ class Trainer:
     def epoch(self, number):
         """One pass over the data, then what held back pictures say."""
         self.bare.train()
-        begin, found = time.monotonic(), []
+        begin, found, steps = time.monotonic(), [], self.steps_of(number)
         for step, chosen in enumerate(self.shard.batches(number)):
-            if step == self.steps:
+            if step == steps:
                 break
             found.append(self.step(*self.data.batch(chosen, self.side)))
             if not math.isfinite(found[-1]):
@@ -103,7 +111,7 @@ class Trainer:
         self.trained_s += seconds
         row = {"epoch": number + 1, "seconds": seconds, "time_s": self.trained_s,
                "loss": over_ranks(sum(found) / len(found)), "accuracy": self.accuracy(),
-               "images_per_s": self.steps * self.images * self.ranks / seconds}
+               "images_per_s": steps * self.images * self.ranks / seconds}
         self.epochs.append(row)
         self.tell({"row": row})
 

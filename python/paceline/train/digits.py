@@ -1,12 +1,12 @@
 """A ResNet for 8x8 digits: large enough that its gradients are worth sending in several buckets."""
 
-from torch import Tensor, nn
+from torch import nn
 
 
 class Block(nn.Module):
     """Two 3x3 convolutions and a shortcut; `stride` 2 halves the picture's side."""
 
-    def __init__(self, channels_in: int, channels_out: int, stride: int):
+    def __init__(self, channels_in, channels_out, stride):
         super().__init__()
         # GroupNorm keeps no running statistics, so the gradients are all that ranks must share.
         self.body = nn.Sequential(
@@ -22,7 +22,7 @@ class Block(nn.Module):
         if channels_in != channels_out:
             self.shortcut = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images):
         """Maps (batch, channels, side, side) to the same form, perhaps smaller and deeper."""
         return nn.functional.relu(self.shortcut(images) + self.body(images))
 
@@ -30,12 +30,12 @@ class Block(nn.Module):
 class DigitResNet(nn.Module):
     """Three stages of `blocks` blocks each: 6 * blocks + 2 layers, as in He et al. (2015).
 
-    With the defaults it has 32 layers and 1.86 million parameters: 7.4 MB of float32 gradients.
+    It has 32 layers and 1.86 million parameters: 7.4 MB of float32 gradients.
     """
 
-    def __init__(self, blocks: int = 5, width: int = 32):
+    def __init__(self, classes, blocks=5, width=32):
         super().__init__()
-        layers = [nn.Conv2d(1, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU()]
+        layers = [nn.Conv2d(3, width, 3, padding=1, bias=False), nn.GroupNorm(8, width), nn.ReLU()]
         channels = width
         for stage in range(3):
             for block in range(blocks):
@@ -43,8 +43,8 @@ class DigitResNet(nn.Module):
                 layers.append(Block(channels, width << stage, 2 if halve else 1))
                 channels = width << stage
         self.features = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.classify = nn.Linear(channels, 10)
+        self.classify = nn.Linear(channels, classes)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Maps (batch, 1, 8, 8) pictures to (batch, 10) scores."""
+    def forward(self, images):
+        """Maps (batch, 3, 8, 8) pictures to (batch, classes) scores."""
         return self.classify(self.features(images))
