@@ -277,6 +277,9 @@ void bind_choice(nb::module_& m) {
   }, "Known machine models: (name, description).");
   m.def("machine", [](const std::string& machine) { return describe(machine_from(machine)); },
         "machine"_a, "Checks a machine model and describes it.");
+  m.def("machine_settings", [](const std::string& machine) {
+    return settings_of(machine_from(machine));
+  }, "machine"_a, "All settings of a machine model: alpha_us=1.5,gbit_per_s=100,...");
   m.def("assumed_machine", [] { return describe(assumed_by(text_of(Option::machine))); },
         "What choices between nodes reckon with before anything is measured, and why.");
   m.def("machine_file", [] {

@@ -591,6 +591,9 @@ def machines() -> list:
 def machine(machine: str) -> str:
     """Checks a machine model and describes it."""
 
+def machine_settings(machine: str) -> str:
+    """All settings of a machine model: alpha_us=1.5,gbit_per_s=100,..."""
+
 def assumed_machine() -> str:
     """
     What choices between nodes reckon with before anything is measured, and why.

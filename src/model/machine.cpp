@@ -25,7 +25,7 @@ struct Setting {
   double (*get)(const Machine&);
 };
 
-constexpr std::array<Setting, 14> kSettings{{
+constexpr std::array<Setting, 15> kSettings{{
     {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.across.alpha_s / kMicro; }},
     {"flight_us", [](Machine& m, double v) { m.across.flight_s = v * kMicro; },
@@ -55,6 +55,8 @@ constexpr std::array<Setting, 14> kSettings{{
      [](const Machine& m) { return rate_of(m.gamma_s_per_byte, kGbyte); }},
     {"copy_gbyte_per_s", [](Machine& m, double v) { m.copy_s_per_byte = per_byte(v * kGbyte); },
      [](const Machine& m) { return rate_of(m.copy_s_per_byte, kGbyte); }},
+    {"task_us", [](Machine& m, double v) { m.task_s = v * kMicro; },
+     [](const Machine& m) { return m.task_s / kMicro; }},
     {"ranks_per_node", [](Machine& m, double v) { m.ranks_per_node = static_cast<int>(v); },
      [](const Machine& m) { return double(m.ranks_per_node); }},
 }};

@@ -42,6 +42,8 @@ struct Machine {
   Link inside, across;
   double gamma_s_per_byte = 0;   // per byte of one combination of two operands
   double copy_s_per_byte = 0;
+  double task_s = 10e-6;         // usual where nobody has measured: of a thread that wakes another
+                                 // and is answered, as a call does that the task graph makes
 
   int node_of(int rank) const { return rank / ranks_per_node; }
   const Link& link(int from, int to) const {
@@ -60,6 +62,7 @@ const std::vector<Machine>& known_machines();
 //   crowded_alpha_us, crowding_percent    alpha while every rank sends; what of it comes of that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
+//   task_us                               what a call costs besides that the task graph makes
 //   ranks_per_node
 // Or three numbers, in seconds and seconds per byte, for messages across nodes and for sums: alpha,
 // beta, gamma, as in "3e-5,4e-8,1e-10".

@@ -37,6 +37,7 @@ struct Figures {
   double together_s = 0;             // of a round in which every node sends its shortest message
   double alone_s = 0;                // of such a message while nobody else sends; 0: of other ranks
   bool failed = false;
+  double task_s = 0;                 // of a thread that wakes another and is answered
 };
 
 // What the looks say of a link whose shortest messages take alpha_s.

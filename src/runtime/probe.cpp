@@ -4,9 +4,12 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/error.hpp"
@@ -41,6 +44,7 @@ constexpr double kLeastSample = 2;   // messages
 constexpr int kSamples = 2, kRounds = 3, kShortSamples = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
+constexpr int kAnswers = 64;   // of a thread that is woken
 
 template <class Look>
 double least_of(int looks, Look&& look) {
@@ -158,6 +162,42 @@ double sum_s_per_byte() {
   return least / double(kSumElements * sizeof(float));
 }
 
+// A thread wakes another and sleeps until that one has woken it, as a task that another thread does
+// and this one waits for. The least of some; 0 where no thread is to be had.
+double task_s() {
+  std::mutex mutex;
+  std::condition_variable turns;
+  int turn = 0;   // even: this thread's
+  const auto wait_for = [&](int mine) {
+    std::unique_lock lock(mutex);
+    turns.wait(lock, [&] { return turn == mine; });
+  };
+  const auto pass_on = [&] {
+    const std::lock_guard lock(mutex);
+    ++turn;
+    turns.notify_one();
+  };
+  try {
+    std::thread other([&] {
+      for (int i = 0; i < kAnswers; ++i) {
+        wait_for(2 * i + 1);
+        pass_on();
+      }
+    });
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kAnswers; ++i) {
+      const double begun_s = now_s();
+      pass_on();
+      wait_for(2 * i + 2);
+      least = std::min(least, now_s() - begun_s);
+    }
+    other.join();
+    return least;
+  } catch (const std::system_error&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 std::vector<int> first_ranks(const std::vector<int>& nodes) {
@@ -200,6 +240,7 @@ Figures look_at_links(Communicator& ring) {
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
   Figures found = judged(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
+  found.task_s = task_s();
   found.short_s = short_s;
   return found;
 }
@@ -227,7 +268,7 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
   double worst[] = {mine.alpha_s,      mine.beta_s_per_byte, mine.modest_ratio,
                     mine.medium_ratio, mine.large_ratio,     mine.gamma_s_per_byte,
                     mine.short_s,      mine.together_s,      mine.alone_s,
-                    mine.failed ? 1.0 : 0.0};
+                    mine.task_s,       mine.failed ? 1.0 : 0.0};
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
   call.op = Op::max;
@@ -235,7 +276,8 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
   call.count = std::size(worst);
   all.run(call);
   Assumed out = all.assumed();
-  const auto [alpha_s, beta, modest, medium, large, gamma, lone, together, alone, failed] = worst;
+  const auto [alpha_s, beta, modest, medium, large, gamma, lone, together, alone, task,
+              failed] = worst;
   if (failed > 0 || std::min({alpha_s, beta, modest, medium, large}) <= 0) {
     out.why = "usual, since measuring at the start failed";
     return out;
@@ -245,6 +287,7 @@ Assumed agree_on_links(Communicator& all, const Figures& mine) {
                                {double(kBytes[0]), double(kBytes[1]), double(kBytes[2])},
                                all.nodes());
   out.machine.gamma_s_per_byte = gamma;
+  if (task > 0) out.machine.task_s = task;
   out.why = str("measured at the start between ", all.nodes(), " nodes");
   return out;
 }

@@ -11,7 +11,7 @@ import paceline
 from paceline import kvstore
 from paceline.engine import Engine
 from paceline.kvstore.auto import _is_against
-from paceline.kvstore.plan import Link, Plan, order_of_calls
+from paceline.kvstore.plan import MOST_BYTES, Link, Plan, order_of_calls
 
 pytestmark = pytest.mark.ranks
 
@@ -154,6 +154,16 @@ def test_buckets_hold_every_key_once_in_order_of_readiness():
     assert lengths(Plan.make([Key(0, 1 << 30)], False, link)) == [[0]]
 
 
+def test_a_call_costs_its_rounds_and_what_the_engine_adds():
+    near = "inside_alpha_us=2,inside_gbit_per_s=8"
+    assert Link.of(f"{near},task_us=0", 4, 1).call_s == pytest.approx(8e-6)
+    assert Link.of(f"{near},task_us=30", 4, 1).call_s == pytest.approx(38e-6)
+    assert Link.of(near, 4, 1).call_s > 8e-6, "where nobody has measured, what is usual"
+    assert Link.of(near, 4, 1).byte_s == pytest.approx(1.5e-9)
+    assert Link.of("edr-100g", 2, 2).byte_s == pytest.approx(8e-11), "a name will do"
+    assert Link.of("alpha_us=20", 2, 2).bucket_bytes() == MOST_BYTES, "there is no rate"
+
+
 @pytest.mark.parametrize("ready_s, cost_s, order", [
     ([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], [0, 1, 2]),   # each is through before the next one comes
     ([1.0, 2.0, 3.0], [2.5, 2.0, 1.0], [0, 2, 1]),   # what is needed first passes the second
@@ -192,6 +202,23 @@ def test_plan_says_what_it_does():
     assert "auto: 9 keys in " in text and "last pushed first" in text
     assert "depcha: 9 calls, first pushed first, one under way" in text
     assert "bucket 0: " in text and "'k8'" in text
+
+
+def test_plan_predicts_what_its_alternatives_take():
+    link = Link(call_s=1e-3, byte_s=1e-8)   # a key of 100 KB: 2 ms
+    keys = [Key(i, 100_000) for i in range(20)]
+    plan = Plan.make(keys, True, link)
+    ready_s = {i: 50.0 + (19 - i) * 0.5e-3 for i in range(20)}   # the last layer's first
+    order = plan.order(ready_s, link)
+    found = plan.predicted_s(order, ready_s, link)
+    assert found["ready"] == pytest.approx(9.5e-3)
+    assert found["one call"] == pytest.approx(9.5e-3 + 1e-3 + 20e-3)
+    assert found["depcha"] == pytest.approx(9.5e-3 + 20 * 2e-3), "the first pushed is ready last"
+    # Eleven keys reach DDP's first MiB; the rest is less than its second bucket.
+    assert found["buckets as DDP has them"] == pytest.approx(5e-3 + 12e-3 + 10e-3)
+    assert 20e-3 < found["this plan"] < found["depcha"]
+    text = plan.describe(4, order, found)
+    assert "depcha 49.5 ms" in text and "the last after 9.5 ms" in text
 
 
 def test_a_little_noise_does_not_change_the_order():

@@ -35,7 +35,7 @@ TEST_CASE("machine: three numbers") {
 
 TEST_CASE("machine: its settings make it again") {
   for (const char* text : {"ethernet-10g", "lab-200mbit,ranks_per_node=3", "7.3e-5,4.1e-8,1e-10",
-                           "alpha_us=0.1,copy_gbyte_per_s=3"}) {
+                           "alpha_us=0.1,copy_gbyte_per_s=3,task_us=7"}) {
     const Machine m = machine_from(text), again = machine_from(settings_of(m));
     CAPTURE(settings_of(m));
     CHECK(again.across.alpha_s == doctest::Approx(m.across.alpha_s).epsilon(1e-12));
@@ -45,6 +45,7 @@ TEST_CASE("machine: its settings make it again") {
           doctest::Approx(m.inside.beta_s_per_byte).epsilon(1e-12));
     CHECK(again.gamma_s_per_byte == doctest::Approx(m.gamma_s_per_byte).epsilon(1e-12));
     CHECK(again.copy_s_per_byte == doctest::Approx(m.copy_s_per_byte).epsilon(1e-12));
+    CHECK(again.task_s == doctest::Approx(m.task_s).epsilon(1e-12));
     CHECK(again.ranks_per_node == m.ranks_per_node);
   }
 }

@@ -95,12 +95,14 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
   const auto different = [](const Communicator& all) {
     const double r = all.rank() + 1;
     return Figures{1e-5 * r, 4e-8 / r, 0.9 + 0.1 * r, 0.9 + 0.1 * r, 2.5 / r, 1e-10, 2e-5 * r,
-                   1e-5 * r, 1e-5};
+                   1e-5 * r, 1e-5, false, 3e-6 * r};
   };
   std::vector<std::string> agreed(4), mutant(4);
   on_nodes({0, 1, 2, 3}, "usual", [&](Communicator& all) {
     const auto place = std::size_t(all.rank());
-    agreed[place] = describe(agree_on_links(all, different(all)));
+    const Assumed found = agree_on_links(all, different(all));
+    CHECK(found.machine.task_s == 12e-6);
+    agreed[place] = describe(found);
     const Figures mine = different(all);   // of who does not ask the others
     Machine own;
     own.across = link_of(mine, {8 << 10, 16 << 10, 32 << 10}, 4);

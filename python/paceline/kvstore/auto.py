@@ -64,7 +64,8 @@ class Auto(KVStore):
         buckets = [(*_joined(bucket, flat), pieces[i])
                    for i, (bucket, flat) in enumerate(zip(plan.buckets, arrays, strict=True))]
         self._core.set_plan(buckets, order)
-        self.plan = plan.describe(self._outstanding, order)
+        self.plan = plan.describe(self._outstanding, order,
+                                  plan.predicted_s(order, ready_s, link))
         if self._show and self.rank == 0:
             import sys
 

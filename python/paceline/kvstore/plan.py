@@ -5,12 +5,13 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from paceline import _core
 from paceline.kvstore.store import Entry
 
-ENGINE_S = 10e-6  # what a call costs besides its rounds: its tasks, and threads that take turns
 OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
 LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
 PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
+DDP_BYTES = (1 << 20, 25 << 20)  # of its first bucket, and of the others
 TAIL = 3  # so many buckets at the end are each half as long as the one before
 
 
@@ -22,15 +23,16 @@ class Link:
     byte_s: float
 
     @classmethod
-    def of(cls, settings: str, ranks: int, nodes: int) -> "Link":
-        """From the settings of a machine (PACELINE_MACHINE), as the choice of algorithms has it."""
+    def of(cls, machine: str, ranks: int, nodes: int) -> "Link":
+        """From a machine (PACELINE_MACHINE), as the choice of algorithms has it."""
         numbers = {key: float(value) for key, _, value in
-                   (part.partition("=") for part in settings.split(","))}
+                   (part.partition("=") for part in _core.machine_settings(machine).split(","))}
         where = "" if nodes > 1 else "inside_"
         rounds = 2 * max(1, math.ceil(math.log2(max(2, ranks))))
         share = 2 * (ranks - 1) / ranks if ranks > 1 else 1
-        return cls(ENGINE_S + rounds * 1e-6 * numbers[f"{where}alpha_us"],
-                   share * 8e-9 / numbers[f"{where}gbit_per_s"])
+        rate = numbers[f"{where}gbit_per_s"]  # 0: no limit
+        return cls(1e-6 * (numbers["task_us"] + rounds * numbers[f"{where}alpha_us"]),
+                   share * 8e-9 / rate if rate else 0.0)
 
     def cost_s(self, nbytes: int) -> float:
         """Of an allreduce of so many bytes."""
@@ -38,7 +40,17 @@ class Link:
 
     def bucket_bytes(self) -> int:
         """From which on no more than OVERHEAD of a bucket's time is that of the call."""
+        if not self.byte_s:
+            return MOST_BYTES
         return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
+
+
+def end_s(calls: list[tuple[float, float]]) -> float:
+    """When the last of these calls, (ready, takes) in seconds, is over: they follow each other."""
+    now = 0.0
+    for ready_s, takes_s in calls:
+        now = max(now, ready_s) + takes_s
+    return now
 
 
 def order_of_calls(
@@ -118,8 +130,34 @@ class Plan:
         )
         return [calls[place][0] for place in found]
 
-    def describe(self, outstanding: int, order: list[int] | None = None) -> str:
-        """For people: what is exchanged when, and what depcha would do."""
+    def predicted_s(
+        self, order: list[int], ready_s: dict[int, float], link: Link
+    ) -> dict[str, float]:
+        """When the exchange would be over, by way: this plan, and those that it is an alternative
+        to, were the links nobody else's; and when the last gradient is ready. In seconds from the
+        first one on. `order` and `ready_s` as order() has them."""
+        first_s = min(ready_s.values())
+        ready_s = {number: at_s - first_s for number, at_s in ready_s.items()}
+        keys = [entry for bucket in self.buckets for entry in bucket]
+        takes_s = {bucket: link.cost_s(nbytes) for bucket, nbytes in self.pieces}
+        ours = [(max(ready_s[entry.number] for entry in self.buckets[b]), takes_s[b])
+                for b in order]
+        pushed = keys[::-1] if self.is_reversed else keys
+        chain = [(ready_s[entry.number], link.cost_s(entry.nbytes)) for entry in pushed]
+        last_s = max(ready_s.values())
+        return {
+            "this plan": end_s(ours),
+            "depcha": end_s(chain),
+            "buckets as DDP has them": end_s(_as_ddp(keys, ready_s, link)),
+            "one call": last_s + link.cost_s(sum(entry.nbytes for entry in keys)),
+            "ready": last_s,
+        }
+
+    def describe(
+        self, outstanding: int, order: list[int] | None = None,
+        predicted_s: dict[str, float] | None = None,
+    ) -> str:  # fmt: skip
+        """For people: what is exchanged when, and what other ways would take."""
         keys = sum(len(bucket) for bucket in self.buckets)
         lines = [
             f"auto: {keys} keys in {len(self.buckets)} buckets of up to "
@@ -127,6 +165,12 @@ class Plan:
             f"{'last' if self.is_reversed else 'first'} pushed first, as they become ready",
             f"depcha: {keys} calls, first pushed first, one under way",
         ]
+        if predicted_s is not None:
+            times = {name: f"{1e3 * seconds:.3g} ms" for name, seconds in predicted_s.items()}
+            ready = times.pop("ready")
+            lines.append("  predicted to be over, as gradients became ready on this rank (the last "
+                         f"after {ready}): " + ", ".join(f"{name} {time}"
+                                                         for name, time in times.items()))
         order = order or list(range(len(self.buckets)))
         order = [bucket for bucket, _ in itertools.groupby(order)]
         later = sum(a > b for a, b in zip(order, order[1:], strict=False))
@@ -139,3 +183,17 @@ class Plan:
             nbytes = sum(entry.nbytes for entry in bucket)
             lines.append(f"  bucket {number}: {nbytes / 2**10:.1f} KiB, {names}{more}")
         return "\n".join(lines)
+
+
+def _as_ddp(
+    keys: list[Entry], ready_s: dict[int, float], link: Link
+) -> list[tuple[float, float]]:
+    """The calls of DDP's buckets, which it fills in the order in which gradients become ready."""
+    calls: list[tuple[float, float]] = []
+    held, at_s, most = 0, 0.0, DDP_BYTES[0]
+    for entry in sorted(keys, key=lambda entry: ready_s[entry.number]):
+        held, at_s = held + entry.nbytes, ready_s[entry.number]
+        if held >= most:
+            calls.append((at_s, link.cost_s(held)))
+            held, most = 0, DDP_BYTES[1]
+    return [*calls, (at_s, link.cost_s(held))] if held else calls
