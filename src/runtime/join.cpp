@@ -101,14 +101,14 @@ void check_apart(const Nodes& nodes, const WorldConfig& config) {
                          "one user.\n", nodes.why_split.c_str());
 }
 
-}  // namespace
-
-Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
+void check_rank(const WorldConfig& config) {
   if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks)
     fail(Fault::usage, "start-up: rank ", config.rank, " of ", config.ranks,
          "; ranks go from 0 to the number of ranks - 1.");
-  StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
-                       std::chrono::milliseconds(config.start_timeout_ms), config.idle);
+}
+
+Communicator join_meeting(StoreMeeting& meeting, std::shared_ptr<Store> store,
+                          WorldConfig config) {
   const std::vector<std::string> cards = exchange_cards(meeting, config);
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
@@ -118,6 +118,22 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   const Watchdog watchdog(config.rank, kNotMet, std::chrono::milliseconds(config.start_timeout_ms));
   return join_nodes(*job.library, *job.world, nodes, config);
+}
+
+}  // namespace
+
+// What this rank cannot do it says when it has given back what it holds: to say something may take
+// a descriptor.
+Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
+  check_rank(config);
+  StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
+                       std::chrono::milliseconds(config.start_timeout_ms), config.idle);
+  try {
+    return join_meeting(meeting, store, std::move(config));
+  } catch (const Error& error) {
+    meeting.end(error.fault(), error.what());
+    throw;
+  }
 }
 
 MpiThreads init_mpi(MpiLibrary& library) {

@@ -8,7 +8,20 @@ namespace paceline {
 
 namespace {
 
-constexpr char kLost = '\1';   // with which nothing else begins that is said
+// With which nothing else begins that is said; the fault and a sentence follow.
+constexpr char kEnd = '\1';
+
+std::string pack(Fault fault, const std::string& why) {
+  return str(kEnd, static_cast<char>('A' + static_cast<int>(fault)), why);
+}
+
+// Who has waited long enough is no reason against the next meeting.
+[[noreturn]] void raise(const std::string& word) {
+  const std::string why = word.substr(std::min<std::size_t>(2, word.size()));
+  const int fault = word.size() < 2 ? 0 : word[1] - 'A';
+  if (fault == static_cast<int>(Fault::timeout)) throw GivenUp(why);
+  throw Error(static_cast<Fault>(std::clamp(fault, 0, static_cast<int>(Fault::internal))), why);
+}
 
 }  // namespace
 
@@ -20,12 +33,37 @@ std::string StoreMeeting::key(int rank, int turn) const {
 
 std::vector<std::string> StoreMeeting::share(const std::string& mine) try {
   store_.set(key(rank_, turn_), mine);
+  ++said_;
   std::vector<std::string> said = hear(mine);
   ++turn_;
   return said;
-} catch (...) {
-  is_over_ = true;
+} catch (const GivenUp& error) {
+  end(Fault::timeout, error.what());
   throw;
+} catch (const Error& error) {
+  end(error.fault(), error.fault() == Fault::timeout
+                         ? str("start-up: rank ", rank_, " has given up waiting after ",
+                               timeout_.count(), " ms.")
+                         : error.what());
+  throw;
+} catch (...) {
+  end(Fault::lost, str("start-up: rank ", rank_, " has given up waiting: its program was ",
+                       "interrupted, or its store has failed."));
+  throw;
+}
+
+// Where the store cannot be written to now it may be later, when this rank has given back what it
+// holds; else the others wait as for one that is gone.
+void StoreMeeting::end(Fault fault, const std::string& why) {
+  is_over_ = true;
+  if (has_ended_) return;
+  const std::string self = str("start-up: rank ");
+  try {
+    store_.set(key(rank_, said_), pack(fault, why.starts_with(self) ? why : str(
+        self, rank_, " cannot start: ", why)));
+    has_ended_ = true;
+  } catch (...) {
+  }
 }
 
 std::vector<std::string> StoreMeeting::hear(const std::string& mine) {
@@ -33,31 +71,19 @@ std::vector<std::string> StoreMeeting::hear(const std::string& mine) {
   for (int r = 0; r < ranks_; ++r) {
     said.push_back(r == rank_ ? mine : Vigil::get(store_, key(r, turn_), timeout_,
                                                   [this] { look(); }));
-    if (said.back().starts_with(kLost)) end(said.back().substr(1));
+    if (said.back().starts_with(kEnd)) raise(said.back());
   }
   return said;
 }
 
 void StoreMeeting::look() {
-  if (idle_) try {
-      idle_();
-    } catch (...) {
-      const std::string why = str("start-up: rank ", rank_, " has given up waiting: its program ",
-                                  "was interrupted.");
-      store_.set(key(rank_, turn_ + 1), kLost + why);
-      throw;
-    }
+  if (idle_) idle_();
   const int missing =
       vigil_.missing(store_, [this](int rank) { return key(rank, turn_); });
   if (missing < 0) return;
   const std::string why = str("start-up: rank ", missing, " is lost: its process has died while "
                               "the ranks met.");
-  store_.set(key(missing, turn_), kLost + why);
-  end(why);
-}
-
-void StoreMeeting::end(const std::string& why) {
-  store_.set(key(rank_, turn_ + 1), kLost + why);
+  store_.set(key(missing, turn_), pack(Fault::lost, why));
   throw Error(Fault::lost, why);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "transport/store.hpp"
 #include "transport/vigil.hpp"
 
@@ -29,9 +30,16 @@ class Meeting {
   virtual bool is_over() const { return false; }
 };
 
+// A rank has waited long enough for this meeting, and may be on its way to the next one.
+class GivenUp : public Error {
+ public:
+  explicit GivenUp(const std::string& message) : Error(Fault::timeout, message) {}
+};
+
 // Through a store; `name` is new for every meeting in it. Who sees that a rank has died says so in
-// its place, for those on other nodes, and in the own place of the next turn. `idle` is called now
-// and then by who waits; what it throws ends the meeting, and is told there likewise.
+// its place, for those on other nodes; whoever ends the meeting, for whatever reason, says why in
+// the own place of the next turn. `idle` is called now and then by who waits; what it throws ends
+// the meeting.
 class StoreMeeting : public Meeting {
  public:
   StoreMeeting(Store& store, std::string name, int rank, int ranks,
@@ -47,20 +55,22 @@ class StoreMeeting : public Meeting {
   std::vector<std::string> share(const std::string& mine) override;
   void know(int rank, int process_id) override { vigil_.know(rank, process_id); }
   bool is_over() const override { return is_over_; }
+  // This rank cannot go on, also for reasons of its own between two turns: whoever waits for its
+  // next word gets this one.
+  void end(Fault fault, const std::string& why);
 
  private:
   std::string key(int rank, int turn) const;
   std::vector<std::string> hear(const std::string& mine);
   void look();
-  [[noreturn]] void end(const std::string& why);
 
   Store& store_;
   std::string name_;
   int rank_, ranks_;
   std::chrono::milliseconds timeout_;
   void (*idle_)();
-  int turn_ = 0;
-  bool is_over_ = false;
+  int turn_ = 0, said_ = 0;   // turns
+  bool is_over_ = false, has_ended_ = false;
   Vigil vigil_;
 };
 

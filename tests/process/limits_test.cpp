@@ -68,6 +68,25 @@ TEST_CASE("a rank that cannot reach a peer's stage says what it lacks, on all ra
   }
 }
 
+// Without a single one it could not write into the store's folder either.
+TEST_CASE("a rank that has few descriptors left as it starts says so, on all ranks") {
+  for (std::size_t left = 1; left < 9; ++left) {
+    const std::string bad = run_ranks(2, 60, [=](int rank, const std::string& folder) {
+      if (rank == 1) leave_descriptors(left);
+      std::string heard;
+      try {
+        Communicator world = join(rank, 2, folder);
+        return allreduce(world, 3);
+      } catch (const Error& error) {
+        heard = error.what();
+      }
+      if (heard.find("Too many open files") != heard.npos) return std::string();
+      return str("rank ", rank, ": ", heard);
+    });
+    CHECK_MESSAGE(bad.empty(), left, " descriptors: ", bad);
+  }
+}
+
 TEST_CASE("under limits of files and addresses communicators are made, and results are right") {
   const auto works = [](Communicator& world) -> std::string {
     std::vector<Communicator> all{world.dup(), world.dup(), world.dup()};
