@@ -66,7 +66,8 @@ std::shared_ptr<Store> store_from(nb::handle store) {
 }
 
 Communicator join(nb::handle store, int rank, int ranks, const std::string& name,
-                  std::optional<int> timeout_ms, std::optional<int> start_timeout_ms,
+                  const std::string& place, std::optional<int> timeout_ms,
+                  std::optional<int> start_timeout_ms,
                   std::vector<std::string> mpi_libraries) {
   WorldConfig config = config_with(timeout_ms, start_timeout_ms);
   config.rank = rank;
@@ -75,7 +76,7 @@ Communicator join(nb::handle store, int rank, int ranks, const std::string& name
   config.mpi_libraries = std::move(mpi_libraries);
   const auto held = std::make_shared<SealedStore>(store_from(store), text_of(Option::secret));
   const nb::gil_scoped_release unlocked;
-  return join_world(held, config);
+  return join_again(held, config, place);
 }
 
 nb::object option(const std::string& name) {
@@ -99,10 +100,11 @@ WorldConfig config_with(std::optional<int> timeout_ms, std::optional<int> start_
 
 void bind_world(nb::module_& m) {
   m.def(
-      "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a,
+      "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a, "place"_a = "",
       "timeout_ms"_a.none() = nb::none(), "start_timeout_ms"_a.none() = nb::none(),
       "mpi_libraries"_a = std::vector<std::string>(),
       "Joins a world: store is a folder, an object with set and get, or None for one rank alone.\n"
+      "A try that failed may be repeated; name and place say of which world it was.\n"
       "mpi_libraries: to start where the ranks are on several nodes, the best first.");
   m.def("option", option, "name"_a, nb::sig("def option(name: str) -> typing.Any"),
         "The checked value of an option that is in force.");

@@ -138,12 +138,14 @@ def join(
     rank: int,
     ranks: int,
     name: str,
+    place: str = "",
     timeout_ms: int | None = None,
     start_timeout_ms: int | None = None,
     mpi_libraries: Sequence[str] = [],
 ) -> Communicator:
     """
     Joins a world: store is a folder, an object with set and get, or None for one rank alone.
+    A try that failed may be repeated; name and place say of which world it was.
     mpi_libraries: to start where the ranks are on several nodes, the best first.
     """
 

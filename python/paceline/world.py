@@ -37,6 +37,9 @@ def init(
     timeout_ms, start_timeout_ms: limits of a call and of joining, in milliseconds; None:
     PACELINE_TIMEOUT_MS, PACELINE_START_TIMEOUT_MS.
 
+    A start that failed may be tried again, on all ranks: they meet in the first try that all come
+    to in time.
+
     Raises UsageError for arguments that do not fit, TimeoutError if a rank does not come,
     ResourceError if shared memory runs out or an MPI is missing, RefusalError if the MPI is not
     the launcher's.
@@ -51,8 +54,8 @@ def init(
         return _world
     if (rank is None) != (ranks is None):
         raise UsageError("init: rank and ranks belong together; pass both or neither.")
-    _joined += 1
     if rank is None and torch_world is not None and not torch_world.broken:
+        _joined += 1
         _world = torch_world.subgroup(range(torch_world.size), 0x70616365 << 32 | _joined)
         return _world
     launcher = launchers.mpi_launcher()
@@ -65,7 +68,8 @@ def init(
         rank, ranks, store = _launched()
     if store is None and ranks != 1:
         raise UsageError(f"init: {ranks} ranks need a store to find each other; pass store=.")
-    _world = join(store, rank, ranks, f"init{_joined}", timeout_ms, start_timeout_ms)
+    _world = join(store, rank, ranks, f"init{_joined + 1}", timeout_ms, start_timeout_ms)
+    _joined += 1
     return _world
 
 
@@ -98,13 +102,18 @@ def finalize() -> None:
 
 def join(
     store: Any, rank: int, ranks: int, name: str,
-    timeout_ms: int | None = None, start_timeout_ms: int | None = None,
+    timeout_ms: int | None = None, start_timeout_ms: int | None = None, place: str = "",
 ) -> Communicator:  # fmt: skip
-    """Joins the world `name` through `store`, and sees to it that it is left at exit."""
+    """Joins the world `name` through `store`, and sees to it that it is left at exit.
+
+    A try that failed may be repeated, under the same name. `place` tells worlds of one name in
+    several stores from each other.
+    """
     libraries = mpi.libraries_to_start() if ranks > 1 else []
+    place = place or (store if isinstance(store, str) else "")
     if store is not None and not isinstance(store, str):
         store = _Waited(store)
-    core = _core.join(store, rank, ranks, name, timeout_ms, start_timeout_ms, libraries)
+    core = _core.join(store, rank, ranks, name, place, timeout_ms, start_timeout_ms, libraries)
     return open_worlds.keep(Communicator(core))
 
 

@@ -22,17 +22,11 @@ WorldConfig config_of_c() {
   return config;
 }
 
-Communicator join_through(const std::shared_ptr<Store>& store, const WorldConfig& config) {
-  return join_world(store, config);
-}
-
-Communicator join_alone() {
-  return join_through(std::make_shared<MemoryStore>(), config_of_c());
-}
+Communicator join_alone() { return join_world(std::make_shared<MemoryStore>(), config_of_c()); }
 
 Communicator join_folder(const std::string& folder, const WorldConfig& config) {
-  return join_through(std::make_shared<SealedStore>(std::make_shared<FileStore>(folder),
-                                                    text_of(Option::secret)), config);
+  return join_again(std::make_shared<SealedStore>(std::make_shared<FileStore>(folder),
+                                                  text_of(Option::secret)), config, folder);
 }
 
 // The program that brings an MPI begins and ends it: with which threads is its own affair.
@@ -53,12 +47,14 @@ Communicator join_launched(const std::string& folder, const char* where) {
   WorldConfig config = config_of_c();
   config.rank = static_cast<int>(number_of(Option::rank));
   config.ranks = static_cast<int>(number_of(Option::ranks));
-  config.name = str("c", ++joined);
+  config.name = str("c", joined + 1);
   if (folder.empty())
     fail(Fault::usage, where, ": ", variable_of(row_of(Option::ranks)), " is ", config.ranks,
          ", but ", variable_of(row_of(Option::store)),
          " is not set; ranks need a store to find each other. Use `paceline run`.");
-  return join_folder(folder, config);
+  Communicator world = join_folder(folder, config);
+  ++joined;
+  return world;
 }
 
 template <class Join>

@@ -244,6 +244,10 @@ struct WorldConfig {
 // all ranks keeps the world alive. Ranks of one node talk through shared memory; those of several
 // through an MPI that is started here, which keeps the store until finish_mpi().
 Communicator join_world(std::shared_ptr<Store> store, WorldConfig config);
+// The same for those who may try it again: each try of a process at a world, which `place` and the
+// name in `config` tell from others, has a meeting of its own, and one that a rank has given up is
+// passed over within the time-out. So ranks meet in the first try that they all come to in time.
+Communicator join_again(std::shared_ptr<Store> store, WorldConfig config, const std::string& place);
 // Finalises the MPI that join_world has started, if it has. The last thing before the process ends,
 // after leaving all worlds; collective over the processes of the first world that needed it. Not to
 // be called where one of them may be missing: MPI would wait for it.

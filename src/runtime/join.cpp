@@ -2,9 +2,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "runtime/clock.hpp"
 #include "runtime/machine_choice.hpp"
 #include "runtime/mpi_settings.hpp"
 #include "runtime/session.hpp"
@@ -120,6 +123,28 @@ Communicator join_meeting(StoreMeeting& meeting, std::shared_ptr<Store> store,
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 
+// How often worlds have been tried in vain, by what names them and the rank.
+class Tries {
+ public:
+  int begin(const std::string& world) {
+    const std::lock_guard lock(mutex_);
+    return tries_[world]++;
+  }
+  void forget(const std::string& world) {
+    const std::lock_guard lock(mutex_);
+    tries_.erase(world);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, int> tries_;
+};
+
+Tries& all_tries() {
+  static Tries tries;
+  return tries;
+}
+
 }  // namespace
 
 // What this rank cannot do it says when it has given back what it holds: to say something may take
@@ -133,6 +158,29 @@ Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   } catch (const Error& error) {
     meeting.end(error.fault(), error.what());
     throw;
+  }
+}
+
+Communicator join_again(std::shared_ptr<Store> store, WorldConfig config,
+                        const std::string& place) {
+  check_rank(config);
+  const double end_s = now_s() + 1e-3 * config.start_timeout_ms;
+  const std::string name = config.name, world = str(place, " ", name, " ", config.rank);
+  for (std::string given_up;;) {
+    if (const int tries = all_tries().begin(world); tries > 0)
+      config.name = str(name, ".", tries);
+    try {
+      Communicator joined = join_world(store, config);
+      all_tries().forget(world);
+      return joined;
+    } catch (const GivenUp& error) {
+      config.start_timeout_ms = static_cast<int>(1e3 * (end_s - now_s()));
+      if (config.start_timeout_ms <= 0) throw;
+      given_up = str(" Before that: ", error.what());
+    } catch (const Error& error) {
+      if (given_up.empty()) throw;
+      throw Error(error.fault(), error.what() + given_up);
+    }
   }
 }
 

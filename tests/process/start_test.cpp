@@ -95,3 +95,56 @@ TEST_CASE("ranks of a machine without a name, or with blanks in it, start") {
     CHECK_MESSAGE(bad.empty(), "'", name, "': ", bad);
   }
 }
+
+// Joins once all ranks come to the same try, which the slowest comes to last.
+std::string join_at_last(int rank, int ranks, const std::string& folder, int limit_ms,
+                         const std::function<void(int tries)>& failed) {
+  WorldConfig config;
+  config.rank = rank;
+  config.ranks = ranks;
+  config.start_timeout_ms = limit_ms;
+  config.shm_bytes = 4u << 20;
+  for (int tries = 1; tries <= 8; ++tries) {
+    try {
+      Communicator world = join_again(std::make_shared<FileStore>(folder), config, "here");
+      int sum = 1;
+      world.run({.collective = Collective::allreduce, .type = Type::i32, .input = &sum,
+                 .output = &sum, .count = 1});
+      return sum == ranks ? "" : "the sum is wrong";
+    } catch (const Error& error) {
+      if (error.fault() != Fault::timeout) throw;
+      failed(tries);
+    }
+  }
+  return str("rank ", rank, " has not met the others in 8 tries");
+}
+
+TEST_CASE("ranks that give up and try again meet one that is late, however often they did") {
+  const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
+    if (rank == 2) {
+      test::await_note(folder, "tried");
+      return join_at_last(rank, 3, folder, 30000, [](int) {});
+    }
+    return join_at_last(rank, 3, folder, rank == 0 ? 700 : 1600, [&](int tries) {
+      if (rank == 0 && tries == 3) test::note(folder, "tried");
+    });
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("where those that gave up do not come again, a late rank says that they did") {
+  const std::string bad = run_ranks(2, 60, [](int rank, const std::string& folder) -> std::string {
+    WorldConfig config;
+    config.rank = rank;
+    config.ranks = 2;
+    config.start_timeout_ms = 500;
+    if (rank == 1) test::await_note(folder, "tried");
+    const std::string bad = expect_fault(
+        Fault::timeout,
+        {"nobody set", rank == 1 ? "Before that: start-up: rank 0 has given up" : "world/0/1"},
+        [&] { join_again(std::make_shared<FileStore>(folder), config, "here"); });
+    if (rank == 0) test::note(folder, "tried");
+    return bad;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}

@@ -127,6 +127,28 @@ def test_a_signal_ends_the_wait_for_others(tmp_path, sign, status):
     assert "RankLost: start-up: rank 1 has given up waiting" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("way", ["folder", "store", "group"])
+def test_a_start_that_was_given_up_is_tried_again(tmp_path, way):
+    """One rank comes after the other has given up three times."""
+    if way != "folder":
+        pytest.importorskip("torch")
+
+    def rank(number):
+        return subprocess.Popen(
+            [sys.executable, launched.RANKS / "try_again.py", str(number), way, str(tmp_path)],
+            env=os.environ | launched.limits(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+
+    with rank(0) as early:
+        while not (tmp_path / "failed.0.3").exists():
+            assert early.poll() is None, early.stderr.read()
+            time.sleep(0.02)
+        with rank(1) as late:
+            for process in (early, late):
+                out, errors = process.communicate(timeout=100)
+                assert (process.returncode, out) == (0, "2.0\n"), errors
+
+
 class NoWayOut:
     """A socket of a machine that has no way out by addresses of some families."""
 

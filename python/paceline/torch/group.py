@@ -83,30 +83,41 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     if backend_options is not None and not taken_for:  # gloo's are ignored by torch itself
         raise UsageError("init_process_group: the backend 'paceline' takes no pg_options.")
     store, ranks = options.store, list(options.global_ranks_in_group)
-    if not ranks:
-        _started += 1
-        if options.group_rank == 0:
-            minors.warn_if_newer()
-    prefix = f"paceline{_started}/{attempt()}"
+    if not ranks and options.group_rank == 0:
+        minors.warn_if_newer()
+    prefix = f"paceline{_started + (not ranks)}/{attempt()}"
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
         return PacelineGroup(store, comm, options.timeout, False, taken_for)
-    comm = _join(TorchStore(store, prefix), options, is_default=not ranks)
+    comm = _join(prefix, options, is_default=not ranks)
     if not ranks:
+        _started += 1
         world.torch_world = comm
     return PacelineGroup(store, comm, options.timeout, True, taken_for)
 
 
-def _join(store: TorchStore, options: Any, is_default: bool) -> Communicator:
+def _join(prefix: str, options: Any, is_default: bool) -> Communicator:
     """A world of the group's ranks: over the MPI that has started them all, else by the store."""
     launcher = launchers.mpi_launcher() if is_default else None
     start_timeout_ms = _chosen_ms(options.timeout)
     if launcher is None or not launcher.families or launcher.ranks != options.group_size:
-        return world.join(store, options.group_rank, options.group_size, "torch",
-                          start_timeout_ms=start_timeout_ms)
+        store, place = options.store, f"{prefix}/{options.group_id}"
+        if is_default:  # to be tried again in the same place, where torch counts its names on
+            store, place = _without_names(store), prefix
+        return world.join(TorchStore(store, prefix), options.group_rank, options.group_size,
+                          "torch", start_timeout_ms=start_timeout_ms, place=place)
     # In torch's order, where somebody has chosen one.
     joined = world.join_launched(launcher, start_timeout_ms=start_timeout_ms)
     return open_worlds.keep(joined.split(0, options.group_rank))
+
+
+def _without_names(store: Any) -> Any:
+    """The store that the group was given: torch puts the group's name and the device's before
+    its keys."""
+    for _ in range(2):
+        if isinstance(store, dist.PrefixStore):
+            store = store.underlying_store
+    return store
 
 
 def _chosen_ms(timeout: timedelta) -> int | None:
