@@ -149,6 +149,32 @@ def test_a_start_that_was_given_up_is_tried_again(tmp_path, way):
                 assert (process.returncode, out) == (0, "2.0\n"), errors
 
 
+REPLACED = """
+import sys, torch.distributed as dist
+from datetime import timedelta
+dist.init_process_group("gloo", rank=int(sys.argv[1]), world_size=2,
+                        store=dist.FileStore(sys.argv[2], 2), timeout=timedelta(seconds=4))
+"""
+
+
+def test_a_backend_that_is_replaced_on_one_rank_only(tmp_path):
+    """The rank that has the option says so; the other one is gloo's alone."""
+    pytest.importorskip("torch")
+    env = os.environ | launched.limits()
+    env.pop("PACELINE_REPLACE", None)
+
+    def rank(number, **more):
+        return subprocess.Popen(
+            [sys.executable, "-c", REPLACED, str(number), str(tmp_path / "store")],
+            env=env | more, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    with rank(0, PACELINE_REPLACE="gloo") as ours, rank(1) as theirs:
+        _, errors = ours.communicate(timeout=100)
+        assert ours.returncode == 1, errors
+        assert "Is PACELINE_REPLACE=gloo set on every rank?" in errors, errors
+        assert theirs.wait(timeout=100) == 1
+
+
 class NoWayOut:
     """A socket of a machine that has no way out by addresses of some families."""
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from paceline import _core, calls, launchers, open_worlds, world
 from paceline.communicator import Communicator
-from paceline.errors import UsageError
+from paceline.errors import TimeoutError, UsageError
 from paceline.torch import minors, replace
 from paceline.torch.collectives import Collectives
 from paceline.torch.gloo import GlooOnly
@@ -89,7 +89,13 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     if ranks and world.torch_world is not None:
         comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
         return PacelineGroup(store, comm, options.timeout, False, taken_for)
-    comm = _join(prefix, options, is_default=not ranks)
+    try:
+        comm = _join(prefix, options, is_default=not ranks)
+    except TimeoutError as error:
+        if taken_for:  # a rank without it is in that backend, and nobody hears of it there
+            error.args = (f"{error} Is PACELINE_REPLACE={taken_for} set on every rank? Each must "
+                          "have it, or none.",)  # fmt: skip
+        raise
     if not ranks:
         _started += 1
         world.torch_world = comm
