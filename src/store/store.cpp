@@ -7,20 +7,13 @@
 #include <utility>
 
 #include "base/str.hpp"
+#include "base/thrown.hpp"
 #include "runtime/fingerprint.hpp"
 
 namespace paceline::store {
 namespace {
 
 constexpr int kHelpMs = 1;   // with other calls than the one that is waited for
-
-std::string text_of(const std::exception_ptr& error) try {
-  std::rethrow_exception(error);
-} catch (const std::exception& e) {
-  return e.what();
-} catch (...) {
-  return "an error without a text";
-}
 
 }  // namespace
 

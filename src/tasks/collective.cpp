@@ -10,17 +10,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/thrown.hpp"
 
 namespace paceline::tasks {
 namespace {
-
-std::string text_of(const std::exception_ptr& error) try {
-  std::rethrow_exception(error);
-} catch (const std::exception& e) {
-  return e.what();
-} catch (...) {
-  return "an error without a text";
-}
 
 // A call that is refused is not made either, and its peers must not take the next one for it.
 Request start(Communicator& communicator, const Call& call, const std::string& what) try {
