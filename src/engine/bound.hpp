@@ -60,6 +60,8 @@ struct Bound {
   std::vector<std::shared_ptr<const Bound>> positions;
   std::vector<std::pair<int, int>> subtrees;
   Kept kept = Kept::nobodys;
+  // Where calls may go by who comes when: what they then are, with positions; this is the usual.
+  std::shared_ptr<const Bound> by_arrival;
 };
 
 // `peers`: the layouts of all ranks, by position, where the schedule touches their memory.

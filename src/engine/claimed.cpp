@@ -7,6 +7,8 @@ namespace {
 
 // Looks for a name between two looks at what calls the peers are in, which takes lines from them.
 constexpr int kLooks = 64;
+// In the choice of a fingerprint: that the call goes by arrival, which ranks must agree on.
+constexpr std::uint64_t kByArrival = std::uint64_t{0x5aa5} << 48;
 
 }  // namespace
 
@@ -49,39 +51,60 @@ std::optional<Stranger> Positions::stranger() {
 ClaimedOperation::ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
-      positions_(stages_, schedule().problem.ranks, bound_->subtrees) {
-  for (const auto& one : bound_->positions)
+      claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),
+      positions_(stages_, schedule().problem.ranks, claimed_->subtrees) {
+  for (const auto& one : claimed_->positions)
     at_.push_back(std::make_unique<StraightOperation>(one, channel_, &positions_));
+  if (!bound_->by_arrival) return;
+  usual_ = std::make_unique<StraightOperation>(bound_, channel_, &positions_);
+  positions_.set_clock(channel_.now_s);
 }
 
 void ClaimedOperation::begin() {
   call_ = stages_.enroll();
   now_ = nullptr;
   position_ = waits_for_ = -1;
+  decided_ = !usual_;
+  shown_ = fingerprint_;
+  arrived_s_ = 0;
   stranger_.reset();
+}
+
+// By what all ranks know that come to this call.
+bool ClaimedOperation::decide() {
+  if (arrived_s_ == 0) arrived_s_ = channel_.now_s();
+  const auto peer = stages_.behind(call_, stranger_);
+  waits_for_ = peer.value_or(-1);
+  if (peer || stranger_) return false;
+  claims_ = stages_.entry_book().decide(stages_, call_, fingerprint_);
+  stages_.entry_book().enter(stages_, arrived_s_);
+  if (claims_) shown_.what ^= kByArrival;
+  return decided_ = true;
 }
 
 bool ClaimedOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
-  waits_for_ = stages_.can_claim() ? -1 : 0;
+  if (!decided_ && !decide()) return false;
+  waits_for_ = !claims_ || stages_.can_claim() ? -1 : 0;
   if (waits_for_ >= 0) return false;
-  if (const auto peer = stages_.occupied(call_, bound_->scratch_bytes, stranger_)) {
+  if (const auto peer = stages_.occupied(call_, room_bytes(), stranger_)) {
     waits_for_ = *peer;
     return false;
   }
   if (stranger_) return false;
-  stages_.enter(call_, bound_->scratch_bytes, number_, fingerprint_);
-  positions_.begin(call_);
-  position_ = stages_.claim(call_, bound_->kept);
+  stages_.enter(call_, room_bytes(), number_, shown_);
+  if (claims_) positions_.begin(call_);
+  else positions_.begin_as_ranks(call_);
+  position_ = claims_ ? stages_.claim(call_, claimed_->kept) : stages_.rank();
   return true;
 }
 
 bool ClaimedOperation::take_up() {
-  const std::optional<int> which = positions_.schedule_at(position_);
+  const std::optional<int> which = claims_ ? positions_.schedule_at(position_) : 0;
   if (!which) return false;
-  now_ = at_[static_cast<std::size_t>(*which)].get();
+  now_ = claims_ ? at_[static_cast<std::size_t>(*which)].get() : usual_.get();
   now_->record(events_, now_s_);
-  now_->start({base_[0], base_[1], nullptr, peers_}, number_, fingerprint_);
+  now_->start({base_[0], base_[1], nullptr, peers_}, number_, shown_);
   return true;
 }
 
@@ -102,8 +125,10 @@ bool ClaimedOperation::stirs() {
   if (done() || stranger_) return false;
   if (now_) return now_->stirs();
   if (position_ >= 0) return true;   // one that came before is about to say who it is
-  return stages_.is_next(call_) && stages_.can_claim() &&
-         !stages_.occupied(call_, bound_->scratch_bytes, stranger_);
+  if (!stages_.is_next(call_)) return false;
+  if (!decided_) return !stages_.behind(call_, stranger_);
+  return (!claims_ || stages_.can_claim()) &&
+         !stages_.occupied(call_, room_bytes(), stranger_);
 }
 
 }  // namespace paceline

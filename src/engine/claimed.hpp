@@ -1,4 +1,5 @@
-// Claimed: a load/store schedule whose positions the ranks take as they enter the call.
+// Claimed: a load/store schedule whose positions the ranks take as they enter the call; or, as the
+// last calls went, the usual schedule instead (Bound::by_arrival), in which positions are ranks.
 //
 // It has the schedule of every position ready. Entering a call takes a position, and that schedule
 // runs; its peers are positions, which the array of claims turns into ranks once those have come.
@@ -24,7 +25,19 @@ class Positions {
 
   void begin(std::uint64_t call) {
     call_ = call;
+    are_ranks_ = false;
     for (int& rank : ranks_) rank = -1;
+  }
+  void begin_as_ranks(std::uint64_t call) {
+    call_ = call;
+    are_ranks_ = true;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank] = static_cast<int>(rank);
+  }
+  bool are_ranks() const { return are_ranks_; }
+  // Of calls in which the time is to be known when this rank leaves them.
+  void set_clock(double (*now_s)()) { now_s_ = now_s; }
+  void leave() {
+    if (now_s_) stages_.entry_book().leave(stages_, now_s_());
   }
   std::uint64_t call() const { return call_; }
   // Of what a schedule calls so: a position, or by subtree a rank in the place of whoever came last
@@ -49,6 +62,8 @@ class Positions {
   std::vector<int> ranks_;   // by name
   const std::vector<std::pair<int, int>>& subtrees_;
   std::vector<int> before_;  // by rank: its position, if that is before this rank's
+  bool are_ranks_ = false;
+  double (*now_s_)() = nullptr;
   int looks_ = 0;            // for strangers
 };
 
@@ -65,16 +80,25 @@ class ClaimedOperation : public Operation {
  private:
   void begin() override;
   void cancel(Transport&) override { now_ = nullptr; }
+  bool decide();
   bool enter();
   bool take_up();   // the schedule of the position taken
+  std::size_t room_bytes() const {
+    return claims_ ? claimed_->scratch_bytes : bound_->scratch_bytes;
+  }
 
   StageView& stages_;
+  std::shared_ptr<const Bound> claimed_;
   Positions positions_;
   std::vector<std::unique_ptr<StraightOperation>> at_;   // by position
+  std::unique_ptr<StraightOperation> usual_;             // null: it always claims
   StraightOperation* now_ = nullptr;                     // of the position taken
   std::uint64_t call_ = 0;
   int position_ = -1;    // taken in this call
   int waits_for_ = -1;   // a rank of the communicator, before this one enters
+  bool decided_ = false, claims_ = true;
+  Fingerprint shown_;      // what is shown to peers: that of the call, and how it goes
+  double arrived_s_ = 0;   // when it could have entered, for all that this rank did before
 };
 
 }  // namespace paceline

@@ -43,7 +43,7 @@ bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kin
 
 std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
                                           const Channel& channel) {
-  if (!bound->positions.empty())
+  if (!bound->positions.empty() || bound->by_arrival)
     return std::make_unique<ClaimedOperation>(std::move(bound), channel);
   if (bound->straight)
     return std::make_unique<StraightOperation>(std::move(bound), channel);

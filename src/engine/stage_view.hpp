@@ -10,12 +10,14 @@
 // round: what a processor has read last it may write at once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "engine/claims.hpp"
+#include "engine/entries.hpp"
 #include "transport/stage.hpp"
 
 namespace paceline {
@@ -62,6 +64,11 @@ class StageView {
     const std::uint64_t before = call - (both ? 1 : 2);
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, stranger);
+  }
+  // Likewise, of the call before the last one alone: whatever this one may overwrite.
+  std::optional<int> behind(std::uint64_t call, std::optional<Stranger>& stranger) {
+    if (call <= 2 || have_left(call - 2)) return {};
+    return find_occupied(call - 2, stranger);
   }
   // `swaps`: both of two ranks show and take, and can_enter().
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
@@ -110,6 +117,9 @@ class StageView {
     return claims::rank_at(at(0).stage.claims(), call, position);
   }
   std::optional<Stranger> find_stranger(std::uint64_t call);   // among all peers that it shows
+  // When ranks come to calls that may go by that; of one whose stage has been found.
+  StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
+  EntryBook& entry_book() const { return *entry_book_; }
   // In the call that was entered last.
   std::byte* room(int position, std::uint64_t call) const {
     if (room_.begin == kInLine) return at(position).stage.line(call).room;
@@ -228,6 +238,7 @@ class StageView {
   bool is_modest_ = true;        // no long room so far
   std::optional<Error> lacking_;
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
+  std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();
   Mark marks_[4];                // of the own last calls
   std::uint64_t digest_ = 0;     // of all of them
 };

@@ -148,6 +148,7 @@ bool StraightOperation::advance(Transport& transport) {
     if (events_) note(item);
     begun_ = false;
   }
+  if (positions_) positions_->leave();
   if (stages_.leave(call_)) transport.nudge(*channel_.ranks);
   complete();
   return true;
@@ -242,7 +243,7 @@ std::vector<int> StraightOperation::awaited_at(int position) const {
 std::vector<int> StraightOperation::waits_for() const {
   std::vector<int> ranks;
   if (waits_for_ >= 0) ranks = awaited_at(waits_for_);
-  if (positions_) return ranks;
+  if (positions_ && !positions_->are_ranks()) return ranks;
   for (std::size_t i = next_; entered_ && i < items_.size(); ++i) {   // of the same meeting
     const Item& item = items_[i];
     if (item.kind != Kind::wait) break;

@@ -116,17 +116,9 @@ bool ArrivalBook::follows(const Call& call) const {
   return is_rooted && !call.device.end && call.combines && is_long(call);
 }
 
-int ArrivalBook::in_row_of(const Call& call) const {
-  return signature_of(call) == last_ ? std::min(in_row_ + 1, kMostInRow) : 0;
-}
-
 std::uint64_t ArrivalBook::key_of(const Call& call) const {
   const std::uint64_t signature = signature_of(call);
-  if (call.tag != 0) return signature;
-  const int in_row = in_row_of(call);
-  const std::uint64_t before = signature == last_ ? before_ : last_;
-  return Random::mix(signature ^
-                     Random::mix(before + 0x9e37 * static_cast<std::uint64_t>(in_row)));
+  return call.tag != 0 ? signature : sequence_.key_of(signature);
 }
 
 std::shared_ptr<ArrivalBook::Site> ArrivalBook::find(std::uint64_t key) const {
@@ -159,16 +151,7 @@ ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
   return turn;
 }
 
-void ArrivalBook::count(const Call& call) {
-  const std::uint64_t signature = signature_of(call);
-  if (signature == last_) {
-    in_row_ = std::min(in_row_ + 1, kMostInRow);
-    return;
-  }
-  before_ = last_;
-  last_ = signature;
-  in_row_ = 0;
-}
+void ArrivalBook::count(const Call& call) { sequence_.count(signature_of(call)); }
 
 void ArrivalBook::begin(const Turn& begun, const Call& call, const std::shared_ptr<Flight>& flight,
                         bool is_blocking) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arrival/predict.hpp"
+#include "arrival/sequence.hpp"
 #include "engine/notes.hpp"
 #include "runtime/communicator.hpp"
 
@@ -81,7 +82,6 @@ class ArrivalBook {
 
  private:
   static constexpr std::size_t kMostSites = 64;
-  static constexpr int kMostInRow = 8;
   static constexpr int kHabit = 3;
   static constexpr std::size_t kBytesPerWord = 4096;   // of a message, to be worth a word of notes
 
@@ -93,7 +93,6 @@ class ArrivalBook {
 
   bool follows(const Call& call) const;
   bool is_long(const Call& call) const;
-  int in_row_of(const Call& call) const;   // so many calls like it just before
   std::uint64_t key_of(const Call& call) const;
   std::shared_ptr<Site> find(std::uint64_t key) const;
   std::vector<int> late_for(const Call& rooted) const;
@@ -108,9 +107,7 @@ class ArrivalBook {
   std::vector<int> late_;   // asked for; positions
   int ranks_;
   double beta_s_per_byte_;
-  // Where in the sequence of calls this is: what was called last, how often in a row, and before.
-  std::uint64_t last_ = 0, before_ = 0;
-  int in_row_ = 0;
+  CallSequence sequence_;
   std::list<std::shared_ptr<Site>> newest_first_;
   std::shared_ptr<Flight> awaited_;
   // What the last call with notes had been told: for collectives that reach nobody but the root.

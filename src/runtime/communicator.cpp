@@ -20,6 +20,8 @@
 namespace paceline {
 namespace {
 
+std::string in_us(std::int64_t ns) { return str(double(ns / 10) / 100); }
+
 constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
 
 Communicator open(const std::shared_ptr<Session>& session, std::uint64_t context,
@@ -78,6 +80,28 @@ bool Communicator::State::has_notes(const Call& call, const Problem& problem,
   return form && may_switch(aware, *choice.algorithm, *form->algorithm);
 }
 
+std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Problem& problem,
+                                                      const Choice& usual) const {
+  const Wish wish = wish_of(call);
+  const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
+  if (!group->near || is_asked || call.uneven || !call.combines || call.device.end ||
+      !expected_by(session->config().arrival).learns)
+    return {};
+  return chosen_by_arrival(problem, circumstances_of(call, problem), usual);
+}
+
+std::string Communicator::State::evidence(const Call& call, const Problem& problem,
+                                          const Choice& usual) {
+  const auto other = by_arrival(call, problem, usual);
+  if (!other) return {};
+  const auto e = group->stages->entry_book().evidence(prepare(call).fingerprint);
+  if (!e) return "; arrivals in the node: no such call has been seen at this place";
+  return str("; arrivals in the node, of ", e->calls, " calls: a rank came late in ", e->late,
+             " of the last 32; then ", in_us(e->usual_ns), " us are left as usual, ",
+             in_us(e->arrival_ns), " us by ", other->algorithm->name, "; taken: ",
+             e->by_arrival ? other->algorithm->name : usual.algorithm->name);
+}
+
 Ready Communicator::State::prepare(const Call& call, const std::vector<int>& late) {
   session->check_owner();
   check_call(call, group->rank, static_cast<int>(group->ranks.size()));
@@ -113,13 +137,21 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->straight = choice.algorithm->is_straight();
   prepared->has_notes = has_notes(call, alike, choice);
   Bound bound = bound_of(choice, problem, layout, call, staging_room());
-  if (bound.straight) session->seat(*group, bound.scratch_bytes);
+  const auto other = by_arrival(call, alike, choice);
+  std::size_t room = bound.scratch_bytes;
+  if (other) {
+    Bound arriving = bound_of(*other, problem, layout, call, staging_room());
+    room = std::max(room, arriving.scratch_bytes);
+    bound.by_arrival = std::make_shared<const Bound>(std::move(arriving));
+  }
+  if (bound.straight) session->seat(*group, room);
   if (bound.mixed) session->seat(*group, bound.staging_bytes);
   bound.has_notes = prepared->has_notes;
   prepared->bound = std::make_shared<Bound>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^
-                     digest_of(problem.late) << 1 ^ (prepared->has_notes ? 4 : 0);
+                     digest_of(problem.late) << 1 ^ (prepared->has_notes ? 4 : 0) ^
+                     (other ? hash_of(*other) : 0);
   book.add(prepared);
   return prepared;
 }
@@ -313,7 +345,7 @@ std::string Communicator::explain(const Call& call) const {
              has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
                  ? "; numbers=fast: bits may follow who is late" : "",
              copies, nodes() > 1 ? str("; between nodes ", describe(assumed())) : "",
-             state_->arrivals.evidence(call));
+             state_->arrivals.evidence(call), state_->evidence(call, problem, c));
 }
 
 const Assumed& Communicator::assumed() const { return state_->assumed; }

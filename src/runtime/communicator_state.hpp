@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/arrivals.hpp"
@@ -57,6 +59,10 @@ struct Communicator::State {
   Problem problem_of(const Call& call) const;
   Wish wish_of(const Call& call) const;
   bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
+  // What calls may take instead, by who comes when.
+  std::optional<Choice> by_arrival(const Call& call, const Problem& problem,
+                                   const Choice& usual) const;
+  std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
   StagingRoom staging_room() const { return room_in(*group, session->config()); }
   Circumstances circumstances_of(const Call& call, const Problem& problem) const {
     return {bytes_for_choice(call, problem), assumed.machine, staging_room().bytes,

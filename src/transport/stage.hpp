@@ -63,6 +63,16 @@ struct StageClaims {
   std::array<std::array<std::atomic<std::uint64_t>, kMost>, 2> ranks;   // call << 16 | rank
 };
 
+// When the owner of a stage came to its last calls that may go by who comes when, and left them, in
+// ns of a clock that all ranks share. Those calls use four places in turn (engine/entries.hpp).
+struct alignas(64) StageEntries {
+  static constexpr std::size_t kCalls = 4;
+  struct Call {
+    std::atomic<std::uint64_t> entered, left;
+  };
+  std::array<Call, kCalls> calls;
+};
+
 struct Stage {
   static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
   static constexpr std::size_t kAtFirst = 16384;   // of that place, there from the beginning
@@ -70,12 +80,15 @@ struct Stage {
   static constexpr int kLines = 32;   // two for calls in turn, then one for each lane
   static constexpr std::size_t kOwner = kLines * kApart;   // offset of the StageOwner
   static constexpr std::size_t kClaims = 6144;             // of the StageClaims
+  static constexpr std::size_t kEntries = 7808;             // of the StageEntries
   static_assert(kOwner + sizeof(StageOwner) <= kClaims && kClaims % alignof(StageClaims) == 0 &&
-                kClaims + sizeof(StageClaims) <= kHead);
+                kClaims + sizeof(StageClaims) <= kEntries &&
+                kEntries % alignof(StageEntries) == 0 && kEntries + sizeof(StageEntries) <= kHead);
   std::byte* memory = nullptr;
 
   StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
   StageClaims& claims() const { return *reinterpret_cast<StageClaims*>(memory + kClaims); }
+  StageEntries& entries() const { return *reinterpret_cast<StageEntries*>(memory + kEntries); }
   StageLine& line_at(std::size_t offset) const {
     return *reinterpret_cast<StageLine*>(memory + offset);
   }

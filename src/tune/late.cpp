@@ -16,6 +16,21 @@ constexpr double kMostBlocks = 512, kMostPasses = 64;
 constexpr double kCrossed = 0.15, kCrossing = 4;
 constexpr int kMostSteps = 20000;   // of a rank's schedule
 
+// By who comes when: what leaves least once the last rank has come (docs/design/0044). Shorter
+// messages take hardly longer than it takes to see who is late.
+struct ByArrival {
+  Collective collective;
+  std::string_view algorithm;
+  std::size_t from_bytes, to_bytes;
+};
+constexpr std::size_t kLeast = 16u << 10, kChain = 64u << 10, kBlock = 128u << 10;
+constexpr int kFewest = 3;   // ranks: of two, one is late or the other
+constexpr ByArrival kByArrival[] = {
+    {Collective::allreduce, "arrival_leader", kLeast, kChain},
+    {Collective::allreduce, "arrival_chain", kChain, ~std::size_t{0}},
+    {Collective::reduce, "arrival_chain", kLeast, ~std::size_t{0}}};
+constexpr const char* kForWhoComes = "ranks of the node that come late: in order of arrival";
+
 // Of a call: the message, one rank's link, and how many ranks are and are not late.
 struct Terms {
   double n, alpha, beta, gamma;
@@ -103,6 +118,22 @@ bool knows_late(const Problem& p, const Algorithm& a) {
   return std::any_of(registry().begin(), registry().end(), [&](const Algorithm* late) {
     return late->expects_late && late->collective == p.collective && may_switch(p, a, *late);
   });
+}
+
+std::optional<Choice> chosen_by_arrival(const Problem& p, const Circumstances& now,
+                                        const Choice& usual) {
+  if (!p.near || p.ranks < kFewest || !p.fast || !usual.algorithm->staged) return {};
+  if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
+  for (const ByArrival& row : kByArrival) {
+    if (row.collective != p.collective || now.bytes < row.from_bytes || now.bytes >= row.to_bytes)
+      continue;
+    const Algorithm& a = find_algorithm(row.collective, std::string(row.algorithm));
+    if (why_not(a, p)) continue;
+    Choice choice{.algorithm = &a, .why = kForWhoComes};
+    if (a.takes.blocks) choice.cut.knobs.blocks = static_cast<int>(now.bytes / kBlock + 1);
+    return choice;
+  }
+  return {};
 }
 
 std::optional<Choice> chosen_late(const Problem& p, const Circumstances& now,

@@ -38,4 +38,9 @@ bool knows_late(const Problem& problem, const Algorithm& algorithm);
 std::optional<Choice> chosen_late(const Problem& problem, const Circumstances& now,
                                   const Choice& usual);
 
+// What calls may take instead of the usual where ranks share a node and their last ones came late
+// (engine/entries.hpp); nothing where it would change bits that must not follow arrival.
+std::optional<Choice> chosen_by_arrival(const Problem& problem, const Circumstances& now,
+                                        const Choice& usual);
+
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Ranks of a node each, as fibers in model time, over links that take as long as the model says:
-// for tests of who is expected to come late.
+// Ranks of a node each, as fibers in model time, over links that take as long as the model says, or
+// all of one node: for tests of who is expected to come late.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,15 @@ struct Header {
 // (`headers`, by receiver).
 class SlowTransport : public Transport {
  public:
-  SlowTransport(LoopNet& net, Fibers& fibers, std::vector<std::vector<Header>>& headers, int rank)
-      : fibers_(fibers), headers_(headers), below_(net.endpoint(rank)) {}
+  SlowTransport(LoopNet& net, Fibers& fibers, std::vector<std::vector<Header>>& headers, int rank,
+                bool near)
+      : fibers_(fibers), headers_(headers), below_(net.endpoint(rank)), near_(near) {}
 
   std::string_view name() const override { return "slow loop"; }
   int rank() const override { return below_->rank(); }
   int ranks() const override { return below_->ranks(); }
   void listen(Listener* listener) override { below_->listen(listener_ = listener); }
+  Stages* stages() override { return near_ ? below_->stages() : nullptr; }
   void send(Transfer& t) override {
     headers_[std::size_t(t.peer)].push_back({rank(), t.key, t.fingerprint});
     port_s_ = std::max(port_s_, fibers_.now_s()) + kBetaS * double(t.bytes);
@@ -92,6 +94,7 @@ class SlowTransport : public Transport {
   std::vector<std::vector<Header>>& headers_;
   std::vector<Header> early_;
   std::unique_ptr<Transport> below_;
+  bool near_;
   Listener* listener_ = nullptr;
   std::list<Waiting> waiting_;
   double port_s_ = 0;
@@ -103,13 +106,15 @@ struct Nodes {
   std::vector<std::vector<Header>> headers;
   std::vector<std::string> errors;
   std::vector<Fault> faults;
+  bool near;   // they share one
 
   using Body = std::function<void(Communicator&, int rank)>;
 
-  Nodes(int ranks, std::uint64_t seed)
+  Nodes(int ranks, std::uint64_t seed, bool are_near = false)
       : net(ranks, {.seed = seed, .delay_most = 0}), fibers(seed), headers(std::size_t(ranks)),
         errors(std::size_t(ranks)),
-        faults(std::size_t(ranks), Fault::internal) {}
+        faults(std::size_t(ranks), Fault::internal),
+        near(are_near) {}
 
   // Every rank does the same, by options of its own; whether they all come to an end.
   bool run(const std::function<void(WorldConfig&, int rank)>& options, const Body& body) {
@@ -121,11 +126,11 @@ struct Nodes {
         config.timeout_ms = 20000;
         config.warn_ms = 0;
         config.machine = kMachine;
-        config.nodes.resize(std::size_t(ranks));
+        if (!near) config.nodes.resize(std::size_t(ranks));
         std::iota(config.nodes.begin(), config.nodes.end(), 0);
         options(config, r);
         Communicator world =
-            join_transport(std::make_unique<SlowTransport>(net, fibers, headers, r), config);
+            join_transport(std::make_unique<SlowTransport>(net, fibers, headers, r, near), config);
         try {
           body(world, r);
         } catch (const Error& error) {

@@ -2,10 +2,12 @@
 // times, calls follow each other while some ranks are far behind, and every result is right.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <thread>
 
 #include "base/random.hpp"
 #include "process/ranks.hpp"
+#include "runtime/fingerprint.hpp"
 #include "world/cases.hpp"
 
 namespace paceline {
@@ -17,7 +19,7 @@ using test::expect_fault;
 using test::run_ranks;
 
 // In order of arrival: sums of floats need fast.
-Communicator join_fast(int rank, int ranks, const std::string& folder, int timeout_ms = 60000) {
+WorldConfig fast(int rank, int ranks, int timeout_ms = 60000) {
   WorldConfig config;
   config.rank = rank;
   config.ranks = ranks;
@@ -26,7 +28,11 @@ Communicator join_fast(int rank, int ranks, const std::string& folder, int timeo
   config.progress = Progress::caller;
   config.shm_bytes = 4u << 20;
   config.numbers = Numbers::fast;
-  return join_world(std::make_shared<FileStore>(folder), config);
+  return config;
+}
+
+Communicator join_fast(int rank, int ranks, const std::string& folder, int timeout_ms = 60000) {
+  return join_world(std::make_shared<FileStore>(folder), fast(rank, ranks, timeout_ms));
 }
 
 std::vector<Case> cases(int p) {
@@ -194,6 +200,51 @@ TEST_CASE("claimed: ranks in different calls are told so") {
     });
     CHECK_MESSAGE(bad.empty(), bad);
   }
+}
+
+// What explain() says is equal on all ranks, and so are the bits of every sum.
+std::string agree(Communicator& world, const std::string& explained, float sum) {
+  const std::uint64_t mine[2] = {tag_of(explained), std::bit_cast<std::uint32_t>(sum)};
+  std::vector<std::uint64_t> all(2 * std::size_t(world.size()));
+  Call call{.collective = Collective::allgather, .type = Type::u64};
+  call.input = mine;
+  call.output = all.data();
+  call.count = 2;
+  world.run(call);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i] != mine[i % 2]) return str("another rank differs: ", i, "; here ", explained);
+  return {};
+}
+
+// By real clocks: whether it pays to go by arrival is found out anew each time, so only that all
+// ranks find the same is judged, and that they have looked.
+TEST_CASE("claimed: ranks decide alike whether calls go by arrival, whoever is late") {
+  const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {
+    WorldConfig config = fast(rank, 4);
+    config.arrival = "auto";
+    Communicator world = join_world(std::make_shared<FileStore>(folder), config);
+    Random random(std::uint64_t(rank + 1));
+    std::vector<float> mine = rough(rank, 8192), sum(mine.size());
+    Call call{.collective = Collective::allreduce, .type = Type::f32, .op = Op::sum};
+    call.input = mine.data();
+    call.output = sum.data();
+    call.count = sum.size();
+    Plan plan = world.plan(call);
+    std::string explained;
+    for (int turn = 0; turn < 400; ++turn) {
+      if (turn / 100 == rank) std::this_thread::sleep_for(std::chrono::microseconds(600));
+      else if (turn % 3 == 0) delay(random);
+      explained = world.explain(call);
+      if (random.below(2) == 0) world.run(call);
+      else plan.start().wait();
+      if (turn % 8 != 7) continue;
+      if (std::string wrong = agree(world, explained, sum[std::size_t(turn)]); !wrong.empty())
+        return wrong;
+    }
+    const bool has_learned = explained.find("arrivals in the node, of ") != std::string::npos;
+    return has_learned ? std::string() : "nothing was learned: " + explained;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
 }
 
 TEST_CASE("claimed: who gives up names those that have not come") {

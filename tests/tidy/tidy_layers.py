@@ -23,7 +23,8 @@ LAYERS = {
     "transport/mpi": "transport",
     "transport/route": "transport",
     "device": "kernels",
-    "engine": "ir kernels transport trace device",  # device: the enqueued form of execute
+    # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
+    "engine": "ir kernels transport trace device arrival",
     "arrival": "trace",
     "tune": "coll model simulate arrival",
     "runtime": "tune verify engine profile transport/loop transport/shm transport/mpi "

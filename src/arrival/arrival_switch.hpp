@@ -1,0 +1,56 @@
+// ArrivalSwitch: whether calls of ranks that share memory go by who comes when, or as they usually
+// do, by what the last ones left to do once their last rank had come.
+//
+// A pure function of what it is told, in whole numbers: ranks that are told the same decide the
+// same. Nothing is tried while nobody is late; what was tried and did not pay rests for a while
+// (docs/design/0044-arrival-in-the-node.md).
+#pragma once
+
+#include <cstdint>
+
+namespace paceline {
+
+class ArrivalSwitch {
+ public:
+  // One call, as all ranks saw it; nanoseconds.
+  struct Seen {
+    std::int64_t late_ns = 0;   // from when half of the ranks had entered until the last one had
+    std::int64_t rest_ns = 0;   // from then until the last one left
+    bool by_arrival = false;    // how it was done
+  };
+  // What it goes by; for those who want to see it.
+  struct Evidence {
+    std::int64_t calls = 0;        // that it learned from
+    int late = 0;                  // of the last 32
+    std::int64_t usual_ns = 0;     // left in calls with a late rank, on average; 0: not known
+    std::int64_t arrival_ns = 0;
+    bool by_arrival = false;       // decided
+  };
+
+  bool next();   // whether the next call goes by arrival; counts that call
+  void learn(const Seen& seen);
+  Evidence evidence() const;
+
+ private:
+  static constexpr int kRow = 4, kTrial = 4, kProbeEvery = 64, kMostPauses = 5;
+  enum class State : std::uint8_t { usual, trial, arrival };
+
+  struct Average {   // of the first ones, then with a weight of 1/8 for what is new
+    std::int64_t ns = 0;
+    int count = 0;
+    void add(std::int64_t more) { ns += (more - ns) / (count = count < 8 ? count + 1 : 8); }
+  };
+
+  void give_up();
+  bool pays() const { return 10 * arrival_.ns <= 9 * usual_.ns; }
+
+  State state_ = State::usual;
+  std::int64_t calls_ = 0, learned_ = 0;
+  std::int64_t again_ = 0;      // calls learned from until the next trial
+  int pauses_ = 0;              // after trials, so far
+  int to_take_ = 0, tried_ = 0;   // of a trial's calls
+  std::uint32_t late_ = 0;      // a bit for each of the last calls, the newest the lowest
+  Average usual_, arrival_;     // of calls with a late rank
+};
+
+}  // namespace paceline
