@@ -39,6 +39,21 @@ def test_shapes_are_the_published_ones(name):
     assert (sum(sizes), len(sizes)) == PUBLISHED[name]
 
 
+@pytest.mark.parametrize("name, products", [
+    ("alexnet", 1.135e9), ("vgg11", 7.609e9), ("vgg16", 15.47e9), ("resnet50", 4.089e9),
+    ("resnet110", 0.2534e9), ("resnet20", 0.0406e9), ("googlenet", 1.58e9),
+    ("inception-bn", 2.03e9), ("densenet201", 4.29e9),
+])  # fmt: skip
+def test_flops_are_the_published_ones(name, products):
+    parameters, flops = models.sizes_of(name)
+    assert flops / 2 == pytest.approx(products, rel=5e-3) and parameters == PUBLISHED[name][0]
+
+
+def test_flops_of_smaller_pictures_and_fewer_classes_are_fewer():
+    assert models.sizes_of("resnet20", 16, 10) == (269_722, (81_102_080 - 1280) // 4 + 1280)
+    assert models.sizes_of("alexnet", 224, 10)[0] == PUBLISHED["alexnet"][0] - 990 * 4097
+
+
 @each("name", ["resnet20", "gpt"], ["googlenet", "inception-bn", "densenet201"])
 def test_every_parameter_gets_a_gradient(name):
     net = models.made(name)
@@ -134,6 +149,16 @@ def test_ranks_that_others_have_started_are_joined(monkeypatch):
 def test_a_loss_that_is_no_number_ends_it():
     with pytest.raises(Failed, match="lower --rate"):
         run(rate=1e30, most_rate=1e30)
+
+
+def test_sizes_stand_beside_those_of_table_2(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(starting, "run", lambda *_: None)
+    done = CliRunner().invoke(command, ["--model", "resnet50"], standalone_mode=False)
+    rows = [line.split() for line in done.output.splitlines()]
+    assert rows[0] == ["parameters", "flops,", "forward"]
+    assert rows[1][-2:] == ["25,557,032", "8,178,368,512"] and rows[1][0] == "resnet50,"
+    assert rows[2][-2:] == ["25,636,712", "8,178,368,512"] and rows[2][0] == "published,"
 
 
 def test_weights_that_differ_are_told(monkeypatch):
@@ -243,4 +268,7 @@ def test_a_whole_run_leaves_its_files(tmp_path):
     assert "real data: 1797 handwritten digits" in done.output and "images/s" in done.output
     content = json.loads((tmp_path / "o.json").read_text())
     assert len(content["ranks"]) == 2 and content["plan"]["way"] == "overlap"
+    assert content["plan"]["network"] == {
+        "parameters": 269_722, "flops": 5_070_080, "published": None}
+    assert "resnet20, 8x8, 10 classes" in done.output and "5,070,080" in done.output
     assert (tmp_path / "o.svg").read_text().startswith("<svg")

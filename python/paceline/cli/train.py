@@ -47,7 +47,7 @@ def file_option(*names, text):
 
 
 def check(spec, ranks):
-    """All that can be refused before ranks start."""
+    """All that can be refused before ranks start; what is trained: (side, classes)."""
     from paceline.train import data, memory, models, ways
 
     model = models.known(spec["model"])
@@ -63,6 +63,29 @@ def check(spec, ranks):
     each = models.check_side(spec["model"], side, images, found.classes)
     if ranks:
         memory.check(spec["model"], ranks, images, each)
+    return side, found.classes
+
+
+def sizes(name, side, classes):
+    """The network's numbers beside those of table 2 of the document, for people and for JSON."""
+    from paceline.train import models
+    from paceline.train.records import PUBLISHED
+
+    here, published = models.sizes_of(name, side, classes), PUBLISHED.get(name)
+    seen = f"{side}x{side}, {classes} classes" if side else "text"
+    out = Table.grid(padding=(0, 3, 0, 0))
+    out.add_column()
+    out.add_column(justify="right")
+    out.add_column(justify="right")
+    out.add_row("", "parameters", "flops, forward")
+    out.add_row(f"{name}, {seen}", *(f"{one:,}" for one in here))
+    if published:
+        model = models.known(name)
+        out.add_row(f"published, {model.side}x{model.side}, {model.classes} classes",
+                    *(f"{one:,}" for one in published))
+    names = ("parameters", "flops")
+    return out, {**dict(zip(names, here, strict=True)),
+                 "published": dict(zip(names, published, strict=True)) if published else None}
 
 
 def table(found):
@@ -199,10 +222,11 @@ def command(context, ranks, json_file, picture, **options):
     The first one trains a small network on digits on 2 ranks, in three ways one after the other,
     and ends within 60 s with a table and a picture.
 
-    With arguments it shows images/s and the validation accuracy of every epoch, then what a step
-    takes: computing alone, the exchange alone, and both. The exit status is 1 where weights differ
-    at the end. Data are synthetic unless --data names real ones, and the output says which. Ctrl-C
-    ends it; --json has what was measured until then.
+    With arguments it shows the network's parameters, and flops of a picture's forward pass, beside
+    published ones where the publication has them; images/s and the validation accuracy of every
+    epoch; then what a step takes: computing alone, the exchange alone, and both. The exit status is
+    1 where weights differ at the end. Data are synthetic unless --data names real ones, and the
+    output says which. Ctrl-C ends it; --json has what was measured until then.
     """
     began = time.monotonic()
     need_torch()
@@ -219,9 +243,11 @@ def command(context, ranks, json_file, picture, **options):
         raise click.UsageError("--ranks: a launcher has started these ranks already; leave it out.")
     if rank is None and was_asked_nothing(context):
         return train_first(began)
-    check(spec, 0 if rank is not None else ranks or 2)
+    seen = check(spec, 0 if rank is not None else ranks or 2)
     out = console()
     out.quiet = bool(rank)  # one speaks for all
+    words, spec["network"] = sizes(spec["model"], *seen)
+    out.print(words)
     watcher = starting.Watcher(out)
     with keeping(spec, watcher, json_file, out):
         found = trained(spec, rank, ranks or 2, out, watcher)

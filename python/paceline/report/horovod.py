@@ -13,6 +13,7 @@ from paceline.report.lines import Counted, Figure, Line, Panel, Point
 from paceline.report.networks import EDR
 from paceline.report.simulated import Way, seconds
 from paceline.train import perfect
+from paceline.train.records import PUBLISHED
 
 TITLE = "Pipelined collectives in training"
 ABOUT = (
@@ -27,9 +28,6 @@ ABOUT = (
     "recordings between nodes, by `paceline train replay`.",
 )
 FUSED_BYTES = 64_000_000
-# parameters, flops of a forward pass and picture: the document's table 2.
-PUBLISHED = {"alexnet": (62_378_344, 2_270_512_192), "resnet50": (25_636_712, 8_178_368_512),
-             "vgg11": (132_863_336, 15_218_180_096), "resnet110": (1_747_898, 506_832_128)}
 NETWORKS = (*PUBLISHED, "gpt")
 AUTO, RING, PARTS, OURS = "AUTO (rabenseifner)", "RNG", "RNG in four parts", "ours, chosen"
 CASES = ((8, 32), (9, 64))  # nodes, pictures of each and step: with more, it computes longer

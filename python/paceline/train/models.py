@@ -78,9 +78,10 @@ def batch_of(name, images, generator=None):
             torch.randint(model.classes, (images,), generator=generator))
 
 
-def flops_of(name):
-    """Of a forward pass of one picture or text: each product and each sum of the convolutions and
-    the linear layers."""
+def sizes_of(name, side=None, classes=None):
+    """(parameters, flops); as published, where nothing else is asked for. Flops are of a forward
+    pass of one picture or text: each product and each sum of the convolutions and the linear
+    layers."""
     count = 0
 
     def note(module, inputs, output):
@@ -91,12 +92,12 @@ def flops_of(name):
                                      else 1)
         count += 2 * outputs * each
 
-    model = known(name)
+    side = known(name).side if side is None else side
     with torch.device("meta"):
-        net = made(name).eval()
+        net = made(name, classes).eval()
         for module in net.modules():
             if isinstance(module, torch.nn.Linear | torch.nn.Conv2d):
                 module.register_forward_hook(note)
-        net(torch.empty(1, 3, model.side, model.side) if model.side
+        net(torch.empty(1, 3, side, side) if side
             else torch.zeros(1, gpt.CONTEXT, dtype=torch.int64))
-    return count
+    return sum(weights.numel() for weights in net.parameters()), count

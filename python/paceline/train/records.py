@@ -1,4 +1,5 @@
-"""Records of training steps, as `paceline train record` writes them: read without torch."""
+"""What is known of networks without torch: their published sizes, and records of training steps,
+as `paceline train record` writes them."""
 
 from pathlib import Path
 
@@ -6,6 +7,9 @@ from paceline.errors import UsageError
 from paceline.files import member, number, read_json
 
 RECORDED = Path(__file__).with_name("recorded")
+# parameters, flops of a forward pass and picture: table 2 of Barrachina and others.
+PUBLISHED = {"alexnet": (62_378_344, 2_270_512_192), "resnet50": (25_636_712, 8_178_368_512),
+             "vgg11": (132_863_336, 15_218_180_096), "resnet110": (1_747_898, 506_832_128)}
 
 
 def read(name):
