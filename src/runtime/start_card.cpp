@@ -8,6 +8,7 @@
 #include "base/options.hpp"
 #include "base/processors.hpp"
 #include "transport/mpi/wire.hpp"
+#include "transport/process.hpp"
 #include "transport/shm/inbox.hpp"
 
 namespace paceline {
@@ -31,7 +32,7 @@ struct Row {
   std::string (*value)(const Self&);
 };
 
-constexpr std::string_view kVersion = "paceline", kLayout = "layout";
+constexpr std::string_view kVersion = "paceline", kLayout = "layout", kProcess = "process";
 
 std::string layout(const Self&) {
   return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(SlabEntry), ".", sizeof(Drained),
@@ -72,6 +73,7 @@ constexpr Row kRows[] = {
     {"huge_pages", Equal::node, huge_pages},
     {"numa", Equal::nobody, [](const Self& s) { return str(s.locality.numa); }},
     {"cache", Equal::nobody, [](const Self& s) { return str(s.locality.cache); }},
+    {kProcess, Equal::nobody, [](const Self&) { return own_process(); }},
 };
 
 int number_in(const std::string& card, std::string_view name) {
@@ -105,6 +107,16 @@ std::string shown(std::string_view name, const std::string& value) {
   fail(Fault::usage, "start-up: option ", row.name, what, "all ranks ",
        row.equal == Equal::node ? "of a node " : "", "must have the same. ",
        variable_of(find_option(row.name)), " sets it.");
+}
+
+// From here on who waits for a rank of this boot sees whether it has died; one that already has may
+// have said why.
+void know_processes(Meeting& meeting, const std::vector<std::string>& cards) {
+  for (int rank = 0; rank < meeting.ranks(); ++rank) {
+    const std::string process = said_in(cards[std::size_t(rank)], kProcess);
+    if (rank != meeting.rank() && look_at(process) != Seen::elsewhere)
+      meeting.know(rank, number_of_process(process));
+  }
 }
 
 bool differs(const Row& row, const std::string& one, const std::string& other) {
@@ -150,6 +162,7 @@ void check_cards(const std::vector<std::string>& cards) {
 std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& config) {
   const std::vector<std::string> cards = meeting.share(start_card(config));
   check_cards(cards);
+  know_processes(meeting, cards);
   return cards;
 }
 

@@ -56,6 +56,7 @@ std::vector<std::string> StoreMeeting::share(const std::string& mine) try {
 // holds; else the others wait as for one that is gone.
 void StoreMeeting::end(Fault fault, const std::string& why) {
   is_over_ = true;
+  vigil_.forget_all();
   if (has_ended_) return;
   const std::string self = str("start-up: rank ");
   try {
@@ -82,7 +83,8 @@ void StoreMeeting::look() {
       vigil_.missing(store_, [this](int rank) { return key(rank, turn_); });
   if (missing < 0) return;
   const std::string why = str("start-up: rank ", missing, " is lost: its process has died while "
-                              "the ranks met.");
+                              "the ranks met, or was one of an earlier run: a store must be new "
+                              "for each.");
   store_.set(key(missing, turn_), pack(Fault::lost, why));
   throw Error(Fault::lost, why);
 }

@@ -7,24 +7,21 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "transport/process.hpp"
 #include "transport/store.hpp"
 
 namespace paceline {
 
 class Vigil {
  public:
-  Vigil() = default;
-  ~Vigil();
-  Vigil(const Vigil&) = delete;
-  Vigil& operator=(const Vigil&) = delete;
-
   // The process of a rank on this machine, whose number that rank has proven.
   void know(int rank, int process_id);
+  void forget_all() { processes_.clear(); }   // and give back their descriptors
   // Of those that are known, one that has ended and has yet to set key(rank); -1: none.
   template <class Key>
   int missing(Store& store, Key&& key) const {
     for (const auto& [rank, process] : processes_)
-      if (has_ended(process) && !is_set(store, key(rank))) return rank;
+      if (process.has_ended() && !is_set(store, key(rank))) return rank;
     return -1;
   }
   // Waits for the key as the store does, and calls look() twice a second.
@@ -48,10 +45,9 @@ class Vigil {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kBetweenLooks{500};
 
-  static bool has_ended(int process);
   static bool is_set(Store& store, const std::string& key);
 
-  std::map<int, int> processes_;   // rank -> pidfd, or kEnded
+  std::map<int, ProcessWatch> processes_;   // by rank
 };
 
 }  // namespace paceline

@@ -36,6 +36,7 @@ KNOWN = (
     r"needs CAP_NET_RAW and CAP_NET_ADMIN",
     r"no control group of kind \w+ can be made here",
     r"the system copies nothing between processes here",
+    r"the system filters no calls",
     r"this system does not say what is registered \(Linux before 6\.3\)",
     r"shared memory comes in pages of more than 4 KiB here",
     r"one processor alone",

@@ -34,7 +34,7 @@ std::vector<std::string> names_in(const std::string& card) {
 }
 
 const std::set<std::string> kOfNode{"shm_bytes", "stage_bytes", "huge_pages"};
-const std::set<std::string> kTold{"numa", "cache"};
+const std::set<std::string> kTold{"numa", "cache", "process"};
 
 }  // namespace
 

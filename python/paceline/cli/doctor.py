@@ -175,7 +175,7 @@ def process_handles(ranks):
         os.close(handle)
         return Finding("dead peers", "ok", "pidfd_open: noticed at once")
     return Finding("dead peers", "warn", f"pidfd_open: {errno.errorcode[ctypes.get_errno()]}",
-                   "Linux 5.3 has it; without it a dead rank is found by the time-out alone.")
+                   "Linux 5.3 has it; without it a dead rank is found by its number in /proc.")
 
 
 def torch(ranks):

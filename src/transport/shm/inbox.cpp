@@ -1,7 +1,6 @@
 #include "transport/shm/inbox.hpp"
 
 #include <linux/membarrier.h>
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,7 +62,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       ranks_(meeting.ranks()),
       shapes_(std::size_t(ranks_), ring_shape(c.bytes, ranks_)),
       files_(std::size_t(ranks_)),
-      process_(std::size_t(ranks_), -1),
+      process_(std::size_t(ranks_)),
       pid_(std::size_t(ranks_), -1),
       memory_(rank_, c.names, c.attach) {
   const std::vector<std::string> cards = meeting.share(create(c));
@@ -156,18 +155,17 @@ void Inboxes::attach(int peer, const std::string& card) {
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
   if (peer == rank_) return;
   try {
-    process_[std::size_t(peer)] = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
-    if (process_[std::size_t(peer)] < 0 && (errno == EMFILE || errno == ENFILE))
-      fail(Fault::resource, "shm: no descriptor is free to watch it: ", std::strerror(errno),
-           ". Close files, or raise their limit (ulimit -n).");
-    const bool is_watched = process_[std::size_t(peer)] >= 0;
+    const ProcessWatch& process = process_[std::size_t(peer)] = ProcessWatch(number);
+    if (process.error() == EMFILE || process.error() == ENFILE)
+      fail(Fault::resource, "shm: no descriptor is free to watch it: ",
+           std::strerror(process.error()), ". Close files, or raise their limit (ulimit -n).");
     if (!is_ring(shape)) fail(Fault::refusal, "its rings have no shape: ", card);
     files_[std::size_t(peer)] =
         SharedFile::attach(pid + " " + descriptor, inbox_bytes(shape, ranks_));
     if (header(peer).nonce[0] != nonce[0] || header(peer).nonce[1] != nonce[1])
       fail(Fault::refusal, "the memory found is another's");
     const char* said = header(peer).memory;
-    memory_.try_peer({peer, number, is_watched},
+    memory_.try_peer({peer, number, process.has_descriptor()},
                      std::string(said, strnlen(said, sizeof(InboxHeader::memory))));
   } catch (const Error& error) {
     if (error.fault() == Fault::resource)
@@ -192,13 +190,7 @@ bool Inboxes::is_crowded() const {
 }
 
 bool Inboxes::has_died(int rank) const {
-  pollfd watch{process_[std::size_t(rank)], POLLIN, 0};
-  return watch.fd >= 0 && poll(&watch, 1, 0) == 1;
-}
-
-Inboxes::~Inboxes() {
-  for (int fd : process_)
-    if (fd >= 0) close(fd);
+  return process_[std::size_t(rank)].has_ended();
 }
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/process.hpp"
 #include "transport/shm/peer_memory.hpp"
 #include "transport/shm/provision.hpp"
 #include "transport/shm/ring.hpp"
@@ -45,7 +46,6 @@ struct alignas(64) Drained {
 class Inboxes {
  public:
   Inboxes(Meeting& meeting, const ShmConfig& config);
-  ~Inboxes();
   Inboxes(const Inboxes&) = delete;
   Inboxes& operator=(const Inboxes&) = delete;
 
@@ -80,7 +80,7 @@ class Inboxes {
   int ranks_;
   std::vector<RingShape> shapes_;   // by owner
   std::vector<SharedFile> files_;
-  std::vector<int> process_;  // pidfd of each peer, -1 where there is none
+  std::vector<ProcessWatch> process_;  // of each peer
   std::vector<int> pid_;
   bool light_ = true;
   std::vector<Room> rooms_;   // of the ranks, in any order

@@ -7,12 +7,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "transport/process.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace paceline {
@@ -44,60 +42,12 @@ Card read_card(const std::string& text) {
   return {fields[0], fields[1], fields[2], fields[3], fields[4]};
 }
 
-std::string boot() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  return id;
-}
-
-// When a process began, in ticks since the boot; empty: it has ended (it may still wait for its
-// parent to look), or /proc cannot be read.
-std::string begin_of(const std::string& id) {
-  std::string stat;
-  std::getline(std::ifstream("/proc/" + id + "/stat"), stat);
-  std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
-  std::string state, field;
-  fields >> state;   // the third field, the first after the name
-  for (int i = 4; i <= 22; ++i) fields >> field;
-  return fields && state != "Z" && state != "X" ? field : "";
-}
-
-// The name of a namespace of this process; empty where the system has none of this kind.
-std::string space_of(const char* kind) {
-  char name[64] = {};
-  return readlink(kind, name, sizeof(name) - 1) > 0 ? name : std::string();
-}
-
-// Numbers of processes, and when they began, mean something within a boot, a space of such numbers,
-// and a space of clocks. Empty: not known, or /proc is that of another space.
-std::string process_space() {
-  const std::string numbers = space_of("/proc/self/ns/pid"), begin = begin_of("self");
-  if (numbers.empty() || begin.empty() || begin != begin_of(std::to_string(getpid()))) return {};
-  return str(boot(), " ", numbers, " ", space_of("/proc/self/ns/time"));
-}
-
-std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", process_space()); }
-
-// Whether the process that wrote this card has ended: it is of an earlier run in the same store.
-bool is_stale(const Card& card) {
-  std::istringstream fields(card.process);
-  int id = 0;
-  std::string begin, space;
-  fields >> id >> begin >> std::ws;
-  std::getline(fields, space);
-  return !space.empty() && space == process_space() && begin_of(std::to_string(id)) != begin;
-}
-
 // Rows of one meeting are made of the same cards.
 std::string print_of(const std::vector<std::string>& cards) {
   std::string all;
   for (const std::string& card : cards) all += str(card.size(), " ", card);
   return hex(hash_of(all));
 }
-
-constexpr std::string_view kStale =
-    " is in the store from an earlier run, or its process has ended while the ranks met. A store "
-    "must be new for each run; start all ranks again, with a new one.";
 
 constexpr char kLacks = '!';   // with which what a rank lacks begins, in the place of its row
 
@@ -150,7 +100,7 @@ std::vector<std::vector<bool>> read_rows(const std::vector<std::string>& rows,
     if (row.starts_with(kLacks)) fail(Fault::resource, row.substr(1));
     if (row.starts_with("start-up")) fail(Fault::lost, row);
     if (row.size() != rows.size() + print.size() || !row.ends_with(print))
-      fail(Fault::lost, "start-up: what rank ", reaches.size(), " has said", kStale);
+      fail(Fault::lost, why_stale(static_cast<int>(reaches.size())));
     reaches.emplace_back(rows.size(), false);
     for (std::size_t peer = 0; peer < rows.size(); ++peer) reaches.back()[peer] = row[peer] == '1';
   }
@@ -198,7 +148,7 @@ std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches) {
 
 Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name) {
   const int me = meeting.rank(), ranks = meeting.ranks();
-  Card mine{str(boot(), " ", one_line(name)), "", "", "", own_process()};
+  Card mine{str(boot_id(), " ", one_line(name)), "", "", "", own_process()};
   const SharedFile page = make_page(folder, mine);
   const std::vector<std::string> cards = meeting.share(write(mine));
   Nodes nodes;
@@ -207,9 +157,8 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
     machines.push_back(theirs.machine);
-    if (stale.empty() && peer != me && is_stale(theirs))
-      stale = str("start-up: what rank ", peer, " has said (process ",
-                  theirs.process.substr(0, theirs.process.find(' ')), ")", kStale);
+    if (stale.empty() && peer != me && look_at(theirs.process) == Seen::has_ended)
+      stale = why_stale(peer, theirs.process);
     std::string why;
     if (peer != me) try {
         why = try_page(mine, theirs);
