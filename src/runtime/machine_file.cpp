@@ -64,9 +64,10 @@ struct Descriptor {
 
 std::string why(const char* what) { return str(what, ": ", std::strerror(errno)); }
 
-// The folder and what is missing above it, for this user alone.
+// The folder and what is missing above it, for this user alone; but not a home.
 void make_folder(const std::string& folder) {
-  for (std::size_t at = 0; at != folder.npos;) {
+  const std::string home = value_of("HOME").value_or("");
+  for (std::size_t at = folder.starts_with(home + "/") ? home.size() : 0; at != folder.npos;) {
     at = folder.find('/', at + 1);
     mkdir(folder.substr(0, at).c_str(), 0700);   // what could not be made shows as it is opened
   }

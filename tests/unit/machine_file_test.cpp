@@ -254,5 +254,18 @@ TEST_CASE("where the file is") {
   CHECK(machine_folder() == "");
 }
 
+// HOME=/nonexistent is what services have; root could make it.
+TEST_CASE("a home that is not there is not made") {
+  const Folder above;
+  const std::string ada = above.path + "/ada";
+  const Variable home("HOME", ada.c_str()), cache("XDG_CACHE_HOME", nullptr);
+  CHECK(keep_machine(machine_folder(), measured(1)).find("cannot be opened: No such file") !=
+        std::string::npos);
+  CHECK(!fs::exists(ada));
+  fs::create_directory(ada);
+  CHECK(keep_machine(machine_folder(), measured(1)) == "");
+  CHECK(fs::exists(ada + "/.cache/paceline/machine"));
+}
+
 }  // namespace
 }  // namespace paceline
