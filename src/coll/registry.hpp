@@ -30,6 +30,7 @@
   X(allreduce_dynamic_leader)          \
   X(allreduce_arrival_leader)          \
   X(allreduce_arrival_chain)           \
+  X(allreduce_arrival_sliced)          \
   X(allreduce_arrival_tree)            \
   X(allreduce_leaders)                 \
   X(allreduce_lanes)                   \

@@ -57,6 +57,11 @@ const std::map<std::string, Formula> kClaims = {
        const double waits = r > 2 ? 2 * b : b;
        return {4, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * b * (r - 1), waits};
      }},
+    {"allreduce/arrival_sliced", [](double r, double, bool) -> Claim {
+       const bool meet = r > 2;   // those who do not come last
+       const double sums = meet ? r + 3 : 3, signals = (meet ? 2 * (r - 1) + 1 : 2) * (r - 1);
+       return {2 * r, sums, 2 * (r - 1), 0, 1, 2 * (r - 1), signals, meet ? r : 1};
+     }},
     {"allreduce/arrival_tree", [](double r, double, bool) -> Claim {
        const double in = 2 * std::floor(r / 2) + 2, waits = std::ceil(std::log2(r));
        return {in, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), waits};
