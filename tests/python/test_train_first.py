@@ -10,9 +10,11 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from length import each
 from rich.console import Console
 
 from paceline import cli
+from paceline.bench import launching
 from paceline.bench.launching import Failed
 from paceline.cli import train as commands
 from paceline.train import first, picture, starting
@@ -125,10 +127,14 @@ def test_pictures_are_below_each_other():
 # --- the end before its time ----------------------------------------------------------------------
 
 
-def begun(tmp_path, *words):
+TWO = ("train", "-n", "2")
+JOINED = ("run", "-n", "2", sys.executable, "-c", RUN, "train")  # ranks that somebody has started
+
+
+def begun(tmp_path, *words, start=TWO):
     """A training of many epochs, when its first one is over."""
-    command = [sys.executable, "-c", RUN, "train", "-n", "2", *SMALL, "--epochs", "1000",
-               "--validation", "1", "--json", str(tmp_path / "kept.json"), *words]
+    command = [sys.executable, "-c", RUN, *start, *SMALL, "--epochs", "1000", "--validation", "1",
+               "--json", str(tmp_path / "kept.json"), *words]
     process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                start_new_session=True)
     for line in process.stdout:
@@ -148,17 +154,31 @@ def ranks_of(process):
     """The processes that train."""
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], text=True,
                             capture_output=True, check=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "paceline.train.worker" in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "resnet20" in line
+            or "paceline.train.worker" in line]
 
 
-def test_interrupted_training_keeps_what_it_has(tmp_path):
+def interrupt_all(process):
+    """As a terminal does: everything in it hears Ctrl-C."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+HOW = {"SIGINT": (TWO, lambda process: process.send_signal(signal.SIGINT)),
+       "SIGTERM": (TWO, subprocess.Popen.terminate), "in a terminal": (TWO, interrupt_all),
+       "started by another": (JOINED, interrupt_all)}
+
+
+@each("how", ["SIGINT", "started by another"], ["SIGTERM", "in a terminal"])
+def test_interrupted_training_keeps_what_it_has(how, tmp_path):
     pytest.importorskip("torch")
-    process = begun(tmp_path)
+    start, interrupt = HOW[how]
+    process = begun(tmp_path, start=start)
     ranks = ranks_of(process)
-    process.send_signal(signal.SIGINT)
+    interrupt(process)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "interrupted after" in said and "Traceback" not in said
-    assert len(said.split("\n\n")[0].splitlines()) == 1 and "of 1000 epochs" in kept(tmp_path)
+    assert len(said.strip().splitlines()) == 1, "one rank speaks for all"
+    assert "of 1000 epochs" in kept(tmp_path)
     assert len(ranks) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in ranks)
 
 
@@ -172,10 +192,55 @@ def test_a_rank_that_is_killed_ends_it_in_a_sentence(tmp_path):
     assert "SIGKILL" in kept(tmp_path)
 
 
+def test_a_killed_rank_that_somebody_has_started_ends_it_in_a_sentence(tmp_path):
+    pytest.importorskip("torch")
+    process = begun(tmp_path, start=JOINED)
+    os.kill(ranks_of(process)[1], signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "rank 1 is lost" in said and said.count("\n") == 1 and "Traceback" not in said
+    assert "rank 1 is lost" in kept(tmp_path)
+
+
+def test_who_interrupts_before_ranks_start_is_answered_too(monkeypatch, capsys):
+    pytest.importorskip("torch")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "check", interrupted)
+    assert cli.main(["train", *SMALL]) == 130
+    assert "interrupted after 0 of 1 epochs and 0 steps." in capsys.readouterr().err
+
+
+def test_an_interrupted_replay_shows_the_launches_that_it_has(monkeypatch, capsys, tmp_path):
+    from paceline.train import replay
+
+    launches = []
+
+    def launch(job, *_):
+        if launches:
+            raise KeyboardInterrupt
+        launches.append(1)
+        return None
+
+    found = {"resnet110": {"funnel:numbered": 0.4321}}
+    monkeypatch.setattr(replay.Job, "launch", launch)
+    monkeypatch.setattr(replay, "judged", lambda *_: (found, []))
+    words = ["train", "replay", "--models", "resnet110", "--compute-s", "0.1", "--ways",
+             "funnel:numbered", "--launches", "3", "--json", str(tmp_path / "kept.json")]
+    assert cli.main(words) == 130
+    said = capsys.readouterr()
+    assert "0.432" in said.out and "interrupted after 1 of 3 launches" in said.err
+    assert len(json.loads((tmp_path / "kept.json").read_text())["launches"]) == 1
+
+
 def test_what_became_of_the_ranks_is_said_in_a_sentence():
     lost = ["allreduce #3: rank 1 is lost: its process has died."]
     assert starting.why(137, lost, []).startswith("train: rank 1 was ended by SIGKILL.")
     assert starting.why(139, [], []) == "train: a rank was ended by SIGSEGV."
+    assert launching.ended(137) == "one was ended by SIGKILL"
+    assert launching.ended(3) == "exit status 3" and launching.ended(250) == "exit status 250"
     assert starting.why(1, ["train: so it is."], ["[0] trace"]) == "train: so it is."
     assert "[0] trace" in starting.why(1, [], ["[0] trace"])
 

@@ -60,9 +60,17 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
     if status:
         tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
         kind = Late if status == TIMED_OUT else Failed
-        raise kind(f"bench: the ranks failed (exit status {status}). Their last lines:\n{tail}")
+        raise kind(f"bench: the ranks failed ({ended(status)}). Their last lines:\n{tail}")
     files = [Path(folder) / f"rank{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def ended(status):
+    """How the first rank that failed did, by launch()'s status."""
+    number = status - 128
+    if number in {int(one) for one in signal.Signals}:
+        return f"one was ended by {signal.Signals(number).name}"
+    return f"exit status {status}"
 
 
 def launch_all(plan, launches, out):

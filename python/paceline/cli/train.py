@@ -144,9 +144,8 @@ def keeping(spec, watcher, json_file, out):
                f"{len(watcher.losses)} steps")
         if watcher.losses:
             keep(spec, [watcher.kept()], json_file, out, ended_early=f"{far}: {error}".rstrip(": "))
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and not out.quiet:
             click.echo(f"paceline: train: interrupted {far}.", err=True)
-            raise
         if isinstance(error, Failed) and watcher.losses:
             raise Failed(f"{error} That was {far}.") from None
         raise
@@ -243,13 +242,13 @@ def command(context, ranks, json_file, picture, **options):
         raise click.UsageError("--ranks: a launcher has started these ranks already; leave it out.")
     if rank is None and was_asked_nothing(context):
         return train_first(began)
-    seen = check(spec, 0 if rank is not None else ranks or 2)
     out = console()
     out.quiet = bool(rank)  # one speaks for all
-    words, spec["network"] = sizes(spec["model"], *seen)
-    out.print(words)
     watcher = starting.Watcher(out)
     with keeping(spec, watcher, json_file, out):
+        seen = check(spec, 0 if rank is not None else ranks or 2)
+        words, spec["network"] = sizes(spec["model"], *seen)
+        out.print(words)
         found = trained(spec, rank, ranks or 2, out, watcher)
     return report(spec, found, out, json_file, picture) if found else 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from paceline.cli.common import Names, Number, console
+from paceline.errors import Error
 
 RECORDED = "resnet50"
 
@@ -121,24 +122,41 @@ def begun(path, content, append):
 
 
 def run(job, made, content, launches, path):
-    """So many launches, each in the file as soon as it has ended; fails where one was refused."""
-    from paceline.train import perfect
+    """So many launches, each in the file as soon as it has ended; fails where one was refused. What
+    there is by then is shown where one fails or somebody interrupts."""
     from paceline.train import replay as replays
 
-    plan, out = content["plan"], console()
+    plan, begin = content["plan"], len(content["launches"])
     spec = {"models": plan["models"], "ways": plan["ways"], "warm_up": 2,
             "steps_in_a_row": plan["steps_in_a_row"]}
     least_s = (2 + plan["steps_in_a_row"]) * sum(
         sum(bounds.values()) for bounds in content["bounds"].values())
-    for number in range(max(1, launches)):
-        if number < launches:
-            times, notes = replays.judged(job.launch(spec, least_s), made, job,
-                                          plan["steps_in_a_row"])
-            date = datetime.now().astimezone().isoformat(timespec="seconds")
-            content["launches"].append({"date": date, "times": times, "notes": notes})
-        content["summary"] = replays.summary(content)
-        if path:
-            path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    try:
+        for number in range(max(1, launches)):
+            if number < launches:
+                times, notes = replays.judged(job.launch(spec, least_s), made, job,
+                                              plan["steps_in_a_row"])
+                date = datetime.now().astimezone().isoformat(timespec="seconds")
+                content["launches"].append({"date": date, "times": times, "notes": notes})
+            content["summary"] = replays.summary(content)
+            if path:
+                path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except (Error, KeyboardInterrupt) as error:
+        done = len(content["launches"]) - begin
+        if done:
+            show(job, made, content, path)
+        why = "interrupted" if isinstance(error, KeyboardInterrupt) else "ended"
+        click.echo(f"paceline: train replay: {why} after {done} of {launches} launches.", err=True)
+        raise
+    return 1 if show(job, made, content, path) else 0
+
+
+def show(job, made, content, path):
+    """The table, and what was refused: that is returned."""
+    from paceline.train import perfect
+    from paceline.train import replay as replays
+
+    plan, out = content["plan"], console()
     least = {name: perfect.least_s(step, job.bound_s) for name, step in made.items()}
     out.print(replays.table(content["summary"], least, plan["images"] * plan["ranks"]))
     notes = list(dict.fromkeys(note for one in content["launches"] for note in one["notes"]))
@@ -146,4 +164,4 @@ def run(job, made, content, launches, path):
         out.print(note, style="yellow", soft_wrap=True, markup=False)
     if path:
         out.print(f"Wrote {path}", soft_wrap=True)
-    return 1 if notes else 0
+    return notes

@@ -136,8 +136,9 @@ class HostMpi:
         os.environ["MPI4PY_LIBMPI"] = mpi.path_of(mpi.load()[1])
         try:
             from mpi4py import MPI
-        except ImportError:
-            raise UsageError("train: --over mpi needs mpi4py: pip install mpi4py.") from None
+        except ImportError as error:  # its wheels look for some MPIs by a name which they lack
+            raise UsageError(f"train: --over mpi needs mpi4py, which does not load ({error}); pip "
+                             "install mpi4py, or name another MPI by PACELINE_MPI.") from None
         self.mpi, self.world = MPI, MPI.COMM_WORLD
         if self.world.size != dist.get_world_size():
             raise UsageError(f"train: --over mpi: the MPI has {self.world.size} ranks, and there "

@@ -196,10 +196,16 @@ def train(spec, tell=lambda _: None):
     dist.init_process_group("paceline", timeout=timedelta(seconds=TIMEOUT_S))
     is_root, found = dist.get_rank() == 0, [None] * dist.get_world_size()
     tell = tell if is_root else lambda _: None
-    for one in in_turn(spec, tell):
-        dist.all_gather_object(found, Trainer(one, tell).run())
-        if "in_turn" in spec:
-            tell({"found": found})
+    try:
+        for one in in_turn(spec, tell):
+            dist.all_gather_object(found, Trainer(one, tell).run())
+            if "in_turn" in spec:
+                tell({"found": found})
+    except BaseException as error:
+        # Whoever tells it catches it, and yet it ends the program, which without this would leave
+        # as if all had gone well: complete its calls first, and wait for ranks that are no more.
+        sys.last_value = error
+        raise
     dist.barrier()
     dist.destroy_process_group()
     return {"ranks": found} if is_root else None
