@@ -152,7 +152,7 @@ def kept(tmp_path):
 
 def ranks_of(process):
     """The processes that train."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], text=True,
+    listed = subprocess.run(["ps", "-wwo", "pid=,args=", "--ppid", str(process.pid)], text=True,
                             capture_output=True, check=True).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if "resnet20" in line
             or "paceline.train.worker" in line]
