@@ -74,6 +74,7 @@ def test_a_first_run_that_is_cut_short_shows_what_it_has(feigned, capsys):
     assert feigned(say) == 1
     said = capsys.readouterr().out
     assert "not done in time" in said and "1234.5 ms" in said
+    assert "ddp over paceline had time for 1 of 6 epochs" in " ".join(said.split())
     assert any(line.split() == ["ddp", "over", "paceline", "4321", "0.875"]
                for line in said.splitlines())
 

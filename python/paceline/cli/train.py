@@ -177,10 +177,11 @@ def was_asked_nothing(context):
 @click.option("--ranks", "-n", type=Number(1, 4096),
               help="Start so many here [default: 2; inside an mpiexec those that it started].")
 @click.option("--model", default="resnet110", show_default=True, type=click.Choice(MODELS),
-              help="Which network.")
+              metavar="NAME", help=f"Which network: {', '.join(MODELS)}.")
 @click.option("--way", default="overlap", show_default=True, type=click.Choice(WAYS),
-              help="DistributedDataParallel, a type of KVStore, an algorithm of BSP-SGD, overlap, "
-              "or overlap with updates in the background.")
+              metavar="NAME", help="How gradients are exchanged: ddp (DistributedDataParallel), a "
+              "type of KVStore (funnel, concom, depcha, auto), an algorithm of BSP-SGD (bsp1, bsp2,"
+              " bsp3, bsp3-overlap), overlap, or overlap-updates (in the background).")
 @click.option("--over", default="paceline", show_default=True,
               type=click.Choice(("paceline", "gloo", "mpi")), help="Who carries the gradients.")
 @click.option("--collectives", metavar="NAME",

@@ -13,12 +13,15 @@ from paceline.errors import Error
 RECORDED = "resnet50"
 
 
-@click.command("record")
-@click.option("--models", default=RECORDED, show_default=True, type=Names())
-@click.option("--images", default=2, show_default=True, type=Number(1, 4096))
-@click.option("--passes", default=5, show_default=True, type=Number(1, 1000))
+@click.command("record", short_help="Write when layers begin and gradients are ready.")
+@click.option("--models", default=RECORDED, show_default=True, type=Names(),
+              help="Names that `paceline train --model` takes.")
+@click.option("--images", default=2, show_default=True, type=Number(1, 4096), help="Of a pass.")
+@click.option("--passes", default=5, show_default=True, type=Number(1, 1000),
+              help="Of which the medians are written.")
 @click.option("--folder", default=".", type=click.Path(file_okay=False, exists=True,
-                                                       path_type=Path), show_default=True)
+                                                       path_type=Path), show_default=True,
+              help="Where MODEL.json is written.")
 def record(models, images, passes, folder):
     """Write when each layer begins and each gradient is ready, of real passes."""
     from paceline.bench.provenance import provenance
@@ -41,7 +44,7 @@ def record(models, images, passes, folder):
                    f" s, backward {found['backward_s']:.3f} s; wrote {path}")
 
 
-@click.command("replay")
+@click.command("replay", short_help="Exchange recorded gradients when they are due.")
 @click.option("--models", default=RECORDED, type=Names(), show_default=True,
               help="Recorded ones (resnet50, resnet110, alexnet, vgg11, inception-bn, googlenet), "
               "or files of `paceline train record`.")
@@ -63,7 +66,8 @@ def record(models, images, passes, folder):
 @click.option("--lab", type=click.Path(exists=True), hidden=True)
 @click.option("--mpi/--no-mpi", "with_mpi", default=False, show_default=True,
               help="In the processes of the MPI that PACELINE_MPI names, and by it, too.")
-@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write every launch here as soon as it has ended.")
 @click.option("--append", is_flag=True, help="Add to the launches in that file.")
 def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machine, lab, with_mpi,
            path, append):
@@ -73,8 +77,9 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machi
     stands what it would take with perfect links, and under the simulator.
 
     \b
-    paceline train replay --models resnet50 --compute-s 0.5 --ways "funnel:numbered,auto:ready"
-    paceline train replay --launches 0 --compute-s 1 --machine alpha_us=20,gbit_per_s=1
+    paceline train replay --compute-s 0.5 --ways funnel:numbered,auto:ready
+    paceline train replay --launches 0 --compute-s 1 \\
+        --machine alpha_us=20,gbit_per_s=1
     """
     from paceline.train import replay as replays
 

@@ -74,7 +74,7 @@ ROWS = (
     *rows_of(
         "arrival",
         ("figure 1", "what worst and average mean", DRAWING),
-        ("figure 2", "which collectives training calls", TRACE),
+        ("figure 2", "collectives that training calls", TRACE),
         ("figure 3", "sizes of its allreduces", TRACE),
         ("figure 4", "imbalance call by call", TRACE),
         ("figures 5-6", "a run, step by step", DRAWING),

@@ -100,6 +100,10 @@ def end(tries, out):
         out.print(table(tries))
         out.print("computing, exchange: what a step takes of each alone; hidden: how much of the "
                   "exchange goes on behind computing. One run each: no verdict.", highlight=False)
+    for one in tries:
+        if len(one.epochs) < SPEC["epochs"]:
+            out.print(f"{one.label} had time for {len(one.epochs)} of {SPEC['epochs']} epochs; its "
+                      "accuracy is of that early.", highlight=False)
     panels = [(f"{one.label}: the last step of {RANKS} ranks", one.ranks)
               for one in tries if one.ranks]
     if panels:

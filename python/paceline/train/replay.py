@@ -121,7 +121,11 @@ class Simulated:
         mode, order = mode_and_order(way)
         if mode != "auto":
             return perfect.seconds(step, mode, order, self.call_s, in_a_row)
-        link = Link.of(self.machine, self.ranks, self.nodes)
+        try:
+            link = Link.of(self.machine, self.ranks, self.nodes)
+        except (KeyError, ValueError):
+            raise UsageError(f"train: --machine is {self.machine!r}; `auto` is simulated where it "
+                             "has both, as in alpha_us=20,gbit_per_s=1.") from None
         plan = Plan.make([_Key(key, step.bytes[key]) for key in step.as_ready], False, link)
         order = plan.order(dict(enumerate(step.ready_s)), link)
         calls = [[one.key for one in plan.buckets[number]] for number in order]
@@ -190,11 +194,12 @@ def summary(content):
 
 def table(found, step_of, images):
     """For people: every way of every model, beside its bound and the simulator."""
-    out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    out = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False,
+                caption="perfect: seconds with perfect links; of least: of max(computing, links)",
+                caption_justify="left", caption_style="none")
     for heading in ("model", "way"):
         out.add_column(heading, no_wrap=True)
-    for heading in ("launches", "step s", "images/s", "perfect links", "simulated",
-                    "of max(computing, links)"):
+    for heading in ("launches", "step s", "images/s", "perfect", "simulated", "of least"):
         out.add_column(heading, justify="right")
     for model, rows in found.items():
         shown = model
