@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "coll/registry.hpp"
+#include "ir/straight.hpp"
 #include "process/ranks.hpp"
 #include "world/cases.hpp"
 
@@ -139,18 +140,20 @@ TEST_CASE("a call that gives more signals than stages count is refused on every 
                                            -> std::string {
     Communicator world = join(rank, 3, folder, 120000);   // 100,000 handovers take their time
     const Shared memory(world, 200000);
+    constexpr int most = static_cast<int>(kMostSignals) / 2;   // each gives two
     for (const Collective collective : {Collective::allreduce, Collective::broadcast}) {
       const SharedCase c{collective, 65541, 1, collective == Collective::allreduce};
       Call call = call_of(c, memory, rank, 0);
-      for (int segments : {32768, 50000, 65536}) {
+      for (int segments : {most + 1, 50000, 65536}) {
         call.cut.segments = segments;
         const std::string told = expect_fault(
-            Fault::refusal, {"signals in a call", "count 65534", "at most 32767 segments"},
+            Fault::refusal,
+            {"signals in a call", str("count ", kMostSignals), str("at most ", most, " segments")},
             [&] { world.run(call); });
         if (!told.empty()) return str(segments, " segments: ", told);
       }
       fill(c, call, rank, 3);
-      call.cut.segments = 32767;
+      call.cut.segments = most;
       world.run(call);   // nothing was sent, so nothing is out of step
       const auto* out = static_cast<const double*>(call.output);
       for (std::size_t i = 0; i < c.count; ++i)
