@@ -112,9 +112,10 @@ std::string shown(std::string_view name, const std::string& value) {
 // From here on who waits for a rank of this boot sees whether it has died; one that already has may
 // have said why.
 void know_processes(Meeting& meeting, const std::vector<std::string>& cards) {
+  const std::string space = process_space();
   for (int rank = 0; rank < meeting.ranks(); ++rank) {
     const std::string process = said_in(cards[std::size_t(rank)], kProcess);
-    if (rank != meeting.rank() && look_at(process) != Seen::elsewhere)
+    if (rank != meeting.rank() && look_at(process, space) != Seen::elsewhere)
       meeting.know(rank, number_of_process(process));
   }
 }

@@ -34,14 +34,6 @@ std::string space_of(const char* kind) {
   return readlink(kind, name, sizeof(name) - 1) > 0 ? name : std::string();
 }
 
-// Numbers of processes, and when they began, mean something within a boot, a space of such numbers,
-// and a space of clocks. Empty: not known, or /proc is that of another space.
-std::string process_space() {
-  const std::string numbers = space_of("/proc/self/ns/pid"), begin = begin_of("self");
-  if (numbers.empty() || begin.empty() || begin != begin_of(std::to_string(getpid()))) return {};
-  return str(boot_id(), " ", numbers, " ", space_of("/proc/self/ns/time"));
-}
-
 }  // namespace
 
 std::string boot_id() {
@@ -50,15 +42,23 @@ std::string boot_id() {
   return id;
 }
 
+// Numbers of processes, and when they began, mean something within a boot, a space of such numbers,
+// and a space of clocks. Empty: not known, or /proc is that of another space.
+std::string process_space() {
+  const std::string numbers = space_of("/proc/self/ns/pid"), begin = begin_of("self");
+  if (numbers.empty() || begin.empty() || begin != begin_of(std::to_string(getpid()))) return {};
+  return str(boot_id(), " ", numbers, " ", space_of("/proc/self/ns/time"));
+}
+
 std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", process_space()); }
 
-Seen look_at(const std::string& process) {
+Seen look_at(const std::string& process, const std::string& space) {
   std::istringstream fields(process);
   int id = 0;
-  std::string begin, space;
+  std::string begin, theirs;
   fields >> id >> begin >> std::ws;
-  std::getline(fields, space);
-  if (space.empty() || space != process_space()) return Seen::elsewhere;
+  std::getline(fields, theirs);
+  if (space.empty() || theirs != space) return Seen::elsewhere;
   return begin_of(std::to_string(id)) == begin ? Seen::runs : Seen::has_ended;
 }
 

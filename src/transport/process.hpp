@@ -11,9 +11,13 @@ std::string boot_id();
 // processes, and a space of clocks.
 std::string own_process();
 
+// Where such words mean something; empty: nowhere.
+std::string process_space();
+
 enum class Seen { runs, has_ended, elsewhere };   // elsewhere: it cannot be told
 
-Seen look_at(const std::string& process);
+// `space`: that of this process, which takes longer to find out than the rest.
+Seen look_at(const std::string& process, const std::string& space);
 int number_of_process(const std::string& process);
 // What to say of a rank whose words are those of a process that has ended.
 std::string why_stale(int rank, const std::string& process = "");

@@ -153,11 +153,12 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
   const std::vector<std::string> cards = meeting.share(write(mine));
   Nodes nodes;
   std::vector<std::string> machines;
+  const std::string space = process_space();
   std::string row, stale, split;
   for (int peer = 0; peer < ranks; ++peer) {
     const Card theirs = read_card(cards[std::size_t(peer)]);
     machines.push_back(theirs.machine);
-    if (stale.empty() && peer != me && look_at(theirs.process) == Seen::has_ended)
+    if (stale.empty() && peer != me && look_at(theirs.process, space) == Seen::has_ended)
       stale = why_stale(peer, theirs.process);
     std::string why;
     if (peer != me) try {
