@@ -40,7 +40,7 @@ def refused(capsys, monkeypatch):
     (["replay", "--models", "resnet5", "--compute-s", "1"], "there is no record of resnet5"),
     (["replay", "--ways", "gossip", "--compute-s", "1"], "there is no way 'gossip'"),
     (["record", "--models", "resnet5"], "there is no model 'resnet5'"),
-    (["replay", "--compute-s", "1", "--machine", "gbit_per_s=1"], "has both, as in alpha_us=20"),
+    (["replay", "--compute-s", "1", "--machine", "gbit=1"], "setting 'gbit' is not known"),
 ])  # fmt: skip
 def test_what_there_is_not(words, why, refused):
     assert why in refused(*words)

@@ -121,11 +121,7 @@ class Simulated:
         mode, order = mode_and_order(way)
         if mode != "auto":
             return perfect.seconds(step, mode, order, self.call_s, in_a_row)
-        try:
-            link = Link.of(self.machine, self.ranks, self.nodes)
-        except (KeyError, ValueError):
-            raise UsageError(f"train: --machine is {self.machine!r}; `auto` is simulated where it "
-                             "has both, as in alpha_us=20,gbit_per_s=1.") from None
+        link = Link.of(self.machine, self.ranks, self.nodes)
         plan = Plan.make([_Key(key, step.bytes[key]) for key in step.as_ready], False, link)
         order = plan.order(dict(enumerate(step.ready_s)), link)
         calls = [[one.key for one in plan.buckets[number]] for number in order]
