@@ -26,7 +26,8 @@ KNOWN = (
     r"preload: '.* -show' fails .*",
     r"no pkg-config on this machine",
     r"no library at hand that is no MPI",
-    r"could not import '(torch|PIL\.Image|expecttest|psutil|mpi4py|nanobind|ruff)': .*",
+    r"could not import '(torch|PIL\.Image|matplotlib|sklearn|expecttest|psutil|mpi4py)': .*",
+    r"could not import '(nanobind|ruff)': .*",
     r"(lightning|accelerate|transformers|ray) is not installed \(pip install \w+\)",
     # What needs root, or a system that has it.
     r"slurmd and munged are started as root",
