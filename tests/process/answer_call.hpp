@@ -12,7 +12,8 @@
 
 namespace paceline::test {
 
-constexpr unsigned kDenied = SECCOMP_RET_ERRNO | EPERM, kKilled = SECCOMP_RET_KILL_PROCESS;
+constexpr unsigned kDenied = SECCOMP_RET_ERRNO | EPERM, kMissing = SECCOMP_RET_ERRNO | ENOSYS,
+                   kKilled = SECCOMP_RET_KILL_PROCESS;
 
 // From now on this process, and who it starts, gets this answer instead of a call's effect.
 inline bool answer_call(long number, unsigned answer) {

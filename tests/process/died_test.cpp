@@ -1,16 +1,9 @@
 // Ranks that die while the others start, make communicators and shared memory, or leave.
 #include <doctest/doctest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstddef>
-#include <iterator>
 #include <thread>
 
+#include "process/answer_call.hpp"
 #include "process/ranks.hpp"
 #include "runtime/clock.hpp"
 #include "skip.hpp"
@@ -108,15 +101,7 @@ constexpr const char* kNoFilter = "the system filters no calls";
 
 // As Linux before 5.3, and some containers, have it.
 void forbid_descriptors_of_processes() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{std::size(code), code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+  if (!test::answer_call(SYS_pidfd_open, test::kMissing))
     fail(Fault::internal, kNoFilter);
 }
 

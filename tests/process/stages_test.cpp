@@ -1,15 +1,10 @@
 // Inboxes and stages where there is little room for them: as asked, smaller or none at all, results
 // are right, and who runs the job hears of it once.
 #include <doctest/doctest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
-#include <cerrno>
-#include <cstddef>
 #include <cstdio>
 
+#include "process/answer_call.hpp"
 #include "process/own_memory.hpp"
 #include "process/ranks.hpp"
 #include "transport/shm/provision.hpp"
@@ -31,15 +26,7 @@ constexpr std::size_t kInbox = 2 * kMiB + 64 * kKiB;   // at most, of one of two
 
 // As in a sandbox: from now on this process gets no shared memory but files.
 void forbid_anonymous() {
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(rules), rules};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+  if (!test::answer_call(SYS_memfd_create, test::kDenied))
     fail(Fault::resource, "this system has no seccomp");
 }
 

@@ -6,13 +6,15 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import click
 import machine_files
 import pytest
 from launched import flat
 
 from paceline import _core, draw, trace
 from paceline.cli import COMMANDS, attach, cli, doctor
-from paceline.cli.common import Sizes
+from paceline.cli.bench_steps import STEPS
+from paceline.cli.common import Sizes, checked_file
 from paceline.cli.draw import Arrivals
 
 pytestmark = pytest.mark.ranks
@@ -99,6 +101,10 @@ def test_version(paceline):
     (["bench", "allreduce", "--arrival", "late:2:1"], "0 to 1"),
     (["bench", "allreduce", "--arrival", "uniform:10", "--cold"], "--cold does not go"),
     (["bench", "allreduce", "--arrival", "trace:/nowhere.json"], "no profile"),
+    (["bench", "allreduce", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),
+    (["bench", "store", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),
+    (["bench", "overlap", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),
+    (["report", "ring", "--html", "/no/such/place/o.html"], "/no/such/place is no folder"),
     (["profile"], "behind --"),
     (["profile", "--read", "/nowhere"], "no folder /nowhere"),
     (["profile", "--read", "/tmp", "--machine", "fast"], "edr-100g"),
@@ -112,6 +118,24 @@ def test_wrong_calls_are_told_what_is_right(paceline, arguments, words):
     assert status == 2
     assert words in flat(err)
     assert "Traceback" not in err
+
+
+def commands_below(command):
+    """It, and those that it has."""
+    yield command
+    for below in getattr(command, "commands", {}).values():
+        yield from commands_below(below)
+
+
+def test_every_file_that_is_written_has_a_folder_before_work_begins():
+    commands = [below for name in COMMANDS for below in commands_below(cli.get_command(None, name))]
+    written = [(command.name, option) for command in (*commands, *STEPS.values())
+               for option in command.params
+               if isinstance(option.type, click.Path) and not option.type.dir_okay
+               and not option.type.exists]
+    assert len(written) > 12
+    for name, option in written:
+        assert option.callback is checked_file, f"{name} {option.opts[0]}: use file_option"
 
 
 # --- options ------------------------------------------------------------------------------------

@@ -88,6 +88,9 @@ TEST_CASE("what is measured is the same on all ranks, and in what they split off
     CHECK(all_equal(part));
     CHECK(part[0].find("probed: alpha") != std::string::npos);
     CHECK(part[0].find("measured at the start between") != std::string::npos);
+    const double task_s = machine_from(all[0]).task_s;
+    CHECK(task_s > 0);
+    CHECK(task_s != Machine().task_s);   // not what is usual
   }
 }
 

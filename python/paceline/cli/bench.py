@@ -1,7 +1,5 @@
 """`paceline bench`: collectives measured, algorithm by algorithm, and against other libraries."""
 
-import json as json_format
-from pathlib import Path
 
 import click
 from rich.markup import escape
@@ -14,8 +12,8 @@ from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance
 from paceline.cli.bench_steps import WithSteps
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Names, Number, Sizes, console, knob_options, set_options,
-    world_options,
+    COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, knob_options,
+    set_options, world_options, write_json,
 )
 
 HOW = """\
@@ -184,7 +182,8 @@ def show_cold(plan, launches, head, file, out):
     out.print("Medians over launches of the slowest rank's time. Each variant ran in processes of "
               "its own, alone.", style="dim", soft_wrap=True)
     if file:
-        write({**head, "records": [cold.record(row, plan) for row in rows], "notes": []}, file, out)
+        records = [cold.record(row, plan) for row in rows]
+        write_json({**head, "records": records, "notes": []}, file, out)
     return 0
 
 
@@ -207,7 +206,7 @@ def show_devices(kind, collective, sizes, ranks, options, file, out):
     out.print(DEVICES[kind], style="dim", soft_wrap=True)
     if file:
         records = [devices.record(row, kind) for row in rows]
-        write({**provenance(None), "records": records, "notes": []}, file, out)
+        write_json({**provenance(None), "records": records, "notes": []}, file, out)
     return 0
 
 
@@ -238,7 +237,7 @@ def show_arrivals(plan, launches, head, file, out):
     out.print(ARRIVALS, style="dim", soft_wrap=True)
     if file:
         records = [arrivals.record(row, plan) for row in rows]
-        write({**head, "records": records, "notes": notes}, file, out)
+        write_json({**head, "records": records, "notes": notes}, file, out)
     return 0 if rows and not any("wrong result" in note for note in notes) else 1
 
 
@@ -251,14 +250,8 @@ def show_stages(collective, sizes, ranks, file, out):
     out.print(DEVICES["staged"], style="dim", soft_wrap=True)
     if file:
         records = [stages.record(row, collective, ranks) for row in rows]
-        write({**provenance(None), "records": records, "notes": []}, file, out)
+        write_json({**provenance(None), "records": records, "notes": []}, file, out)
     return 0
-
-
-def write(content, file, out):
-    """The records as a file."""
-    Path(file).write_text(json_format.dumps(content, indent=1) + "\n", encoding="utf-8")
-    out.print(f"Wrote {escape(file)}", soft_wrap=True)
 
 
 @click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
@@ -329,7 +322,7 @@ def write(content, file, out):
               help="Judge each size against the peer, from one ratio of medians per launch.")
 @click.option("--pin/--no-pin", default=True, show_default=True,
               help="Tie each rank to a core, where there are enough.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
+@file_option("--json", help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
 def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
             against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
@@ -387,7 +380,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     show(out, rows, notes, plan, verdict)
     if json:
         modes = report.modes_in(found)
-        write({**head, "round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
-               "launches_dropped": modes.dropped,
-               "records": [report.record(row, plan) for row in rows], "notes": notes}, json, out)
+        write_json({**head, "round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
+                    "launches_dropped": modes.dropped, "notes": notes,
+                    "records": [report.record(row, plan) for row in rows]}, json, out)
     return 1 if not rows or any(word in note for note in notes for word in BAD) else 0

@@ -1,11 +1,9 @@
 """`paceline bench store` and `paceline bench overlap`: steps of training, and of its exchange."""
 
-import json as json_format
-from pathlib import Path
 
 import click
 
-from paceline.cli.common import Number, console
+from paceline.cli.common import Number, console, file_option, write_json
 from paceline.errors import UsageError
 
 HOW = """\
@@ -29,7 +27,7 @@ hold on a busy machine, too, times do not."""
               help="How many ranks to start on this machine.")
 @click.option("--repeats", default=50, show_default=True, type=Number(1, 100_000),
               help="Steps of each way.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
+@file_option("--json", help="Write all records to this file.")
 def store(keys, nbytes, ranks, repeats, json):
     """Measure a step of the KVStore.
 
@@ -64,7 +62,7 @@ def store(keys, nbytes, ranks, repeats, json):
               help="Steps of each way.")
 @click.option("--seed", default=1, show_default=True, type=Number(0, 1 << 31),
               help="Of weights and inputs.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
+@file_option("--json", help="Write all records to this file.")
 def overlap(parameters, nbytes, model, batch, ranks, repeats, seed, json):
     """Measure a step of overlap() beside DDP.
 
@@ -97,9 +95,7 @@ def write(records, file, out):
     from paceline.bench.provenance import provenance
 
     if file:
-        content = {**provenance(None), "records": records, "notes": []}
-        Path(file).write_text(json_format.dumps(content, indent=1) + "\n", encoding="utf-8")
-        out.print(f"Wrote {file}", soft_wrap=True, markup=False)
+        write_json({**provenance(None), "records": records, "notes": []}, file, out)
 
 
 STEPS = {"store": store, "overlap": overlap}

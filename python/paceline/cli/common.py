@@ -1,7 +1,9 @@
 """What several commands need: the console, kinds of arguments, options from the table."""
 
+import json
 import os
 import re
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -125,6 +127,25 @@ class Number(click.IntRange):
     def get_metavar(self, param, ctx=None):
         """As short as it can be."""
         return "N"
+
+
+def checked_file(context, parameter, value):
+    """A file whose folder is there: or it would be missed when all is done."""
+    if value is not None and not value.parent.is_dir():
+        raise click.BadParameter(f"{value.parent} is no folder.", context, parameter)
+    return value
+
+
+def file_option(*names, **settings):
+    """An option for a file that is written: a Path."""
+    return click.option(*names, type=click.Path(dir_okay=False, path_type=Path),
+                        callback=checked_file, **settings)
+
+
+def write_json(content, file, out):
+    """Writes it to the file, and says so."""
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    out.print(f"Wrote {file}", soft_wrap=True, markup=False)
 
 
 def knob_options(command):

@@ -1,14 +1,14 @@
 """`paceline draw`: the space-time picture of a collective, simulated or measured."""
 
 import re
-from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from paceline import _core, draw, trace, traffic
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Ranks, Size, console, how, knob_options, unit_count,
+    COLLECTIVES, Collective, Number, Ranks, Size, console, file_option, how, knob_options,
+    unit_count,
 )
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
@@ -53,10 +53,10 @@ def save(picture, svg, json, summary):
     """Writes the files that were asked for; returns their names."""
     written = []
     if svg:
-        Path(svg).write_text(draw.to_svg(picture, WIDTH_PX, summary), encoding="utf-8")
+        svg.write_text(draw.to_svg(picture, WIDTH_PX, summary), encoding="utf-8")
         written.append(svg)
     if json:
-        Path(json).write_text(trace.to_json(picture) + "\n", encoding="utf-8")
+        json.write_text(trace.to_json(picture) + "\n", encoding="utf-8")
         written.append(json)
     return written
 
@@ -84,8 +84,8 @@ def save(picture, svg, json, summary):
               help="Ranks predicted to enter last, the latest one last: 2,5.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--measured", is_flag=True, help="Run it on this machine and draw what happened.")
-@click.option("--svg", type=click.Path(dir_okay=False), help="Write the picture to this file.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write the events to this file.")
+@file_option("--svg", help="Write the picture to this file.")
+@file_option("--json", help="Write the events to this file.")
 def command(collective, algorithm, ranks, root, size, segments, window, radix, blocks, machine,
             arrivals, late, in_place, measured, svg, json):
     """Show in time and space what a collective does.
@@ -132,6 +132,6 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     summary = measured or world.is_straight
     out.print(draw.to_terminal(picture, out.width, summary), soft_wrap=True)
     for name in save(picture, svg, json, summary):
-        out.print(f"Wrote {escape(name)}", soft_wrap=True)
+        out.print(f"Wrote {escape(str(name))}", soft_wrap=True)
     return 0
 

@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 from paceline import _core
-from paceline.cli.common import Size, console
+from paceline.cli.common import Size, console, file_option
 from paceline.errors import UsageError
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "srun")
@@ -93,7 +93,7 @@ def show(folder, out, html, trace, json, machine):
 
         perfetto.write(calls, trace)
     if json:
-        Path(json).write_text(json_format.dumps(found.plain(), indent=1) + "\n", encoding="utf-8")
+        json.write_text(json_format.dumps(found.plain(), indent=1) + "\n", encoding="utf-8")
     for name in filter(None, (html, trace, json)):
         out.print(f"Wrote {escape(str(name))}", soft_wrap=True)
 
@@ -115,10 +115,9 @@ def check(program, read, machine):
               "every node reaches. [default: a temporary one]")
 @click.option("--read", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
               help="Show what was recorded there, instead of running a program.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Write a page with pictures here.")
-@click.option("--trace", type=click.Path(dir_okay=False),
-              help="Write a trace here that ui.perfetto.dev and Chrome open.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write everything here as JSON.")
+@file_option("--html", help="Write a page with pictures here.")
+@file_option("--trace", help="Write a trace here that ui.perfetto.dev and Chrome open.")
+@file_option("--json", help="Write everything here as JSON.")
 @click.option("--machine", metavar="MACHINE",
               help="Divide imbalance by what a message takes on this machine, as paceline explain "
               "takes it, instead of by measured transfer times.")

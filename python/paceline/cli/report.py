@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from paceline.cli.common import Number, Size, console
+from paceline.cli.common import Number, Size, console, file_option
 
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
@@ -17,8 +17,8 @@ LAB = click.option("--lab", is_flag=True, help="Print the commands that make suc
 
 def html(default):
     """--html: where the page goes."""
-    return click.option("--html", type=click.Path(dir_okay=False), default=default,
-                        show_default=True, help="Write the page here, and a CSV beside it.")
+    return file_option("--html", default=default, show_default=True,
+                       help="Write the page here, and a CSV beside it.")
 
 
 def files_in(path):

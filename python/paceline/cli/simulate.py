@@ -7,7 +7,8 @@ from rich.table import Table
 
 from paceline import _core, patterns
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Names, Number, Sizes, console, how, human_time, unit_count,
+    COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, how, human_time,
+    unit_count, write_json,
 )
 
 CALLS = 20
@@ -62,7 +63,7 @@ def simulated(chosen, ranks, collective, count, machine, pattern, alpha_s):
 @click.option("--arrival", default="uniform:0", show_default=True, metavar="PATTERN",
               help="How ranks come: uniform:MIF, late:RANK[,RANK]:FACTOR, trace:FILE; factors are "
               "of a message's time.")
-@click.option("--json", type=click.Path(dir_okay=False), help="Write all records to this file.")
+@file_option("--json", help="Write all records to this file.")
 def command(collective, sizes, ranks, algorithm, machine, arrival, json):
     """Simulate collectives, also with ranks that come late.
 
@@ -98,9 +99,7 @@ def command(collective, sizes, ranks, algorithm, machine, arrival, json):
         out.print(note, style="yellow", soft_wrap=True)
     out.print(ABOUT.format(machine=words, calls=CALLS), style="dim", soft_wrap=True)
     if json:
-        from paceline.cli.bench import write
-
-        write({"records": rows, "machine": words, "notes": notes}, json, out)
+        write_json({"records": rows, "machine": words, "notes": notes}, json, out)
     return 0 if rows else 1
 
 

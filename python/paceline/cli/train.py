@@ -4,13 +4,12 @@ import contextlib
 import json
 import math
 import time
-from pathlib import Path
 
 import click
 from click.core import ParameterSource
 from rich.table import Table
 
-from paceline.cli.common import Number, console, set_options, world_options
+from paceline.cli.common import Number, console, file_option, set_options, world_options
 from paceline.cli.train_replay import record, replay
 from paceline.errors import Error, UsageError
 
@@ -31,19 +30,6 @@ def need(module, words):
 
     if find_spec(module) is None:
         raise UsageError(f"train: {words}")
-
-
-def checked_file(context, parameter, value):
-    """A file whose folder is there."""
-    if value is not None and not value.parent.is_dir():
-        raise click.BadParameter(f"{value.parent} is no folder.", context, parameter)
-    return value
-
-
-def file_option(*names, text):
-    """An option for a file that is written."""
-    return click.option(*names, type=click.Path(dir_okay=False, path_type=Path),
-                        callback=checked_file, help=text)
 
 
 def check(spec, ranks):
@@ -207,8 +193,8 @@ def was_asked_nothing(context):
               help="Of torch in each rank.")
 @click.option("--seed", default=1, show_default=True, type=int,
               help="Of the weights, the order of the data, and synthetic data.")
-@file_option("--json", "json_file", text="Write all that was found here.")
-@file_option("--picture", text="Draw the last step of every rank, as SVG.")
+@file_option("--json", "json_file", help="Write all that was found here.")
+@file_option("--picture", help="Draw the last step of every rank, as SVG.")
 @world_options()
 @click.pass_context
 def command(context, ranks, json_file, picture, **options):

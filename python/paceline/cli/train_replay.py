@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from paceline.cli.common import Names, Number, console
+from paceline.cli.common import Names, Number, console, file_option
 from paceline.errors import Error
 
 RECORDED = "resnet50"
@@ -66,8 +66,7 @@ def record(models, images, passes, folder):
 @click.option("--lab", type=click.Path(exists=True), hidden=True)
 @click.option("--mpi/--no-mpi", "with_mpi", default=False, show_default=True,
               help="In the processes of the MPI that PACELINE_MPI names, and by it, too.")
-@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write every launch here as soon as it has ended.")
+@file_option("--json", "path", help="Write every launch here as soon as it has ended.")
 @click.option("--append", is_flag=True, help="Add to the launches in that file.")
 def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machine, lab, with_mpi,
            path, append):
@@ -83,8 +82,6 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machi
     """
     from paceline.train import replay as replays
 
-    if path and not path.parent.is_dir():
-        raise click.BadParameter(f"{path.parent} is no folder.", param_hint="--json")
     job = replays.Job(ranks, lab, with_mpi)
     ways = ways or [way for way in replays.WAYS if with_mpi or "mpi" not in way]
     replays.check_ways(ways, with_mpi)
