@@ -2,7 +2,7 @@
 //
 //   if (geteuid() != 0) return test::skip("only root can be two users");
 //
-// Each reason has a row in tests/python/skips.py; another one makes `./dev test` fail.
+// Each reason has a row in tools/dev/skips.py; another one makes `./dev test` fail.
 #pragma once
 
 #include <doctest/doctest.h>

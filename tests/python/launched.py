@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import watching
+from dev import watching
 
 from paceline.bench.launching import LAUNCHED
 from paceline.launch import launch

@@ -9,7 +9,7 @@ import json
 import os
 
 import pytest
-import skips
+from dev import skips
 
 FILE = "TESTS_RESULTS"
 TAIL_LINES = 6

@@ -10,8 +10,7 @@ import zlib
 import length
 import naming
 import pytest
-import skips
-import watching
+from dev import skips, watching
 
 LIMIT_S = 60  # of a test, its set-up and its end each
 RANKS_LIMIT_S = 150  # more than launched.LIMIT_S: ranks that are ended have more to say

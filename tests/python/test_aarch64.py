@@ -1,16 +1,12 @@
 """./dev test --long on 64-bit Arm: what may fail there, and what is said of it."""
 
 import stat
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from dev import aarch64
+from dev.process import Failed
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from dev import aarch64  # noqa: E402
-from dev.process import Failed  # noqa: E402
 
 # In place of emulator and binary: three cases that end in three ways, and one that does not end.
 PRETENDING = """#!/bin/sh

@@ -1,16 +1,13 @@
 """The reduce kernels for GPUs: nvcc compiles them without a warning, where there is one."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from dev import gpu
 from length import in_long_only
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from dev import gpu  # noqa: E402
 
 ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 KERNELS = 7 * 12 + 3 * 8 + 10  # arithmetic of twelve types, bits of eight, truth values

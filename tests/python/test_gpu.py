@@ -9,13 +9,11 @@ from pathlib import Path
 
 import feigned_cuda
 import pytest
+from dev import gpu
 
 from paceline.cli import gpus
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from dev import gpu  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 

@@ -13,13 +13,11 @@ from pathlib import Path
 
 import machine_files
 import pytest
+from lab import bench, mpis, network, state
+from lab.plan import LabError, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = Path(__file__).with_name("ranks")
-sys.path.insert(0, str(ROOT / "tools"))
-
-from lab import bench, mpis, network, state  # noqa: E402
-from lab.plan import LabError, Plan  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 

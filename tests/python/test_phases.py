@@ -3,17 +3,12 @@
 import datetime
 import json
 import re
-import sys
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from dev import ctests, newest_torch, phases, python_tests, report, verdict  # noqa: E402
-from dev.durations import Durations  # noqa: E402
-from dev.process import Failed  # noqa: E402
+from dev import ctests, newest_torch, phases, python_tests, report, verdict
+from dev.durations import Durations
+from dev.process import Failed
 
 
 @pytest.fixture
@@ -197,7 +192,28 @@ def test_slowest_and_grown(tmp_path, capsys):
     assert run(a=8.0, c=4.0) == [
         "slowest tests:", "      8.0 s  a", "      4.0 s  c",
         "grown since the last run here:", "    1.0 to   8.0 s  a"]
-    assert json.loads((tmp_path / "out/durations.json").read_text()) == {"a": 8, "b": 9, "c": 4}
+    assert json.loads((tmp_path / "out/durations.json").read_text()) == {
+        "tests": {"a": 8, "b": 9, "c": 4}, "phases": {}}  # fmt: skip
+
+
+def test_a_phase_hangs_after_four_times_what_it_takes_on_this_machine(some, tmp_path):
+    assert some.durations.limit_of("slow", 30) == 120
+    some.phase("one", lambda _: time.sleep(0.01), kept_as="slow")
+    some.phase("two", fails, kept_as="red")
+    some.finish()
+    later = Durations(tmp_path / "durations.json")
+    assert later.usual["slow"] >= 0.01 and "red" not in later.usual
+    assert later.limit_of("slow", 30) == 120  # never less than on two idle cores
+    later.usual["slow"] = 50
+    assert later.limit_of("slow", 30) == 200
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 8}', '{"tests": 3, "phases": 4}',
+                                  '{"tests": {"a": "x"}, "phases": {}}'])
+def test_durations_that_cannot_be_read_are_none(tmp_path, text):
+    (tmp_path / "durations.json").write_text(text)
+    durations = Durations(tmp_path / "durations.json")
+    assert durations.before == {} and durations.limit_of("slow", 30) == 120
 
 
 # --- two tries ------------------------------------------------------------------------------------

@@ -8,11 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from dev import process, progress
 
 TOOLS = Path(__file__).parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
-from dev import process, progress  # noqa: E402
-
 SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
 ENDS = [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP),

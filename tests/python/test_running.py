@@ -13,7 +13,7 @@ from pathlib import Path
 import launched
 import pytest
 import running
-import skips
+from dev import skips
 
 HERE = Path(__file__).parent
 
@@ -30,8 +30,8 @@ def run(tmp_path):
                  if not k.startswith(("PACELINE_", "PYTEST_", "TESTS_"))}  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, tmp_path],
-            env={**clean, "PYTHONPATH": str(HERE), **env}, capture_output=True, text=True,
-            timeout=60, cwd=tmp_path,
+            env={**clean, "PYTHONPATH": f"{HERE}:{HERE.parents[1] / 'tools'}", **env},
+            capture_output=True, text=True, timeout=60, cwd=tmp_path,
         )  # fmt: skip
         return done.returncode, done.stdout
 

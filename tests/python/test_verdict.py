@@ -3,17 +3,14 @@ verdict is the right one."""
 
 import os
 import re
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from dev import process, python_tests
+from dev.durations import Durations
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tools"))
-
-from dev import process, python_tests  # noqa: E402
-from dev.durations import Durations  # noqa: E402
 
 pytestmark = pytest.mark.limit_s(120)
 
@@ -44,7 +41,7 @@ def run(tmp_path, monkeypatch, capfd):
 
     def run(source, limit_s=60):
         (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
-        env = {"PYTHONPATH": str(HERE), "TESTS_GRACE_S": "1"}
+        env = {"PYTHONPATH": f"{HERE}:{HERE.parents[1] / 'tools'}", "TESTS_GRACE_S": "1"}
         durations = Durations(tmp_path / "durations.json")
         try:
             lines, red = python_tests.test(limit_s, env, durations, where=["test_it.py"]), False

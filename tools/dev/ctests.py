@@ -1,15 +1,11 @@
 """The C++ tests, by ctest: what failed once more, alone; why parts of them were skipped."""
 
 import re
-import sys
 import time
 import xml.etree.ElementTree as xml
 
-from dev import stacks, verdict
+from dev import skips, stacks, verdict
 from dev.process import ROOT, VENV, Failed, cores, environment, run
-
-sys.path.insert(0, str(ROOT / "tests/python"))
-import skips  # noqa: E402
 
 TEST_LIMIT_S = 600  # of one file of tests
 SUMMARY = r"tests passed.* out of \d+|No tests were found"

@@ -1,13 +1,10 @@
 """The Python tests, side by side: those that need quiet after the others, and what failed once
 more, alone."""
 
-import sys
 import time
 
-from dev import verdict
+from dev import verdict, watching
 from dev.process import ROOT, VENV, Failed, cores, environment, run
-
-sys.path.insert(0, str(ROOT / "tests/python"))
 
 OUT = ROOT / "out/tests"
 KEPT = r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s|^skipped \d+: "
@@ -61,7 +58,7 @@ def some(name, count, end, env, durations, *words):
     failure, lines = None, ""
     try:
         lines = run(command, timeout_s=end - time.monotonic(), env=told, keep=KEPT,
-                    on_late=lambda _: print(tell(under_way), flush=True))  # fmt: skip
+                    on_late=lambda _: print(watching.describe(under_way), flush=True))  # fmt: skip
     except Failed as caught:
         lines = caught.summary
         if not str(caught).startswith(f"exit status {NOTHING}:"):
@@ -69,10 +66,3 @@ def some(name, count, end, env, durations, *words):
     failed, seconds = verdict.read(results)
     durations.add(seconds)
     return verdict.Try(failed, failure, lines)
-
-
-def tell(under_way):
-    """What tests a run that is ended was at."""
-    import watching  # tests/python
-
-    return watching.describe(under_way)

@@ -21,9 +21,9 @@ class Report:
         self.begun = time.monotonic()
         self.rows = []  # (phase, wall and processor seconds, failure or None, lines to keep)
 
-    def phase(self, name, action, limit_s=600):
+    def phase(self, name, action, limit_s=600, kept_as=None):
         """Run one phase: action(seconds that it may take). A failure is written down, and the next
-        phase can still run."""
+        phase can still run. How long it took is kept under its name, or another."""
         print(f"\n=== {name} ===", flush=True)
         start, cpu_s, failure = time.monotonic(), processor_seconds(), None
         if self.limit_s is not None:
@@ -40,6 +40,8 @@ class Report:
             traceback.print_exc()
         took = time.monotonic() - start, processor_seconds() - cpu_s
         self.rows.append((name, *took, failure, lines))
+        if not failure:
+            self.durations.phase(kept_as or name, took[0])
         return failure is None
 
     def seconds(self):

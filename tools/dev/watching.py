@@ -18,8 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from dev import stacks  # noqa: E402
+from dev import stacks
 
 FOLDER = "TESTS_UNDER_WAY"  # the variable that names it
 # After a test's own limit, which ends it where Python can be interrupted.
