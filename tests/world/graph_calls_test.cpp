@@ -259,3 +259,27 @@ TEST_CASE("graph calls: calls made as their operands become ready go wrong") {
     wrong += run(Program(seed, false), seed, true, 1000).wrong.empty() ? 0 : 1;
   CHECK(wrong > 0);
 }
+
+// The thread that completes a call may be the last to hold the session, and look at peers again.
+TEST_CASE("graph calls: a session outlives the net that it was made with") {
+  auto net = std::make_unique<LoopNet>(2, LoopOptions{});
+  WorldConfig config;
+  config.progress = Progress::caller;
+  std::vector<Communicator> ranks;
+  for (int r = 0; r < 2; ++r) ranks.push_back(join_transport(net->endpoint(r), config));
+  net.reset();
+  std::vector<float> x{1, 2}, y{3, 4};
+  Call call{.collective = Collective::allreduce, .count = 2};
+  call.type = Type::f32;
+  call.op = Op::sum;
+  call.input = call.output = x.data();
+  Request first = ranks[0].start(call);
+  call.input = call.output = y.data();
+  Request second = ranks[1].start(call);
+  for (bool done = false; !done;) {
+    done = first.test();
+    done = second.test() && done;
+  }
+  CHECK(x == std::vector<float>{4, 6});
+  CHECK(y == x);
+}

@@ -3,13 +3,64 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <thread>
+#include <vector>
+
+#include "base/random.hpp"
+#include "transport/matcher.hpp"
 
 namespace paceline {
 
+struct LoopNet::State {
+  struct Message {
+    Key key;
+    Fingerprint fingerprint;
+    Transfer* sender = nullptr;   // rendezvous
+    std::vector<std::byte> data;  // buffered
+    std::size_t bytes = 0;
+    int delay = 0;
+    bool seen = false;
+  };
+  struct Inbox {
+    std::vector<Message> messages;  // from one peer
+    std::vector<Transfer*> receives;
+  };
+  struct Notice {
+    int from;
+    std::uint64_t context;
+    std::string why;
+  };
+
+  State(int size, LoopOptions asked)
+      : ranks_(size),
+        options_(std::move(asked)),
+        random_(options_.seed),
+        inbox_(std::size_t(size), std::vector<Inbox>(std::size_t(size))),
+        notices_(std::size_t(size)),
+        alive_(std::size_t(size), true),
+        doing_(std::size_t(size)) {}
+
+  void kill(int rank) {
+    const std::lock_guard lock(mutex_);
+    alive_[std::size_t(rank)] = false;
+  }
+
+  std::mutex mutex_;
+  int ranks_;
+  LoopOptions options_;
+  Random random_;
+  std::vector<std::vector<Inbox>> inbox_;  // by receiver, by sender
+  std::vector<std::vector<Notice>> notices_;
+  std::vector<bool> alive_;
+  std::vector<Doing> doing_;
+  std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StageMemory>> stages_;
+};
+
 class LoopStages : public Stages {
  public:
-  LoopStages(LoopNet& net, int rank) : net_(net), rank_(rank) {}
+  LoopStages(LoopNet::State& net, int rank) : net_(net), rank_(rank) {}
 
   std::size_t bytes() const override { return StageMemory::kBytes; }
   Stage open(std::uint64_t context) override {
@@ -50,14 +101,19 @@ class LoopStages : public Stages {
   }
 
  private:
-  LoopNet& net_;
+  LoopNet::State& net_;
   int rank_;
 };
 
 class LoopTransport : public Transport {
+  using Message = LoopNet::State::Message;
+  using Inbox = LoopNet::State::Inbox;
+  using Notice = LoopNet::State::Notice;
+
  public:
-  LoopTransport(LoopNet& net, int rank)
-      : net_(net), rank_(rank), told_lost_(std::size_t(net.ranks_), false), stages_(net, rank) {}
+  LoopTransport(std::shared_ptr<LoopNet::State> net, int rank)
+      : held_(std::move(net)), net_(*held_), rank_(rank),
+        told_lost_(std::size_t(net_.ranks_), false), stages_(net_, rank) {}
 
   std::string_view name() const override { return "loop"; }
   int rank() const override { return rank_; }
@@ -69,7 +125,7 @@ class LoopTransport : public Transport {
     const std::lock_guard lock(net_.mutex_);
     const int delay = static_cast<int>(
         net_.random_.below(static_cast<std::size_t>(net_.options_.delay_most) + 1));
-    LoopNet::Message message{t.key, t.fingerprint, &t, {}, t.bytes, delay, false};
+    Message message{t.key, t.fingerprint, &t, {}, t.bytes, delay, false};
     if (t.key.signal || int(net_.random_.below(100)) < net_.options_.buffered_percent) {
       message.sender = nullptr;
       message.data.resize(t.bytes);
@@ -88,17 +144,17 @@ class LoopTransport : public Transport {
     const std::lock_guard lock(net_.mutex_);
     std::erase(box(rank_, t.peer).receives, &t);
     std::erase_if(box(t.peer, rank_).messages,
-                  [&](const LoopNet::Message& m) { return m.sender == &t; });
+                  [&](const Message& m) { return m.sender == &t; });
   }
 
   bool progress() override {
-    std::vector<LoopNet::Notice> notices;
+    std::vector<Notice> notices;
     bool moved = false;
     {
       const std::lock_guard lock(net_.mutex_);
       notices.swap(net_.notices_[std::size_t(rank_)]);
     }
-    for (const LoopNet::Notice& n : notices) listener_->aborted(n.from, n.context, n.why);
+    for (const Notice& n : notices) listener_->aborted(n.from, n.context, n.why);
     for (int peer = 0; peer < net_.ranks_; ++peer) moved |= progress_from(peer);
     return moved || !notices.empty();
   }
@@ -107,7 +163,7 @@ class LoopTransport : public Transport {
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
     const std::lock_guard lock(net_.mutex_);
     for (int peer = 0; peer < net_.ranks_; ++peer)
-      for (const LoopNet::Message& m : net_.inbox_[std::size_t(rank_)][std::size_t(peer)].messages)
+      for (const Message& m : net_.inbox_[std::size_t(rank_)][std::size_t(peer)].messages)
         if (m.seen) visit(peer, m.key, m.fingerprint);
   }
 
@@ -142,7 +198,7 @@ class LoopTransport : public Transport {
   }
 
  private:
-  LoopNet::Inbox& box(int receiver, int sender) {
+  Inbox& box(int receiver, int sender) {
     return net_.inbox_[std::size_t(receiver)][std::size_t(sender)];
   }
 
@@ -152,16 +208,16 @@ class LoopTransport : public Transport {
     std::vector<std::pair<Key, Fingerprint>> fresh;
     {
       const std::lock_guard lock(net_.mutex_);
-      for (LoopNet::Message& m : box(rank_, peer).messages)
+      for (Message& m : box(rank_, peer).messages)
         if (!std::exchange(m.seen, true)) fresh.emplace_back(m.key, m.fingerprint);
     }
     for (const auto& [key, fingerprint] : fresh)
       if (!listener_->arrives(peer, key, fingerprint)) drop(peer, key);
     const std::lock_guard lock(net_.mutex_);
-    LoopNet::Inbox& inbox = box(rank_, peer);
+    Inbox& inbox = box(rank_, peer);
     bool moved = !fresh.empty();
     for (std::size_t i = 0; i < inbox.messages.size();) {
-      LoopNet::Message& m = inbox.messages[i];
+      Message& m = inbox.messages[i];
       const auto receive = std::find_if(inbox.receives.begin(), inbox.receives.end(),
                                         [&](const Transfer* t) { return t->key == m.key; });
       if (!m.seen || receive == inbox.receives.end() || m.delay-- > 0) {
@@ -182,11 +238,11 @@ class LoopTransport : public Transport {
   void drop(int peer, const Key& key) {
     const std::lock_guard lock(net_.mutex_);
     std::erase_if(box(rank_, peer).messages,
-                  [&](const LoopNet::Message& m) { return m.key == key; });
+                  [&](const Message& m) { return m.key == key; });
   }
 
   // Hands the message over in pieces of odd number, as a real transport would in larger ones.
-  void finish(LoopNet::Message& m, Transfer& receive) {
+  void finish(Message& m, Transfer& receive) {
     std::vector<std::byte> data = std::move(m.data);
     if (m.sender) {
       data.resize(m.bytes);
@@ -199,7 +255,8 @@ class LoopTransport : public Transport {
     if (m.sender) m.sender->done = true;
   }
 
-  LoopNet& net_;
+  std::shared_ptr<LoopNet::State> held_;
+  LoopNet::State& net_;
   int rank_;
   Listener* listener_ = nullptr;
   std::vector<bool> told_lost_;
@@ -207,23 +264,12 @@ class LoopTransport : public Transport {
 };
 
 LoopNet::LoopNet(int ranks, LoopOptions options)
-    : ranks_(ranks),
-      options_(options),
-      random_(options.seed),
-      inbox_(std::size_t(ranks), std::vector<Inbox>(std::size_t(ranks))),
-      notices_(std::size_t(ranks)),
-      alive_(std::size_t(ranks), true),
-      doing_(std::size_t(ranks)) {}
-
-LoopNet::~LoopNet() = default;
+    : state_(std::make_shared<State>(ranks, std::move(options))) {}
 
 std::unique_ptr<Transport> LoopNet::endpoint(int rank) {
-  return std::make_unique<LoopTransport>(*this, rank);
+  return std::make_unique<LoopTransport>(state_, rank);
 }
 
-void LoopNet::kill(int rank) {
-  const std::lock_guard lock(mutex_);
-  alive_[std::size_t(rank)] = false;
-}
+void LoopNet::kill(int rank) { state_->kill(rank); }
 
 }  // namespace paceline

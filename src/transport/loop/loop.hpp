@@ -6,14 +6,10 @@
 // one seed.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
-#include "base/random.hpp"
-#include "transport/matcher.hpp"
 #include "transport/stage.hpp"
 #include "transport/transport.hpp"
 
@@ -32,44 +28,19 @@ struct LoopOptions {
   std::string why_not_attached = {};   // see Stages
 };
 
+// Its endpoints may outlive it: a call that nobody holds ends when it ends.
 class LoopNet {
  public:
   LoopNet(int ranks, LoopOptions options);
-  ~LoopNet();
   std::unique_ptr<Transport> endpoint(int rank);
   void kill(int rank);  // its peers are told by their next check_peers()
 
  private:
   friend class LoopTransport;
   friend class LoopStages;
-  struct Message {
-    Key key;
-    Fingerprint fingerprint;
-    Transfer* sender = nullptr;   // rendezvous
-    std::vector<std::byte> data;  // buffered
-    std::size_t bytes = 0;
-    int delay = 0;
-    bool seen = false;
-  };
-  struct Inbox {
-    std::vector<Message> messages;  // from one peer
-    std::vector<Transfer*> receives;
-  };
-  struct Notice {
-    int from;
-    std::uint64_t context;
-    std::string why;
-  };
+  struct State;
 
-  std::mutex mutex_;
-  int ranks_;
-  LoopOptions options_;
-  Random random_;
-  std::vector<std::vector<Inbox>> inbox_;  // by receiver, by sender
-  std::vector<std::vector<Notice>> notices_;
-  std::vector<bool> alive_;
-  std::vector<Doing> doing_;
-  std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StageMemory>> stages_;
+  std::shared_ptr<State> state_;   // its endpoints hold it as well
 };
 
 }  // namespace paceline
