@@ -109,21 +109,14 @@ std::vector<int> nodes_of(int ranks, int ranks_per_node) {
   return nodes;
 }
 
-// Whoever asks for an algorithm that is mixed knows that there are nodes.
-void place_on_nodes(Problem& problem, bool mixed) {
-  if (!problem.near) problem.nodes = problem.groups;
-  if (mixed) problem.nodes.resize(static_cast<std::size_t>(problem.ranks));
-  problem.node_staging = !problem.nodes.empty();
-}
-
 nb::list algorithms(int ranks, int ranks_per_node) {
   nb::list out;
   for (const Algorithm* a : registry()) {
     Problem problem;
     problem.collective = a->collective;
     problem.ranks = ranks;
-    if (a->mixed) problem.nodes = nodes_of(ranks, ranks_per_node);
-    else if (!a->is_straight()) problem.groups = nodes_of(ranks, ranks_per_node);
+    if (!a->is_straight()) problem.nodes = nodes_of(ranks, ranks_per_node);
+    problem.node_staging = a->by_nodes;
     nb::dict row;
     row["collective"] = text(name_of(a->collective));
     row["name"] = a->name;
@@ -149,8 +142,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["follows_arrival"] = a->follows_arrival;
     row["bits_follow_late"] = a->bits_follow_late;
     row["in_rank_order"] = a->in_rank_order;
-    row["on_nodes"] = wants_nodes(*a) || a->mixed;
-    row["mixed"] = a->mixed;
+    row["by_nodes"] = a->by_nodes;
     out.append(row);
   }
   return out;
@@ -176,7 +168,7 @@ void bind_names(nb::module_& m) {
   }, "Instruction sets that this processor runs, the best and used one last.");
   m.def("algorithms", &algorithms, "ranks"_a = 4, "ranks_per_node"_a = 1,
         "Every algorithm with its cost; volume and reduced are multiples of the message, near_...\n"
-        "are of messages inside nodes. on_nodes: written for several ranks on each of several.");
+        "are inside nodes. by_nodes: written for several nodes, some with several ranks.");
 }
 
 nb::dict described(const Choice& choice) {
@@ -215,12 +207,12 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const bool near = model.ranks_per_node >= ranks;
   problem.near = near && ranks > 1;
   problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
-  bool mixed = false;
+  bool by_nodes = false;
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
     problem.shared = asked.shared;
-    mixed = asked.mixed;
+    by_nodes = asked.by_nodes;
     problem.attached = problem.attached || asked.attached;
     problem.near = problem.near || asked.is_straight();
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
@@ -231,8 +223,11 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
   if (problem.near) problem.groups = grouping_of(localities).of_rank;
-  else if (wanted != 1) problem.groups = nodes_of(ranks, model.ranks_per_node);
-  place_on_nodes(problem, mixed);
+  else if (wanted != 1) problem.nodes = nodes_of(ranks, model.ranks_per_node);
+  const bool on_nodes = !problem.nodes.empty();
+  // Whoever asks for an algorithm that goes by nodes knows that there are some.
+  if (by_nodes) problem.nodes.resize(static_cast<std::size_t>(ranks));
+  problem.node_staging = !problem.nodes.empty();
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
   const int share = problem.near            ? ranks
                     : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
@@ -240,8 +235,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
       choose(problem,
              {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1}, wish);
   nb::dict out = described(choice);
-  out["group"] = problem.groups.empty() ? 0 : problem.near ? wanted : model.ranks_per_node;
-  out["on_nodes"] = !problem.near && !problem.groups.empty();
+  out["group"] = on_nodes ? model.ranks_per_node : problem.groups.empty() ? 0 : wanted;
+  out["on_nodes"] = on_nodes;
   out["near"] = near;
   out["canonical"] = problem.canonical;
   return out;

@@ -57,7 +57,7 @@ struct Place {
   // Numbered by their first ranks, as a communicator has them.
   void check_nodes() const {
     if (shape.nodes.empty()) return;
-    if (!algorithm->mixed)
+    if (algorithm->is_straight())
       fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
     int most = -1;
     bool fits = shape.nodes.size() == std::size_t(shape.ranks);
@@ -260,7 +260,7 @@ void bind_worlds(nb::module_& m) {
               int root, bool in_place, bool fused, int segments, int window, bool ordered,
               bool uneven, int radix, int blocks, bool in_step, bool whole_tail, int group,
               bool scattered, bool canonical, const std::vector<int>& nodes,
-              const std::vector<double>& arrivals, std::vector<int> late) {
+              bool no_staging, const std::vector<double>& arrivals, std::vector<int> late) {
              Shape shape;
              shape.ranks = ranks;
              shape.root = root;
@@ -277,6 +277,7 @@ void bind_worlds(nb::module_& m) {
              shape.scattered = scattered;
              shape.canonical = canonical;
              shape.nodes = nodes;
+             shape.no_staging = no_staging;
              shape.late = std::move(late);
              new (self) Place(collective, algorithm, shape);
              self->shape = self->arriving(arrivals);
@@ -285,8 +286,8 @@ void bind_worlds(nb::module_& m) {
            "fused"_a = false, "segments"_a = 1, "window"_a = 1, "ordered"_a = false,
            "uneven"_a = false, "radix"_a = 0, "blocks"_a = 0, "in_step"_a = false,
            "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false, "canonical"_a = false,
-           "nodes"_a = std::vector<int>(), "arrivals"_a = std::vector<double>(),
-           "late"_a = std::vector<int>())
+           "nodes"_a = std::vector<int>(), "no_staging"_a = false,
+           "arrivals"_a = std::vector<double>(), "late"_a = std::vector<int>())
       .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")
       .def("verify",
            [](const Place& p) { return verify(make_world(*p.algorithm, p.shape)).fault; },

@@ -538,7 +538,7 @@ def kernel_targets() -> list:
 def algorithms(ranks: int = 4, ranks_per_node: int = 1) -> list:
     """
     Every algorithm with its cost; volume and reduced are multiples of the message, near_...
-    are of messages inside nodes. on_nodes: written for several ranks on each of several.
+    are inside nodes. by_nodes: written for several nodes, some with several ranks.
     """
 
 def options() -> list:
@@ -714,6 +714,7 @@ class World:
         scattered: bool = False,
         canonical: bool = False,
         nodes: Sequence[int] = [],
+        no_staging: bool = False,
         arrivals: Sequence[float] = [],
         late: Sequence[int] = [],
     ) -> None: ...

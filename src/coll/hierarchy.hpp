@@ -1,7 +1,7 @@
-// What algorithms have in common that take several nodes as a hierarchy (Problem::nodes): the ranks
-// of a node reach each other's staging buffers, and messages go between nodes alone. A node has so
-// many leaders as the algorithm wants and the smallest node has ranks; each of them takes its part
-// of the message across, with the leaders that have the same part on the other nodes.
+// What algorithms have in common that take several nodes as a hierarchy (Problem::nodes): a node
+// has so many leaders as the algorithm wants and the smallest node has ranks; each of them takes
+// its part of the message across, with the leaders of the same part on the other nodes. Inside
+// nodes ranks read each other's staging buffers; where there are none, they send messages.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ class Hierarchy {
  public:
   static constexpr int kAsMany = 1 << 30;   // as there are ranks on the smallest node
 
-  explicit Hierarchy(const Problem& pb, int most_leaders = kAsMany) : rank_(pb.rank) {
+  explicit Hierarchy(const Problem& pb, int most_leaders = kAsMany)
+      : rank_(pb.rank), stages_(stages_in_nodes(pb)) {
     for (int rank = 0; rank < pb.ranks; ++rank) {
       const auto node = std::size_t(pb.nodes.empty() ? 0 : pb.nodes[std::size_t(rank)]);
       if (ranks_.size() <= node) ranks_.resize(node + 1);
@@ -30,6 +31,7 @@ class Hierarchy {
     if (has_root(pb.collective)) lead(pb.root);
   }
 
+  bool stages() const { return stages_; }   // else messages inside nodes
   int nodes() const { return static_cast<int>(ranks_.size()); }
   int leaders() const { return leaders_; }   // of each node
   int node_of(int rank) const {
@@ -60,10 +62,15 @@ class Hierarchy {
     return part == 0 && leads_ >= 0 && node == leads_node_ ? leads_ : ranks[std::size_t(part)];
   }
   int leader(int part = 0) const { return leader_of(node_, part); }
-  int part() const {   // that this rank takes across; -1: none
+  int part() const { return part_led_by(rank_); }   // that this rank takes across; -1: none
+  int part_led_by(int mate) const {
     for (int part = 0; part < leaders_; ++part)
-      if (leader(part) == rank_) return part;
+      if (leader(part) == mate) return part;
     return -1;
+  }
+  int index_of_leader() const {   // of the first part, among its node's ranks
+    const auto at = std::find(mates().begin(), mates().end(), leader());
+    return static_cast<int>(at - mates().begin());
   }
   // Those that take a part across, by node.
   std::vector<int> across(int part = 0) const {
@@ -125,6 +132,7 @@ class Hierarchy {
   }
 
   int rank_;
+  bool stages_;
   int node_ = 0, leaders_ = 1;
   int leads_ = -1, leads_node_ = -1;   // the root leads its node
   std::vector<std::vector<int>> ranks_;   // by node

@@ -32,8 +32,6 @@
   X(allreduce_arrival_chain)           \
   X(allreduce_arrival_sliced)          \
   X(allreduce_arrival_tree)            \
-  X(allreduce_leaders)                 \
-  X(allreduce_lanes)                   \
   X(allreduce_hierarchical)            \
   X(allreduce_hierarchical_rsa)        \
   X(allreduce_multilane)               \
@@ -51,8 +49,6 @@
   X(broadcast_staged)                  \
   X(broadcast_attached)                \
   X(broadcast_grouped)                 \
-  X(broadcast_leaders)                 \
-  X(broadcast_lanes)                   \
   X(broadcast_hierarchical)            \
   X(broadcast_hierarchical_chain)      \
   X(broadcast_sorted_chain)            \
@@ -69,8 +65,6 @@
   X(reduce_sliced)                     \
   X(reduce_grouped)                    \
   X(reduce_arrival_chain)              \
-  X(reduce_leaders)                    \
-  X(reduce_lanes)                      \
   X(reduce_hierarchical)               \
   X(reduce_hierarchical_chain)         \
   X(reduce_sorted_chain)               \
@@ -83,8 +77,7 @@
   X(reduce_scatter_shared)             \
   X(reduce_scatter_staged)             \
   X(reduce_scatter_grouped)            \
-  X(reduce_scatter_leaders)            \
-  X(reduce_scatter_lanes)              \
+  X(reduce_scatter_hierarchical)       \
   X(reduce_scatter_multilane)          \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
@@ -93,8 +86,7 @@
   X(allgather_shared)                  \
   X(allgather_staged)                  \
   X(allgather_grouped)                 \
-  X(allgather_leaders)                 \
-  X(allgather_lanes)                   \
+  X(allgather_hierarchical)            \
   X(allgather_multilane)               \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \

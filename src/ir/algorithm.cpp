@@ -40,9 +40,9 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.attached && (!problem.attached || problem.uneven))
     return Reason{"the system does not copy between the memory of these ranks, as paceline doctor "
                   "explains; they must be on one node", ""};
-  if (algorithm.mixed && (!problem.node_staging || problem.uneven))
-    return Reason{"it wants equal pieces, and several nodes of which one at least has several "
-                  "ranks that share memory", ""};
+  if (algorithm.by_nodes && problem.nodes.empty())
+    return Reason{"it wants several nodes, of which one at least has several ranks; "
+                  "PACELINE_GROUPS=1 forbids to look", ""};
   if (algorithm.claimed && problem.ranks > kMostClaims)
     return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
   if (algorithm.follows_arrival && !problem.commutative)

@@ -55,11 +55,13 @@ struct Algorithm {
   bool staged = false;   // reads their scratch
   bool shared = false;   // reads and writes their buffers
   bool grouped = false;  // looks at Problem::groups
+  bool in_node_order = false;   // looks up its neighbours node by node (ir/bind.hpp)
   // Has the system copy between its own buffers and theirs; needs no scratch.
   bool attached = false;
-  // Runs steps of staging buffers inside nodes and sends messages between them, in one graph: wants
-  // Problem::nodes and node_staging.
-  bool mixed = false;
+  // Looks at Problem::nodes, of any sizes: few messages between nodes, or few bytes. Inside them it
+  // runs steps of staging buffers, in one graph with the messages, or sends messages there as well
+  // (stages_in_nodes()).
+  bool by_nodes = false;
   // Adds all ranks' values by one step, in rank order, where Problem::canonical asks for that.
   bool canonical = false;
   // Its ranks are positions: a rank takes the next free one as it enters the call. What a position

@@ -17,10 +17,10 @@ bool has_peer(Kind kind) {
 
 Order::Order(const Problem& problem)
     : rank_at_(all_ranks(problem.ranks)), position_of_(rank_at_) {
-  const std::vector<int>& group = problem.groups;
-  if (group.empty()) return;
+  const std::vector<int>& nodes = problem.nodes;
+  if (nodes.empty()) return;
   std::stable_sort(rank_at_.begin(), rank_at_.end(), [&](int a, int b) {
-    return group[std::size_t(a)] < group[std::size_t(b)];
+    return nodes[std::size_t(a)] < nodes[std::size_t(b)];
   });
   for (int position = 0; position < problem.ranks; ++position)
     position_of_[std::size_t(rank_at_[std::size_t(position)])] = position;
@@ -45,9 +45,8 @@ std::vector<int> claimed_order(const Algorithm& algorithm, int root,
 }
 
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.grouped || algorithm.mixed || algorithm.is_straight() || units_of(problem) > 1)
-    return false;
-  return !std::is_sorted(problem.groups.begin(), problem.groups.end()) &&
+  if (algorithm.by_nodes || algorithm.is_straight() || units_of(problem) > 1) return false;
+  return !std::is_sorted(problem.nodes.begin(), problem.nodes.end()) &&
          ((problem.commutative && !problem.canonical) || !has_op(problem.collective));
 }
 
@@ -55,7 +54,7 @@ Problem at_position(const Problem& problem, const Order& order) {
   Problem at = problem;
   at.rank = order.position_of(problem.rank);
   at.root = order.position_of(problem.root);
-  std::sort(at.groups.begin(), at.groups.end());
+  std::sort(at.nodes.begin(), at.nodes.end());
   for (int& rank : at.late) rank = order.position_of(rank);
   return at;
 }

@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// Which rank stands where: the ranks group by group (Problem::groups), or, without groups, as they
-// are numbered.
+// Which rank stands where: node by node (Problem::nodes), or, where no nodes are known, as they are
+// numbered.
 class Order {
  public:
   explicit Order(const Problem& problem);
@@ -29,7 +29,7 @@ class Order {
 };
 
 // Whether positions serve as well as ranks: the message is one unit, so that no block belongs to a
-// rank, and operands need not stay in rank order. An algorithm that looks at groups, or at its
+// rank, and operands need not stay in rank order. An algorithm that looks at nodes, or at its
 // peers' memory, knows its ranks itself.
 bool is_bound(const Algorithm& algorithm, const Problem& problem);
 

@@ -48,6 +48,7 @@ Builder Builder::phase(const Part& part) const {
   sub.input_ = part.input;
   sub.output_ = part.output;
   sub.completes_ = completes_ && part.completes;
+  sub.leaves_out_ = leaves_out_ || part.leaves_out;
   sub.recording_ = recording_;
   require(part.input.blocks % sub.total_ == 0 && part.output.blocks % sub.total_ == 0,
           "a phase of ", sub.total_, " blocks cannot live in regions of ", part.input.blocks,
@@ -160,7 +161,7 @@ void Builder::finish(const Segment& block) {
 
 void Builder::whole(bool reads_scratch) {
   Recording& r = *recording_;
-  if (r.schedule.staging > 0) return;   // not all ranks of a node take part in the phase
+  if (leaves_out_) return;
   require(!r.head, name_of(problem_.collective), " begins a second tail");
   r.head = r.schedule.steps.size();
   r.schedule.tail_reads_scratch = reads_scratch;

@@ -74,13 +74,15 @@ class Builder {
 
   // A Builder for a collective among some of the ranks, on some of the blocks, that records into
   // this one. `problem` is the phase's own (ranks, rank and root are positions among `members`).
-  // Unless the phase completes the sum, its finish() means nothing. Used through ir/compose.hpp.
+  // Unless the phase completes the sum, its finish() means nothing, and where other ranks are in no
+  // such phase, no tail begins in it. Used through ir/compose.hpp.
   struct Part {
     Problem problem;
     int cuts = 1;
     std::vector<int> members;    // position -> rank of this Builder
     Region input, output;
     bool completes = false;
+    bool leaves_out = false;
   };
   Builder phase(const Part& part) const;
 
@@ -99,7 +101,7 @@ class Builder {
   int total_ = 1;                          // blocks of the message
   std::vector<int> members_;               // empty: every rank, as numbered
   Region input_, output_;
-  bool completes_ = true;
+  bool completes_ = true, leaves_out_ = false;
   std::shared_ptr<Recording> recording_;
 };
 

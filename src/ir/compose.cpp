@@ -47,6 +47,7 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.input = phase.input;
     part.output = phase.output;
     part.completes = phase.completes;
+    part.leaves_out = phase.leaves_out;
     Builder sub = builder.phase(part);
     phase.algorithm->build(part.problem, phase.knobs, sub);
   }

@@ -17,6 +17,7 @@ struct Phase {
   int root = 0;                     // a position
   Region input = {}, output = {};   // blocks of the whole collective's buffers
   bool completes = false;           // after this phase the sums of its blocks hold every rank
+  bool leaves_out = false;          // some ranks are in no such phase: its algorithm has no tail
   bool whole = false;               // from this phase on: Builder::whole()
   bool reads_scratch = false;       // the same
 };

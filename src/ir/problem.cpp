@@ -44,6 +44,8 @@ void check_late(const Problem& problem) {
   }
 }
 
+bool stages_in_nodes(const Problem& problem) { return problem.node_staging && !problem.uneven; }
+
 int units_of(const Problem& problem) {
   switch (problem.collective) {
     case Collective::allreduce:

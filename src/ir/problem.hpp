@@ -39,12 +39,12 @@ struct Problem {
   // Near, and the system copies between a rank's buffers and its peers', which it does not see.
   bool attached = false;
 
-  // Of ranks of one node: the group of each that share a cache or memory; of ranks of several: the
-  // node of each. From 0 on, all equally large. Empty: none are known, or all ranks are alike.
+  // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
+  // large. Empty: none are known, or all ranks are alike.
   std::vector<int> groups = {};
 
   // Of ranks of several nodes: the node of each, from 0 on in the order of their first ranks; nodes
-  // may differ in size. Empty: nobody has looked, or they share one.
+  // may differ in size. Empty: nobody has looked, or they share one, or each has its own.
   std::vector<int> nodes = {};
   bool node_staging = false;   // ranks of one node reach each other's staging buffers (`nodes`)
   // Where ranks claim positions and keep their numbers: the rank that comes first, and so on. None:
@@ -58,6 +58,10 @@ struct Problem {
 
   bool operator==(const Problem&) const = default;
 };
+
+// Whether an algorithm that goes by nodes uses their staging buffers, which are laid out alike on
+// all ranks of a node; else it sends messages there.
+bool stages_in_nodes(const Problem& problem);
 
 // Throws a usage error where `late` is no list of ranks, each at most once.
 void check_late(const Problem& problem);

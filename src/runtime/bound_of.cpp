@@ -123,8 +123,9 @@ Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layou
   bound.straight = by_stages;
   if (by_stages && choice.algorithm->claimed && problem.ranks > 1)
     add_positions(choice, problem, layout, peers, bound, call.op);
-  if (choice.algorithm->mixed) check_staging(choice, bound, call, room.bytes);
-  if (!call.combines) leave_out_combining(bound, straight || choice.algorithm->mixed);
+  const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
+  if (in_nodes) check_staging(choice, bound, call, room.bytes);
+  if (!call.combines) leave_out_combining(bound, straight || in_nodes);
   if (by_stages && bound.scratch_bytes > room.bytes)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(bound.scratch_bytes)), " of every rank's stage, which has ",

@@ -49,7 +49,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.uneven = call.uneven;
   p.near = group->near || p.ranks == 1;
   p.attached = group->near ? group->stages->are_attached() : p.near;
-  if (p.near || spans_nodes) p.groups = grouping.of_rank;
+  if (p.near) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
   if (call.device.end) leave_out_shared(p);
@@ -130,7 +130,6 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
   const Choice choice = choose(alike, circumstances_of(call, problem), wish_of(call));
-  if (spans_nodes) check_nodes(*choice.algorithm, grouping);
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
@@ -333,14 +332,12 @@ std::string Communicator::explain(const Call& call) const {
   const Circumstances now = state_->circumstances_of(call, problem);
   const Wish wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
-  if (state_->spans_nodes) check_nodes(*c.algorithm, state_->grouping);
   std::string copies;   // the choice, were the ranks attached
   problem.attached = true;
   if (state_->group->near && choose(problem, now, wish).algorithm->attached)
     copies = str("; ", state_->group->stages->describe_copies());
   return str(describe(c),
-             c.algorithm->mixed ? "; " + describe_nodes(state_->nodes)
-             : c.algorithm->staged || nodes() > 1 ? "; " + state_->grouping.why : "",
+             c.algorithm->staged || nodes() > 1 ? "; " + state_->grouping.why : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
                  ? "; numbers=fast: bits may follow who is late" : "",

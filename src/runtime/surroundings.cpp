@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "tune/choose.hpp"
 
 namespace paceline {
 
@@ -31,29 +30,6 @@ int count_nodes(const Group& group, const std::vector<int>& nodes) {
   std::set<int> seen;
   for (int rank : group.ranks) seen.insert(nodes.empty() ? 0 : nodes[std::size_t(rank)]);
   return static_cast<int>(seen.size());
-}
-
-// Nodes as groups: equally many ranks on each, and at least two.
-Grouping by_node(const Group& group, const std::vector<int>& nodes) {
-  Grouping found;
-  std::vector<int> seen, ranks_on;
-  for (int rank : group.ranks) {
-    const int node = nodes[std::size_t(rank)];
-    const auto at = static_cast<std::size_t>(std::find(seen.begin(), seen.end(), node) -
-                                             seen.begin());
-    if (at == seen.size()) {
-      seen.push_back(node);
-      ranks_on.push_back(0);
-    }
-    ++ranks_on[at];
-    found.of_rank.push_back(static_cast<int>(at));
-  }
-  const int each = ranks_on.front();
-  if (std::any_of(ranks_on.begin(), ranks_on.end(), [&](int ranks) { return ranks != each; }))
-    return {{}, "no groups: not equally many ranks on each node"};
-  if (each == 1) return {{}, "no groups: one rank on each node"};
-  found.why = str(seen.size(), " nodes of ", each, " ranks");
-  return found;
 }
 
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
@@ -85,18 +61,14 @@ std::string describe_nodes(const std::vector<int>& nodes) {
 
 Grouping grouping_in(const Group& group, const WorldConfig& config) {
   if (config.group_ranks == 1) return {{}, "no groups: PACELINE_GROUPS=1 forbids them"};
-  if (!on_one_node(group, config.nodes)) return by_node(group, config.nodes);
+  if (!on_one_node(group, config.nodes)) {
+    const std::vector<int> nodes = nodes_in(group, config);
+    return {{}, nodes.empty() ? "one rank on each node" : describe_nodes(nodes)};
+  }
   if (config.localities.empty()) return {{}, "no groups: nothing is known of caches"};
   std::vector<Locality> localities;
   for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);
   return grouping_of(localities);
-}
-
-void check_nodes(const Algorithm& algorithm, const Grouping& nodes) {
-  if (nodes.of_rank.empty() && wants_nodes(algorithm))
-    fail(Fault::refusal, name_of(algorithm.collective), "/", algorithm.name,
-         ": wants several ranks on each of several nodes, and there are ", nodes.why,
-         ". Use another algorithm, or auto.");
 }
 
 }  // namespace paceline

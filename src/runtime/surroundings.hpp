@@ -20,11 +20,7 @@ int count_nodes(const Group& group, const std::vector<int>& nodes);
 // has its own, or PACELINE_GROUPS=1 says so.
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config);
 StagingRoom room_in(const Group& group, const WorldConfig& config);
-std::string describe_nodes(const std::vector<int>& nodes);   // "2 nodes of 2 to 3 ranks"
+// Of ranks of one node; of several only why there are none: how they lie on these.
 Grouping grouping_in(const Group& group, const WorldConfig& config);
-
-// Throws a refusal for an algorithm that wants groups of ranks of several nodes, where there are
-// none: it would take all ranks for those of one.
-void check_nodes(const Algorithm& algorithm, const Grouping& nodes);
 
 }  // namespace paceline

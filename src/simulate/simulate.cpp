@@ -32,7 +32,6 @@ struct Occurrence {
 std::vector<int> nodes_of(const std::vector<Schedule>& world, const Machine& machine) {
   const Problem& any = world.front().problem;
   if (!any.nodes.empty()) return any.nodes;
-  if (!any.groups.empty() && !any.near) return any.groups;
   std::vector<int> nodes;
   for (int rank = 0; rank < static_cast<int>(world.size()); ++rank)
     nodes.push_back(machine.node_of(rank));

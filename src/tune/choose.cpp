@@ -30,13 +30,10 @@ using enum CutInto;
 // What a sum may lose by being of the family that knows late ranks, for the day when some are.
 constexpr double kForLate = 1.03;
 
-constexpr const char* kLeaders = "short, several ranks on each node: few messages across";
-constexpr const char* kHierarchical = "short, nodes share memory: few messages, none inside nodes";
-constexpr const char* kHierarchicalMedium = "medium, nodes share memory: few messages across";
-constexpr const char* kHierarchicalChain = "long, nodes share memory: from node to node";
-constexpr const char* kMultilane = "long, nodes share memory: least traffic across, none inside";
-
-constexpr const char* kLanes = "long, several ranks on each node: least traffic across";
+constexpr const char* kHierarchical = "short, several ranks on a node: few messages across";
+constexpr const char* kHierarchicalMedium = "medium, several ranks on a node: few messages across";
+constexpr const char* kHierarchicalChain = "long, several ranks on a node: from node to node";
+constexpr const char* kMultilane = "long, several ranks on a node: least traffic across";
 
 // The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
 // least estimate; the first ones are the simplest and need the least memory.
@@ -52,20 +49,16 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {allreduce, "dual_root", blocks, 3, lean, "medium: a pipe of trees"},
     {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
-    {allreduce, "hierarchical", whole, 0, on_mixed, kHierarchical},
-    {allreduce, "multilane", segments, 0, on_mixed, kMultilane},
-    {allreduce, "hierarchical_rsa", segments, 0, on_mixed, kHierarchicalMedium},
-    {allreduce, "leaders", whole, 0, on_nodes, kLeaders},
-    {allreduce, "lanes", segments, 0, on_nodes, kLanes},
+    {allreduce, "hierarchical", whole, 0, on_nodes, kHierarchical},
+    {allreduce, "multilane", segments, 0, on_nodes, kMultilane},
+    {allreduce, "hierarchical_rsa", segments, 0, on_nodes, kHierarchicalMedium},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
     {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},
     {broadcast, "scatter_circulant", whole, 0, strict, "medium: the same in fewer rounds"},
     {broadcast, "circulant", blocks, 1, strict, "long: a pipe of few hops"},
     {broadcast, "chain", segments, 1, lean, "long: a pipe from neighbour to neighbour"},
-    {broadcast, "hierarchical", whole, 0, on_mixed, kHierarchical},
-    {broadcast, "hierarchical_chain", segments, 1, on_mixed, kHierarchicalChain},
-    {broadcast, "leaders", whole, 0, on_nodes, kLeaders},
-    {broadcast, "lanes", segments, 1, on_nodes, kLanes},
+    {broadcast, "hierarchical", whole, 0, on_nodes, kHierarchical},
+    {broadcast, "hierarchical_chain", segments, 1, on_nodes, kHierarchicalChain},
     {reduce, "k_nomial", whole, 0, lean, "short: fewest rounds, in threes", {3, 0}},
     {reduce, "binomial", whole, 0, lean, "short: fewest rounds"},
     {reduce, "scatter_gather", sums, 0, strict, "medium: every rank sums its share"},
@@ -75,23 +68,19 @@ constexpr Candidate kCandidates[] = {
     {reduce, "gather", whole, 0, 0, "short, operands in order: fewest rounds"},
     {reduce, "bruck", sums, 0, 0, "medium, operands in order: few rounds"},
     {reduce, "direct", sums, 0, 0, "long, operands in order: least traffic"},
-    {reduce, "hierarchical", whole, 0, on_mixed, kHierarchical},
-    {reduce, "hierarchical_chain", segments, 1, on_mixed, kHierarchicalChain},
-    {reduce, "leaders", whole, 0, on_nodes, kLeaders},
-    {reduce, "lanes", segments, 1, on_nodes, kLanes},
+    {reduce, "hierarchical", whole, 0, on_nodes, kHierarchical},
+    {reduce, "hierarchical_chain", segments, 1, on_nodes, kHierarchicalChain},
     {reduce_scatter, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {reduce_scatter, "recursive_halving", segments, 0, 0, "least traffic in fewest rounds"},
     {reduce_scatter, "circulant", segments, 0, strict, "least traffic in fewest rounds"},
     {reduce_scatter, "direct", segments, 0, 0, "operands in order: least traffic"},
     {reduce_scatter, "bruck", segments, 0, 0, "operands in order: few rounds"},
-    {reduce_scatter, "multilane", segments, 0, on_mixed, kMultilane},
-    {reduce_scatter, "leaders", whole, 0, on_nodes, kLeaders},
-    {reduce_scatter, "lanes", segments, 0, on_nodes, kLanes},
+    {reduce_scatter, "hierarchical", whole, 0, on_nodes, kHierarchical},
+    {reduce_scatter, "multilane", segments, 0, on_nodes, kMultilane},
     {allgather, "ring", segments, 0, lean, "long: least traffic, between neighbours"},
     {allgather, "circulant", whole, 0, 0, "least traffic in fewest rounds"},
-    {allgather, "multilane", segments, 0, on_mixed, kMultilane},
-    {allgather, "leaders", whole, 0, on_nodes, kLeaders},
-    {allgather, "lanes", segments, 0, on_nodes, kLanes},
+    {allgather, "hierarchical", whole, 0, on_nodes, kHierarchical},
+    {allgather, "multilane", segments, 0, on_nodes, kMultilane},
     {alltoall, "pairwise", whole, 0, 0, "long: least traffic"},
     {alltoall, "bruck", whole, 0, 0, "short: fewest rounds", {2, 0}},
     {alltoall, "bruck", whole, 0, 0, "short: few rounds, less traffic", {4, 0}},
@@ -259,7 +248,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
     if (row.collective != p.collective) continue;
     const Algorithm& a = algorithm_of(row);
     if (why_not(a, p) || (only && &a != only)) continue;
-    if (!only && (row.traits & on_nodes) && (p.near || p.groups.empty())) continue;
+    if (!only && (row.traits & on_nodes) && p.near) continue;
     const Estimate e = estimate(row, a, p, now);
     if (now.predicts && !only && knows_late(p, a) &&
         (!for_late || e.seconds < kMargin * least_for_late)) {
@@ -268,7 +257,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
     }
     if (choice && e.seconds >= kMargin * least) continue;
     Choice candidate = choice_of(row, a, p, e);
-    if (a.mixed && !fits_staging(candidate, p, now, kWindow)) continue;
+    if (a.by_nodes && stages_in_nodes(p) && !fits_staging(candidate, p, now, kWindow)) continue;
     least = e.seconds;
     choice = std::move(candidate);
   }
@@ -327,12 +316,6 @@ void check_knobs(const Algorithm& a, const Knobs& knobs) {
 const Machine& usual_machine(int ranks_per_node) {
   static const Machine inside = machine_from("shm"), across = machine_from("edr-100g");
   return ranks_per_node == 0 ? inside : across;
-}
-
-bool wants_nodes(const Algorithm& algorithm) {
-  return std::any_of(std::begin(kCandidates), std::end(kCandidates), [&](const Candidate& row) {
-    return (row.traits & on_nodes) && &algorithm_of(row) == &algorithm;
-  });
 }
 
 Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish) {

@@ -49,9 +49,6 @@ struct Wish {
 // Throws a usage error for a knob that the algorithm does not have or that is out of range.
 void check_knobs(const Algorithm& algorithm, const Knobs& knobs);
 
-// Whether it is written for several ranks on each of several nodes.
-bool wants_nodes(const Algorithm& algorithm);
-
 // Throws a usage error or a refusal for a wish that cannot be met.
 Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish = {});
 

@@ -59,21 +59,17 @@ struct InPieces {
 
 // Whether neighbours are neighbours on a node: as ranks are numbered, or as they are bound.
 bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
-  return a.grouped || is_bound(a, p) ||
-         (std::is_sorted(p.groups.begin(), p.groups.end()) &&
-          std::is_sorted(p.nodes.begin(), p.nodes.end()));
+  return a.in_node_order || is_bound(a, p) || std::is_sorted(p.nodes.begin(), p.nodes.end());
 }
 
 // What the ranks of a node have at its port.
 struct Share {
   double senders = 1;   // at a time
-  double pipes = 1;     // of a row that is one: every lane has its own
   double least = 0;     // s per byte, however fast the port is
   Share(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
     if (m.ranks_per_node >= p.ranks) return;
-    if (row.traits & on_mixed) return;   // a pipe of leaders, one to a node
-    if (row.traits & on_nodes) pipes = m.ranks_per_node;
-    else if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
+    if (row.traits & on_nodes) return;   // it counts messages at a node's port
+    if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
     // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
     else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
   }
@@ -120,7 +116,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
 
-  if (row.hops > 0) t.share = std::min(1.0, row.hops * port.pipes / cost.rounds);
+  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;

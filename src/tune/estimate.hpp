@@ -16,9 +16,9 @@ enum class CutInto { whole, segments, sums, blocks };
 
 // Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
 // ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp). On
-// nodes: wants to know which ranks share one (Problem::groups), and counts messages at its port. On
-// mixed: the same, of one that is mixed (Algorithm::mixed, Problem::nodes).
-inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4, on_mixed = 8;
+// nodes: wants to know which ranks share one (Algorithm::by_nodes), and its cost counts messages at
+// the port that they share.
+inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4;
 
 // How an algorithm is meant to be used.
 struct Candidate {

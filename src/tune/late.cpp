@@ -98,7 +98,7 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
 
 std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now) {
   const bool few = 4 * problem.late.size() <= static_cast<std::size_t>(problem.ranks);
-  if (problem.late.empty() || !few || problem.near || !problem.groups.empty() || now.bytes == 0)
+  if (problem.late.empty() || !few || problem.near || !problem.nodes.empty() || now.bytes == 0)
     return {};
   std::optional<LateForm> best;
   for (const Algorithm* a : registry()) {

@@ -1,4 +1,4 @@
-// Room for the segments of mixed schedules (Algorithm::mixed) in the staging buffers of a node.
+// Room for the segments of schedules that use the staging buffers of a node (stages_in_nodes()).
 #pragma once
 
 #include "tune/choose.hpp"

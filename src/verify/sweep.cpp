@@ -52,7 +52,7 @@ bool has_tail(const Algorithm& algorithm, const Shape& shape) {
   return !why_not(algorithm, problem) && build(algorithm, problem, shape.cut.knobs).tail > 0;
 }
 
-// The shape without groups, and with those of every size, neighbours and not.
+// The shape without groups or nodes, and with those of every size, neighbours and not.
 std::vector<Shape> in_groups(const Shape& shape) {
   std::vector<Shape> shapes{shape};
   for (int group = 1; group < shape.ranks; ++group)
@@ -87,12 +87,35 @@ std::vector<Shape> on_nodes(const Shape& shape) {
   return shapes;
 }
 
-// Whether groups make a difference. Where nothing is received, nothing is fused; what is bound is
-// renamed and no more.
+// Whether groups or nodes make a difference. Where nothing is received, nothing is fused; what is
+// bound is renamed and no more.
 bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
-  if (algorithm.grouped) return !algorithm.staged || !shape.fused;
+  if (algorithm.grouped) return !shape.fused;
+  if (algorithm.in_node_order) return true;
   return shape.cut.segments == 1 && !shape.fused &&
          is_bound(algorithm, problem_of(algorithm, shape, 0));
+}
+
+// All that shows how an algorithm takes ranks that are not alike.
+std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
+  std::vector<Shape> shapes;
+  if (algorithm.by_nodes) {
+    for (bool no_staging : {false, true})
+      for (Shape& one : on_nodes(shape)) {
+        one.no_staging = no_staging;
+        shapes.push_back(std::move(one));
+      }
+    return shapes;
+  }
+  shapes = in_groups(shape);
+  if (!algorithm.is_straight() && shape.ranks > 2) {   // on nodes of unequal size, not side by side
+    shapes.push_back(shape);
+    for (int rank = 0; rank < shape.ranks; ++rank) shapes.back().nodes.push_back(rank == 1);
+  }
+  std::erase_if(shapes, [&](const Shape& one) {
+    return (one.group > 0 || !one.nodes.empty()) && !knows_groups(algorithm, one);
+  });
+  return shapes;
 }
 
 // So many different ranks.
@@ -111,10 +134,11 @@ std::vector<Shape> with_late(const Algorithm& algorithm, const Shape& shape) {
   if (!algorithm.expects_late) return shapes;
   for (std::vector<int>& late : late_sets(shape.ranks)) {
     const bool some = static_cast<int>(late.size()) == (shape.ranks + 3) / 4;
-    if ((shape.cut.segments > 1 || shape.group > 0) && !some) continue;
+    const bool placed = shape.group > 0 || !shape.nodes.empty();
+    if ((shape.cut.segments > 1 || placed) && !some) continue;
     shapes.push_back(shape);
     shapes.back().late = std::move(late);
-    if (shape.cut.segments > 1 || shape.group > 0) break;
+    if (shape.cut.segments > 1 || placed) break;
   }
   return shapes;
 }
@@ -166,9 +190,8 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm) {
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : sweep(algorithm.collective, max_ranks))
-    for (const Shape& one : algorithm.mixed ? on_nodes(shape) : in_groups(shape))
-      if (one.group == 0 || knows_groups(algorithm, one))
-        for (Shape& each : with_late(algorithm, one)) shapes.push_back(std::move(each));
+    for (const Shape& one : placed(algorithm, shape))
+      for (Shape& each : with_late(algorithm, one)) shapes.push_back(std::move(each));
   return shapes;
 }
 

@@ -129,6 +129,7 @@ std::string describe(const Algorithm& algorithm, const Shape& shape) {
       shape.uneven ? " --uneven" : "",
       shape.group ? str(" --group ", shape.group) : "", shape.scattered ? " --scattered" : "",
       shape.nodes.empty() ? "" : str(" --nodes ", listed(shape.nodes)),
+      shape.no_staging ? " --no-staging" : "",
       cut.knobs.radix ? str(" --radix ", cut.knobs.radix) : "",
       cut.knobs.blocks ? str(" --blocks ", cut.knobs.blocks) : "",
       shape.order.empty() ? "" : " --order ", listed(shape.order),
@@ -153,12 +154,12 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.shared = algorithm.shared;
   problem.near = algorithm.is_straight();
   problem.attached = algorithm.attached;
-  std::vector<int>& group_of = algorithm.mixed ? problem.nodes : problem.groups;
+  std::vector<int>& group_of = algorithm.is_straight() ? problem.groups : problem.nodes;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
     group_of.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
   if (!shape.nodes.empty()) problem.nodes = shape.nodes;
-  if (algorithm.mixed) problem.nodes.resize(std::size_t(shape.ranks));   // else all share one
-  problem.node_staging = algorithm.mixed;
+  if (algorithm.by_nodes) problem.nodes.resize(std::size_t(shape.ranks));   // else all share one
+  problem.node_staging = algorithm.by_nodes && !shape.no_staging;
   return problem;
 }
 

@@ -52,9 +52,11 @@ struct Shape {
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
   bool canonical = false;   // sums in rank order, each by one step (Problem::canonical)
   bool uneven = false;    // units differ in length
-  int group = 0;           // ranks of each group (Problem::groups); 0: there are none
-  bool scattered = false;  // groups take turns in rank order; else their ranks are neighbours
-  std::vector<int> nodes = {};   // of each rank, for an algorithm that is mixed; in place of groups
+  // Ranks of each group (Problem::groups) of one that is straight, else of each node; 0: none.
+  int group = 0;
+  bool scattered = false;  // these take turns in rank order; else their ranks are neighbours
+  std::vector<int> nodes = {};   // of each rank (Problem::nodes), in place of equally large ones
+  bool no_staging = false;       // of one that goes by nodes: messages inside them
   Cut cut = kUncut;
   // Where positions are claimed: the rank at each; empty: every rank has its own number.
   std::vector<int> order = {};

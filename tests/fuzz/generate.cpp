@@ -208,7 +208,7 @@ class Generator {
     if (chance(40)) {
       std::vector<const Algorithm*> fit;
       for (const Algorithm* a : registry()) {
-        if (a->collective != c.collective || (a->shared && !c.shared) || a->mixed) continue;
+        if (a->collective != c.collective || (a->shared && !c.shared) || a->by_nodes) continue;
         if (a->staged && (!even || bytes > kStageBytes)) continue;
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};
         problem.uneven = !even;

@@ -162,8 +162,7 @@ class Player {
     set_counts(c, call, group);
     const bool named = !c.algorithm.empty();
     const Algorithm* a = named ? &find_algorithm(c.collective, c.algorithm) : nullptr;
-    const bool fits = a && (group.nodes() == 1 || !wants_nodes(*a) || !program_.nodes.empty());
-    if (fits && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
+    if (a && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
       call.algorithm = c.algorithm;
       call.cut.knobs.blocks = c.blocks;
     }

@@ -91,13 +91,10 @@ TEST_CASE("stable: the same on nodes of several ranks, unequally many and scatte
   int tried = 0;
   for (const NodeOf& nodes : kNodes) {
     const int calls = test::by_length(100, 300, 1000);
-    const bool is_even = nodes == kNodes[3];
     for (const Algorithm* a : registry()) {
       Problem problem{.collective = a->collective, .ranks = static_cast<int>(nodes.size()),
                       .nodes = nodes, .node_staging = true};
-      if (is_even) problem.groups = nodes;
-      const bool is_hierarchical = a->mixed || (is_even && wants_nodes(*a));
-      if (!is_hierarchical || !has_op(a->collective) || why_not(*a, problem)) continue;
+      if (!a->by_nodes || !has_op(a->collective) || why_not(*a, problem)) continue;
       const std::string bad =
           flaw_on_nodes(repeated(a->collective, a->name, calls, Numbers::stable, nodes));
       CHECK_MESSAGE(bad.empty(), a->name, ": ", bad);

@@ -20,7 +20,7 @@ BOUND_S = 2 * 2 / 3 * NBYTES * 8 / 200e6
 def sending():
     """(collective, algorithm) of those that send their messages."""
     return [(row["collective"], row["name"]) for row in _core.algorithms()
-            if not (row["shared"] or row["staged"] or row["attached"] or row["mixed"])]
+            if not (row["shared"] or row["staged"] or row["attached"] or row["by_nodes"])]
 
 
 @pytest.mark.parametrize("collective, algorithm", sending())
@@ -55,12 +55,12 @@ def test_the_best_schedule_sends_just_that(collective, algorithm):
 
 
 @pytest.mark.parametrize("ranks_of", [[[0, 1], [2, 3]], [[0, 2], [1, 3]]])
-def test_lanes_send_what_their_nodes_ask_for(ranks_of):
-    world = _core.World("allreduce", "lanes", 4, **crossing.groups(ranks_of))
+def test_parts_of_leaders_are_what_their_nodes_ask_for(ranks_of):
+    world = _core.World("allreduce", "multilane", 4, **crossing.nodes(ranks_of))
     sends = links.of_schedule(world, COUNT, SIZE, ranks_of)
     needed = links.least("allreduce", COUNT * SIZE, ranks_of)
     assert sends.total == needed.total
-    unaware = links.of_schedule(_core.World("allreduce", "lanes", 4), COUNT, SIZE, ranks_of)
+    unaware = links.of_schedule(_core.World("allreduce", "ring", 4), COUNT, SIZE, ranks_of)
     assert unaware.total > needed.total  # so that figures of theirs were refused
 
 

@@ -19,7 +19,7 @@ def test_explain_marks_the_choice_of_the_library(paceline):
     assert len(re.findall("<- chosen", out)) == 1
     for row in _core.algorithms():
         if row["collective"] == "broadcast":   # on one node nothing is written for several
-            assert (row["name"] in out) != row["on_nodes"]
+            assert (row["name"] in out) != row["by_nodes"]
 
 
 def test_explain_says_what_groups_change(paceline, monkeypatch):
@@ -42,10 +42,10 @@ def test_explain_knows_nodes(paceline, monkeypatch):
     assert re.search(r"multilane.*<- chosen +14 +10 MiB +3.5 MiB", out), out
     monkeypatch.setenv("PACELINE_GROUPS", "1")
     _, out, _ = paceline("explain", "allreduce", "--size", "64B", *nodes)
-    assert "leaders" not in out and "no groups" in out
+    assert "hierarchical" not in out and "no groups" in out
     monkeypatch.undo()
     _, out, _ = paceline("explain", "allreduce", "-n", 9, *nodes[2:])   # no equal nodes
-    assert "lanes" not in out and "leaders" not in out
+    assert "multilane" not in out and "hierarchical" not in out
 
 
 def test_explain_leaves_out_what_needs_one_node(paceline):

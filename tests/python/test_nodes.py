@@ -1,4 +1,4 @@
-"""Ranks that count as being on several nodes: leaders, lanes, and rings and chains node by node."""
+"""Ranks that count as being on several nodes: what goes by nodes, rings and chains node by node."""
 
 import shutil
 import subprocess
@@ -88,4 +88,4 @@ def test_futures():
 def test_checks_that_are_told_of_other_nodes_fail():
     settings = (*STARTS[-1].environment().items(), ("NODES", "0,1,0,1"))
     found = launched.failures("node_checks", 4, *settings, nodes="0,0,0,1")
-    assert {"collectives", "what_is_said"} <= set(found), found
+    assert "what_is_said" in found, found

@@ -12,37 +12,40 @@ using namespace paceline;
 
 namespace {
 
-Problem problem_of(Collective collective, std::vector<int> groups, int rank = 0, int root = 0) {
+Problem problem_of(Collective collective, std::vector<int> nodes, int rank = 0, int root = 0) {
   Problem p;
   p.collective = collective;
-  p.ranks = static_cast<int>(groups.size());
+  p.ranks = static_cast<int>(nodes.size());
   p.rank = rank;
   p.root = root;
-  p.groups = std::move(groups);
+  p.nodes = std::move(nodes);
   return p;
 }
 
 }  // namespace
 
-TEST_CASE("bind: ranks stand group by group, in rank order inside a group") {
+TEST_CASE("bind: ranks stand node by node, in rank order inside a node") {
   const Order order(problem_of(Collective::broadcast, {0, 1, 2, 0, 1, 2}));
   const std::vector<int> wanted{0, 3, 1, 4, 2, 5};
+  const Order unlike(problem_of(Collective::broadcast, {0, 1, 1, 0, 2, 1}));   // 2 + 3 + 1
+  const std::vector<int> there{0, 3, 1, 2, 5, 4};
+  for (int at = 0; at < 6; ++at) CHECK(unlike.rank_at(at) == there[std::size_t(at)]);
   for (int at = 0; at < 6; ++at) {
     CHECK(order.rank_at(at) == wanted[std::size_t(at)]);
     CHECK(order.rank_at(at - 6) == order.rank_at(at));   // around
     CHECK(order.position_of(order.rank_at(at)) == at);
   }
   Problem without = problem_of(Collective::broadcast, {0, 1, 0, 1});
-  without.groups.clear();
+  without.nodes.clear();
   for (int rank = 0; rank < 4; ++rank) CHECK(Order(without).position_of(rank) == rank);
 }
 
-TEST_CASE("bind: rank and root become positions, and the groups neighbours") {
+TEST_CASE("bind: rank and root become positions, and those of a node neighbours") {
   const Problem p = problem_of(Collective::broadcast, {0, 1, 0, 1}, 2, 1);
   const Problem at = at_position(p, Order(p));
   CHECK(at.rank == 1);
   CHECK(at.root == 2);
-  CHECK(at.groups == std::vector{0, 0, 1, 1});
+  CHECK(at.nodes == std::vector{0, 0, 1, 1});
   CHECK(!is_bound(broadcast_chain, at));   // as they are
 }
 
@@ -52,13 +55,13 @@ TEST_CASE("bind: who is bound, and who is not") {
     CAPTURE(a->name);
     Problem p = problem_of(a->collective, in_turn);
     const bool one_unit = units_of(p) == 1;
-    CHECK(is_bound(*a, p) == (one_unit && !a->grouped && !a->mixed && !a->is_straight()));
+    CHECK(is_bound(*a, p) == (one_unit && !a->by_nodes && !a->is_straight()));
     p.commutative = false;   // operands stay in rank order
     CHECK((is_bound(*a, p) && has_op(a->collective)) == false);
-    p.groups = {0, 0, 1, 1};
+    p.nodes = {0, 0, 1, 1};
     p.commutative = true;
     CHECK(!is_bound(*a, p));
-    p.groups.clear();
+    p.nodes.clear();
     CHECK(!is_bound(*a, p));
   }
 }

@@ -334,41 +334,47 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
   CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->shared);
 }
 
-TEST_CASE("choose: leaders and lanes where ranks share nodes, alike however they are numbered") {
+TEST_CASE("choose: by nodes where ranks share them, alike however they are numbered") {
   using enum Collective;
-  const auto chosen_for = [](Collective c, std::size_t bytes, std::vector<int> groups,
-                             bool commutative = true, const Wish& wish = {}) {
+  const auto chosen_for = [](Collective c, std::size_t bytes, std::vector<int> nodes,
+                             bool commutative = true, const Wish& wish = {},
+                             bool staging = false) {
     Problem p = problem_of(c, 8);
     p.commutative = commutative;
-    p.groups = std::move(groups);
-    return choose(p, {bytes, machine_from("lab-200mbit,ranks_per_node=2")}, wish);
+    p.node_staging = staging;
+    p.nodes = std::move(nodes);
+    return choose(p, {bytes, machine_from("lab-200mbit,ranks_per_node=2"), 8u << 20}, wish);
   };
   const std::vector<int> none, beside{0, 0, 1, 1, 2, 2, 3, 3}, in_turn{0, 1, 2, 3, 0, 1, 2, 3};
-  for (Collective c : {allreduce, broadcast, reduce, reduce_scatter, allgather}) {
-    CAPTURE(name_of(c));
-    CHECK(chosen_for(c, 64, in_turn).algorithm->name == std::string("leaders"));
-    for (std::size_t bytes = 8; bytes <= 256u << 20; bytes *= 2) {
-      const Choice choice = chosen_for(c, bytes, beside);
-      CHECK(print(choice) == print(chosen_for(c, bytes, in_turn)));
-      CHECK(!wants_nodes(*chosen_for(c, bytes, none).algorithm));
-      if (bytes >= 1u << 20 && !has_root(c))
-        CHECK((wants_nodes(*choice.algorithm) && choice.why.find("each node") != choice.why.npos));
+  const auto is = [](const Choice& choice, const char* name) {
+    return choice.algorithm->name == std::string(name);
+  };
+  for (Collective c : {allreduce, broadcast, reduce, reduce_scatter, allgather})
+    for (bool staging : {false, true}) {
+      CAPTURE(name_of(c));
+      CHECK(is(chosen_for(c, 64, in_turn, true, {}, staging), "hierarchical"));
+      for (std::size_t bytes = 8; bytes <= 256u << 20; bytes *= 2) {
+        const Choice choice = chosen_for(c, bytes, beside, true, {}, staging);
+        CHECK(print(choice) == print(chosen_for(c, bytes, in_turn, true, {}, staging)));
+        CHECK(!chosen_for(c, bytes, none).algorithm->by_nodes);
+        if (bytes >= 1u << 20 && !has_root(c))
+          CHECK((choice.algorithm->by_nodes && choice.why.find("on a node") != choice.why.npos));
+      }
     }
-  }
   for (Collective c : {allreduce, reduce_scatter})
-    CHECK(chosen_for(c, 64 << 20, in_turn).algorithm->name == std::string("lanes"));
+    CHECK(is(chosen_for(c, 64 << 20, in_turn), "multilane"));
   // Operands that stay in rank order may go to leaders of neighbours, and not round a ring.
-  CHECK(chosen_for(allreduce, 64, beside, false).algorithm->name == std::string("leaders"));
+  CHECK(is(chosen_for(allreduce, 64, beside, false), "hierarchical"));
   for (std::size_t bytes : {64u, 64u << 20})
-    CHECK(!wants_nodes(*chosen_for(allreduce, bytes, in_turn, false).algorithm));
-  CHECK(chosen_for(allreduce, 64, in_turn, true, {"lanes"}).algorithm->name ==
-        std::string("lanes"));
-  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"lanes"}), Error);
-  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"leaders"}), Error);
+    CHECK(!chosen_for(allreduce, bytes, in_turn, false).algorithm->by_nodes);
+  CHECK(is(chosen_for(allreduce, 64, in_turn, true, {"multilane"}), "multilane"));
+  CHECK_THROWS_AS(chosen_for(allreduce, 64, none, true, {"multilane"}), Error);
+  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"multilane"}), Error);
+  CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"hierarchical"}), Error);
   // Ranks of one node reach each other's memory.
   Problem near = problem_of(allreduce, 8);
   near.near = true;
   near.groups = {0, 0, 0, 0, 1, 1, 1, 1};
   for (std::size_t bytes : {64u, 64u << 20})
-    CHECK(!wants_nodes(*choose(near, {bytes, usual_machine()}).algorithm));
+    CHECK(!choose(near, {bytes, usual_machine()}).algorithm->by_nodes);
 }

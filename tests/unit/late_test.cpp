@@ -50,7 +50,7 @@ TEST_CASE("late: who expects them sees them, the latest last") {
 
 TEST_CASE("late: where ranks stand at positions, and in a phase, they have numbers of their own") {
   Problem problem = late_ones(4, {3, 0});
-  problem.groups = {0, 1, 0, 1};   // the order is 0 2 1 3
+  problem.nodes = {0, 1, 0, 1};   // the order is 0 2 1 3
   build(watcher(), problem);
   CHECK(seen == std::vector{3, 0});
   problem.late = {1, 2};

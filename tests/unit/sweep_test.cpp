@@ -17,7 +17,7 @@ namespace {
 auto key(const Shape& s) {
   return std::tuple(s.ranks, s.root, s.in_place, s.fused, s.cut.segments, s.cut.window,
                     s.cut.whole_tail, s.ordered, s.canonical, s.uneven, s.group, s.scattered,
-                    s.cut.knobs.radix, s.cut.knobs.blocks, s.late, s.nodes);
+                    s.cut.knobs.radix, s.cut.knobs.blocks, s.late, s.nodes, s.no_staging);
 }
 
 template <class Condition>
@@ -74,10 +74,17 @@ TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that 
       });
     };
     CHECK(has(6, 0, false));
-    for (int group : {1, 2, 3}) CHECK(has(6, group, false) == a->grouped);
+    const bool knows = a->grouped || a->in_node_order;
+    for (int group : {1, 2, 3}) CHECK(has(6, group, false) == knows);
     // What is bound node by node is tried where that makes a difference.
-    const bool bound = !a->is_straight() && !a->mixed && units_of({a->collective, 6}) == 1;
-    for (int group : {2, 3}) CHECK(has(6, group, true) == (a->grouped || bound));
+    const bool bound = !a->is_straight() && !a->by_nodes && units_of({a->collective, 6}) == 1;
+    for (int group : {2, 3}) CHECK(has(6, group, true) == (knows || bound));
+    const auto unlike = [](const Shape& s) {
+      const auto on_first = std::count(s.nodes.begin(), s.nodes.end(), 0);
+      return !s.nodes.empty() && 2 * std::size_t(on_first) != s.nodes.size();
+    };
+    CHECK(any(shapes, unlike) == (a->in_node_order || a->by_nodes || bound));
+    CHECK(any(shapes, [](const Shape& s) { return s.no_staging; }) == a->by_nodes);
     CHECK(!has(6, 4, false));
     CHECK(!has(6, 6, false));
     CHECK(!has(6, 0, true));

@@ -24,7 +24,8 @@ using test::SumBuffers;
 std::string disproof(const Algorithm& a, int most_ranks) {
   for (const Shape& shape : test::plain_shapes(a, most_ranks)) {
     // Ranks in turn over nodes are bound node by node, unless the order is asked for.
-    if (shape.scattered || !test::accepts(a, shape)) continue;
+    const bool in_order = std::is_sorted(shape.nodes.begin(), shape.nodes.end());
+    if (shape.scattered || !in_order || !test::accepts(a, shape)) continue;
     World world = make_world(a, shape);
     for (Schedule& s : world) s.problem.canonical = true;
     if (const Verdict verdict = verify(world); !verdict) return verdict.fault;
@@ -79,7 +80,7 @@ std::string results(const Sums& sums) {
 template <class Visit>
 void for_each_sum(bool claimed, int p, Visit&& visit) {
   for (const Algorithm* a : registry())
-    if (a->canonical == claimed && !a->shared && !a->mixed &&   // shared: process/canonical_test
+    if (a->canonical == claimed && !a->shared && !a->by_nodes &&   // shared: process/canonical_test
         !a->follows_arrival)                                    // refused, as in any stable world
       test::for_each_sum(*a, p, visit);
 }
@@ -198,7 +199,7 @@ TEST_CASE("mutants: an algorithm of stable has other bits, one that rounds betwe
   const int p = 7;
   Ranks ranks(p, false);
   for (const Algorithm* a : registry()) {
-    if (!has_op(a->collective) || a->canonical || a->is_straight() || a->mixed) continue;
+    if (!has_op(a->collective) || a->canonical || a->is_straight() || a->by_nodes) continue;
     for (const Type type : test::kFloats) {
       const Case c{a->collective, a->name, p, 300, has_root(a->collective) ? p - 1 : 0};
       // From left to right, by p - 1 steps; a chain in the order of arrival, where nobody is late.

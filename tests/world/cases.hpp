@@ -20,10 +20,6 @@ inline std::set<std::size_t> awkward_counts(int p) {
 inline bool is_straight(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_straight();
 }
-// Whether it wants several ranks on each of several nodes.
-inline bool wants_nodes(const Case& c) {
-  return paceline::wants_nodes(find_algorithm(c.collective, c.algorithm));
-}
 inline bool is_attached(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).attached;
 }
@@ -33,7 +29,7 @@ inline bool is_attached(const Case& c) {
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
     if (a->shared) continue;   // they need other buffers: see process/shared_test.cpp
-    if (a->mixed) continue;    // they need several nodes: see mixed_test.cpp
+    if (a->by_nodes) continue;    // they need several: see mixed_test.cpp, nodes_run_test.cpp
     if (a->staged && a->rejects({.collective = a->collective, .ranks = p})) continue;
     const std::set<int> roots =
         has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};

@@ -46,7 +46,7 @@ bool near(double a, double b) { return std::abs(a - b) < 1e-9; }
 std::vector<const Algorithm*> grouped_ones() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return a->grouped && a->staged; });
+               [](const Algorithm* a) { return a->grouped; });
   return out;
 }
 

@@ -20,11 +20,18 @@ inline Shape shape_on(const Algorithm& a, const Nodes& nodes, bool in_turn = fal
           .scattered = in_turn};
 }
 
-// All of a registry that is written for several ranks on each of several nodes.
+// Messages inside nodes: mixed_test.cpp has staging buffers.
+inline Shape by_messages(const Algorithm& a, const Nodes& nodes, bool in_turn = false) {
+  Shape shape = shape_on(a, nodes, in_turn);
+  shape.no_staging = a.by_nodes;
+  return shape;
+}
+
+// All of the registry that go by nodes.
 inline std::vector<const Algorithm*> written_for_nodes() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return wants_nodes(*a); });
+               [](const Algorithm* a) { return a->by_nodes; });
   return out;
 }
 
@@ -42,9 +49,10 @@ struct Chosen {
          const Wish& wish = {}) {
     machine.ranks_per_node = nodes.ranks;
     const Shape shape{.collective = message.collective, .ranks = nodes.all(),
-                      .group = nodes.ranks, .scattered = in_turn};
+                      .group = nodes.ranks, .scattered = in_turn, .no_staging = true};
     Problem p = problem_of(find_algorithm(message.collective, wish.algorithm.empty()
-                                                                  ? "leaders" : wish.algorithm),
+                                                                  ? "hierarchical"
+                                                                  : wish.algorithm),
                            shape, 0);
     const auto units = static_cast<std::size_t>(units_of(p));
     choice = choose(p, {message.bytes, machine}, wish);

@@ -73,13 +73,13 @@ TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks 
   long cases = 0;
   for (const std::vector<int>& nodes :
        {std::vector{0, 0, 1, 1}, {0, 1, 0, 1}, {7, 3, 3, 7}, {0, 1, 2, 0, 1, 2}, {0, 0, 0, 1, 1, 1},
-        {2, 1, 1, 2, 0, 0}, {0, 1, 2, 3, 0, 1, 2, 3}}) {
+        {2, 1, 1, 2, 0, 0}, {0, 1, 2, 3, 0, 1, 2, 3}, {0, 1, 0, 0, 1}, {0, 1, 2, 1, 1, 2}}) {
     LoopNodes world(nodes);
     Random random(nodes.size());
     const int p = static_cast<int>(nodes.size());
     for (const Algorithm* a : registry()) {
       const bool one_unit = units_of({.collective = a->collective, .ranks = 2}) == 1;
-      if (a->is_straight() || a->mixed || !(a->grouped || one_unit)) continue;
+      if (a->is_straight() || !(a->by_nodes || a->in_node_order || one_unit)) continue;
       for (std::size_t count : {0, 1, p - 1, 257})
         for (int root : has_root(a->collective) ? std::vector{0, 1, p - 1} : std::vector{0})
           for (int turn = 0; turn < 4; ++turn, ++cases) {
@@ -95,7 +95,7 @@ TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks 
   MESSAGE(cases, " cases");
 }
 
-TEST_CASE("nodes: leaders and lanes by themselves, on nodes alone, and it is said why") {
+TEST_CASE("nodes: what goes by nodes is chosen on nodes alone, and it is said why") {
   constexpr std::size_t kShort = 16, kLong = 1 << 18;
   LoopNodes even({0, 1, 0, 1, 0, 1}), uneven({0, 1, 0, 1, 1, 1}), single({0, 1, 2, 3, 4, 5});
   LoopNodes forbidden({0, 1, 0, 1, 0, 1}, 1);
@@ -106,40 +106,43 @@ TEST_CASE("nodes: leaders and lanes by themselves, on nodes alone, and it is sai
       const Case here{c, "", 6, count};
       CAPTURE(here.name());
       CHECK(says(even.explain(here), "2 nodes of 3 ranks"));
-      if (count == kShort) CHECK(says(even.explain(here), "leaders"));
-      CHECK(says(uneven.explain(here), "not equally many ranks on each node"));
+      CHECK(says(uneven.explain(here), "2 nodes of 2 to 4 ranks"));
+      if (count == kShort)
+        for (LoopNodes* world : {&even, &uneven}) CHECK(says(world->explain(here), "hierarchical"));
       CHECK(says(single.explain(here), "one rank on each node"));
       CHECK(says(forbidden.explain(here), "PACELINE_GROUPS=1 forbids them"));
-      for (LoopNodes* world : {&uneven, &single, &forbidden}) {
+      for (LoopNodes* world : {&single, &forbidden}) {
         const std::string why = world->explain(here);
-        CHECK(!says(why, "leaders:"));
-        CHECK(!says(why, "lanes"));
+        CHECK(!says(why, "hierarchical"));
+        CHECK(!says(why, "multilane"));
       }
       for (LoopNodes* world : {&even, &uneven, &single, &forbidden}) {
         const std::string bad = world->run<double>(here, random);
         CHECK_MESSAGE(bad.empty(), bad);
       }
     }
-  CHECK(says(even.explain({Collective::allreduce, "", 6, kLong}), "lanes"));
+  CHECK(says(even.explain({Collective::allreduce, "", 6, kLong}), "multilane"));
 }
 
-TEST_CASE("nodes: who asks for lanes where there are none is refused, and told why") {
-  LoopNodes uneven({0, 1, 0, 1, 1, 1}), even({0, 1, 0, 1, 0, 1});
+TEST_CASE("nodes: who asks to go by nodes where there are none is refused, and told why") {
+  LoopNodes single({0, 1, 2, 3, 4, 5}), one({0, 0, 0, 0, 0, 0}), uneven({0, 1, 0, 1, 1, 1});
+  LoopNodes forbidden({0, 1, 0, 1, 0, 1}, 1);
   for (const Algorithm* a : written_for_nodes()) {
     const Case c{a->collective, a->name, 6, 100};
-    const std::string error = error_of(uneven, c);
-    CHECK_MESSAGE(says(error, "several ranks on each of several nodes"), error);
-    CHECK_MESSAGE(says(error, "not equally many ranks on each node"), error);
-    CHECK(error_of(even, c) == "");
+    for (LoopNodes* world : {&single, &one, &forbidden}) {
+      const std::string error = error_of(*world, c);
+      CHECK_MESSAGE(says(error, "several nodes, of which one at least has several"), error);
+    }
+    CHECK(error_of(uneven, c) == "");
   }
 }
 
-TEST_CASE("nodes: part of a world may be even where all of it is not") {
+TEST_CASE("nodes: a part of a world has nodes of its own") {
   LoopNodes world({0, 1, 0, 1, 1});
   const Case c{Collective::allreduce, "", 4, 16};
   test::Buffers<float> data(c, 0);
   const std::vector<int> first{0, 1, 2, 3};
   Communicator part = world.ranks[0].subgroup(first, 7);
   CHECK(says(part.explain(data.call()), "2 nodes of 2 ranks"));
-  CHECK(says(world.explain({Collective::allreduce, "", 5, 16}), "not equally many"));
+  CHECK(says(world.explain({Collective::allreduce, "", 5, 16}), "2 nodes of 2 to 3 ranks"));
 }

@@ -30,18 +30,18 @@ def needed(variant, case, plan, ranks_of):
     if made["algorithm"] != explained.split(":")[0].split(",")[0]:
         return any_one
     world = _core.World(plan.collective, made["algorithm"], plan.ranks, root=plan.root,
-                        **{name: made[name] for name in CUT}, **groups(ranks_of))
+                        **{name: made[name] for name in CUT}, **nodes(ranks_of))
     size = _core.types()[plan.dtype]
     pieces = 1 if plan.collective in ("allreduce", "reduce", "broadcast") else plan.ranks
     return links.of_schedule(world, nbytes // (size * pieces), size, ranks_of)
 
 
-def groups(ranks_of):
-    """How ranks lie on nodes, in the words of _core.World: lanes and leaders ask for it."""
-    ppn = len(ranks_of[0])
-    if ppn < 2 or any(len(ranks) != ppn for ranks in ranks_of):
-        return {}
-    return {"group": ppn, "scattered": ranks_of[0][1] != ranks_of[0][0] + 1}
+def nodes(ranks_of):
+    """How ranks lie on nodes, in the words of _core.World; `ranks_of`: by node its ranks, nodes in
+    the order of their first ranks."""
+    node_of = {rank: node for node, ranks in enumerate(ranks_of) for rank in ranks}
+    shared = 1 < len(ranks_of) < len(node_of)
+    return {"nodes": [node_of[rank] for rank in sorted(node_of)]} if shared else {}
 
 
 def places(launch):

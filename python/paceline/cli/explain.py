@@ -29,7 +29,7 @@ def able(collective, ranks, choice):
             and (row["canonical"] or not choice["canonical"])
             and (_core.option("numbers") == "fast" or not row["follows_arrival"]
                  or row["name"] == choice["algorithm"])
-            and (choice["on_nodes"] or not row["on_nodes"])]
+            and (choice["on_nodes"] or not row["by_nodes"])]
     far = [row["name"] for row in rows if row["straight"] and not choice["near"]
            and row["name"] != choice["algorithm"]]
     return [row for row in rows if row["name"] not in far], far

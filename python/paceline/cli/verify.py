@@ -150,10 +150,11 @@ def node_numbers(context, parameter, text):
               help="All ranks' values are added at once, in rank order.")
 @click.option("--uneven", is_flag=True, help="Units differ in length.")
 @click.option("--group", default=0, type=Number(0, 4096),
-              help="Ranks of each group, for algorithms that know groups; 0 = there are none.")
+              help="Ranks of each group of a node, or of each node; 0 = there are none.")
 @click.option("--scattered", is_flag=True, help="The groups' ranks take turns in rank order.")
 @click.option("--nodes", callback=node_numbers, metavar="N,N,...",
-              help="The node of each rank, for algorithms that know nodes, as in 0,0,1.")
+              help="The node of each rank, as in 0,0,1.")
+@click.option("--no-staging", is_flag=True, help="Messages inside nodes, not staging buffers.")
 @click.option("--late", type=Ranks(), default=(), metavar="RANKS",
               help="Ranks predicted to enter last, the latest one last: 2,5.")
 @knob_options
@@ -161,8 +162,8 @@ def node_numbers(context, parameter, text):
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
-            segments, window, whole_tail, ordered, canonical, uneven, group, scattered, nodes, late,
-            radix, blocks, seed, show):
+            segments, window, whole_tail, ordered, canonical, uneven, group, scattered, nodes,
+            no_staging, late, radix, blocks, seed, show):
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
@@ -186,7 +187,7 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
                  "--segments": segments > 1,
                  "--window": window > 1, "--whole-tail": whole_tail,
                  "--group": group > 0, "--scattered": scattered, "--nodes": bool(nodes),
-                 "--late": bool(late),
+                 "--no-staging": no_staging, "--late": bool(late),
                  "--radix": radix > 0, "--blocks": blocks > 0, "--seed": seed is not None,
                  "--print": show is not None}
         for flag in (flag for flag, given in named.items() if given):
@@ -196,5 +197,5 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
         raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
                         ordered, uneven, radix, blocks, in_step, whole_tail, group, scattered,
-                        canonical, nodes, late=late)
+                        canonical, nodes, no_staging, late=late)
     return prove_one(world, seed, show, out)

@@ -2,11 +2,12 @@
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373; here with load/store inside the node.
-// Needs    k nodes, of which the smallest has g ranks and the largest m, any of each in any order,
-//          with staging buffers. Any n >= 0.
+// Needs    k nodes, of which the smallest has g ranks and the largest m, any of each in any order.
+//          Any counts, zero among them.
 // Cost     across (k-1) g alpha + (1 - g/p) n beta at the port of a node; inside it two meetings,
-//          and read from others (m-1)/p n and, of the other (1 - m/p) n, all but the own part
-// Scratch  staging buffer: a unit, and n/g.
+//          and read from others (m-1)/p n and, of the other (1 - m/p) n, all but the own part;
+//          by messages 2 (m-1) alpha + ((m-1)/p + (m-1)/g (1 - m/p)) n beta
+// Scratch  staging buffer: a unit, and n/g. By messages: none.
 // When     medium and long messages, several ranks on some of several nodes.
 // Order    moves data only.
 //
@@ -16,7 +17,7 @@
 //   read      A B C       A B C       A B C       D E         D E
 //   across    A B C D     A B C E     A B C       A C D E     B D E
 //   read      A B C D E   A B C D E   A B C D E   A B C D E   A B C D E
-#include "coll/hierarchy.hpp"
+#include "coll/in_node.hpp"
 #include "coll/registry.hpp"
 
 namespace paceline {
@@ -48,8 +49,27 @@ void go_round(Builder& b, const Hierarchy& h, int part) {
   }
 }
 
+void by_messages(Builder& b, const Hierarchy& h) {
+  const int rank = b.problem().rank;
+  const std::vector<int> others = h.others();
+  b.copy(b.input(rank), b.output(rank));
+  for (int mate : others) b.send(mate, {b.output(rank)});
+  for (auto mate = others.rbegin(); mate != others.rend(); ++mate)
+    b.recv(*mate, {b.output(*mate)});
+  if (h.nodes() == 1) return;
+  if (h.part() >= 0) go_round(b, h, h.part());
+  tell_parts(b, h, [&](int part) {
+    Units brought;
+    for (int node = 0; node < h.nodes(); ++node)
+      if (node != h.node())
+        for (int unit : h.units(node, part)) brought.push_back(b.output(unit));
+    return brought;
+  });
+}
+
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Hierarchy h(pb);
+  if (!h.stages()) return by_messages(b, h);
   const int r = pb.rank, part = h.part();
   const Segment own = b.staging(b.output(0));
   // As many slots on every rank as any leader may need.
@@ -94,8 +114,9 @@ Cost cost(const Problem& pb, const Knobs&) {
   const double k = h.nodes(), g = h.leaders(), m = h.most_ranks(), p = pb.ranks;
   Cost cost{.rounds = (k - 1) * g, .volume = k > 1 ? 1 - h.least_ranks() / p : 0, .reduced = 0};
   if (m == 1) return cost;
-  cost.near_rounds = 2;
-  cost.near_volume = (m - 1) / p + (1 - m / p) * (m > g ? 1 : (g - 1) / g);
+  const double parts = h.stages() ? (m > g ? 1 : (g - 1) / g) : (m - 1) / g;
+  cost.near_rounds = h.stages() ? 2 : k > 1 ? 2 * (m - 1) : m - 1;
+  cost.near_volume = (m - 1) / p + (1 - m / p) * parts;
   return cost;
 }
 
@@ -107,6 +128,6 @@ const Algorithm allgather_multilane{.collective = Collective::allgather,
                                     .cuts = cuts,
                                     .build = build,
                                     .cost = cost,
-                                    .mixed = true};
+                                    .by_nodes = true};
 
 }  // namespace paceline

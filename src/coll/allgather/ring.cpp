@@ -43,6 +43,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm allgather_ring{.collective = Collective::allgather, .name = "ring",
                                .rejects = serves_all, .cuts = cuts, .build = build, .cost = cost,
-                               .grouped = true};
+                               .in_node_order = true};
 
 }  // namespace paceline

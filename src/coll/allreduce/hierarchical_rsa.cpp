@@ -3,11 +3,10 @@
 // Source   P. Alizadeh, Y. H. Temuçin, A. Sojoodi, A. Afsahi: Efficient process arrival pattern
 //          aware collective communication for deep learning. EuroMPI 2022; there Hierarchical-RSA,
 //          with which the new algorithms are compared
-// Needs    commutative op; k nodes, of which the largest has m ranks, with staging buffers.
-//          Any n >= 0.
-// Cost     across as allreduce/rabenseifner of k ranks, inside a node two meetings and m n read
-//          from others
-// Scratch  staging buffer: 2 n; n more on leaders.
+// Needs    commutative op; k nodes, of which the largest has m ranks. Any n >= 0.
+// Cost     across as allreduce/rabenseifner of k ranks; inside a node two meetings and m n read
+//          from others, or by messages 2 ceil(log2 m) (alpha + n beta)
+// Scratch  staging buffer: 2 n; n more on leaders. By messages: at most 4 n.
 // When     medium messages, several ranks on some of several nodes.
 // Order    rank order inside a node, then as allreduce/rabenseifner: same bits on every rank and in
 //          every run for the same nodes.
@@ -49,6 +48,6 @@ const Algorithm allreduce_hierarchical_rsa{.collective = Collective::allreduce,
                                        .cuts = cuts,
                                        .build = build,
                                        .cost = cost,
-                                       .mixed = true};
+                                       .by_nodes = true};
 
 }  // namespace paceline

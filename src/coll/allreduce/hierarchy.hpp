@@ -1,30 +1,60 @@
 // Allreduce in a hierarchy, whichever algorithm goes between nodes.
 #pragma once
 
-#include "coll/hierarchy.hpp"
-#include "coll/staged.hpp"
+#include "coll/in_node.hpp"
 
 namespace paceline {
 
 // The message between the leaders that have one of so many parts of it.
 inline Problem between_nodes(const Hierarchy& h) { return {.ranks = h.nodes()}; }
 
-// Of the largest node: its leaders read their part of what the others show, and then all read the
+// Of the largest node: its leaders get their part of what the others have, and then all get the
 // parts of the other leaders. Leaders of a node share its port.
 inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between) {
   const Cost across = between.cost(between_nodes(h), {});
   const double parts = h.leaders(), most = h.most_ranks();
+  const bool by_trees = !h.stages() && parts == 1;
   Cost cost = across;
   cost.messages = 0;
   cost.rounds = across.rounds * parts;
-  cost.reduced = ((most - 1) + across.reduced) / parts;
+  cost.reduced = by_trees ? tree_rounds(h) + across.reduced : ((most - 1) + across.reduced) / parts;
   if (most == 1) return cost;
-  cost.near_rounds = 2;
-  cost.near_volume = (most - 1) / parts + (most > parts ? 1 : (parts - 1) / parts);
+  if (by_trees) {
+    cost.near_rounds = cost.near_volume = 2 * tree_rounds(h);
+  } else if (h.stages()) {
+    cost.near_rounds = 2;
+    cost.near_volume = (most - 1) / parts + (most > parts ? 1 : (parts - 1) / parts);
+  } else {
+    cost.near_rounds = 2 * (most - 1);
+    cost.near_volume = 2 * (most - 1) / parts;
+  }
   return cost;
 }
 
+// The leaders that have the same part, each with its node's sum in place.
+inline void sum_across(Builder& b, const Hierarchy& h, const Algorithm& between,
+                       const Segment& sum) {
+  const Region region = region_of(sum);
+  compose(b, b.problem().rank,
+          {{.algorithm = &between, .members = h.across(h.part()), .input = region,
+            .output = region, .completes = true, .leaves_out = true}});
+}
+
+inline void allreduce_by_messages(Builder& b, const Hierarchy& h, const Algorithm& between) {
+  const int rank = b.problem().rank, part = h.part(), blocks = b.total() / h.leaders();
+  const Region input = region_of(b.input()), output = region_of(b.output());
+  const bool by_trees = h.leaders() == 1;
+  const auto of = [&](int p) { return std::vector{b.output(p * blocks, blocks)}; };
+  const auto mine = [&](int p) { return std::vector{b.input(p * blocks, blocks)}; };
+  if (by_trees) compose(b, rank, {sum_at_leader(h, input, output)});
+  else sum_parts(b, h, mine, part < 0 ? std::vector<Segment>{} : of(part));
+  if (part >= 0) sum_across(b, h, between, of(part)[0]);
+  if (by_trees) compose(b, rank, {tell_node(h, output)});
+  else tell_parts(b, h, of);
+}
+
 inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorithm& between) {
+  if (!h.stages()) return allreduce_by_messages(b, h, between);
   const int part = h.part(), blocks = b.total() / h.leaders();
   const auto output = [&](int p) { return b.output(p * blocks, blocks); };
   const Segment shown = b.staging(b.output()), sums = b.staging(output(0));
@@ -45,10 +75,7 @@ inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorit
     const Segment own = Builder::part(shown, part * blocks, blocks);
     const bool reads_own = is_alone || kept >= 0;
     sum(b, h.of_mates(b, own, reads_own ? b.input(part * blocks, blocks) : own), output(part));
-    const Region region = region_of(output(part));
-    compose(b, b.problem().rank,
-            {{.algorithm = &between, .members = h.across(part), .input = region, .output = region,
-              .completes = true}});
+    sum_across(b, h, between, output(part));
   }
   if (is_alone) return;
   if (part >= 0) b.copy(output(part), Builder::as(sums, output(part)));

@@ -4,10 +4,12 @@
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373; here with load/store inside the node.
 // Needs    commutative op; k nodes, of which the smallest has g ranks and the largest m, any of
-//          each in any order, with staging buffers. Any n >= 0; blocks may be empty.
+//          each in any order. Any n >= 0; blocks may be empty.
 // Cost     across 2 (k-1) g alpha + 2 (k-1)/k n beta at the port of a node; inside it two meetings,
-//          ((m-1)/g + (g-1)/g) n read from others where m = g, (m-1)/g n + n where m > g
-// Scratch  staging buffer: n + n/g; and at most 4 ceil(n/g) elements.
+//          ((m-1)/g + (g-1)/g) n read from others where m = g, (m-1)/g n + n where m > g; by
+//          messages 2 (m-1) alpha + 2 (m-1)/g n beta
+// Scratch  staging buffer: n + n/g; and at most 4 ceil(n/g) elements. By
+//          messages: m ceil(n/g) more.
 // When     long messages, several ranks on some of several nodes.
 // Order    rank order inside a node, then round the ring of the nodes: same bits on every rank and
 //          in every run for the same nodes.
@@ -46,6 +48,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm allreduce_multilane{.collective = Collective::allreduce, .name = "multilane",
                                     .rejects = rejects, .cuts = cuts, .build = build,
-                                    .cost = cost, .mixed = true};
+                                    .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

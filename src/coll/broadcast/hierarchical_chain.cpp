@@ -3,9 +3,10 @@
 // Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
 //          collective communication operations for clustered wide area systems. PPoPP 1999,
 //          131-140. doi 10.1145/301104.301116; here with load/store inside the node.
-// Needs    nodes with staging buffers. Any n >= 0, any root.
-// Cost     across as broadcast/chain of the nodes, inside a node two signals and n read
-// Scratch  staging buffer: n.
+// Needs    nodes, the largest of m ranks. Any n >= 0, any root.
+// Cost     across as broadcast/chain of the nodes; inside a node two signals and n read, or by
+//          messages ceil(log2 m) (alpha + n beta)
+// Scratch  staging buffer: n. By messages: none.
 // When     long messages in many segments, several ranks on some of several nodes.
 // Order    moves data only.
 //
@@ -36,6 +37,6 @@ const Algorithm broadcast_hierarchical_chain{.collective = Collective::broadcast
                                        .cuts = cuts,
                                        .build = build,
                                        .cost = cost,
-                                       .mixed = true};
+                                       .by_nodes = true};
 
 }  // namespace paceline

@@ -1,20 +1,22 @@
 // Broadcast in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
 #pragma once
 
-#include "coll/hierarchy.hpp"
+#include "coll/in_node.hpp"
 
 namespace paceline {
 
 inline void broadcast_in_hierarchy(Builder& b, const Algorithm& between, const Knobs& knobs = {}) {
   const Problem& pb = b.problem();
   const Hierarchy h(pb, 1);
-  const Segment shown = b.staging(b.output());
+  const Segment shown = h.stages() ? b.staging(b.output()) : b.output();
   const Region all = region_of(b.output());
   const bool leads = h.part() == 0;
   if (leads)
     compose(b, pb.rank, {{.algorithm = &between, .knobs = knobs, .members = h.across(),
-                          .root = h.node_of(pb.root), .input = all, .output = all}});
+                          .root = h.node_of(pb.root), .input = all, .output = all,
+                          .leaves_out = true}});
   if (h.mates().size() == 1) return;
+  if (!h.stages()) return compose(b, pb.rank, {tell_node(h, all)});
   if (leads) {
     h.wait_for_mates(b);   // they have read what was shown there before
     b.copy(b.output(), shown);
@@ -31,8 +33,8 @@ inline Cost cost_of_broadcast(const Problem& pb, const Algorithm& between) {
   const Cost across = between.cost({.collective = pb.collective, .ranks = h.nodes()}, {});
   Cost cost{.rounds = across.rounds, .volume = across.volume, .reduced = 0};
   if (h.most_ranks() > 1) {
-    cost.near_rounds = 2;
-    cost.near_volume = 1;
+    cost.near_rounds = h.stages() ? 2 : tree_rounds(h);
+    cost.near_volume = h.stages() ? 1 : tree_rounds(h);
   }
   return cost;
 }

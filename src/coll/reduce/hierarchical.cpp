@@ -3,11 +3,12 @@
 // Source   T. Kielmann, R. F. H. Hofman, H. E. Bal, A. Plaat, R. A. F. Bhoedjang: MagPIe: MPI's
 //          collective communication operations for clustered wide area systems. PPoPP 1999,
 //          131-140. doi 10.1145/301104.301116; here with load/store inside the node.
-// Needs    nodes with staging buffers, the largest of m ranks; operands that must stay in rank
-//          order need the root 0 and ranks of a node that are neighbours. Any n >= 0.
-// Cost     across as reduce/binomial of the nodes, inside a node two signals, (m-1) n read from
-//          others and (m-1) n gamma
-// Scratch  staging buffer: n; n more on leaders, and what reduce/binomial takes.
+// Needs    nodes, the largest of m ranks; operands that must stay in rank order need the root 0 and
+//          ranks of a node that are neighbours. Any n >= 0.
+// Cost     across as reduce/binomial of the nodes; inside a node two signals, (m-1) n read from
+//          others and (m-1) n gamma, or by messages ceil(log2 m) (alpha + n beta + n gamma)
+// Scratch  staging buffer: n; n more on leaders, and what reduce/binomial takes. By
+//          messages: at most 7 n.
 // When     short messages, several ranks on some of several nodes.
 // Order    rank order inside a node, then as reduce/binomial: same bits in every run for the same
 //          nodes.
@@ -37,6 +38,6 @@ const Algorithm reduce_hierarchical{.collective = Collective::reduce,
                                     .cuts = cuts,
                                     .build = build,
                                     .cost = cost,
-                                    .mixed = true};
+                                    .by_nodes = true};
 
 }  // namespace paceline

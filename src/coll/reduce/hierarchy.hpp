@@ -1,9 +1,8 @@
 // Reduce in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
 #pragma once
 
-#include "coll/hierarchy.hpp"
+#include "coll/in_node.hpp"
 #include "coll/rejects.hpp"
-#include "coll/staged.hpp"
 
 namespace paceline {
 
@@ -12,10 +11,28 @@ inline std::optional<Reason> rejects_in_hierarchy(const Problem& pb) {
   return unless_nodes_in_order(pb);
 }
 
+inline void reduce_across(Builder& b, const Hierarchy& h, const Algorithm& between,
+                          const Region& input, const Region& sum) {
+  compose(b, b.problem().rank, {{.algorithm = &between, .members = h.across(),
+                                 .root = h.node_of(b.problem().root), .input = input,
+                                 .output = sum, .completes = true,
+                                 .leaves_out = true}});
+}
+
+inline void reduce_by_messages(Builder& b, const Hierarchy& h, const Algorithm& between) {
+  const bool leads = h.part() == 0, is_root = b.problem().rank == b.problem().root;
+  const Region input = region_of(b.input());
+  const Region sum =
+      leads && !is_root ? region_in(b.scratch(b.input()), input) : region_of(b.output());
+  compose(b, b.problem().rank, {sum_at_leader(h, input, sum)});
+  if (leads) reduce_across(b, h, between, sum, sum);
+}
+
 // Only the root has an output; another leader has room of its own for its node's sum.
 inline void reduce_in_hierarchy(Builder& b, const Algorithm& between) {
   const Problem& pb = b.problem();
   const Hierarchy h(pb, 1);
+  if (!h.stages()) return reduce_by_messages(b, h, between);
   const Segment shown = b.staging(b.output());   // shaped alike where the root is in place
   if (h.part() != 0) {
     b.copy(b.input(), shown);
@@ -37,17 +54,16 @@ inline void reduce_in_hierarchy(Builder& b, const Algorithm& between) {
     h.signal_mates(b);
     input = sum;
   }
-  compose(b, pb.rank, {{.algorithm = &between, .members = h.across(),
-                        .root = h.node_of(pb.root), .input = input, .output = sum,
-                        .completes = true}});
+  reduce_across(b, h, between, input, sum);
 }
 
 inline Cost cost_of_reduce(const Problem& pb, const Algorithm& between) {
   const Hierarchy h(pb, 1);
   const Cost across = between.cost({.collective = pb.collective, .ranks = h.nodes()}, {});
-  const double others = h.most_ranks() - 1;
-  return {.rounds = across.rounds, .volume = across.volume, .reduced = others + across.reduced,
-          .near_rounds = others > 0 ? 2.0 : 0.0, .near_volume = others};
+  const double others = h.most_ranks() - 1, tree = tree_rounds(h);
+  const double sums = h.stages() ? others : tree;
+  return {.rounds = across.rounds, .volume = across.volume, .reduced = sums + across.reduced,
+          .near_rounds = !h.stages() ? tree : others > 0 ? 2.0 : 0.0, .near_volume = sums};
 }
 
 }  // namespace paceline

@@ -3,11 +3,12 @@
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373; here with load/store inside the node.
 // Needs    commutative op; k nodes, of which the smallest has g ranks and the largest m, any of
-//          each in any order, with staging buffers. Any n >= 0.
+//          each in any order. Any counts, zero among them.
 // Cost     across (k-1) g alpha + (1 - g/p) n beta at the port of a node; inside it two meetings,
-//          three where m > g, (m-1)/g n read from others and ((m-1) + (k-1)/k)/g n gamma
+//          three where m > g, (m-1)/g n read from others and ((m-1) + (k-1)/k)/g n gamma; by
+//          messages (m-1) alpha + (m-1)/g n beta, and a unit to each rank that leads nothing
 // Scratch  staging buffer: n, and a unit for each rank that leads nothing; n/g more on leaders, and
-//          4 n/(k g).
+//          4 n/(k g). By messages: m n/g more.
 // When     medium and long messages, several ranks on some of several nodes.
 // Order    rank order inside a node, then round the ring of the nodes: same bits in every run for
 //          the same nodes.
@@ -17,10 +18,11 @@
 //   sum       A012 C012 D012  B012 E012               A34  C34  D34   B34  E34
 //   across    A*   C*         B*                      D*              E*
 //   read      A*              B*          C*          D*              E*
-#include "coll/hierarchy.hpp"
+#include <cmath>
+
+#include "coll/in_node.hpp"
 #include "coll/registry.hpp"
 #include "coll/rejects.hpp"
-#include "coll/staged.hpp"
 
 namespace paceline {
 namespace {
@@ -37,6 +39,22 @@ std::optional<Reason> rejects(const Problem& pb) {
 class Leader {
  public:
   Leader(Builder& b, const Hierarchy& h, int part) : b_(b), h_(h), part_(part) {}
+
+  // By messages, with the node's other ranks.
+  static Units units_of(const Builder& b, const Hierarchy& h, int part) {
+    Units units;
+    for (int node = 0; node < h.nodes(); ++node)
+      for (int unit : h.units(node, part)) units.push_back(b.input(unit));
+    return units;
+  }
+  void sum_node() {
+    const Units shapes = units_of(b_, h_, part_);
+    Units sums;
+    for (const Segment& shape : shapes) sums.push_back(b_.scratch(shape));
+    sum_parts(b_, h_, [&](int part) { return units_of(b_, h_, part); }, sums);
+    sums_.resize(std::size_t(b_.problem().ranks));
+    for (std::size_t i = 0; i < sums.size(); ++i) sums_[std::size_t(shapes[i].first)] = sums[i];
+  }
 
   void sum_node(const Segment& shown, bool shows_own) {
     sums_.resize(std::size_t(b_.problem().ranks));
@@ -90,8 +108,27 @@ class Leader {
   Units sums_;
 };
 
+void by_messages(Builder& b, const Hierarchy& h) {
+  const int rank = b.problem().rank, part = h.part();
+  if (part < 0) {
+    sum_parts(b, h, [&](int of) { return Leader::units_of(b, h, of); }, {});
+    return b.recv(h.leader(h.part_of(rank)), {b.output(rank)});
+  }
+  Leader leader(b, h, part);
+  leader.sum_node();
+  const Units sums = leader.across();
+  b.copy(sums[0], b.output(rank));
+  b.finish(b.output(rank));
+  const std::vector<int> units = h.units(h.node(), part);
+  for (std::size_t i = 1; i < units.size(); ++i) {
+    b.finish(sums[i]);
+    b.send(units[i], {sums[i]});
+  }
+}
+
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Hierarchy h(pb);
+  if (!h.stages()) return by_messages(b, h);
   const int part = h.part(), r = pb.rank;
   const int passed = (h.most_ranks() - 1) / h.leaders();   // units that a leader has for others
   const Segment shown = b.staging(b.input());
@@ -141,8 +178,9 @@ Cost cost(const Problem& pb, const Knobs&) {
   Cost cost{.rounds = (k - 1) * g, .volume = k > 1 ? 1 - h.least_ranks() / p : 0,
             .reduced = ((m - 1) + (k - 1) / k) / g};
   if (m == 1) return cost;
-  cost.near_rounds = m > g ? 3 : 2;
-  cost.near_volume = (m - 1) / g + (m > g ? 1 / p : 0);
+  const double passed = std::floor((m - 1) / g);   // units that a leader has for others
+  cost.near_rounds = !h.stages() ? m - 1 + passed : m > g ? 3 : 2;
+  cost.near_volume = (m - 1) / g + (!h.stages() ? passed / p : m > g ? 1 / p : 0);
   return cost;
 }
 
@@ -154,6 +192,6 @@ const Algorithm reduce_scatter_multilane{.collective = Collective::reduce_scatte
                                          .cuts = cuts,
                                          .build = build,
                                          .cost = cost,
-                                         .mixed = true};
+                                         .by_nodes = true};
 
 }  // namespace paceline

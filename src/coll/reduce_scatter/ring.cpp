@@ -62,6 +62,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm reduce_scatter_ring{.collective = Collective::reduce_scatter, .name = "ring",
                                     .rejects = rejects, .cuts = cuts, .build = build,
-                                    .cost = cost, .grouped = true};
+                                    .cost = cost, .in_node_order = true};
 
 }  // namespace paceline

@@ -8,16 +8,15 @@ from support import checks_in, data, raises, run_checks, same
 from paceline import RefusalError
 
 NODES = os.environ.get("NODES", "0").split(",")
-EVEN = len({NODES.count(node) for node in NODES}) == 1 < NODES.count(NODES[0])
 COLLECTIVES = ("allreduce", "broadcast", "reduce", "reduce_scatter", "allgather")
 FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_scatter": "ring",
         "allgather": "ring"}
-WRITTEN_FOR_NODES = ("leaders", "lanes") if EVEN else ()
 SHARED = 1 < len(set(NODES)) < len(NODES)  # several nodes, one at least with several ranks
-MIXED = {"allreduce": ("hierarchical", "hierarchical_rsa", "multilane"),
-         "broadcast": ("hierarchical", "hierarchical_chain"),
-         "reduce": ("hierarchical", "hierarchical_chain"),
-         "reduce_scatter": ("multilane",), "allgather": ("multilane",)}
+BY_NODES = {"allreduce": ("hierarchical", "hierarchical_rsa", "multilane"),
+            "broadcast": ("hierarchical", "hierarchical_chain"),
+            "reduce": ("hierarchical", "hierarchical_chain"),
+            "reduce_scatter": ("hierarchical", "multilane"),
+            "allgather": ("hierarchical", "multilane")}
 COUNTS = (0, 1, 5, 1009, 30_011)
 
 
@@ -55,8 +54,8 @@ def check_collectives(comm):
     """Chosen and asked for, whole and in segments, every root, in place and not."""
     for collective in COLLECTIVES:
         roots = range(comm.size) if collective in ("broadcast", "reduce") else (0,)
-        mixed = MIXED[collective] if SHARED else ()
-        for algorithm in ("auto", FLAT[collective], *WRITTEN_FOR_NODES, *mixed):
+        by_nodes = BY_NODES[collective] if SHARED else ()
+        for algorithm in ("auto", FLAT[collective], *by_nodes):
             for count in COUNTS:
                 for root in roots:
                     for in_place, segments in ((False, None), (True, 3)):
@@ -69,19 +68,14 @@ def check_collectives(comm):
 
 
 def check_what_is_said(comm):
-    """Which form, on which nodes, or why on none."""
-    per_node = NODES.count(NODES[0])
-    nodes = f"{len(set(NODES))} nodes of {per_node} ranks"
+    """Which form, and how ranks lie on nodes."""
+    counts = sorted({NODES.count(node) for node in NODES})
+    nodes = f"{len(set(NODES))} nodes of {' to '.join(map(str, dict.fromkeys(counts)))} ranks"
     for collective in COLLECTIVES:
         short = comm.explain(collective, numpy.zeros(comm.size))
-        assert (nodes in short) == EVEN, short
-        form = short.split(":")[0].split(",")[0]
-        is_mixed = form in MIXED[collective]
-        if EVEN:
-            assert form == "leaders" or is_mixed, short
-        else:  # as the links are measured here, flat ones may be shorter
-            assert SHARED or not is_mixed, short
-            assert ("nodes of " if is_mixed else "no groups: ") in short, short
+        assert (nodes if SHARED else "one rank on each node") in short, short
+        form = short.split(":")[0].split(",")[0]   # as links are measured here, flat may be shorter
+        assert SHARED or form not in BY_NODES[collective], short
     long = comm.explain("allreduce", numpy.zeros(1 << 23))
     assert any(name in long for name in (("lane", "ring") if SHARED else ("ring",))), long
 
@@ -105,12 +99,8 @@ def check_several_under_way(comm):
 def check_refusal(comm):
     """Where there are no nodes to speak of, who asks for their algorithms is told."""
     for collective in COLLECTIVES:
-        for algorithm in () if EVEN else ("leaders", "lanes"):
-            raises(RefusalError, f"{collective}/{algorithm}: wants several ranks|no groups: ",
-                   lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
-                                algorithm=algorithm))
-        for algorithm in () if SHARED else MIXED[collective]:
-            raises(RefusalError, f"{collective}/{algorithm}: it wants equal pieces, and several",
+        for algorithm in () if SHARED else BY_NODES[collective]:
+            raises(RefusalError, f"{collective}/{algorithm}: it wants several nodes, of which one",
                    lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
                                 algorithm=algorithm))
     if SHARED:  # equal on all ranks, also where a rank is alone on its node
