@@ -21,6 +21,7 @@
 #include "binding.hpp"
 #include "on_device.hpp"
 #include "pending.hpp"
+#include "runtime/fingerprint.hpp"
 #include "runtime/profiled.hpp"
 
 namespace nb = nanobind;
@@ -149,6 +150,7 @@ void bind_request(nb::module_& m) {
 }  // namespace
 
 void bind_communicator(nb::module_& m) {
+  m.attr("REFUSED") = std::string(kRefused);
   nb::class_<Communicator>(m, "Communicator",
                            "Ranks that call collectives together, in the same order.")
       .def_prop_ro("rank", &Communicator::rank)

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import numpy
 from numpy.typing import NDArray
 
+REFUSED: str = "(refused)"
+
 class Communicator:
     """Ranks that call collectives together, in the same order."""
 

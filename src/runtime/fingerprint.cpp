@@ -85,6 +85,13 @@ std::uint64_t tag_of(std::string_view name) {
   return tag == 0 ? 1 : tag;
 }
 
+bool is_refusal(const Fingerprint& f) {
+  static const std::uint64_t count =
+      fingerprint_of({.collective = Collective::barrier, .tag = tag_of(kRefused)}, 0).count;
+  const What what = unpack(f);
+  return what.collective == Collective::barrier && what.tagged && f.count == count;
+}
+
 std::uint64_t digest_of(const std::vector<int>& ranks) {
   std::uint64_t digest = 0;
   for (int rank : ranks) digest = Random::mix(digest ^ static_cast<std::uint64_t>(rank + 1));
@@ -93,6 +100,11 @@ std::uint64_t digest_of(const std::vector<int>& ranks) {
 
 std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,
                        int their_rank) {
+  if (is_refusal(mine) != is_refusal(theirs)) {
+    const int rank = is_refusal(mine) ? my_rank : their_rank;
+    return str("rank ", rank, " does not make this call: what it passed was refused there, by the ",
+               "error that rank ", rank, " got; all ranks must pass what can be served");
+  }
   const What a = unpack(mine), b = unpack(theirs);
   if (a.collective != b.collective)
     return differs("collective", name_of(a.collective), my_rank, name_of(b.collective), their_rank);
@@ -133,6 +145,7 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
 std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).collective); }
 
 std::string describe(const Fingerprint& f) {
+  if (is_refusal(f)) return "a call that was refused there";
   const What a = unpack(f);
   const std::string counts = a.uneven ? "uneven counts of" : str(count_of(f));
   return str(name_of(a.collective),

@@ -16,6 +16,11 @@ namespace paceline {
 // The tag of a name; never 0.
 std::uint64_t tag_of(std::string_view name);
 
+// The tag of a barrier that a rank makes in place of a call that it was refused before anything was
+// sent. Where all ranks are refused it completes; else the others hear what the matter is.
+inline constexpr std::string_view kRefused = "(refused)";
+bool is_refusal(const Fingerprint& fingerprint);
+
 // `choice` is a hash of how the call is carried out; `places` names where its buffers lie in shared
 // memory, if its peers touch them there.
 Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,

@@ -235,9 +235,10 @@ void Session::meet(const Flight& flight, const Stranger& stranger) {
                mine.number(), ": the order of calls differs");
   else if (mine.fingerprint != theirs.fingerprint)
     what = difference(mine.fingerprint, me, theirs.fingerprint, them);
-  trouble_.push_back(
-      {group.context, Fault::mismatch,
-       str(collective_of(mine.fingerprint), " #", mine.number(), ": ", what, end), true});
+  const Mark& made = is_refusal(mine.fingerprint) ? theirs : mine;
+  trouble_.push_back({group.context, Fault::mismatch,
+                      str(collective_of(made.fingerprint), " #", mine.number(), ": ", what, end),
+                      true});
 }
 
 // The system let ranks copy each other's memory when they started, and does not now.

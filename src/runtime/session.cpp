@@ -355,8 +355,8 @@ void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
                          " has no place in ", describe(mine), " on rank ", me);
   if (known && mine != theirs) what = difference(mine, me, theirs, them);
   trouble_.push_back({key.context, Fault::mismatch,
-                      str(collective_of(mine), " #", key.number, ": ", what,
-                          ". The communicator cannot be used any more."),
+                      str(collective_of(is_refusal(mine) ? theirs : mine), " #", key.number, ": ",
+                          what, ". The communicator cannot be used any more."),
                       true});
 }
 

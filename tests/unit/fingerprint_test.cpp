@@ -228,3 +228,16 @@ TEST_CASE("fingerprint: calls with different tags are different calls") {
   longer.tag = 5;
   CHECK(has(between(tagged(5), fingerprint_of(longer, 7)), "count differs"));
 }
+
+TEST_CASE("fingerprint: a call that one rank was refused is told apart, whatever it was") {
+  Call barrier{.collective = Collective::barrier};
+  Call refused = barrier;
+  refused.tag = tag_of(kRefused);
+  const Fingerprint theirs = fingerprint_of(refused, 7);
+  for (const Call& call : {sum_of(8), sum_of(0), barrier})
+    CHECK(has(between(fingerprint_of(call, 7), theirs), "rank 5 does not make this call"));
+  CHECK(between(fingerprint_of(refused, 7), theirs) == "");
+  CHECK(describe(theirs) == "a call that was refused there");
+  refused.tag = tag_of("another");
+  CHECK(!is_refusal(fingerprint_of(refused, 7)));
+}

@@ -4,15 +4,16 @@ torch passes one tensor in a list (or a list of lists); options hold the operati
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 import torch
 
-from paceline import calls
+from paceline import _core, calls
 from paceline.communicator import Communicator
-from paceline.errors import UsageError
+from paceline.errors import RefusalError, UsageError
 from paceline.torch.minors import CallWork
 from paceline.torch.streams import DeviceWork, is_on_device
 from paceline.torch.tensors import (
@@ -34,6 +35,28 @@ Tensor = torch.Tensor
 Tensors = Sequence[torch.Tensor]
 
 
+_REFUSED = calls.knobs(tag=_core.REFUSED)
+
+
+def _heard(method: Callable[..., Work]) -> Callable[..., Work]:
+    """A call that this rank is refused before it is made is made as one that says so: the others,
+    who may have begun theirs, hear it at once; and where all are refused nothing is broken."""
+
+    @functools.wraps(method)
+    def call(self: "Collectives", *args: Any, **keywords: Any) -> Work:
+        made = self._made
+        try:
+            return method(self, *args, **keywords)
+        except Exception:
+            if self._made == made:
+                self._made += 1
+                with contextlib.suppress(Exception):  # it is broken, or destroyed
+                    self._comm.start("barrier", None, None, "sum", 0, None, None, _REFUSED, None)
+            raise
+
+    return call
+
+
 class Collectives:
     """Mixed into the process group, which sets the attributes below."""
 
@@ -42,7 +65,9 @@ class Collectives:
     _allreduce_sparse: Callable[[Tensor, str], Work]
     _is_gloo: bool  # taken for gloo: futures of all_gather hold the list of tensors, as gloo's
     _coalesced: list[Work] | None  # what was started since _start_coalescing
+    _made = 0  # calls so far
 
+    @_heard
     def allreduce(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
         tensors = _listed(tensors)
         op = _op(opts)
@@ -53,6 +78,7 @@ class Collectives:
         memory, finish = dense(reduced(tensors[0], op))
         return self._call(tensors, finish, opts, "allreduce", memory, memory, op)
 
+    @_heard
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
         """One message per type of element, as long as all tensors of that type together."""
         op = _op(opts)
@@ -68,6 +94,7 @@ class Collectives:
             finish = both(finish, back)
         return self._work(Requests(requests), list(tensors), finish)
 
+    @_heard
     def reduce(self, tensors: Tensors | Tensor, opts: Any = None, *old: Any) -> Work:
         tensors = _listed(tensors)
         op, root = _op(opts), opts.rootRank
@@ -78,6 +105,7 @@ class Collectives:
             "reduce", memory, memory if is_root else None, op, root,
         )  # fmt: skip
 
+    @_heard
     def broadcast(self, tensors: Tensors | Tensor, opts: Any = None, timeout: Any = None) -> Work:
         tensors = _listed(tensors)
         root = opts if isinstance(opts, int) else opts.rootRank
@@ -87,6 +115,7 @@ class Collectives:
             "broadcast", None, memory, "sum", root,
         )  # fmt: skip
 
+    @_heard
     def allgather(self, outputs: Any, inputs: Tensors | Tensor, opts: Any = None) -> Work:
         """Into a list of tensors, of equal or of different size."""
         if isinstance(inputs, torch.Tensor):
@@ -105,11 +134,13 @@ class Collectives:
             work._gathered = memory.view(self._comm.size, *inputs[0].shape)
         return work
 
+    @_heard
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         memory, finish = room(moved(output))
         source = held(moved(input))
         return self._call([output], finish, opts, "allgather", source, memory)
 
+    @_heard
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Work:
@@ -118,6 +149,7 @@ class Collectives:
             for output, input in zip(outputs, inputs, strict=True)
         ], outputs)  # fmt: skip
 
+    @_heard
     def allgather_coalesced(
         self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
     ) -> Work:
@@ -127,6 +159,7 @@ class Collectives:
             for i, input in enumerate(inputs)
         ], [tensor for tensors in output_lists for tensor in tensors])  # fmt: skip
 
+    @_heard
     def reduce_scatter(
         self, outputs: Tensors | Tensor, inputs: Any, opts: Any = None, *old: Any
     ) -> Work:
@@ -143,12 +176,14 @@ class Collectives:
             list(outputs), finish, opts, "reduce_scatter", flat(parts), memory, op, 0, counts
         )
 
+    @_heard
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         op = _op(opts)
         memory, finish = room(reduced(output, op))
         source = held(reduced(input, op))
         return self._call([output], finish, opts, "reduce_scatter", source, memory, op)
 
+    @_heard
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Any = None
     ) -> Work:
@@ -157,6 +192,7 @@ class Collectives:
             for output, input in zip(outputs, inputs, strict=True)
         ], outputs)  # fmt: skip
 
+    @_heard
     def gather(
         self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
     ) -> Work:
@@ -173,6 +209,7 @@ class Collectives:
                 "gather", source, memory, "sum", opts.rootRank, sizes_of(target),
             )  # fmt: skip
 
+    @_heard
     def scatter(
         self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None
     ) -> Work:
@@ -191,6 +228,7 @@ class Collectives:
                 "scatter", flat(parts), memory, "sum", opts.rootRank, sizes_of(parts),
             )  # fmt: skip
 
+    @_heard
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         """From a list of tensors into another; they may differ in size."""
         parts = [moved(tensor) for tensor in inputs]
@@ -203,6 +241,7 @@ class Collectives:
             "alltoall", flat(parts), memory, "sum", 0, sizes_of(parts), sizes_of(target),
         )  # fmt: skip
 
+    @_heard
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: Sequence[int] | None = None,
         input_splits: Sequence[int] | None = None, opts: Any = None,
@@ -258,13 +297,22 @@ class Collectives:
             return self._work(
                 self._begin(name, input, output, op, root, counts, received), tensors, finish
             )
-        self._comm.run(name, input, output, op, root, counts, received, self._knobs)
+        try:
+            self._comm.run(name, input, output, op, root, counts, received, self._knobs)
+        except (RefusalError, UsageError):  # before it was made
+            raise
+        except BaseException:
+            self._made += 1
+            raise
+        self._made += 1
         return CallWork(None, tensors, finish)
 
     def _begin(self, name, input, output, op="sum", root=0, counts=None, received=None):
-        return self._comm.start(
+        request = self._comm.start(
             name, input, output, op, root, counts, received, self._knobs, None
         )
+        self._made += 1
+        return request
 
     def _work(
         self, request: Any, tensors: list[Tensor], finish: Finish = None, source: int = -1

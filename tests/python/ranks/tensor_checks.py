@@ -1,6 +1,7 @@
 """Checks of tensors whose memory is not what it looks like, in every call; and of what becomes of a
 result that cannot be copied back."""
 
+from datetime import timedelta
 from unittest import mock
 
 import torch
@@ -14,6 +15,7 @@ import paceline.torch
 from paceline.torch import minors
 
 SHAPE = (2, 2, 2, 2)
+GROUP = None  # in which the calls below are made; None: in the group of all ranks
 
 
 def _inference(values):
@@ -95,56 +97,59 @@ def _mine(me, number=0):
 # A parameter is a leaf of autograd: what is copied into it must not be recorded.
 def _all_reduce(p, me, make, begun):
     x = make(_mine(me))
-    begun(dist.all_reduce(x, async_op=True))
+    begun(dist.all_reduce(x, group=GROUP, async_op=True))
     return [(x, sum(_mine(r) for r in range(p)))]
 
 
 def _all_reduce_coalesced(p, me, make, begun):
     xs = [make(_mine(me)), make(_mine(me, 1))]
-    begun(dist.all_reduce_coalesced(xs, async_op=True))
+    begun(dist.all_reduce_coalesced(xs, group=GROUP, async_op=True))
     return [(x, sum(_mine(r, i) for r in range(p))) for i, x in enumerate(xs)]
 
 
 def _broadcast(p, me, make, begun):
     x = make(_mine(me))
-    begun(dist.broadcast(x, p - 1, async_op=True))
+    begun(dist.broadcast(x, p - 1, group=GROUP, async_op=True))
     return [(x, _mine(p - 1))]
 
 
 def _reduce(p, me, make, begun):
     x = make(_mine(me))
-    begun(dist.reduce(x, p - 1, async_op=True))
+    begun(dist.reduce(x, p - 1, group=GROUP, async_op=True))
     return [(x, sum(_mine(r) for r in range(p)))] if me == p - 1 else []
 
 
 def _all_gather(p, me, make, begun):
     rows = _rows(p, make)
-    begun(dist.all_gather(rows, make(_mine(me)), async_op=True))
+    begun(dist.all_gather(rows, make(_mine(me)), group=GROUP, async_op=True))
     return [(row, _mine(r)) for r, row in enumerate(rows)]
 
 
 def _gather(p, me, make, begun):
     rows = _rows(p, make)
-    begun(dist.gather(make(_mine(me)), rows if me == 0 else None, 0, async_op=True))
+    given = rows if me == 0 else None
+    begun(dist.gather(make(_mine(me)), given, 0, group=GROUP, async_op=True))
     return [(row, _mine(r)) for r, row in enumerate(rows)] if me == 0 else []
 
 
 def _scatter(p, me, make, begun):
     x = make(torch.zeros(SHAPE))
     rows = [make(_mine(0, r)) for r in range(p)]
-    begun(dist.scatter(x, rows if me == 0 else None, 0, async_op=True))
+    begun(dist.scatter(x, rows if me == 0 else None, 0, group=GROUP, async_op=True))
     return [(x, _mine(0, me))]
 
 
 def _reduce_scatter(p, me, make, begun):
     x = make(torch.zeros(SHAPE))
-    begun(dist.reduce_scatter(x, [make(_mine(me, r)) for r in range(p)], async_op=True))
+    parts = [make(_mine(me, r)) for r in range(p)]
+    begun(dist.reduce_scatter(x, parts, group=GROUP, async_op=True))
     return [(x, sum(_mine(r, me) for r in range(p)))]
 
 
 def _all_to_all(p, me, make, begun):
     rows = _rows(p, make)
-    begun(dist.all_to_all(rows, [make(_mine(me, r)) for r in range(p)], async_op=True))
+    parts = [make(_mine(me, r)) for r in range(p)]
+    begun(dist.all_to_all(rows, parts, group=GROUP, async_op=True))
     return [(row, _mine(r, me)) for r, row in enumerate(rows)]
 
 
@@ -152,14 +157,14 @@ def _singles(p, me, make, begun):
     """The calls whose one tensor is as long as those of all ranks; here of each, in turn."""
     x = make(_mine(me))
     whole = torch.empty(2 * p, *SHAPE[1:])
-    begun(all_gather_single(whole, x, async_op=True))
+    begun(all_gather_single(whole, x, group=GROUP, async_op=True))
     found = [(part, _mine(r)) for r, part in enumerate(whole.split(2))]
     out = make(torch.zeros(SHAPE))
-    begun(reduce_scatter_single(out, whole.clone(), async_op=True))
+    begun(reduce_scatter_single(out, whole.clone(), group=GROUP, async_op=True))
     found.append((out, p * _mine(me)))
     if p <= 2:
         turned = make(torch.zeros(SHAPE))
-        begun(dist.all_to_all_single(turned, x, async_op=True))
+        begun(dist.all_to_all_single(turned, x, group=GROUP, async_op=True))
         found.append((turned, torch.cat([_mine(r).chunk(p)[me] for r in range(p)])))
     return found
 
@@ -230,6 +235,48 @@ def check_what_is_refused_is_refused_before_it_is_sent(comm):
             x = _mine(comm.rank)
             dist.all_reduce(x)  # nobody's call is left over
             same(x, sum(_mine(r) for r in range(comm.size)))
+
+
+def _on_one_rank(make, me):
+    return make if me == 0 else torch.clone
+
+
+def check_kinds_on_one_rank_alone(comm):
+    """In every call, where the other ranks' tensors are contiguous."""
+    kinds = {kind: _on_one_rank(make, comm.rank) for kind, make in KINDS.items()}
+    assert not (wrong := _wrong(comm, CALLS, kinds)), wrong
+
+
+def check_what_is_refused_on_one_rank_alone(comm):
+    """Where it is not served, that rank is refused, and the others hear of it before any of them
+    has a result: in this call, or, where that needs nothing of that rank, in a later one."""
+    if comm.size == 1:
+        return
+    # That torch itself refuses, before it asks a backend.
+    kinds = {kind: make for kind, make in REFUSED.items() if kind != "a conjugate view"}
+    for call in CALLS:
+        for kind, make in kinds.items():
+            with mock.patch.dict(globals(), GROUP=dist.new_group(timeout=timedelta(seconds=20))):
+                said = _said(call, comm, _on_one_rank(make, comm.rank))
+            where = f"{call.__name__} of one that is {kind}: {said}"
+            assert all(said) or not any(said), where
+            assert "ensor" in said[0] or not said[0], where
+            assert all("rank 0" in word and "refused" in word for word in said[1:] if word), where
+
+
+def _said(call, comm, make):
+    """By every rank, of a call in a group of its own: the error; empty where results are right."""
+    said = ""
+    try:
+        for holds, should in call(comm.size, comm.rank, make, lambda work: work.wait()):
+            assert torch.equal(holds.detach(), should), "a wrong result"
+        for _ in range(2):
+            dist.barrier(GROUP)
+    except (paceline.Error, RuntimeError) as error:
+        said = str(error)
+    everybodys = [""] * comm.size
+    dist.all_gather_object(everybodys, said)
+    return everybodys
 
 
 def check_messages_that_are_refused(comm):
