@@ -11,7 +11,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
   const std::lock_guard lock(mutex_);
   forget_closed();
   const auto is_it = [&](const auto& left) { return left.first == group->context; };
-  if (groups_.contains(group->context) ||
+  if (groups_.contains(group->context) || spent_.has(group->context) ||
       std::any_of(left_stages_.begin(), left_stages_.end(), is_it))
     fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
          "ranks may still look for; every group needs a new one.");
@@ -82,15 +82,16 @@ void Session::land_stopped() {
 }
 
 // With the lock held. The stages of a closed group go, once its last request has ended. Who looks
-// for the stage of a broken one finds none, and hears why. Its name stays taken.
+// for the stage of a broken one finds none, and hears why. Its name stays taken, until that of
+// thousands of later ones is.
 void Session::release(Group& group) {
   if (!group.closed || is_under_way(group)) return;
-  if (group.stages) {
+  if (group.stages && group.broken.empty()) {
     left_stages_.emplace_back(group.context, std::move(group.stages));
-    if (!group.broken.empty()) {
-      transport_->stages()->close(group.context);
-      left_stages_.back().second.reset();
-    }
+  } else if (group.stages) {
+    transport_->stages()->close(group.context);
+    group.stages.reset();
+    spent_.add(group.context);
   }
   clear_stages();
 }

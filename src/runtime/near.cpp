@@ -99,7 +99,6 @@ void Session::leave_uncounted(Group& group) {
 // has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
-    if (!left.second) return false;
     StageView& stages = *left.second;
     if (stages.is_idle()) stages.look_around();
     if (!stages.is_idle() || stages.owes_look()) return false;
@@ -112,8 +111,7 @@ void Session::clear_stages() {
 
 // With the lock held. What a peer shows, and has yet to be found by this rank, keeps it from going.
 void Session::look_around() {
-  for (const auto& left : left_stages_)
-    if (left.second) left.second->look_around();
+  for (const auto& left : left_stages_) left.second->look_around();
   for (const auto& entry : groups_)
     if (entry.second->stages && entry.second->broken.empty()) entry.second->stages->look_around();
   if (Stages* const stages = transport_->stages()) stages->clear();

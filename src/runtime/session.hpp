@@ -249,8 +249,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   ClosedContexts closed_;
-  // Of closed groups, by context; null: of those that were broken.
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;   // of closed
+  ClosedContexts spent_;   // those that were broken, whose stages ranks may still look for
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is

@@ -147,5 +147,23 @@ TEST_CASE("a stage grows with the first long call, and its memory comes back") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
+// Ranks may still look for the stages of one that broke; its name is taken for long, not for ever.
+TEST_CASE("of communicators that broke and were closed the last few thousand names are known") {
+  constexpr std::uint64_t kMany = 4100;
+  const std::string bad = run_ranks(2, 60, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = join(rank, 2, folder);
+    if (rank == 0) {
+      for (std::uint64_t tag = 1; tag <= kMany; ++tag) world.subgroup({0, 1}, tag).abort("enough");
+      world.subgroup({0, 1}, 1);   // those before the last few thousand
+    }
+    world.run({.collective = Collective::barrier});
+    if (rank != 0) return "";
+    return test::expect_fault(Fault::usage, {"its tag has named another"}, [&] {
+      (void)world.subgroup({0, 1}, kMany);
+    });
+  });
+  CHECK(bad == "");
+}
+
 }  // namespace
 }  // namespace paceline
