@@ -146,6 +146,39 @@ def check_plan_order(comm):
     raises(paceline.UsageError, "allreduce", lambda: comm.plan("allreduce"))
 
 
+def check_plan_waits_that_do_not_come_to_an_end(comm):
+    """A signal's exception ends the wait alone; what ends the call ends its start as well."""
+    if comm.size == 1:
+        return
+    x, other = numpy.ones(3), comm.dup()
+    plan = comm.plan("allreduce", x)
+    if comm.rank == 0:
+        before = signal.signal(signal.SIGALRM, _interrupted)
+        plan.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        raises(InterruptedError, "enough", plan.wait)
+        signal.signal(signal.SIGALRM, before)
+        other.barrier()
+    else:
+        other.barrier()  # behind the interrupted wait
+        plan.start()
+    assert plan.wait() is x
+    same(x, [comm.size] * 3)
+    if comm.rank == 0:
+        plan.start()
+        raises(paceline.TimeoutError, "0.1 s", lambda: plan.wait(timeout_ms=100))
+        other.barrier()
+        raises(paceline.UsageError, "start()", plan.wait)  # it has ended
+        raises(paceline.TimeoutError, "0.1 s", plan.start)  # and so has the communicator
+    else:
+        other.barrier()
+        raises(paceline.TimeoutError, "rank 0", lambda: (plan.start(), plan.wait()))
+
+
+def _interrupted(*_):
+    raise InterruptedError("enough")
+
+
 def check_plan_waits_beside_other_threads(comm):
     """Who comes back late from the wait for one start leaves the next one alone.
 
