@@ -27,6 +27,10 @@ std::string pack(Fault fault, const std::string& why) {
 
 void Meeting::know(int, int) {}
 
+SharedWatch Meeting::watch(int, int process_id) const {
+  return std::make_shared<const ProcessWatch>(process_id);
+}
+
 std::string StoreMeeting::key(int rank, int turn) const {
   return str("paceline/", name_, "/", turn, "/", rank);
 }

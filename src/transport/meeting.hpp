@@ -26,6 +26,8 @@ class Meeting {
   // The process of a rank on this machine, once that is proven: should it end, those who wait for
   // what it has yet to say hear of that, where the meeting can see it.
   virtual void know(int rank, int process_id);
+  // Watches that process: by the descriptor that the meeting has of it, if it has one.
+  virtual SharedWatch watch(int rank, int process_id) const;
   // A share() has failed: nothing more is said, and nobody waits for it.
   virtual bool is_over() const { return false; }
 };
@@ -54,6 +56,9 @@ class StoreMeeting : public Meeting {
   int ranks() const override { return ranks_; }
   std::vector<std::string> share(const std::string& mine) override;
   void know(int rank, int process_id) override { vigil_.know(rank, process_id); }
+  SharedWatch watch(int rank, int process_id) const override {
+    return vigil_.watch(rank, process_id);
+  }
   bool is_over() const override { return is_over_; }
   // This rank cannot go on, also for reasons of its own between two turns: whoever waits for its
   // next word gets this one.
@@ -84,6 +89,9 @@ class PartMeeting : public Meeting {
   std::vector<std::string> share(const std::string& mine) override;
   void know(int rank, int process_id) override {
     whole_.know(members_[static_cast<std::size_t>(rank)], process_id);
+  }
+  SharedWatch watch(int rank, int process_id) const override {
+    return whole_.watch(members_[static_cast<std::size_t>(rank)], process_id);
   }
   bool is_over() const override { return whole_.is_over(); }
 

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "base/str.hpp"
 
@@ -76,16 +75,6 @@ ProcessWatch::ProcessWatch(int id)
   if (descriptor_ >= 0) return;
   error_ = errno;
   begin_ = begin_of(std::to_string(id));
-}
-
-ProcessWatch::ProcessWatch(ProcessWatch&& other) noexcept { *this = std::move(other); }
-
-ProcessWatch& ProcessWatch::operator=(ProcessWatch&& other) noexcept {
-  std::swap(id_, other.id_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(error_, other.error_);
-  std::swap(begin_, other.begin_);
-  return *this;
 }
 
 ProcessWatch::~ProcessWatch() {

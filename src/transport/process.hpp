@@ -1,6 +1,7 @@
 // Process: of which process a rank is, so that others on its boot can tell whether it still runs.
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace paceline {
@@ -26,11 +27,11 @@ std::string why_stale(int rank, const std::string& process = "");
 // where there is none (before Linux 5.3, or forbidden) by when the process of that number began.
 class ProcessWatch {
  public:
-  ProcessWatch() = default;   // of none, which never ends
   explicit ProcessWatch(int id);
-  ProcessWatch(ProcessWatch&& other) noexcept;
-  ProcessWatch& operator=(ProcessWatch&& other) noexcept;
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
   ~ProcessWatch();
+  int id() const { return id_; }
   bool has_ended() const;
   bool has_descriptor() const { return descriptor_ >= 0; }
   int error() const { return error_; }   // why there is no descriptor
@@ -39,5 +40,8 @@ class ProcessWatch {
   int id_ = 0, descriptor_ = -1, error_ = 0;
   std::string begin_;   // empty: not looked at by it
 };
+
+// Descriptors are few: whoever watches a process shares that of it.
+using SharedWatch = std::shared_ptr<const ProcessWatch>;
 
 }  // namespace paceline

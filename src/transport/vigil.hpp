@@ -16,12 +16,14 @@ class Vigil {
  public:
   // The process of a rank on this machine, whose number that rank has proven.
   void know(int rank, int process_id);
+  // That process, by the descriptor that there is of it already, if there is one.
+  SharedWatch watch(int rank, int process_id) const;
   void forget_all() { processes_.clear(); }   // and give back their descriptors
   // Of those that are known, one that has ended and has yet to set key(rank); -1: none.
   template <class Key>
   int missing(Store& store, Key&& key) const {
     for (const auto& [rank, process] : processes_)
-      if (process.has_ended() && !is_set(store, key(rank))) return rank;
+      if (process->has_ended() && !is_set(store, key(rank))) return rank;
     return -1;
   }
   // Waits for the key as the store does, and calls look() twice a second.
@@ -47,7 +49,7 @@ class Vigil {
 
   static bool is_set(Store& store, const std::string& key);
 
-  std::map<int, ProcessWatch> processes_;   // by rank
+  std::map<int, SharedWatch> processes_;   // by rank
 };
 
 }  // namespace paceline

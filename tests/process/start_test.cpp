@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -147,4 +148,27 @@ TEST_CASE("where those that gave up do not come again, a late rank says that the
     return bad;
   });
   CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// Descriptors are few: with the usual limit of 1024 hundreds of ranks of a node are to start.
+TEST_CASE("a starting rank holds one descriptor for each peer's process, and none for its memory") {
+  constexpr int kRanks = 4;
+  const std::string bad = run_ranks(kRanks, 30, [](int rank, const std::string& folder) {
+    const auto count = [] {
+      const auto files = std::filesystem::directory_iterator("/proc/self/fd");
+      return static_cast<int>(std::distance(begin(files), end(files)));
+    };
+    FileStore store(folder);
+    StoreMeeting meeting(store, "world", rank, kRanks, std::chrono::seconds(20));
+    const std::vector<std::string> ids = meeting.share(std::to_string(getpid()));
+    const int before = count();
+    for (int peer = 0; peer < kRanks; ++peer)
+      if (peer != rank) meeting.know(peer, std::stoi(ids[std::size_t(peer)]));
+    const int known = count();
+    if (known > before + kRanks - 1) return str(known - before, " to know ", kRanks - 1, " peers");
+    const auto near = make_shm(meeting, {.bytes = 4u << 20, .attach = "off"});
+    const int more = count() - known;   // its own first stage
+    return more > 1 ? str(more, " more with the memory of all") : std::string();
+  });
+  CHECK(bad == "");
 }

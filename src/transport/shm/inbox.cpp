@@ -70,7 +70,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
   for (int i = 0; i < ranks_ && why.empty(); ++i) {
     const int peer = (rank_ + i) % ranks_;
     try {
-      attach(peer, cards[std::size_t(peer)]);
+      attach(meeting, peer, cards[std::size_t(peer)]);
     } catch (const Error& error) {
       why = error.what();
     }
@@ -136,7 +136,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   return str(kFailed, error.what());   // the others must not wait for it
 }
 
-void Inboxes::attach(int peer, const std::string& card) {
+void Inboxes::attach(const Meeting& meeting, int peer, const std::string& card) {
   if (card.starts_with(kFailed)) {
     const std::string why = card.substr(kFailed.size());
     if (peer == rank_) fail(Fault::resource, why);
@@ -155,7 +155,8 @@ void Inboxes::attach(int peer, const std::string& card) {
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
   if (peer == rank_) return;
   try {
-    const ProcessWatch& process = process_[std::size_t(peer)] = ProcessWatch(number);
+    process_[std::size_t(peer)] = meeting.watch(peer, number);
+    const ProcessWatch& process = *process_[std::size_t(peer)];
     if (process.error() == EMFILE || process.error() == ENFILE)
       fail(Fault::resource, "shm: no descriptor is free to watch it: ",
            std::strerror(process.error()), ". Close files, or raise their limit (ulimit -n).");
@@ -190,7 +191,7 @@ bool Inboxes::is_crowded() const {
 }
 
 bool Inboxes::has_died(int rank) const {
-  return process_[std::size_t(rank)].has_ended();
+  return process_[std::size_t(rank)] && process_[std::size_t(rank)]->has_ended();
 }
 
 }  // namespace paceline

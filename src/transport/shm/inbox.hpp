@@ -72,7 +72,7 @@ class Inboxes {
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
-  void attach(int peer, const std::string& card);
+  void attach(const Meeting& meeting, int peer, const std::string& card);
   std::string reserve(const ShmConfig& config);   // the first stage; why not
   void settle(const ShmConfig& config, const std::vector<std::string>& said);
 
@@ -80,7 +80,7 @@ class Inboxes {
   int ranks_;
   std::vector<RingShape> shapes_;   // by owner
   std::vector<SharedFile> files_;
-  std::vector<ProcessWatch> process_;  // of each peer
+  std::vector<SharedWatch> process_;  // of each peer
   std::vector<int> pid_;
   bool light_ = true;
   std::vector<Room> rooms_;   // of the ranks, in any order
