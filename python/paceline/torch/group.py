@@ -1,5 +1,6 @@
 """The process group: a world, or a part of one, behind the interface of torch.distributed."""
 
+import hashlib
 import os
 import secrets
 from datetime import timedelta
@@ -17,6 +18,8 @@ from paceline.torch.points import Points
 from paceline.torch.store import TorchStore, attempt
 
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
+_made: dict[str, int] = {}  # other groups, by what tells their ranks from others
+_drawn: dict[str, int] = {}  # the tag of such a group, by its place
 
 
 class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
@@ -82,39 +85,55 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
     taken_for = replace.taken_for(options.group_rank)
     if backend_options is not None and not taken_for:  # gloo's are ignored by torch itself
         raise UsageError("init_process_group: the backend 'paceline' takes no pg_options.")
-    store, ranks = options.store, list(options.global_ranks_in_group)
+    ranks = list(options.global_ranks_in_group)
     if not ranks and options.group_rank == 0:
         minors.warn_if_newer()
     prefix = f"paceline{_started + (not ranks)}/{attempt()}"
-    if ranks and world.torch_world is not None:
-        comm = world.torch_world.subgroup(ranks, _agree(store, prefix, options))
-        return PacelineGroup(store, comm, options.timeout, False, taken_for)
+    if ranks:
+        return _create_part(prefix, ranks, options, taken_for)
+    comm = _join_default(prefix, options, taken_for)
+    _started += 1
+    world.torch_world = comm
+    return PacelineGroup(options.store, comm, options.timeout, True, taken_for)
+
+
+def _create_part(prefix: str, ranks: list[int], options: Any, taken_for: str) -> PacelineGroup:
+    """Of the group of these ranks. A try that failed may be repeated: torch's names count tries,
+    of which a rank may have made more than another, and so the place is named by the ranks."""
+    digest = hashlib.blake2b(repr(ranks).encode(), digest_size=8).hexdigest()
+    alike = f"{prefix}/{digest}"
+    place = f"{alike}/{_made.get(alike, 0)}"
+    store = dist.PrefixStore(place, _without_names(options.store))
+    owns_world = world.torch_world is None
+    if owns_world:
+        comm = _join(TorchStore(store, ""), place, options, taken_for)
+    else:
+        comm = world.torch_world.subgroup(ranks, _agree(store, place, options))
+    _made[alike] = _made.get(alike, 0) + 1
+    return PacelineGroup(store, comm, options.timeout, owns_world, taken_for)
+
+
+def _join_default(prefix: str, options: Any, taken_for: str) -> Communicator:
+    """A world of all ranks: over the MPI that has started them, else by the store."""
+    launcher = launchers.mpi_launcher()
+    if launcher is None or not launcher.families or launcher.ranks != options.group_size:
+        # To be tried again in the same place, where torch counts its names on.
+        store = TorchStore(_without_names(options.store), prefix)
+        return _join(store, prefix, options, taken_for)
+    # In torch's order, where somebody has chosen one.
+    joined = world.join_launched(launcher, start_timeout_ms=_chosen_ms(options.timeout))
+    return open_worlds.keep(joined.split(0, options.group_rank))
+
+
+def _join(store: TorchStore, place: str, options: Any, taken_for: str) -> Communicator:
     try:
-        comm = _join(prefix, options, is_default=not ranks)
+        return world.join(store, options.group_rank, options.group_size, "torch",
+                          start_timeout_ms=_chosen_ms(options.timeout), place=place)
     except TimeoutError as error:
         if taken_for:  # a rank without it is in that backend, and nobody hears of it there
             error.args = (f"{error} Is PACELINE_REPLACE={taken_for} set on every rank? Each must "
                           "have it, or none.",)  # fmt: skip
         raise
-    if not ranks:
-        _started += 1
-        world.torch_world = comm
-    return PacelineGroup(store, comm, options.timeout, True, taken_for)
-
-
-def _join(prefix: str, options: Any, is_default: bool) -> Communicator:
-    """A world of the group's ranks: over the MPI that has started them all, else by the store."""
-    launcher = launchers.mpi_launcher() if is_default else None
-    start_timeout_ms = _chosen_ms(options.timeout)
-    if launcher is None or not launcher.families or launcher.ranks != options.group_size:
-        store, place = options.store, f"{prefix}/{options.group_id}"
-        if is_default:  # to be tried again in the same place, where torch counts its names on
-            store, place = _without_names(store), prefix
-        return world.join(TorchStore(store, prefix), options.group_rank, options.group_size,
-                          "torch", start_timeout_ms=start_timeout_ms, place=place)
-    # In torch's order, where somebody has chosen one.
-    joined = world.join_launched(launcher, start_timeout_ms=start_timeout_ms)
-    return open_worlds.keep(joined.split(0, options.group_rank))
 
 
 def _without_names(store: Any) -> Any:
@@ -135,11 +154,12 @@ def _ms(timeout: timedelta) -> int:
     return max(1, round(timeout.total_seconds() * 1e3))
 
 
-def _agree(store: Any, prefix: str, options: Any) -> int:
-    """A number that only this group has: its first rank draws it."""
-    shared = TorchStore(store, prefix)
+def _agree(store: Any, place: str, options: Any) -> int:
+    """A number that only this group has: its first rank draws it, once."""
+    shared = TorchStore(store, "")
     if options.group_rank == 0:
-        tag = secrets.randbits(63)
-        shared.set("tag", str(tag).encode())
-        return tag
+        if place not in _drawn:
+            _drawn[place] = secrets.randbits(63)
+            shared.set("tag", str(_drawn[place]).encode())
+        return _drawn[place]
     return int(shared.get("tag", options.timeout))

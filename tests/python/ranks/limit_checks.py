@@ -31,6 +31,32 @@ def gives_up_then_ends(comm, begin):
         assert work.wait(timedelta(seconds=9)) and work.wait() and work.is_success()
 
 
+def check_a_group_that_was_given_up_is_made_again(comm):
+    """Also once more, and another one beside it: groups go by their ranks, which torch's names do
+    not where a rank has tried more often than another."""
+    if comm.size == 1:
+        return
+    for _ in range(2):
+        tries = 0
+        if comm.rank == 0:  # whom the others wait for
+            dist.barrier()
+        while True:
+            try:
+                group = dist.new_group(timeout=timedelta(seconds=0.3 if tries < 2 else 9))
+                break
+            except TimeoutError:
+                tries += 1
+                if tries == 2:
+                    dist.barrier()
+        assert tries == (0 if comm.rank == 0 else 2), tries
+        for one in (group, dist.new_group([0, comm.size - 1])):
+            if dist.get_rank(one) < 0:
+                continue
+            x = torch.ones(3)
+            dist.all_reduce(x, group=one)
+            assert x.tolist() == [dist.get_world_size(one)] * 3
+
+
 def check_a_wait_that_gives_up_leaves_the_call(comm):
     p = comm.size
     x, several = torch.ones(1000), [torch.ones(7), torch.ones(70)]
