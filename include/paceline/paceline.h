@@ -117,8 +117,9 @@ PACELINE_API int paceline_abi_version(void);      // header's; likewise PACELINE
 // Joins the world that this process was started in, and makes the communicator of all its ranks:
 // those that `paceline run` started (or whatever sets PACELINE_RANK, PACELINE_RANKS and
 // PACELINE_STORE); else, in a program with MPI, all processes of MPI; else one rank alone. Returns
-// when every rank has called it; after PACELINE_START_TIMEOUT_MS with PACELINE_TIMEOUT. On failure
-// *comm is NULL, here and below.
+// when every rank has called it; after PACELINE_START_TIMEOUT_MS with PACELINE_TIMEOUT, or, where
+// MPI waits for a rank and cannot be stopped, ends the process with a sentence that says so. On
+// failure *comm is NULL, here and below.
 PACELINE_API paceline_status paceline_init(paceline_comm** comm);
 
 // A world of one's own making: `ranks` processes or threads of one machine that meet in a folder

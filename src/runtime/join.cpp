@@ -191,6 +191,9 @@ MpiThreads init_mpi(MpiLibrary& library) {
 
 Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig config) {
   init_mpi(library);
+  // What MPI waits for, it waits for without a limit.
+  const Watchdog watchdog(library.rank(), kNotMet, std::chrono::milliseconds(
+      config.start_timeout_ms));
   const std::shared_ptr<MpiWorld> world = library.open(communicator);
   config.rank = world->rank();
   config.ranks = world->ranks();

@@ -222,11 +222,12 @@ def mpi(request):
     pytest.skip(f"{request.param} is not installed (./dev mpi)")
 
 
-def under_mpi(mpi, ranks, program):
+def under_mpi(mpi, ranks, program, **variables):
     """Runs a program that was compiled with it, on the MPI's own library."""
     env = {
         **os.environ, **mpi.environment(), "PACELINE_SHM_DIR": str(launched.shared_folder()),
         "PACELINE_TIMEOUT_MS": "20000", "LD_LIBRARY_PATH": str(mpi.library.parent),
+        **variables,
     }  # fmt: skip
     return run(*mpi.command(ranks, program), env=env)
 
@@ -241,6 +242,26 @@ def test_mpi_example(mpi, compiled, ranks):
         f"rank {rank} of {ranks}: all {total}, half {sum(range(1 + rank % 2, ranks + 1, 2))}"
         for rank in range(ranks)
     ]
+
+
+def test_a_rank_that_does_not_join_under_mpi_ends_the_others(mpi, compiled, tmp_path):
+    found, compiler = mpi
+    source = tmp_path / "absent.c"
+    source.write_text("""
+#include <mpi.h>
+#include <paceline/paceline.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  paceline_comm* world;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 1) sleep(600);
+  return paceline_init(&world);
+}
+""")
+    with pytest.raises(AssertionError, match="rank 0: the ranks have not met over MPI within 300"):
+        under_mpi(found, 2, compiled(source, compiler=compiler), PACELINE_START_TIMEOUT_MS="300")
 
 
 def test_init_takes_the_mpi_of_the_process(mpi, compiled, tmp_path):

@@ -71,6 +71,7 @@ class MpiLibrary {
   virtual bool is_finalized() const = 0;
   // Initialises it where nobody has, with as many threads as it gives; what it gives.
   virtual MpiThreads init() = 0;
+  virtual int rank() const = 0;   // of this process among all of its processes
   virtual void finalize() = 0;  // what init() began; else nothing
   // `communicator`: the address of an MPI_Comm of this library; null: all processes. Collective
   // over it.

@@ -55,6 +55,12 @@ class LibraryOf : public MpiLibrary, public std::enable_shared_from_this<Library
     ours_ = false;
   }
 
+  int rank() const override {
+    int rank = 0;
+    mpi_.check(mpi_.call.Comm_rank(mpi_.handle.world, &rank), "Comm_rank");
+    return rank;
+  }
+
   std::shared_ptr<MpiWorld> open(const void* communicator) override {
     if (!is_initialized() || is_finalized())
       fail(Fault::usage, "mpi: a world can be opened between MPI_Init and MPI_Finalize only.");
