@@ -108,6 +108,8 @@ class PyStore {
   using PyBucket = std::tuple<std::vector<std::size_t>, nb::object, std::vector<nb::object>,
                               std::size_t>;
   void set_plan(const std::vector<PyBucket>& buckets, std::vector<std::size_t> order);
+  void begin_round() { auto_->begin_round(); }
+  void push_bucket(std::size_t number) { auto_->push_bucket(number); }
 
  private:
   std::optional<std::vector<Entry>> entries(nb::handle keys, nb::handle values) const;
@@ -342,7 +344,11 @@ void bind_store(nb::module_& m) {
       .def("barrier", &PyStore::barrier, nb::call_guard<nb::gil_scoped_release>())
       .def("flush", &PyStore::flush, nb::call_guard<nb::gil_scoped_release>())
       .def("seen", &PyStore::seen)
-      .def("set_plan", &PyStore::set_plan, "buckets"_a, "order"_a);
+      .def("set_plan", &PyStore::set_plan, "buckets"_a, "order"_a)
+      .def("begin_round", &PyStore::begin_round, nb::call_guard<nb::gil_scoped_release>())
+      .def("push_bucket", &PyStore::push_bucket, "number"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Of the plan; its keys' buffers hold the values, and nothing is under way for them.");
 }
 
 }  // namespace paceline::binding

@@ -427,6 +427,9 @@ class Store:
         buckets: Sequence[tuple[Sequence[int], object, Sequence[object], int]],
         order: Sequence[int],
     ) -> None: ...
+    def begin_round(self) -> None: ...
+    def push_bucket(self, number: int) -> None:
+        """Of the plan; its keys' buffers hold the values, and nothing is under way for them."""
 
 class Devices:
     """Devices, for paceline.device."""

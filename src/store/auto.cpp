@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/str.hpp"
 #include "runtime/clock.hpp"
 
@@ -26,6 +27,11 @@ void Auto::expect(const std::vector<std::size_t>& keys) {
   states_.resize(keys_.size());
   if (std::ranges::any_of(keys, [&](std::size_t key) { return states_[key].in_round; }))
     end_round();
+}
+
+void Auto::begin_round() {
+  states_.resize(keys_.size());
+  if (!round_.empty()) end_round();
 }
 
 void Auto::end_round() {
@@ -84,8 +90,7 @@ void Auto::exchange(std::size_t key, Transfer& value, int priority) {
   State& state = states_[key];
   if (state.waits) flush();
   put(key, value, priority);
-  if (round_.empty()) round_began_s_ = now_s();
-  if (!std::exchange(state.in_round, true)) round_.push_back(key);
+  note_pushed(key);
   if (state.bucket >= 0) {
     state.waits = true;
     ++buckets_[static_cast<std::size_t>(state.bucket)].pushed;
@@ -96,6 +101,24 @@ void Auto::exchange(std::size_t key, Transfer& value, int priority) {
   make(allreduce(keys_[key], priority), {.name = keys_[key].spec.name,
                                          .write = {keys_[key].buffer}, .priority = priority,
                                          .keeps = keys_[key].spec.keeps});
+}
+
+void Auto::push_bucket(std::size_t number) {
+  if (number >= buckets_.size())
+    fail(Fault::internal, "store: there is no bucket ", number, " in a plan of ", buckets_.size(),
+         "; push those of the plan that was made last.");
+  Bucket& bucket = buckets_[number];
+  for (std::size_t key : bucket.keys) {
+    note_pushed(key);
+    states_[key].waits = true;
+  }
+  bucket.pushed = bucket.keys.size();
+  call_those_whose_turn_it_is();
+}
+
+void Auto::note_pushed(std::size_t key) {
+  if (round_.empty()) round_began_s_ = now_s();
+  if (!std::exchange(states_[key].in_round, true)) round_.push_back(key);
 }
 
 void Auto::note_when_ready(std::size_t key) {

@@ -43,6 +43,11 @@ class Auto : public Store {
   void set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::size_t> order);
 
   void expect(const std::vector<std::size_t>& keys) override;
+  // Ends the round, if something has been pushed in it; on all ranks at the same place.
+  void begin_round();
+  // Pushes all keys of a bucket, once in a round that begin_round() has begun. Their buffers hold
+  // the values already; whoever wrote them had waited for these keys.
+  void push_bucket(std::size_t number);
   void flush() override;
 
  private:
@@ -69,6 +74,7 @@ class Auto : public Store {
   int bucket_of(std::size_t key) const override;
   void pull_comes(const std::vector<std::size_t>& keys) override;
   void end_round();
+  void note_pushed(std::size_t key);
   void note_when_ready(std::size_t key);
   void call_those_whose_turn_it_is();
   void call_next_piece(Bucket& bucket);

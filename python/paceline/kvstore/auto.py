@@ -46,6 +46,7 @@ class Auto(KVStore):
         self._outstanding = outstanding
         self._shares = True  # buckets, with the ranks of its node
         self.plan = ""
+        self._buckets: list[list[int]] = []  # the plan's, of numbers of keys in the order of init()
 
     def _make_plan(self) -> None:
         """Collective; between two steps, at the same push on all ranks."""
@@ -64,12 +65,23 @@ class Auto(KVStore):
         buckets = [(*_joined(bucket, flat), pieces[i])
                    for i, (bucket, flat) in enumerate(zip(plan.buckets, arrays, strict=True))]
         self._core.set_plan(buckets, order)
+        self._buckets = [numbers for numbers, *_ in buckets]
         self.plan = plan.describe(self._outstanding, order,
                                   plan.predicted_s(order, ready_s, link))
         if self._show and self.rank == 0:
             import sys
 
             print(f"paceline: {self.plan}", file=sys.stderr, flush=True)
+
+    def _begin_round(self) -> list[list[int]]:
+        """At the same place on all ranks, before keys are pushed: buckets of the plan, if there is
+        one by now. Where a bucket's values have been written into buffer() of its keys, after
+        wait(), _push_bucket() pushes all of them."""
+        self._core.begin_round()
+        return self._buckets
+
+    def _push_bucket(self, number: int) -> None:
+        self._core.push_bucket(number)
 
     def _arrays_for(self, buckets: list[list[Entry]]) -> list[Buffer]:
         """A flat array for each bucket, in memory that all ranks of a node reach: there they are

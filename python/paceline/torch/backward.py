@@ -23,6 +23,40 @@ class _End:
         self._end()
 
 
+class Groups:
+    """Parameters whose gradients are launched together: put(i) is called as soon as each is there,
+    and launch(g) once all of the group are."""
+
+    def __init__(
+        self, put: Callable[[int], None] = lambda i: None,
+        launch: Callable[[int], None] = lambda g: None,
+    ):  # fmt: skip
+        self._put, self._launch = put, launch
+        self._groups: list[list[int]] = []
+        self._group_of: dict[int, int] = {}
+        self._left: list[int] = []  # of each group, gradients that are not there yet
+
+    @property
+    def exist(self) -> bool:
+        """Whether this pass has some."""
+        return bool(self._groups)
+
+    def begin(self, groups: list[list[int]]) -> None:
+        """A pass begins; no groups: its gradients are launched one by one."""
+        if groups is not self._groups:
+            self._groups = groups
+            self._group_of = {i: g for g, group in enumerate(groups) for i in group}
+        self._left = [len(group) for group in groups]
+
+    def take(self, i: int) -> None:
+        """The gradient is complete."""
+        self._put(i)
+        g = self._group_of[i]
+        self._left[g] -= 1
+        if not self._left[g]:
+            self._launch(g)
+
+
 class Backward:
     """Watches the backward passes of some parameters.
 
@@ -33,6 +67,9 @@ class Backward:
     a pass has left out is zero then; used[i] says whether any rank has a gradient of it, and where
     none has there is none afterwards. Parameters are numbered as they are given; all ranks give the
     same ones.
+
+    begin() may return groups of parameters, alike on all ranks: then `grouped` takes gradients as
+    they come, in any order, in the place of launch().
 
     A pass that fails is completed with zeros when the next one begins, and finish(None) then drops
     what it brings: so each pass that has begun makes the same calls on all ranks, and those that
@@ -48,7 +85,8 @@ class Backward:
         parameters: Sequence[tuple[str, nn.Parameter]],
         launch: Callable[[int], None],
         finish: Callable[[list[bool] | None], None],
-        begin: Callable[[], None] = lambda: None,
+        begin: Callable[[], list[list[int]] | None] = lambda: None,
+        grouped: "Groups | None" = None,
     ):
         self._comm = comm
         self._named = list(parameters)
@@ -57,6 +95,7 @@ class Backward:
         self._ready: list[int] = []  # in this pass, as they came
         self._is_ready = [False] * len(self._named)
         self._launched = 0
+        self._grouped = Groups() if grouped is None else grouped
         self._under_way: weakref.ref[_End] | None = None  # dead: that pass has failed
         self._off = 0
         self._handles = [
@@ -90,14 +129,9 @@ class Backward:
 
     def _take(self, i: int, parameter: torch.Tensor) -> None:
         """The gradient is complete."""
-        if self._under_way is not None and self._under_way() is None:
-            self._complete_failed()
-        if self._under_way is None:
-            self._begin()
-            end = _End(self._end)
-            self._under_way = weakref.ref(end)
-            engine: Any = torch.autograd.Variable._execution_engine
-            engine.queue_callback(end)
+        under_way = self._under_way
+        if under_way is None or under_way() is None:
+            self._begin_pass()
         if self._is_ready[i]:
             raise RefusalError(
                 f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
@@ -105,8 +139,20 @@ class Backward:
                 "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
         self._prepare(i, parameter)
         self._is_ready[i] = True
+        if self._grouped.exist:
+            self._grouped.take(i)
+            return
         self._ready.append(i)
         self._launch_those_whose_turn_it_is()
+
+    def _begin_pass(self) -> None:
+        if self._under_way is not None:
+            self._complete_failed()
+        self._grouped.begin(self._begin() or [])
+        end = _End(self._end)
+        self._under_way = weakref.ref(end)
+        engine: Any = torch.autograd.Variable._execution_engine
+        engine.queue_callback(end)
 
     def _prepare(self, i: int, parameter: torch.Tensor) -> None:
         grad = parameter.grad
@@ -164,11 +210,15 @@ class Backward:
                 self._prepare(i, parameter)
             if not self._is_ready[i]:
                 self._is_ready[i] = True
-                self._ready.append(i)
+                if self._grouped.exist:
+                    self._grouped.take(i)
+                else:
+                    self._ready.append(i)
         if self._order is None:
             order = numpy.array(self._ready, dtype="int64")
             self._order = self._comm.broadcast(order, tag="order of gradients").tolist()
-        self._launch_those_whose_turn_it_is()
+        if not self._grouped.exist:
+            self._launch_those_whose_turn_it_is()
         flags = numpy.array([*used, has_failed], dtype="uint8")
         self._comm.allreduce(flags, op="max", tag="gradients that there are")
         *used[:], failed = (bool(flag) for flag in flags)

@@ -11,7 +11,7 @@ from torch import nn
 from paceline import kvstore
 from paceline.engine import Engine
 from paceline.errors import UsageError
-from paceline.torch.backward import Backward, spread_buffers, spread_from_root, trained
+from paceline.torch.backward import Backward, Groups, spread_buffers, spread_from_root, trained
 from paceline.torch.memory import group_of
 from paceline.torch.updates import Updates
 
@@ -32,7 +32,8 @@ class Overlap:
         self._comm = comm = group_of(group, "overlap")._comm.dup()
         self._broadcasts = broadcast_buffers
         self._model, self._named = weakref.ref(model), trained(model, "overlap")
-        self._places = [0] * len(self._named)   # of gradients in the store
+        self._parameters = [parameter for _, parameter in self._named]
+        self._groups: list[list[int]] = []  # of parameters that are pushed together
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
         if optimizer is not None:
@@ -43,7 +44,9 @@ class Overlap:
         self.store = kvstore.create(mode, comm, op="average", **options)
         names = [name for name, _ in self._named]
         self.store.init(names, [parameter.detach() for _, parameter in self._named])
-        self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin)
+        self._find_buffers()
+        self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin,
+                                  Groups(self._put, self._push_group))
         _of_models.setdefault(model, []).append(self)
 
     def no_sync(self) -> AbstractContextManager[None]:
@@ -70,11 +73,31 @@ class Overlap:
 
     def _push(self, i: int) -> None:
         name, parameter = self._named[i]
-        grad = parameter.grad
-        self.store.push(name, grad)
-        if grad.data_ptr() == self._places[i]:
-            # It becomes the sum, and is this rank's gradient no more, whether the pass ends or not.
+        self.store.push(name, parameter.grad)
+        if self._lies_in_the_store(i):
             parameter.grad = None
+
+    def _put(self, i: int) -> None:
+        """At once, while the processor has the gradient at hand."""
+        if not self._lies_in_the_store(i):
+            self._buffers[i].copy_(self._parameters[i].grad.detach())
+
+    def _lies_in_the_store(self, i: int) -> bool:
+        """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
+        pass ends or not."""
+        grad = self._parameters[i].grad  # None: the pass has failed after it was put
+        return grad is not None and grad.data_ptr() == self._places[i]
+
+    def _find_buffers(self) -> None:
+        """Where gradients are summed: elsewhere, once auto has made a plan."""
+        self._buffers = [self.store.buffer(name) for name, _ in self._named]
+        self._places = [buffer.data_ptr() for buffer in self._buffers]
+
+    def _push_group(self, g: int) -> None:
+        for i in self._groups[g]:
+            if self._lies_in_the_store(i):
+                self._parameters[i].grad = None
+        self.store._push_bucket(g)
 
     def _pull(self, used: list[bool] | None) -> None:
         model = self._model()
@@ -89,11 +112,10 @@ class Overlap:
             return
         self.store.wait()
         if used is not None:  # nobody wants the averages of a pass that has failed
-            for i, (name, parameter) in enumerate(self._named):
-                parameter.grad = grad = self.store.buffer(name)
-                self._places[i] = grad.data_ptr()
+            for parameter, buffer in zip(self._parameters, self._buffers, strict=True):
+                parameter.grad = buffer
 
-    def _begin(self) -> None:
+    def _begin(self) -> list[list[int]]:
         known = {id(parameter) for _, parameter in self._named}
         model = self._model()  # gone, where only its parameters are left
         for name, parameter in model.named_parameters() if model is not None else ():
@@ -102,6 +124,13 @@ class Overlap:
                                  "was called; it would differ between ranks. Call remove(), then "
                                  "overlap again, after layers are replaced or unfrozen.")
         self.wait()
+        groups = self.store._begin_round()
+        if groups is not self._groups:
+            self._groups = groups
+            self._find_buffers()
+        if self._updates is not None:
+            self.store.wait()  # for copies of what no update has waited for
+        return groups
 
 
 def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:

@@ -72,6 +72,45 @@ def check_buckets_are_memory_of_the_node(comm):
     overlap.remove()
 
 
+def check_buckets_are_pushed_whole(comm):
+    """From the second pass on no parameter costs a call or a task of its own: also where ranks use
+    their layers in different orders, leave some out, or have gradients of their own."""
+    model, reference = Ways(), Ways()
+    overlap = paceline.torch.overlap(model)
+    for step in range(STEPS):
+        if step == 2:
+            overlap.store.push = None  # nobody calls it any more
+        for one in (model, reference):
+            one.zero_grad(set_to_none=step % 2 == 0)
+        tasks = overlap.store._engine._core.unfinished
+        ways_of(model, step, comm.rank).backward()
+        assert overlap.store._engine._core.unfinished == tasks == 0
+        for rank in range(comm.size):
+            (ways_of(reference, step, rank) / comm.size).backward()
+        for mine, other in zip(model.parameters(), reference.parameters(), strict=True):
+            close(mine.grad, other.grad)
+        assert all(in_place(model, overlap))
+    assert 1 < len(overlap.store._buckets) < len(list(model.parameters()))
+    overlap.remove()
+
+
+class Ways(nn.Module):
+    """Layers of some buckets, which a rank may use in any order."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.layers = nn.ModuleList([nn.Linear(128, 128) for _ in range(8)])
+
+
+def ways_of(model, step, rank):
+    x = batch(step, rank)[0].flatten()[:128]
+    order = torch.randperm(8, generator=torch.Generator().manual_seed(10 * step + rank)).tolist()
+    for place in order[: 6 if step % 2 else 8]:
+        x = model.layers[place](x).tanh()
+    return x.sum()
+
+
 def check_accumulation_and_clipping(comm):
     for set_to_none in (True, False):
         model, optimizer, overlap = overlapped()
