@@ -108,6 +108,12 @@ class PyStore {
   using PyBucket = std::tuple<std::vector<std::size_t>, nb::object, std::vector<nb::object>,
                               std::size_t>;
   void set_plan(const std::vector<PyBucket>& buckets, std::vector<std::size_t> order);
+  PyVariable variable(std::size_t number) const {
+    if (number >= keys_.size())
+      fail(Fault::internal, "kvstore: there is no key number ", number, " of ", keys_.size(),
+           "; init() numbers keys.");
+    return {engine_, store_->variable(number)};
+  }
   void begin_round() { auto_->begin_round(); }
   void push_bucket(std::size_t number) { auto_->push_bucket(number); }
 
@@ -335,6 +341,7 @@ void bind_store(nb::module_& m) {
            "engine"_a, "arrays"_a, "communicator"_a, "others"_a, "type"_a, "op"_a,
            "outstanding"_a, "plan"_a.none())
       .def("add", &PyStore::add, "key"_a, "name"_a, "array"_a, "shape"_a)
+      .def("variable", &PyStore::variable, "number"_a)
       .def("push", &PyStore::push, "keys"_a.none(), "values"_a.none(), "priority"_a,
            "False where something does not fit: nothing has been done then.")
       .def("pull", &PyStore::pull, "keys"_a.none(), "arrays"_a.none(), "priority"_a,

@@ -52,6 +52,8 @@ class Store {
 
   std::size_t add(KeySpec spec);   // keys are numbered from 0 on
   std::byte* data(std::size_t key) const { return keys_[key].spec.data; }
+  // What stands for the key's buffer: tasks that read it come after what has been called by then.
+  const graph::Variable& variable(std::size_t key) const { return keys_[key].buffer; }
 
   // Before the values of a push of these keys are looked at: their buffers may move.
   virtual void expect(const std::vector<std::size_t>& /*keys*/) {}

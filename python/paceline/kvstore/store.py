@@ -187,6 +187,11 @@ class KVStore:
         """Buckets whose keys may be pushed together: none, but where a type has some."""
         return []
 
+    def _variable(self, key: Key) -> engines.Variable:
+        """For tasks that read or write the key's buffer(): they come after what has been called by
+        then, and the next push comes after them."""
+        return self._core.variable(self._entry("variable", key).number)
+
     def _flush(self) -> None:
         """What has been pushed must not wait for more to come."""
         self._core.flush()

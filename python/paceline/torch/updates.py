@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from paceline.engine import Engine, Task
+from paceline.engine import Engine, Task, Variable
 from paceline.errors import RefusalError, UsageError
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
@@ -38,22 +38,26 @@ class Updates:
         self._handles: list[Any] = []
         self._watch(model, named)
 
-    def start(self, grads: list[torch.Tensor], used: list[bool]) -> None:
-        """Pushes the updates by these gradients, of parameters that are used; parameters have no
-        gradient afterwards."""
+    def start(
+        self, grads: list[torch.Tensor], variables: list[Variable], used: list[bool]
+    ) -> None:  # fmt: skip
+        """Pushes the updates by these gradients, which the variables stand for, of parameters that
+        are used; parameters have no gradient afterwards."""
         options = [{key: value for key, value in group.items() if key != "params"}
                    for group in self._optimizer.param_groups]
         norms: list[Any] = []
         if self._clip_norm is not None:
             clip = functools.partial(_clip, grads, self._clip_norm)
-            self._engine.push(clip, write=[*grads, self._clipped], name="clipping of gradients")
+            self._engine.push(clip, write=[*variables, self._clipped],
+                              name="clipping of gradients")
             norms.append(self._clipped)
         for place, layer in enumerate(self._layers):
             own = {i: grads[i] for i in layer.numbers if used[i]}
             if not own:
                 continue
             layer.task = self._engine.push(
-                functools.partial(self._update, own, options), read=[*own.values(), *norms],
+                functools.partial(self._update, own, options),
+                read=[*(variables[i] for i in own), *norms],
                 priority=len(self._layers) - place, name=f"update of {layer.name}",
             )  # fmt: skip
         for parameter in self._parameters:

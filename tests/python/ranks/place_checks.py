@@ -111,6 +111,32 @@ def ways_of(model, step, rank):
     return x.sum()
 
 
+def check_updates_read_the_store(comm):
+    """With optimizer= no average is copied: not to be clipped, either."""
+    class Looks(torch.optim.SGD):
+        seen = []
+
+        def step(self, closure=None):
+            self.seen.extend(p.grad.data_ptr() for g in self.param_groups for p in g["params"])
+            super().step(closure)
+
+    for mode in kvstore.TYPES:
+        for clip in (None, 0.1):
+            model = network()
+            optimizer = Looks(model.parameters(), 0.05, momentum=0.9)
+            overlap = paceline.torch.overlap(model, mode, optimizer=optimizer, clip_norm=clip)
+            overlap.store.pull = None  # nobody calls it
+            for step in range(STEPS):
+                Looks.seen.clear()
+                loss_of(model, step, comm.rank).backward()
+                overlap.wait()
+                assert sorted(Looks.seen) == sorted(
+                    overlap.store.buffer(name).data_ptr() for name, _ in model.named_parameters())
+            equal_everywhere(comm, model)
+            same_weights(model, alone(comm.size, clip=clip))
+            overlap.remove()
+
+
 def check_accumulation_and_clipping(comm):
     for set_to_none in (True, False):
         model, optimizer, overlap = overlapped()
