@@ -430,7 +430,9 @@ class Store:
     ) -> None: ...
     def begin_round(self) -> None: ...
     def push_bucket(self, number: int) -> None:
-        """Of the plan; its keys' buffers hold the values, and nothing is under way for them."""
+        """
+        Of the plan; its keys' buffers hold the values, and nothing is under way for them.
+        """
 
 class Devices:
     """Devices, for paceline.device."""
