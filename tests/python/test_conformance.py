@@ -52,6 +52,13 @@ REASONS = (
 @functools.cache
 def outcome(taken_for, ranks, over="paceline", chosen=frozenset()):
     """How each test ended ("passed", or why it was skipped), and what went wrong."""
+    report, said = run_suite("conformance.py", "TestOverPaceline", ranks, chosen,
+                             SUITE_AS=taken_for, SUITE_OVER=over)
+    return read(report), said
+
+
+def run_suite(file, cases, ranks, chosen, **env):
+    """The report of all tests, or of those that are chosen, and what they have said."""
     for module in ("torch", "expecttest", "psutil"):
         pytest.importorskip(module)
     with tempfile.TemporaryDirectory() as folder, held_port() as port:
@@ -59,18 +66,17 @@ def outcome(taken_for, ranks, over="paceline", chosen=frozenset()):
             (Path(folder) / name).mkdir()
         report = Path(folder) / "report.xml"
         env = {
-            **os.environ, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder, "SUITE_AS": taken_for,
-            "SUITE_OVER": over,
+            **os.environ, **env, "WORLD_SIZE": str(ranks), "TEMP_DIR": folder,
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PACELINE_TIMEOUT_MS": "30000",
         }  # fmt: skip
-        suite = str(launched.RANKS / "conformance.py")
-        which = [f"{suite}::TestOverPaceline::{name}" for name in sorted(chosen)]
+        suite = str(launched.RANKS / file)
+        which = [f"{suite}::{cases}::{name}" for name in sorted(chosen)]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore",
              f"--junitxml={report}", *(which or [suite])],
             env=env, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
-        return read(report.read_text()), done.stdout
+        return report.read_text(), done.stdout
 
 
 def read(report):

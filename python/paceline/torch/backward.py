@@ -94,6 +94,7 @@ class Backward:
         self._order: list[int] | None = None  # as agreed
         self._ready: list[int] = []  # in this pass, as they came
         self._is_ready = [False] * len(self._named)
+        self._undefined: set[int] = set()  # autograd came by in this pass, and had no gradient
         self._launched = 0
         self._grouped = Groups() if grouped is None else grouped
         self._under_way: weakref.ref[_End] | None = None  # dead: that pass has failed
@@ -137,6 +138,8 @@ class Backward:
                 f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
                 "layer that is used twice under reentrant checkpointing; its first part may "
                 "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
+        if parameter.grad is None:
+            self._undefined.add(i)
         self._prepare(i, parameter)
         self._is_ready[i] = True
         if self._grouped.exist:
@@ -176,8 +179,8 @@ class Backward:
     def _end(self) -> None:
         """The pass is over."""
         try:
-            used = [is_ready or parameter.grad is not None for is_ready, (_, parameter)
-                    in zip(self._is_ready, self._named, strict=True)]
+            used = [i not in self._undefined and (self._is_ready[i] or parameter.grad is not None)
+                    for i, (_, parameter) in enumerate(self._named)]
             failed = self._exchange(used, False)
             if failed:
                 raise UsageError("a backward pass has failed on another rank and not on this one; "
@@ -227,6 +230,7 @@ class Backward:
 
     def _reset(self) -> None:
         self._is_ready = [False] * len(self._named)
+        self._undefined.clear()
         self._ready.clear()
         self._launched = 0
         self._under_way = None

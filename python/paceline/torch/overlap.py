@@ -76,6 +76,10 @@ class Overlap:
 
     def _push(self, i: int) -> None:
         name, parameter = self._named[i]
+        if parameter.grad is None:
+            raise UsageError(f"overlap: the gradient of {name} was there, and is gone before it "
+                             "was exchanged: another hook has taken it, such as one that updates "
+                             "in the backward pass. Pass optimizer= to overlap instead.")
         self.store.push(name, parameter.grad)
         if self._lies_in_the_store(i):
             parameter.grad = None
