@@ -85,15 +85,17 @@ class Overlap:
             parameter.grad = None
 
     def _put(self, i: int) -> None:
-        """At once, while the processor has the gradient at hand."""
+        """At once, while the processor has the gradient at hand; and the next layer's is made in
+        the memory that this one leaves."""
         if not self._lies_in_the_store(i):
-            self._buffers[i].copy_(self._parameters[i].grad.detach())
+            parameter, buffer = self._parameters[i], self._buffers[i]
+            buffer.copy_(parameter.grad.detach())
+            parameter.grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
         """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
         pass ends or not."""
-        grad = self._parameters[i].grad  # None: the pass has failed after it was put
-        return grad is not None and grad.data_ptr() == self._places[i]
+        return self._parameters[i].grad.data_ptr() == self._places[i]
 
     def _find_buffers(self) -> None:
         """Where gradients are summed: elsewhere, once auto has made a plan."""
@@ -102,8 +104,7 @@ class Overlap:
 
     def _push_group(self, g: int) -> None:
         for i in self._groups[g]:
-            if self._lies_in_the_store(i):
-                self._parameters[i].grad = None
+            self._parameters[i].grad = None
         self.store._push_bucket(g)
 
     def _pull(self, used: list[bool] | None) -> None:
