@@ -17,7 +17,7 @@
 namespace paceline {
 namespace {
 
-constexpr int kWindow = 6;         // segments under way: more keep no port busier
+constexpr int kWindow = 6;         // segments under way: more keep no port busier (see window_of)
 constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
 constexpr int kSharedBlocks = 4;
 constexpr std::size_t kSharedPart = 128u << 10;   // of such a block, for a rank, at least
@@ -52,6 +52,7 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "hierarchical", whole, 0, on_nodes, kHierarchical},
     {allreduce, "multilane", segments, 0, on_nodes, kMultilane},
     {allreduce, "hierarchical_rsa", segments, 0, on_nodes, kHierarchicalMedium},
+    {allreduce, "chain", segments, 2, lean | named, "a pipe to the first rank and back"},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
     {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},
     {broadcast, "scatter_circulant", whole, 0, strict, "medium: the same in fewer rounds"},
@@ -100,6 +101,16 @@ const Algorithm& algorithm_of(const Candidate& row) {
   return **found;
 }
 
+// Of a pipe there and back a rank keeps a segment from its sum until its result has come, and
+// others follow meanwhile: as many as there are hops.
+int window_of(const Algorithm& a, const Problem& p, int segments) {
+  int window = kWindow;
+  for (const Candidate& row : kCandidates)
+    if (row.cut == CutInto::segments && row.hops > 1 && &algorithm_of(row) == &a)
+      window = std::max(window, static_cast<int>(a.cost(p, row.knobs).rounds));
+  return std::min(segments, window);
+}
+
 Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {
   Choice choice{.algorithm = &a, .why = row.why};
   choice.cut.knobs = row.knobs;
@@ -109,7 +120,7 @@ Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, con
     choice.cut.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
   else choice.cut.segments = e.pieces;
   choice.cut.whole_tail = e.whole_tail;
-  choice.cut.window = std::min(choice.cut.segments, kWindow);
+  choice.cut.window = window_of(a, p, choice.cut.segments);
   return choice;
 }
 
@@ -248,6 +259,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
     if (row.collective != p.collective) continue;
     const Algorithm& a = algorithm_of(row);
     if (why_not(a, p) || (only && &a != only)) continue;
+    if (!only && (row.traits & named)) continue;
     if (!only && (row.traits & on_nodes) && p.near) continue;
     const Estimate e = estimate(row, a, p, now);
     if (now.predicts && !only && knows_late(p, a) &&
@@ -346,7 +358,7 @@ Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish
     choice.cut.knobs = chosen(problem, each, choice.algorithm, in_segments).cut.knobs;
     choice.cut.segments = wish.cut.segments;
     choice.cut.whole_tail = false;
-    choice.cut.window = std::min(wish.cut.segments, kWindow);
+    choice.cut.window = window_of(*choice.algorithm, problem, wish.cut.segments);
   }
   if (wish.cut.window > 0) choice.cut.window = wish.cut.window;
   for (const Knob& knob : kKnobs)

@@ -17,8 +17,8 @@ enum class CutInto { whole, segments, sums, blocks };
 // Traits. Lean: hardly more than one rank of a node talks to other nodes at a time. Strict: where
 // ranks have one port each way, messages must not run ahead of their rounds (ir/in_step.hpp). On
 // nodes: wants to know which ranks share one (Algorithm::by_nodes), and its cost counts messages at
-// the port that they share.
-inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4;
+// the port that they share. Named: taken where somebody names it; the row says how it is cut then.
+inline constexpr unsigned lean = 1, strict = 2, on_nodes = 4, named = 8;
 
 // How an algorithm is meant to be used.
 struct Candidate {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/str.hpp"
 #include "device/emulation.hpp"
 #include "runtime/device_group.hpp"
 #include "simulate/simulate.hpp"
@@ -19,11 +20,13 @@ const device::Rates kRates{.latency_s = 1e-7, .copy_bytes_per_s = 1e10};
 double emulated_s(Collective collective, const char* algorithm, int p, std::size_t bytes,
                   int segments, const device::Rates& rates) {
   auto driver = std::make_shared<device::Emulation>(
-      device::EmulationOptions{.devices = p, .keeps_work = true});
+      device::EmulationOptions{.devices = p, .keeps_work = true, .moves = false});
   std::vector<int> devices;
   std::vector<device::Stream> streams;
   for (int at = 0; at < p; ++at) devices.push_back(at), streams.push_back(driver->make_stream(at));
-  DeviceGroup group(driver, devices, machine_from("alpha_us=1,gbit_per_s=100"));
+  const Machine machine = machine_from(
+      str("alpha_us=", 1e6 * rates.latency_s, ",gbit_per_s=", 8e-9 * rates.copy_bytes_per_s));
+  DeviceGroup group(driver, devices, machine);
   std::vector<std::vector<float>> data(std::size_t(p), std::vector<float>(bytes / sizeof(float)));
   std::vector<Call> calls;
   for (auto& mine : data) {
@@ -85,6 +88,23 @@ TEST_CASE("linear pipeline: what it takes hardly grows with the devices") {
     // Two devices send both ways at once, and take half as long.
     CHECK(grows(Collective::allreduce, 3) <= 1.15);
   }
+}
+
+// Blocks of no given length: those that the model of the machine finds.
+TEST_CASE("linear pipeline: the model finds a block with which it takes hardly longer than any") {
+  const device::Rates slow{.latency_s = 8e-6, .copy_bytes_per_s = 2.5e10};
+  for (Collective c : {Collective::broadcast, Collective::reduce, Collective::allreduce})
+    for (int p : {3, 4, 8})
+      for (std::size_t bytes : {std::size_t{2} << 20, std::size_t{32} << 20}) {
+        double best = emulated_s(c, "chain", p, bytes, 1, slow);
+        const double in_one = best;
+        for (int segments = 2; segments <= 256; segments *= 2)
+          best = std::min(best, emulated_s(c, "chain", p, bytes, segments, slow));
+        const double own = emulated_s(c, "chain", p, bytes, 0, slow);
+        CHECK_MESSAGE(own <= 1.15 * best, name_of(c) << " on " << p << " of " << bytes << ": "
+                                                     << own / best << " of the best");
+        CHECK(best < in_one);
+      }
 }
 
 // Table 1 of the document, with gamma = 0.
