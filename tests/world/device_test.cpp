@@ -1,9 +1,11 @@
 // The enqueued reading: every algorithm of the registry on emulated devices.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <memory>
 
 #include "device/emulation.hpp"
+#include "kernels/kernels.hpp"
 #include "runtime/device_group.hpp"
 #include "world/cases.hpp"
 #include "world/worlds.hpp"
@@ -83,6 +85,95 @@ TEST_CASE("device: every algorithm keeps its contract on emulated devices") {
     });
   }
   MESSAGE(cases << " cases");
+}
+
+// Those that for_each_case() leaves to transports with buffers that all reach: devices do.
+TEST_CASE("device: algorithms of shared buffers keep their contract") {
+  int algorithms = 0;
+  for (int p : {2, 3, 5, 8}) {
+    Group world(p, {.seed = 11});
+    for (const Algorithm* a : registry()) {
+      if (!a->shared) continue;
+      ++algorithms;
+      for (std::size_t n : test::awkward_counts(p))
+        for (int root = 0; root < (has_root(a->collective) ? p : 1); root += p - 1)
+          for (bool in_place : {false, true}) {
+            const Problem problem{.collective = a->collective, .ranks = p, .root = root,
+                                  .in_place = in_place, .shared = true};
+            if (a->rejects(problem)) continue;
+            const std::string bad =
+                run_case<float>(world, {a->collective, a->name, p, n, root, in_place});
+            CHECK_MESSAGE(bad.empty(), bad);
+          }
+    }
+  }
+  CHECK(algorithms >= 4);
+}
+
+// --- types and operations -----------------------------------------------------------------------
+
+using Bytes = std::vector<std::byte>;
+
+// Small numbers, which every type has and whose sums and products are exact.
+Bytes small_numbers(Type type, int rank, std::size_t count) {
+  static const std::uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200},
+                             bfloat[] = {0, 0x3f80, 0x4000, 0x4040};
+  const std::size_t size = size_of(type);
+  Bytes bytes(count * size);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto v = static_cast<std::int64_t>((i * 7 + std::size_t(rank) * 3 + i / 4) % 4);
+    const double f64 = double(v);
+    const float f32 = float(v);
+    const bool truth = v > 1;
+    const void* from = type == Type::f64       ? static_cast<const void*>(&f64)
+                       : type == Type::f32     ? static_cast<const void*>(&f32)
+                       : type == Type::f16     ? static_cast<const void*>(&half[v])
+                       : type == Type::bf16    ? static_cast<const void*>(&bfloat[v])
+                       : type == Type::boolean ? static_cast<const void*>(&truth)
+                                               : static_cast<const void*>(&v);
+    std::memcpy(bytes.data() + i * size, from, size);   // integers: the low bytes come first
+  }
+  return bytes;
+}
+
+std::string wrong_sum(Group& world, Type type, Op op, const char* algorithm) {
+  const int p = world.group.size();
+  const std::size_t count = 65;
+  std::vector<Bytes> data;
+  std::vector<const void*> sources;
+  std::vector<Call> calls;
+  for (int r = 0; r < p; ++r) data.push_back(small_numbers(type, r, count));
+  for (Bytes& mine : data) sources.push_back(mine.data());
+  Bytes wanted(count * size_of(type));
+  reduce_kernel(type, op)(wanted.data(), sources.data(), p, count);
+  if (op == Op::average) divide(wanted.data(), type, count, p);
+  for (Bytes& mine : data) {
+    Call call{Collective::allreduce, type, op};
+    call.algorithm = algorithm;
+    call.count = count;
+    call.input = call.output = mine.data();
+    calls.push_back(call);
+  }
+  world.group.enqueue(calls, world.streams);
+  world.wait();
+  for (int r = 0; r < p; ++r)
+    if (data[std::size_t(r)] != wanted)
+      return str(name_of(op), " of ", name_of(type), " by ", algorithm, ": wrong at ", r);
+  return {};
+}
+
+TEST_CASE("device: every type and operation") {
+  for (const char* algorithm : {"chain", "ring", "rabenseifner", "symmetric"}) {
+    Group world(4, {.seed = 9});
+    for (int t = 0; t < kTypes; ++t)
+      for (int o = 0; o < kOps; ++o) {
+        const auto type = static_cast<Type>(t);
+        const auto op = static_cast<Op>(o);
+        if (!is_defined(op, type)) continue;
+        const std::string bad = wrong_sum(world, type, op, algorithm);
+        CHECK_MESSAGE(bad.empty(), bad);
+      }
+  }
 }
 
 TEST_CASE("device: with a thread for each stream") {
