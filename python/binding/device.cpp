@@ -29,7 +29,7 @@ namespace {
 class PyDeviceGroup {
  public:
   PyDeviceGroup(const PyDevices& devices, std::vector<int> positions, const std::string& machine)
-      : driver_(devices.driver), is_emulated_(devices.emulation != nullptr),
+      : devices_(devices), driver_(devices.driver),
         group_(driver_, std::move(positions), machine_from(machine)) {
     for (int at = 0; at < group_.size(); ++at) {
       streams_.push_back(driver_->make_stream(group_.device_of(at)));
@@ -63,8 +63,7 @@ class PyDeviceGroup {
                                 Accepts::devices},
                                kept.back()));
       if (at < static_cast<std::size_t>(group_.size()))
-        must_be_on(kept.back(), is_emulated_ ? kOnHost : group_.device_of(static_cast<int>(at)),
-                   collective);
+        must_be_on(kept.back(), devices_, group_.device_of(static_cast<int>(at)), collective);
     }
     return made;
   }
@@ -105,8 +104,8 @@ class PyDeviceGroup {
   }
 
  private:
+  PyDevices devices_;
   std::shared_ptr<device::Driver> driver_;
-  bool is_emulated_;
   DeviceGroup group_;
   std::vector<device::Stream> streams_;
   std::vector<device::Event> ends_;
@@ -159,12 +158,19 @@ nb::dict describe_device(const PyDevices& self, int device) {
 
 }  // namespace
 
-void must_be_on(const Kept& kept, int device, std::string_view call) {
+void must_be_on(const Kept& kept, const PyDevices& devices, int device, std::string_view call) {
+  const auto where = [](int at) { return at == kOnHost ? str("the host") : str("device ", at); };
   for (const Buffer* buffer : {&kept.input, &kept.output}) {
-    if (!buffer->given() || buffer->device() == device) continue;
-    const auto where = [](int at) { return at == kOnHost ? str("the host") : str("device ", at); };
-    fail(Fault::usage, call, ": an array is on ", where(buffer->device()), " and must be on ",
-         where(device), "; copy it there.");
+    if (!buffer->given()) continue;
+    int wanted = device, found = buffer->device();
+    if (devices.emulation) {   // CUDA's is wrong, the host's may be that of an emulated device
+      if (found == kOnHost) found = devices.emulation->owner_of(buffer->data());
+      if (found == device::kHost) continue;
+      if (buffer->device() != kOnHost) wanted = kOnHost;
+    }
+    if (found != wanted)
+      fail(Fault::usage, call, ": an array is on ", where(found), " and must be on ",
+           where(wanted), "; copy it there.");
   }
 }
 

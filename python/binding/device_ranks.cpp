@@ -22,13 +22,19 @@ namespace nb = nanobind;
 namespace paceline::binding {
 namespace {
 
+// A device of some, which a rank has for its own.
+struct Mine {
+  PyDevices devices;
+  int device;
+};
+
 Call call_of(const nb::tuple& c, nb::handle knobs, const Communicator& comm, Kept& kept,
-             int device) {
+             const Mine& mine) {
   const auto collective = nb::cast<std::string>(c[0]);
   const auto op = nb::cast<std::string>(c[3]);
   const Call call = call_from({collective, c[1], c[2], op, nb::cast<int>(c[4]), c[5], c[6], knobs},
                               {comm.rank(), comm.size(), Accepts::devices}, kept);
-  must_be_on(kept, device, collective);
+  must_be_on(kept, mine.devices, mine.device, collective);
   return call;
 }
 
@@ -101,7 +107,7 @@ nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> empty(const PyEmulated& self, 
 class PyLink {
  public:
   PyLink(const Communicator& comm, const PyDevices& devices, int device)
-      : comm_(comm), driver_(devices.driver), where_(devices.emulation ? kOnHost : device),
+      : comm_(comm), driver_(devices.driver), mine_{devices, device},
         end_(std::make_shared<DeviceEnd>(driver_, device, now_s)),
         stream_(driver_->make_stream(device)), done_(driver_->make_event(device)) {}
   ~PyLink() {
@@ -114,7 +120,7 @@ class PyLink {
 
   void enqueue(const nb::tuple& arguments, nb::handle knobs) {
     Kept kept;
-    Call call = call_of(arguments, knobs, comm_, kept, where_);
+    Call call = call_of(arguments, knobs, comm_, kept, mine_);
     call.device = {end_, stream_};
     Request request = [&] {
       const nb::gil_scoped_release unlocked;
@@ -140,7 +146,7 @@ class PyLink {
 
   std::string explain(const nb::tuple& arguments, nb::handle knobs) {
     Kept kept;
-    Call call = call_of(arguments, knobs, comm_, kept, where_);
+    Call call = call_of(arguments, knobs, comm_, kept, mine_);
     call.device = {end_, stream_};
     return comm_.explain(call);
   }
@@ -162,7 +168,7 @@ class PyLink {
  private:
   Communicator comm_;
   std::shared_ptr<device::Driver> driver_;
-  int where_;
+  Mine mine_;
   std::shared_ptr<DeviceEnd> end_;
   device::Stream stream_;
   device::Event done_;
@@ -173,7 +179,7 @@ class PyPeers {
  public:
   PyPeers(const Communicator& comm, const PyDevices& devices, int device,
           const std::string& machine)
-      : comm_(comm), driver_(devices.driver), where_(devices.emulation ? kOnHost : device),
+      : comm_(comm), driver_(devices.driver), mine_{devices, device},
         peers_(comm, driver_, device, machine_from(machine)),
         stream_(driver_->make_stream(device)) {}
   ~PyPeers() { driver_->release(stream_); }
@@ -182,7 +188,7 @@ class PyPeers {
 
   void enqueue(const nb::tuple& arguments, nb::handle knobs) {
     Kept kept;
-    const Call call = call_of(arguments, knobs, comm_, kept, where_);
+    const Call call = call_of(arguments, knobs, comm_, kept, mine_);
     {
       const nb::gil_scoped_release unlocked;
       peers_.enqueue(call, stream_);
@@ -198,14 +204,14 @@ class PyPeers {
   }
   std::string explain(const nb::tuple& arguments, nb::handle knobs) {
     Kept kept;
-    return peers_.explain(call_of(arguments, knobs, comm_, kept, where_));
+    return peers_.explain(call_of(arguments, knobs, comm_, kept, mine_));
   }
   std::string broken() const { return peers_.broken(); }
 
  private:
   Communicator comm_;
   std::shared_ptr<device::Driver> driver_;
-  int where_;
+  Mine mine_;
   DevicePeers peers_;
   device::Stream stream_;
   std::vector<Kept> under_way_;

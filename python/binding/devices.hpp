@@ -18,7 +18,7 @@ struct PyEmulated : PyDevices {
   explicit PyEmulated(std::shared_ptr<device::Emulation> made) : PyDevices{made, made} {}
 };
 
-// A usage error where a buffer is elsewhere. Emulated devices have arrays of the host.
-void must_be_on(const Kept& kept, int device, std::string_view call);
+// A usage error where a buffer is elsewhere. Emulated devices take arrays of the host as their own.
+void must_be_on(const Kept& kept, const PyDevices& devices, int device, std::string_view call);
 
 }  // namespace paceline::binding

@@ -66,6 +66,7 @@ class Emulation : public Driver {
   void lose(int device);
   std::vector<Work> take_work();            // since the last time
   std::size_t allocated(int device) const;   // bytes
+  int owner_of(const void* memory) const;    // whose allocate() gave it; kHost: no device's
 
  private:
   struct Record {   // one record of an event; a later one does not change what waits for it

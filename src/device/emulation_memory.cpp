@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <new>
 
 #include "base/error.hpp"
@@ -74,6 +75,18 @@ std::size_t Emulation::allocated(int device) const {
        memory_[static_cast<std::size_t>(device == kHost ? options_.devices : device)])
     taken += block.bytes;
   return taken;
+}
+
+int Emulation::owner_of(const void* memory) const {
+  const Lock lock(mutex_);
+  for (int device = 0; device < options_.devices; ++device) {
+    const auto& blocks = memory_[static_cast<std::size_t>(device)];
+    const auto after = blocks.upper_bound(static_cast<std::byte*>(const_cast<void*>(memory)));
+    if (after == blocks.begin()) continue;
+    const auto& [begin, block] = *std::prev(after);
+    if (memory < begin + std::max<std::size_t>(block.bytes, 1)) return device;
+  }
+  return kHost;
 }
 
 void Emulation::pin(void*, std::size_t) {}

@@ -117,15 +117,24 @@ std::vector<DeviceBuffers> DeviceGroup::buffers_of(const std::vector<Call>& call
   return buffers;
 }
 
-void DeviceGroup::enqueue(const std::vector<Call>& calls,
-                          const std::vector<device::Stream>& callers) {
+void DeviceGroup::check_streams(const std::vector<device::Stream>& callers) const {
   if (callers.size() != 1 && callers.size() != devices_.size())
     fail(Fault::usage, "device: ", callers.size(), " streams for a group of ", devices_.size(),
          "; pass one for each position, or one for all.");
+  for (std::size_t at = 0; at < callers.size(); ++at)
+    if (const int device = driver_->device_of(callers[at]); device != devices_[at])
+      fail(Fault::usage, "device: the stream of position ", at, " is of device ", device,
+           ", not of ", devices_[at], "; pass a stream of the device that the position is on.");
+}
+
+void DeviceGroup::enqueue(const std::vector<Call>& calls,
+                          const std::vector<device::Stream>& callers) {
+  check_streams(callers);
   shape_of(calls).run->enqueue(buffers_of(calls), callers);
 }
 
 device::Graph DeviceGroup::capture(const std::vector<Call>& calls, device::Stream origin) {
+  check_streams({origin});
   return shape_of(calls).run->capture(buffers_of(calls), origin);
 }
 

@@ -53,6 +53,7 @@ class DeviceGroup {
 
   Shape& shape_of(const std::vector<Call>& calls);
   void check_alike(const std::vector<Call>& calls) const;
+  void check_streams(const std::vector<device::Stream>& callers) const;
   Choice chosen(const Call& call, const Problem& problem) const;
   std::vector<DeviceBuffers> buffers_of(const std::vector<Call>& calls) const;
 

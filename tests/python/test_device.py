@@ -89,6 +89,7 @@ def test_bad_input_is_refused_before_anything_is_enqueued():
         (paceline.UsageError, "tag is of calls between processes", (x,), {"tag": 1}),
         (paceline.UsageError, "no algorithm|nothing", (x,), {"algorithm": "nothing"}),
         (paceline.RefusalError, "bit_and", (x, None, "bit_and"), {}),
+        (paceline.UsageError, "complex64", ([array.astype("complex64") for array in x],), {}),
     ]
     for kind, words, arguments, options in refused:
         with pytest.raises(kind, match=words):
@@ -102,10 +103,32 @@ def test_bad_input_is_refused_before_anything_is_enqueued():
     assert (x[0] == data(2)[0] + data(2)[1]).all()
 
 
+def test_memory_of_another_device_is_refused():
+    devices = device.emulated(2)
+    group = device.Group(devices)
+    x = [device.empty(devices, position, 100) for position in range(2)]
+    with pytest.raises(paceline.UsageError, match="array is on device 1 and must be on device 0"):
+        group.allreduce(x[::-1])
+    inside = [device.empty(devices, 0, 100)[20:40], numpy.ones(20, "float32")]
+    with pytest.raises(paceline.UsageError, match="array is on device 0 and must be on device 1"):
+        group.allgather(inside[::-1])
+    for position in range(2):
+        x[position][:] = position + 1
+    group.allreduce(x)
+    group.synchronize()
+    assert (x[0] == 3).all() and (x[1] == 3).all()
+
+
 def test_too_little_memory_names_the_device():
-    group = group_of(2, memory_bytes=100)
-    with pytest.raises(paceline.ResourceError, match="on device 0, which has 100 left of 100"):
-        group.allreduce(data(2, 1000), algorithm="ring")
+    group, x = group_of(2, memory_bytes=1000), data(2, 1000)
+    for _ in range(3):
+        with pytest.raises(paceline.ResourceError, match="on device 0, which has 1000 left of 100"):
+            group.allreduce(x, algorithm="ring", segments=1)
+    assert (x[0] == data(2, 1000)[0]).all()  # nothing was enqueued, and nothing is kept
+    y = data(2)
+    group.allreduce(y, algorithm="ring", segments=1)
+    group.synchronize()
+    assert (y[1] == data(2)[0] + data(2)[1]).all()
 
 
 def test_a_device_that_goes_is_named_and_the_others_go_on():

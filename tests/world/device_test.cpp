@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/error.hpp"
 #include "device/emulation.hpp"
 #include "kernels/kernels.hpp"
 #include "runtime/device_group.hpp"
@@ -85,6 +86,32 @@ TEST_CASE("device: every algorithm keeps its contract on emulated devices") {
     });
   }
   MESSAGE(cases << " cases");
+}
+
+TEST_CASE("device: a stream of another device is refused, and nothing is enqueued") {
+  Group world(2, {});
+  const Case c{Collective::allreduce, "ring", 2, 20};
+  Buffers<float> first(c, 0), second(c, 1);
+  const std::vector<Call> calls = {first.call(), second.call()};
+  const auto said_of = [&](const std::vector<Stream>& streams) -> std::string {
+    try {
+      world.group.enqueue(calls, streams);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(said_of({world.streams[0], world.streams[0]}) ==
+        "device: the stream of position 1 is of device 0, not of 1; pass a stream of the device "
+        "that the position is on.");
+  CHECK(said_of({world.streams[1]}).find("of position 0 is of device 1") != std::string::npos);
+  CHECK(said_of({}).find("0 streams for a group of 2") != std::string::npos);
+  CHECK_THROWS_AS(world.group.capture(calls, world.streams[1]), Error);
+  world.wait();
+  CHECK_FALSE(first.check().empty());   // the sums are not there
+  CHECK(said_of(world.streams).empty());
+  world.wait();
+  CHECK(first.check() + second.check() == "");
 }
 
 // Those that for_each_case() leaves to transports with buffers that all reach: devices do.

@@ -93,6 +93,10 @@ def check_bad_input(comm):
     raises(paceline.UsageError, "nothing", lambda: link.allreduce(x, algorithm="nothing"))
     raises(paceline.RefusalError, "bit_and", lambda: link.allreduce(x, op="bit_and"))
     raises(paceline.UsageError, "complex", lambda: link.allreduce(numpy.zeros(4, "complex64")))
+    if KIND == "emulated":
+        other = on_device(devices, 1, numpy.zeros(100, "float32"))
+        raises(paceline.UsageError, "on device 1 and must be on device 0",
+               lambda: link.allreduce(other))
     if KIND == "cuda":
         host = numpy.zeros(100, "float32")
         raises(paceline.UsageError, "on the host and must be on device 0",
