@@ -31,8 +31,26 @@ def test_the_same_machine_gives_the_same_times():
         "reduce", [1 << 20], 3, MACHINE)
 
 
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_a_terminal_of_80_columns_shows_the_table(ranks, capsys, monkeypatch):
+    """Sizes are those of devices, no number is broken; what two devices do otherwise is said."""
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["bench", "allreduce", "--device", "emulated", "-n", str(ranks)]
+    assert cli.main(words) == 0
+    table, _, notes = capsys.readouterr().out.partition("Model time")
+    rows = [line.split() for line in table.splitlines() if "iB" in line]
+    assert [" ".join(row[:2]) for row in rows] == [
+        "4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB", "128 MiB", "1 GiB"]
+    assert all(len(row) == 15 for row in rows) and "\u2026" not in table  # 7 with units, a ratio
+    assert ("takes half as long" in notes) == (ranks == 2)
+
+
 @pytest.mark.parametrize("words, why", [
     (["alltoall", "--device", "emulated"], "--device times broadcast, reduce, allreduce"),
+    (["reduce", "--device", "emulated", "-n", "1"], "--ranks is 2 at least"),
+    (["reduce", "--device", "emulated", "--algorithm", "ring", "--verdict"],
+     "leave out --algorithm, --verdict."),
+    (["reduce", "--device", "staged", "--dtype", "float64"], "leave out --dtype."),
     (["allreduce", "--device", "nothing"], "emulated")])
 def test_what_cannot_be_timed_is_refused(words, why, capsys):
     assert cli.main(["bench", *words]) == 2

@@ -44,11 +44,14 @@ def test_the_whole_command_without_a_gpu(tmp_path, monkeypatch):
 def test_bench_measures_between_devices(tmp_path, ranks, devices):
     file = tmp_path / "bench.json"
     status, out = run(["bench", "allreduce", "--device", "cuda", "-n", str(ranks), "--sizes",
-                       "64KiB", "--json", str(file)], feigned_cuda.settings(f"devices={devices}"))
+                       "256KiB", "--json", str(file)], feigned_cuda.settings(f"devices={devices}"))
     assert status == 0, out
-    assert "copy bound" in out and ("share 1" in out) == (devices == 1)
+    assert "Copy bound" in out and ("share 1" in out) == (devices == 1)
     rows = json.loads(file.read_text())["records"]
-    assert {row["variant"] for row in rows} == {"LP", "LP, own block", "MST", "BE", "chosen"}
+    assert {row["variant"] for row in rows} == {"LP", "LP, own block", "MST", "BE", "chosen",
+                                                "LP, best block"}
+    best = {row["variant"]: row["segment_bytes"] for row in rows}
+    assert best["LP, best block"] in (64 << 10, 256 << 10) and best["LP"] is None
     assert all(row["device"] == "cuda" and row["time_us_median"] > 0 for row in rows)
 
 
@@ -59,7 +62,7 @@ def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
                        "4KiB,256KiB", "--json", str(file)],
                       feigned_cuda.settings("devices=2") if feigned else {})
     assert status == 0, out
-    assert "copy out" in out and "register" in out
+    assert out.partition("Measured")[0].split().count("copy") == 2 and "register" in out
     rows = json.loads(file.read_text())["records"]
     assert [row["bytes"] for row in rows] == [4096, 256 << 10]
     assert {row["device"] for row in rows} == {"cuda" if feigned else "emulated"}

@@ -33,6 +33,7 @@ class Row:
     bytes: int
     seconds: float
     bound_s: float
+    block: int = 0  # bytes, of a pipeline whose block was found by trying; else 0
 
 
 def options_of(way, nbytes, block):
@@ -67,23 +68,44 @@ def measure(collective, sizes, devices, machine, block=BLOCK):
     return rows
 
 
-def table(rows, machine):
-    """For the terminal."""
+def human_time(seconds):
+    """A time as a person reads it; short ones are those of a model."""
+    from paceline.cli.common import human_time as longer
+
+    return longer(seconds) if seconds >= 1e-6 or not seconds else f"{1e9 * seconds:.3g} ns"
+
+
+def ratio(whole, part):
+    """How many times as long, with no more digits than tell something."""
+    if not part:
+        return "-"
+    times = whole / part
+    return f"{times:.2f}" if times < 10 else f"{times:.0f}"
+
+
+def grid(title, *names):
+    """A Table of numbers that a terminal of 80 columns shows without breaking them."""
+    from rich import box
     from rich.table import Table
 
-    from paceline.cli.common import human_time
+    out = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False,
+                padding=(0, 1 if len(names) <= 8 else 0, 0, 0))
+    for name in names:
+        out.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True, vertical="bottom")
+    return out
 
+
+def table(rows, machine):
+    """For the terminal."""
     first = rows[0]
-    out = Table("size", *WAYS[first.collective], CHOSEN, "bound", "best / bound",
-                title=f"{first.collective} between {first.devices} emulated devices, {machine}")
-    for column in out.columns:
-        column.justify = "right"
+    out = grid(f"{first.collective} between {first.devices} emulated devices, {machine}",
+               "size", *WAYS[first.collective], CHOSEN, "bound", "best / bound")
     for nbytes in dict.fromkeys(row.bytes for row in rows):
         some = [row for row in rows if row.bytes == nbytes]
         best = min(row.seconds for row in some)
         bound = some[0].bound_s
         out.add_row(_core.human_bytes(nbytes), *(human_time(row.seconds) for row in some),
-                    human_time(bound), f"{best / bound:.2f}" if bound else "-")
+                    human_time(bound), ratio(best, bound))
     return out
 
 
@@ -92,6 +114,6 @@ def record(row, kind="emulated"):
     return {"collective": row.collective, "bytes": row.bytes, "ranks": row.devices,
             "algorithm": row.algorithm or None, "variant": row.way,
             "library": "nccl" if row.way == "NCCL" else "paceline",
-            "segments": None, "segment_bytes": None, "combines": True, "device": kind,
+            "segments": None, "segment_bytes": row.block or None, "combines": True, "device": kind,
             "chosen": row.way == CHOSEN, "time_us_median": 1e6 * row.seconds, "interval": None,
             "bound_us": 1e6 * row.bound_s}

@@ -10,11 +10,12 @@ import statistics
 import time
 
 from paceline import _core, device
-from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, options_of
+from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, grid, human_time, options_of
 from paceline.cli.common import unit_count
 
 NCCL = "NCCL"
-REPEATS, WARMUPS = 10, 2
+BEST_BLOCK = "LP, best block"
+REPEATS, WARMUPS, FEW = 10, 2, 3
 
 
 def positions_on(devices, participants):
@@ -111,43 +112,33 @@ def measure(collective, sizes, participants, machine, block=BLOCK, devices=None)
                 options = {**options, "algorithm": algorithm}
             took = call_s(group, collective, arrays, **options)
             rows.append(Row(collective, way, algorithm, participants, nbytes, took, bound))
+        took, best = best_block(group, collective, arrays, nbytes)
+        rows.append(Row(collective, BEST_BLOCK, "chain", participants, nbytes, took, bound, best))
         took = nccl_s(collective, positions, nbytes)
         if took is not None:
             rows.append(Row(collective, NCCL, "", participants, nbytes, took, bound))
     return rows, len(set(positions))
 
 
-def best_block(collective, nbytes, participants, machine, devices=None, repeats=3):
-    """Bytes of a block with which a linear pipeline takes least, of powers of two from 64 KiB on;
-    and what each takes."""
-    devices = devices or device.cuda()
-    positions = positions_on(devices, participants)
-    group = device.Group(devices, positions, machine)
-    arrays = arrays_on(devices, positions, nbytes // 4)
-    took = {}
-    block = BLOCK
-    while block <= nbytes:
-        segments = -(-nbytes // block)
-        took[block] = call_s(group, collective, arrays, repeats, algorithm="chain",
-                             segments=segments, window=min(segments, 64))
-        block *= 2
-    return (min(took, key=took.get) if took else nbytes), took
+def best_block(group, collective, arrays, nbytes):
+    """(Seconds, bytes of a block) of the linear pipeline that takes least, with blocks from 64 KiB
+    on, four times as long each, up to the whole message."""
+    blocks, block = [], BLOCK
+    while block < nbytes:
+        blocks.append(block)
+        block *= 4
+    return min((call_s(group, collective, arrays, FEW, algorithm="chain",
+                       **options_of("LP", nbytes, block)), block)
+               for block in (*blocks, max(nbytes, 1)))
 
 
 def table(rows, devices):
     """For the terminal."""
-    from rich.table import Table
-
-    from paceline.cli.common import human_time
-
     first = rows[0]
     ways = list(dict.fromkeys(row.way for row in rows))
     shared = "" if devices == first.devices else f" that share {devices}"
-    out = Table("size", *ways, "copy bound", "bound / best",
-                title=f"{first.collective} between {first.devices} participants{shared}, "
-                "CUDA devices")
-    for column in out.columns:
-        column.justify = "right"
+    out = grid(f"{first.collective} between {first.devices} participants{shared}, CUDA devices",
+               "size", *ways, "copy bound", "bound / best")
     for nbytes in dict.fromkeys(row.bytes for row in rows):
         some = {row.way: row for row in rows if row.bytes == nbytes}
         ours = min(row.seconds for way, row in some.items() if way != NCCL)

@@ -68,15 +68,12 @@ def run(collective, sizes, ranks):
 
 def table(rows, collective, ranks):
     """For the terminal."""
-    from rich.table import Table
-
     from paceline import _core
+    from paceline.bench.devices import grid
     from paceline.cli.common import human_time
 
-    out = Table("size", "median", "first call", *STAGES, "pinned",
-                title=f"{collective} between {ranks} ranks with {rows[0]['kind']} devices")
-    for column in out.columns:
-        column.justify = "right"
+    out = grid(f"{collective} between {ranks} ranks with {rows[0]['kind']} devices",
+               "size", "median", "first", *STAGES, "pinned")
     for row in rows:
         out.add_row(_core.human_bytes(row["bytes"]), human_time(row["seconds"]),
                     human_time(row["first_s"]),

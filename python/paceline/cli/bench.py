@@ -10,6 +10,7 @@ from paceline.bench.crossing import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance
+from paceline.cli import bench_devices
 from paceline.cli.bench_steps import WithSteps
 from paceline.cli.common import (
     COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, knob_options,
@@ -34,21 +35,6 @@ several, on inputs written once, where nobody can run ahead or ranks outnumber c
 Shared: in buffers of Communicator.empty()."""
 
 BAD = ("wrong result", REFUSED)  # notes that say so
-
-DEVICES = {
-    "emulated": """\
-Model time: a copy engine each way and a compute unit for each device; nothing was measured. LP: \
-linear pipeline in blocks of 64 KiB, or of the model's length; MST: minimal spanning tree, BE: \
-bidirectional exchange. Bound: what every device must send or receive.""",
-    "cuda": """\
-Measured: medians of 10 calls to their end, enqueued by one process. LP: linear pipeline in blocks \
-of 64 KiB, or of the model's length; MST: minimal spanning tree, BE: bidirectional exchange. Copy \
-bound: what must be moved and summed, at the rates of one copy and one sum in the same process; \
-participants that share a device share its memory.""",
-    "staged": """\
-Measured: the slowest rank's median of 10 calls, and its first. Then for how large a part of the \
-calls' time each stage of the pipeline was at work; together they may have more than 100 %. \
-Register: pinning memory, which later calls find in the pool."""}
 
 ARRIVALS = """\
 Medians over calls, one at a time, of absolute times on the ranks' common clock; ranks compute \
@@ -187,29 +173,6 @@ def show_cold(plan, launches, head, file, out):
     return 0
 
 
-def show_devices(kind, collective, sizes, ranks, options, file, out):
-    """Times collectives between devices, prints and writes; the status."""
-    from paceline.bench import devices, devices_cuda
-    from paceline.device import USUAL
-
-    if collective not in devices.WAYS:
-        raise click.UsageError(f"--device times {', '.join(devices.WAYS)}; not {collective}.")
-    machine = options.get("machine") or USUAL
-    if kind == "staged":
-        return show_stages(collective, sizes, ranks, file, out)
-    if kind == "cuda":
-        rows, count = devices_cuda.measure(collective, sizes, ranks, machine)
-        out.print(devices_cuda.table(rows, count))
-    else:
-        rows = devices.measure(collective, sizes, ranks, machine)
-        out.print(devices.table(rows, machine))
-    out.print(DEVICES[kind], style="dim", soft_wrap=True)
-    if file:
-        records = [devices.record(row, kind) for row in rows]
-        write_json({**provenance(None), "records": records, "notes": []}, file, out)
-    return 0
-
-
 def check_arrival(arrival, plan, batch, verdict, cold, lab):
     """Errors of --arrival; the plan then has it."""
     from paceline import patterns
@@ -239,19 +202,6 @@ def show_arrivals(plan, launches, head, file, out):
         records = [arrivals.record(row, plan) for row in rows]
         write_json({**head, "records": records, "notes": notes}, file, out)
     return 0 if rows and not any("wrong result" in note for note in notes) else 1
-
-
-def show_stages(collective, sizes, ranks, file, out):
-    """Times the pipeline through the host between ranks with a device each; the status."""
-    from paceline.bench import stages
-
-    rows = stages.run(collective, sizes, ranks)
-    out.print(stages.table(rows, collective, ranks))
-    out.print(DEVICES["staged"], style="dim", soft_wrap=True)
-    if file:
-        records = [stages.record(row, collective, ranks) for row in rows]
-        write_json({**provenance(None), "records": records, "notes": []}, file, out)
-    return 0
 
 
 @click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
@@ -309,7 +259,8 @@ def show_stages(collective, sizes, ranks, file, out):
 @click.option("--device", type=click.Choice(["emulated", "cuda", "staged"]),
               help="Between so many devices of one process (--ranks) instead: linear pipeline, "
               "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
-              "staged: ranks with a device each, through the host, with the share of each stage.")
+              "staged: ranks with a device each, through the host, with the share of each stage. "
+              "--sizes are 4KiB..1GiB*8 then, staged 4KiB..64MiB*8.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
@@ -324,8 +275,9 @@ def show_stages(collective, sizes, ranks, file, out):
               help="Tie each rank to a core, where there are enough.")
 @file_option("--json", help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
-def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix, blocks,
-            against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
+@click.pass_context
+def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix,
+            blocks, against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
             separate, no_reduce, cold, arrival, device, launches, repeats, lab, verdict, pin, json,
             **options):
     """Measure collectives, also against gloo and MPI.
@@ -345,7 +297,7 @@ def command(collective, sizes, ranks, dtype, op, root, algorithm, segments, wind
     paceline bench allreduce --device emulated -n 4
     """
     if device:
-        return show_devices(device, collective, sizes, ranks, options, json, console())
+        return bench_devices.show(context, device, collective, sizes, ranks, options, json)
     check(collective, dtype, op, against, verdict, launches)
     native = (check_cold(through, against, batch, shared, no_reduce, verdict) if cold else
               check_native(collective, through, against, batch, separate,

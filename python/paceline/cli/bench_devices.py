@@ -1,0 +1,85 @@
+"""`paceline bench --device`: collectives between devices instead of ranks."""
+
+import click
+from click.core import ParameterSource
+
+from paceline import _core
+from paceline.cli.common import console, set_options, write_json
+
+ABOUT = {
+    "emulated": """\
+Model time: a copy engine each way and a compute unit for each device; nothing was measured. LP: \
+linear pipeline in blocks of 64 KiB, at most 1024, or of the model's length; MST: minimal spanning \
+tree; BE: bidirectional exchange. Bound: what every device must send or receive.""",
+    "cuda": """\
+Measured: medians of 10 calls to their end, enqueued by one process. LP: linear pipeline in blocks \
+of 64 KiB, at most 1024, of the model's length, or of that with which it took least; MST: minimal \
+spanning tree; BE: bidirectional exchange. Copy bound: what must be moved and summed, at the rates \
+of one copy and one sum in the same process; participants that share a device share its memory.""",
+    "staged": """\
+Measured: the slowest rank's median of 10 calls, and its first. Then for how large a part of the \
+calls' time each stage of the pipeline was at work; together they may have more than 100 %. \
+Register: pinning memory, which later calls find in the pool."""}
+PAIR = ("Two devices are a pair that sends both ways at once: there an allreduce by LP takes half "
+        "as long as on three or more.")
+SIZES = {"emulated": "4KiB..1GiB*8", "cuda": "4KiB..1GiB*8", "staged": "4KiB..64MiB*8"}
+OWN = ("collective", "sizes", "ranks", "device", "json")  # of bench's options
+
+
+def was_given(context, name):
+    """Whether the command line has this option."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def check(context, kind, collective, ranks):
+    """Raises click.UsageError for what --device does not time, and for what it would not heed."""
+    from paceline.bench import devices
+
+    if collective not in devices.WAYS:
+        raise click.UsageError(f"--device times {', '.join(devices.WAYS)}; not {collective}.")
+    if ranks < 2:
+        raise click.UsageError("--device times what goes between devices; --ranks is 2 at least.")
+    library = {row["name"] for row in _core.options()} - {
+        "algorithm", "segments", "window", "radix", "blocks"}
+    others = [one.opts[0] for one in context.command.params
+              if one.name not in (*OWN, *library) and was_given(context, one.name)]
+    if others:
+        raise click.UsageError(f"--device {kind} times ways of its own; leave out "
+                               f"{', '.join(others)}.")
+
+
+def rows_of(kind, collective, sizes, ranks, machine, out):
+    """Times and prints; the records."""
+    from paceline.bench import devices, devices_cuda, stages
+
+    if kind == "staged":
+        rows = stages.run(collective, sizes, ranks)
+        out.print(stages.table(rows, collective, ranks))
+        return [stages.record(row, collective, ranks) for row in rows]
+    if kind == "cuda":
+        rows, count = devices_cuda.measure(collective, sizes, ranks, machine)
+        out.print(devices_cuda.table(rows, count))
+    else:
+        rows = devices.measure(collective, sizes, ranks, machine)
+        out.print(devices.table(rows, machine))
+    return [devices.record(row, kind) for row in rows]
+
+
+def show(context, kind, collective, sizes, ranks, options, file):
+    """Times collectives between devices, prints and writes; the status."""
+    from paceline.bench.provenance import provenance
+    from paceline.cli.common import Sizes
+    from paceline.device import USUAL
+
+    check(context, kind, collective, ranks)
+    set_options(options)
+    if not was_given(context, "sizes"):
+        sizes = Sizes().convert(SIZES[kind], None, context)
+    out = console()
+    records = rows_of(kind, collective, sizes, ranks, options.get("machine") or USUAL, out)
+    out.print(ABOUT[kind], style="dim", soft_wrap=True)
+    if kind != "staged" and (collective, ranks) == ("allreduce", 2):
+        out.print(PAIR, style="dim", soft_wrap=True)
+    if file:
+        write_json({**provenance(None), "records": records, "notes": []}, file, out)
+    return 0
