@@ -37,7 +37,7 @@ def test_the_whole_command_without_a_gpu(tmp_path, monkeypatch):
     rows = list(csv.DictReader(file.open()))
     assert {row["collective"] for row in rows} == {"broadcast", "reduce", "allreduce"}
     assert {row["way"] for row in rows} >= {"LP", "MST", "BE", "chosen"}
-    assert all(float(row["time_us_median"]) > 0 for row in rows)
+    assert all(float(row["time_us_median"]) > 0 and row["date"] for row in rows)
 
 
 @pytest.mark.parametrize("ranks, devices", [(2, 2), (4, 1)])
@@ -53,6 +53,7 @@ def test_bench_measures_between_devices(tmp_path, ranks, devices):
     best = {row["variant"]: row["segment_bytes"] for row in rows}
     assert best["LP, best block"] in (64 << 10, 256 << 10) and best["LP"] is None
     assert all(row["device"] == "cuda" and row["time_us_median"] > 0 for row in rows)
+    assert {(row["gpu"], row["devices"]) for row in rows} == {("Feigned GPU", devices)}
 
 
 @pytest.mark.parametrize("feigned", [False, True])

@@ -23,8 +23,8 @@ NVCC = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runti
         "nvidia-cuda-cccl")
 FEIGNED = ROOT / "build/release/tests/fakes/cuda"
 RESULTS = ROOT / "bench/results/gpu.csv"
-FIELDS = ("device", "collective", "bytes", "participants", "devices", "way", "algorithm",
-          "time_us_median", "bound_us")
+FIELDS = ("date", "gpu", "device", "collective", "bytes", "participants", "devices", "way",
+          "algorithm", "time_us_median", "bound_us")
 SIZES, SHORT_SIZES = "4KiB..1GiB*8", "4KiB,1MiB"
 TESTS = (("unit", "*cuda_test.cpp"), ("world", "*cuda_test.cpp"), ("unit", "*device_test.cpp"),
          ("process", "*device*_test.cpp"))
@@ -108,9 +108,10 @@ def measure(options):
                 run([VENV / "bin/paceline", "bench", collective, "--device", kind,
                      "-n", str(participants), "--sizes", SHORT_SIZES if options.short else SIZES,
                      "--json", file], timeout_s=1800, env=settings(options.feigned))
-                records = json.loads(file.read_text())["records"]
+                found = json.loads(file.read_text())
             rows += [{**{name: record.get(name) for name in FIELDS}, "participants": participants,
-                      "way": record["variant"]} for record in records]
+                      "way": record["variant"], "date": found["date"][:10]}
+                     for record in found["records"]]
     return rows
 
 

@@ -109,11 +109,11 @@ def table(rows, machine):
     return out
 
 
-def record(row, kind="emulated"):
-    """As `paceline bench --json` has it."""
+def record(row, kind="emulated", on=()):
+    """As `paceline bench --json` has it. `on`: what is known of the devices."""
     return {"collective": row.collective, "bytes": row.bytes, "ranks": row.devices,
             "algorithm": row.algorithm or None, "variant": row.way,
             "library": "nccl" if row.way == "NCCL" else "paceline",
             "segments": None, "segment_bytes": row.block or None, "combines": True, "device": kind,
             "chosen": row.way == CHOSEN, "time_us_median": 1e6 * row.seconds, "interval": None,
-            "bound_us": 1e6 * row.bound_s}
+            "bound_us": 1e6 * row.bound_s, **dict(on)}

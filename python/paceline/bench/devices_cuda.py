@@ -132,6 +132,11 @@ def best_block(group, collective, arrays, nbytes):
                for block in (*blocks, max(nbytes, 1)))
 
 
+def about(devices, count):
+    """What records say of the devices: the name of the first, and how many were used."""
+    return {"gpu": devices.describe(0)["name"], "devices": count}
+
+
 def table(rows, devices):
     """For the terminal."""
     first = rows[0]

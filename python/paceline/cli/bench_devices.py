@@ -50,6 +50,7 @@ def check(context, kind, collective, ranks):
 
 def rows_of(kind, collective, sizes, ranks, machine, out):
     """Times and prints; the records."""
+    from paceline import device
     from paceline.bench import devices, devices_cuda, stages
 
     if kind == "staged":
@@ -57,12 +58,13 @@ def rows_of(kind, collective, sizes, ranks, machine, out):
         out.print(stages.table(rows, collective, ranks))
         return [stages.record(row, collective, ranks) for row in rows]
     if kind == "cuda":
-        rows, count = devices_cuda.measure(collective, sizes, ranks, machine)
+        found = device.cuda()
+        rows, count = devices_cuda.measure(collective, sizes, ranks, machine, devices=found)
         out.print(devices_cuda.table(rows, count))
-    else:
-        rows = devices.measure(collective, sizes, ranks, machine)
-        out.print(devices.table(rows, machine))
-    return [devices.record(row, kind) for row in rows]
+        return [devices.record(row, kind, devices_cuda.about(found, count)) for row in rows]
+    rows = devices.measure(collective, sizes, ranks, machine)
+    out.print(devices.table(rows, machine))
+    return [devices.record(row) for row in rows]
 
 
 def show(context, kind, collective, sizes, ranks, options, file):

@@ -111,16 +111,20 @@ def ring(measured, lab, html):
 
 
 @command.command("device")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline bench --device cuda --json` or `--device staged --json`, or "
+              "the CSV of `./dev gpu`; repeat it for more. Of a folder, all of both.")
 @html("device.html")
 @click.option("--largest", default="256MiB", show_default=True, type=Size(),
               help="Messages up to this size.")
-def device(html, largest):
-    """Linear pipelines between devices, emulated and simulated."""
+def device(measured, html, largest):
+    """Linear pipelines between devices, emulated, simulated, and measured where a GPU was."""
     from paceline.report import device as report
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
-    return make(report, [], html, largest=largest)
+    return make(report, measured, html, largest=largest)
 
 
 @command.command("dag")

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from paceline import _core
 from paceline.bench import devices
+from paceline.report import device_measured
 from paceline.report.lines import Figure, Line, Model, Panel, Point
 from paceline.report.simulated import Way, bound_s, seconds
 
@@ -19,8 +20,9 @@ ABOUT = (
     "These are table 1, theorem 3.1 and the figures 3 and 4 of the publication that proposed it.",
     "Emulated: the copies and sums of the real program, as they were enqueued on streams, timed by "
     "the rules of two copy engines for each device. Simulated: the schedules under the same "
-    "machine, by the simulator, which knows nothing of streams. Nothing on this page was measured "
-    "on a GPU.",
+    "machine, by the simulator, which knows nothing of streams. Measured: files of `paceline bench "
+    "--device cuda` or `./dev gpu`, on GPUs, and of `paceline bench --device staged`, through the "
+    "host.",
 )
 # PCI Express 3.0 x16 as the publication has it: about 10 GB/s, and a start-up of 0.1 us.
 MACHINE = "alpha_us=0.1,gbit_per_s=80,reduce_gbyte_per_s=0"
@@ -29,6 +31,10 @@ SIMULATED = Model("PCIe x16, simulated", MACHINE)
 LARGEST, MOST_DEVICES = 256 << 20, 8
 SCALED_BYTES = 64 << 20
 FEW = 4  # devices of figure 3
+NO_GPU = ("Nothing was measured on a GPU. `./dev gpu` on a machine with one writes a file, as does "
+          "`paceline bench --device cuda --json`, and --measured FILE takes it.")
+NO_STAGES = ("Nothing was measured. `paceline bench allreduce --device staged -n 2 --json FILE` "
+             "makes a file, also without a GPU, and --measured FILE takes it.")
 NAMES = {"LP": "linear pipeline", "MST": "spanning tree", "BE": "bidirectional exchange",
          devices.OWN_BLOCK: "linear pipeline, own block", devices.CHOSEN: "chosen"}
 
@@ -97,24 +103,41 @@ def theorem(most, nbytes):
 
 
 def make(files, largest=LARGEST, most_devices=MOST_DEVICES, scaled=SCALED_BYTES):
-    """The figures; `files`: none yet, since nothing was measured."""
+    """The figures; `files`: Measured."""
+    on_gpus = device_measured.over_sizes(files)
     return [
         Figure("figure 3", "over the length of the message",
                "Short messages want few steps, long ones many blocks: from about 1 MiB on the "
                "linear pipeline of the broadcast and the reduce comes near to what the links "
                "allow. An allreduce by bidirectional exchange sends less, 2 (p-1)/p of the message "
                "instead of 2, and so does what this library chooses.",
-               tuple(over_sizes(collective, largest) for collective in devices.WAYS)),
+               (*(over_sizes(collective, largest) for collective in devices.WAYS), *on_gpus),
+               "" if on_gpus else NO_GPU),
         Figure("figure 4", "over the number of devices",
                "The linear pipeline stays where it is, the spanning tree goes up with log2 p. Two "
                "devices are a pair that sends both ways at once: their allreduce takes half.",
-               tuple(over_devices(collective, most_devices, scaled)
-                     for collective in devices.WAYS)),
+               (*(over_devices(collective, most_devices, scaled)
+                  for collective in devices.WAYS), *device_measured.over_devices(files))),
         Figure("theorem 3.1", "how many times as long the others take",
                "Claimed for long messages and a start-up that costs nothing: log2 p for the "
                "spanning tree, up to 2 for the bidirectional exchange.",
                theorem(most_devices, scaled),
-               drawn="ratios")]
+               drawn="ratios"),
+        through_the_host(files)]
+
+
+def through_the_host(files):
+    """Figure 6 of the ring's publication: calls between ranks, with the stages of the pipeline."""
+    table = device_measured.stage_table(files)
+    return Figure("stages", "from device to device through the host",
+                  "Y. Ueno's ring between nodes (2018) pins memory, copies out, sends, receives, "
+                  "sums and copies in as a software pipeline. For how large a part of the calls' "
+                  "time each stage was at work: together they may have more than 100 %. Memory is "
+                  "pinned by the first calls and kept in a pool.",
+                  device_measured.stage_panels(files), "" if table else NO_STAGES, table=table)
+
+
+read = device_measured.read
 
 
 def claims(figures):

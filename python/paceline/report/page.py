@@ -59,7 +59,7 @@ def render(title, about, parts, csv_name, claims=()):
 def table_of(figure):
     """Of each line its best rate, and the fraction of the bound that it is."""
     found = []
-    for panel in figure.panels:
+    for panel in figure.panels if figure.drawn != "ratios" else ():
         for line in panel.lines:
             if not any(point.mb_per_s for point in line.points):
                 continue  # not about how fast messages are

@@ -13,12 +13,15 @@ def rows(figures):
             for line in panel.lines:
                 for point in line.points:
                     bound = panel.bounds.get(panel.across(point))
+                    numbers = (
+                        point.seconds, point.low_s, point.high_s, point.value,
+                        point.mb_per_s if point.bytes else None, bound,
+                        bound / point.seconds if bound else None)
+                    if figure.drawn == "ratios":  # a ratio is no time, and has no rate
+                        numbers = (None, None, None, point.seconds, None, None, None)
                     yield dict(zip(COLUMNS, (
                         figure.name, panel.title, panel.collective, point.ranks, line.label,
-                        line.kind, point.bytes, point.seconds, point.low_s, point.high_s,
-                        point.value, point.mb_per_s if point.bytes else None, bound,
-                        bound / point.seconds if bound else None,
-                        line.origin.words)))
+                        line.kind, point.bytes, *numbers, line.origin.words)))
 
 
 def write(figures, file):
