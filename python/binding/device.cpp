@@ -181,6 +181,10 @@ void bind_device(nb::module_& m) {
       .def("reaches", [](const PyDevices& self, int device, int peer) {
         return self.driver->reaches(device, peer);
       }, nb::arg("device"), nb::arg("peer"))
+      .def("link", [](const PyDevices& self, int device, int peer) {
+        return self.driver->link(device, peer);
+      }, nb::arg("device"), nb::arg("peer"),
+           "How slow the link from one device to another is, beside others; 0: the fastest.")
       .def("describe", describe_device, nb::arg("device"));
   nb::class_<PyEmulated, PyDevices>(m, "EmulatedDevices", "Devices of the host.")
       .def("__init__", [](PyEmulated* self, int devices, bool threads, std::uint64_t seed,

@@ -442,6 +442,11 @@ class Devices:
     @property
     def kind(self) -> str: ...
     def reaches(self, device: int, peer: int) -> bool: ...
+    def link(self, device: int, peer: int) -> int:
+        """
+        How slow the link from one device to another is, beside others; 0: the fastest.
+        """
+
     def describe(self, device: int) -> dict: ...
 
 class EmulatedDevices(Devices):

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy
 
-from paceline import _core, calls
+from paceline import _core, calls, topology
 from paceline.buffers import Buffer
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
@@ -46,6 +46,12 @@ def emulated(
 def cuda() -> _core.Devices:
     """The CUDA devices of this machine. Raises RefusalError, which says what is missing."""
     return _core.cuda_devices()
+
+
+def near_order(devices: Any) -> list[int]:
+    """The devices in an order whose neighbours are near, by links, switches and sockets: for
+    algorithms that hand on to neighbours, Group(devices, near_order(devices))."""
+    return topology.near_order(devices)
 
 
 class Array:

@@ -71,6 +71,8 @@ class Driver {
   virtual int devices() const = 0;
   // Whether combinations on a device may read and write the memory of another one.
   virtual bool reaches(int device, int peer) const = 0;
+  // How slow the link from one device to another is, beside the others; 0: the fastest.
+  virtual int link(int device, int peer) const = 0;
 
   // Of kHost: pinned. Throws a resource error that says how much there is.
   virtual std::byte* allocate(int device, std::size_t bytes) = 0;

@@ -64,6 +64,12 @@ bool Emulation::reaches(int device, int peer) const {
   return true;
 }
 
+int Emulation::link(int device, int peer) const {
+  check(device, "a link");
+  check(peer, "a link");
+  return 0;
+}
+
 Stream Emulation::make_stream(int device) {
   check(device, "a stream");
   const Lock lock(mutex_);

@@ -37,6 +37,7 @@ class Emulation : public Driver {
   std::string name() const override { return "emulated"; }
   int devices() const override { return options_.devices; }
   bool reaches(int device, int peer) const override;
+  int link(int device, int peer) const override;   // all are alike
   std::byte* allocate(int device, std::size_t bytes) override;
   void release(int device, std::byte* memory) override;
   void pin(void* memory, std::size_t bytes) override;

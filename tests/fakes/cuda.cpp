@@ -6,7 +6,8 @@
 // broken are held: events and kernels belong to the device of their stream, a capture must be
 // joined and wait for nothing outside of it, memory is opened by other processes alone.
 //
-// FEIGNED_CUDA says what it is like, in words: "devices=4 memory=1000000 version=11040 peers=0".
+// FEIGNED_CUDA says what it is like, in words: "devices=4 memory=1000000 version=11040 peers=0";
+// "pairs=1": even devices have fast links among each other, and odd ones.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

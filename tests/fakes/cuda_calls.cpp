@@ -109,6 +109,11 @@ int cuDeviceCanAccessPeer(int* can, int, int) {
   *can = setting("peers", 1);
   return kSuccess;
 }
+int cuDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
+  if (device == peer) return kInvalidValue;
+  *value = attribute == 1 && setting("pairs", 0) ? (device ^ peer) & 1 : 0;
+  return kSuccess;
+}
 int cuDevicePrimaryCtxRetain(Context** context, int device) {
   *context = context_of(device);
   return *context ? kSuccess : kInvalidValue;

@@ -11,7 +11,7 @@ import feigned_cuda
 import pytest
 from dev import gpu
 
-from paceline.cli import gpus
+from paceline import device, topology
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,9 +83,23 @@ def test_doctor_names_devices_and_what_is_missing():
     found = doctor("devices=3")
     assert "3 x Feigned GPU (9.0, 1 GiB), driver 13.0" in found
     assert "all reach each other" in found and "neighbours in the order 0 1 2" in found
+    links = doctor("devices=4 pairs=1")
+    assert "in the order 0 2 1 3, by slower links between 2 and 1;" in links
+    assert "slower" not in doctor("devices=4")
     assert "2 x Feigned GPU" in doctor("peers=0") and "all reach" not in doctor("peers=0")
     assert "version 11.8, and this needs 12.0" in doctor("version=11080")
     assert "no CUDA device" in doctor("devices=0")
+
+
+def test_neighbours_of_links():
+    """The order that a Group takes, and the bench."""
+    look = ("from paceline import device; from paceline.bench import devices_cuda; "
+            "d = device.cuda(); print(device.near_order(d), devices_cuda.positions_on(d, 6))")
+    env = {**os.environ, **feigned_cuda.settings("devices=4 pairs=1")}
+    found = subprocess.run([sys.executable, "-c", look], env=env, text=True, check=True,
+                           capture_output=True, timeout=100).stdout
+    assert found == "[0, 2, 1, 3] [0, 2, 1, 3, 0, 2]\n"
+    assert device.near_order(device.emulated(3)) == [0, 1, 2]
 
 
 def test_neighbours_are_near(tmp_path):
@@ -97,5 +111,9 @@ def test_neighbours_are_near(tmp_path):
         folder.mkdir(parents=True)
         (folder / "numa_node").write_text(f"{node}\n")
         (tmp_path / f"{bus}.0").symlink_to(folder)
-    assert gpus.near_order(buses, str(tmp_path)) == [2, 3, 1, 0]
-    assert gpus.near_order(buses, str(tmp_path / "none")) == [3, 2, 1, 0]
+    assert topology.chain(buses, system=str(tmp_path)) == [2, 3, 1, 0]
+    assert topology.chain(buses, system=str(tmp_path / "none")) == [3, 2, 1, 0]
+    fast = {(2, 0), (0, 3)}  # links count more than switches and sockets
+    order = topology.chain(buses, lambda a, b: (a, b) not in fast, str(tmp_path))
+    assert order == [2, 0, 3, 1]
+    assert topology.chain([]) == []

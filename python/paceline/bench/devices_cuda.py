@@ -9,7 +9,7 @@ than participants these share them: then all that is moved passes through one me
 import statistics
 import time
 
-from paceline import _core, device
+from paceline import _core, device, topology
 from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, grid, human_time, options_of
 from paceline.cli.common import unit_count
 
@@ -19,11 +19,8 @@ REPEATS, WARMUPS, FEW = 10, 2, 3
 
 
 def positions_on(devices, participants):
-    """For each participant its device, neighbours beside each other where the machine's buses say
-    who is near."""
-    from paceline.cli.gpus import near_order
-
-    order = near_order([devices.describe(one).get("bus", "") for one in range(devices.count)])
+    """For each participant its device, near ones beside each other."""
+    order = topology.near_order(devices)
     return [order[at % len(order)] for at in range(participants)]
 
 

@@ -1,34 +1,7 @@
 """What `paceline doctor` says about CUDA devices."""
 
-import os
-from pathlib import Path
-
-from paceline import _core
+from paceline import _core, topology
 from paceline.errors import Error
-
-NODES = "/sys/bus/pci/devices"
-
-
-def topology(bus, system=NODES):
-    """Where a device is plugged in: its switch (the bridge above it) and its NUMA node; "" where
-    the system does not tell."""
-    folder = Path(system) / f"{bus}.0"
-    try:
-        switch = Path(os.path.realpath(folder)).parent.name
-        node = (folder / "numa_node").read_text().strip()
-    except OSError:
-        return "", ""
-    return switch, node if node != "-1" else ""
-
-
-def near_order(buses, system=NODES):
-    """The devices in an order whose neighbours are near: one socket after the other, and in it one
-    switch after the other."""
-    def place(one):
-        switch, node = topology(buses[one], system)
-        return (node, switch, buses[one])
-
-    return sorted(range(len(buses)), key=place)
 
 
 def finding():
@@ -52,8 +25,11 @@ def finding():
     apart = [(a, b) for a in range(found.count) for b in range(found.count)
              if a < b and not (found.reaches(a, b) and found.reaches(b, a))]
     if found.count > 1:
-        order = near_order([one["bus"] for one in about])
+        order = topology.near_order(found)
         text += f"; neighbours in the order {' '.join(map(str, order))}"
+        slow = [(a, b) for a, b in zip(order, order[1:], strict=False) if found.link(a, b) > 0]
+        if slow:
+            text += ", by slower links between " + ", ".join(f"{a} and {b}" for a, b in slow[:4])
         text += "; all reach each other" if not apart else ""
     kernels = _core.has_cuda_kernels()
     advice = []

@@ -32,6 +32,7 @@ inline constexpr int kLeastVersion = 12000;   // streams that wait for words, on
 // CUdevice_attribute.
 inline constexpr int kProcessors = 16, kPciBus = 33, kPciDevice = 34, kPciDomain = 50,
                      kMajor = 75, kMinor = 76;
+inline constexpr int kPerformanceRank = 1;   // CUdevice_P2PAttribute
 // CUpointer_attribute.
 inline constexpr int kPointerMemoryType = 2, kPointerIsManaged = 8, kPointerOrdinal = 9,
                      kPointerRangeStart = 11, kPointerRangeSize = 12;
@@ -49,6 +50,8 @@ inline constexpr unsigned kDeviceMemory = 2;
   F(device_memory, "cuDeviceTotalMem_v2", (std::size_t * bytes, Device device))                  \
   F(device_attribute, "cuDeviceGetAttribute", (int* value, int attribute, Device device))        \
   F(can_access_peer, "cuDeviceCanAccessPeer", (int* can, Device device, Device peer))            \
+  F(peer_attribute, "cuDeviceGetP2PAttribute",                                                   \
+    (int* value, int attribute, Device device, Device peer))                                     \
   F(retain_context, "cuDevicePrimaryCtxRetain", (Context * context, Device device))              \
   F(set_context, "cuCtxSetCurrent", (Context context))                                           \
   F(get_context, "cuCtxGetCurrent", (Context * context))                                         \

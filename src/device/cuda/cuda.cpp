@@ -107,6 +107,15 @@ bool Cuda::reaches(int device, int peer) const {
   return reaches_[{device, peer}] = can != 0;
 }
 
+int Cuda::link(int device, int peer) const {
+  const Place &from = place(device, "a link"), &to = place(peer, "a link");
+  if (device == peer) return 0;
+  int rank = 0;
+  check(api_.peer_attribute(&rank, cuda::kPerformanceRank, from.device, to.device),
+        "the link to a peer is not known", device);
+  return rank;
+}
+
 std::byte* Cuda::allocate(int device, std::size_t bytes) {
   const std::size_t room = std::max<std::size_t>(bytes, 1);
   const std::string what = str(bytes, " bytes");

@@ -31,6 +31,7 @@ class Cuda : public Driver {
   std::string name() const override { return "cuda"; }
   int devices() const override { return static_cast<int>(places_.size()); }
   bool reaches(int device, int peer) const override;
+  int link(int device, int peer) const override;
   std::byte* allocate(int device, std::size_t bytes) override;
   void release(int device, std::byte* memory) override;
   void pin(void* memory, std::size_t bytes) override;
