@@ -36,7 +36,8 @@ def test_the_whole_command_without_a_gpu(tmp_path, monkeypatch):
     assert gpu.main(["--feigned", "--short", "--no-build", "--csv", str(file)]) == 0
     rows = list(csv.DictReader(file.open()))
     assert {row["collective"] for row in rows} == {"broadcast", "reduce", "allreduce"}
-    assert {row["way"] for row in rows} >= {"LP", "MST", "BE", "chosen"}
+    assert {row["way"] for row in rows} >= {"LP", "MST", "BE", "chosen", "peers"}
+    assert {row["device"] for row in rows} == {"emulated"}
     assert all(float(row["time_us_median"]) > 0 and row["date"] for row in rows)
 
 
@@ -69,6 +70,23 @@ def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
     assert {row["device"] for row in rows} == {"cuda" if feigned else "emulated"}
     for row in rows:
         assert all(row["share"][name] > 0 for name in ("copy out", "send", "receive", "copy in"))
+
+
+@pytest.mark.parametrize("devices", [0, 1, 2])
+def test_bench_measures_between_processes(tmp_path, devices):
+    """Also where they share a device; without a GPU their devices are emulated."""
+    file = tmp_path / "peers.json"
+    status, out = run(["bench", "allreduce", "--device", "peers", "-n", "2", "--sizes",
+                       "4KiB,256KiB", "--json", str(file)],
+                      feigned_cuda.settings(f"devices={devices}") if devices else {})
+    assert status == 0, out
+    kind = "cuda" if devices else "emulated"
+    assert f"2 processes with {kind} devices" in out and ("share 1" in out) == (devices == 1)
+    rows = json.loads(file.read_text())["records"]
+    assert [(row["bytes"], row["variant"], row["device"]) for row in rows] == [
+        (4096, "peers", kind), (256 << 10, "peers", kind)]
+    assert all(row["time_us_median"] > 0 and row["algorithm"] for row in rows)
+    assert rows[0]["devices"] == max(devices, 1)
 
 
 def doctor(words):

@@ -97,21 +97,31 @@ def test(options):
             timeout_s=1800, env={**env, "PACELINE_SHORT": "1"})
 
 
+def bench(collective, kind, participants, sizes, env):
+    """What `paceline bench --device` writes: date, records."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bench.json"
+        run([VENV / "bin/paceline", "bench", collective, "--device", kind, "-n", str(participants),
+             "--sizes", sizes, "--json", file], timeout_s=1800, env=env)
+        found = json.loads(file.read_text())
+    return found["date"][:10], found["records"]
+
+
 def measure(options):
-    """Rows of the CSV: collectives between 2, 4 and 8 participants."""
-    kind = "emulated" if options.feigned else "cuda"
+    """Rows of the CSV: collectives between 2, 4 and 8 participants, of one process and of one for
+    each. Without a GPU model time, and for processes that of emulated devices."""
+    sizes = SHORT_SIZES if options.short else SIZES
+    kinds = ((("emulated", sizes), ("peers", SHORT_SIZES)) if options.feigned else
+             (("cuda", sizes), ("peers", sizes)))
+    env = environment() if options.feigned else settings(False)
     rows = []
     for collective in ("broadcast", "reduce", "allreduce"):
         for participants in (2,) if options.short else (2, 4, 8):
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "bench.json"
-                run([VENV / "bin/paceline", "bench", collective, "--device", kind,
-                     "-n", str(participants), "--sizes", SHORT_SIZES if options.short else SIZES,
-                     "--json", file], timeout_s=1800, env=settings(options.feigned))
-                found = json.loads(file.read_text())
-            rows += [{**{name: record.get(name) for name in FIELDS}, "participants": participants,
-                      "way": record["variant"], "date": found["date"][:10]}
-                     for record in found["records"]]
+            for kind, some in kinds:
+                date, records = bench(collective, kind, participants, some, env)
+                rows += [{**{name: record.get(name) for name in FIELDS}, "date": date,
+                          "participants": participants, "way": record["variant"]}
+                         for record in records]
     return rows
 
 

@@ -15,6 +15,25 @@ STAGES = ("register", "copy out", "send", "receive", "reduce", "copy in")
 CALLS = 10
 
 
+def devices_here():
+    """CUDA's, or an emulated one."""
+    from paceline import _core, device
+
+    return device.emulated(1, threads=True) if _core.trouble_with_cuda() else device.cuda()
+
+
+def timed_calls(comm, one, collective, array):
+    """Seconds of CALLS calls that the ranks begin together."""
+    times = []
+    for _ in range(CALLS):
+        comm.barrier()
+        begin = time.perf_counter()
+        getattr(one, collective)(array)
+        one.synchronize()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
 def measure(spec, comm, devices):
     """Of one rank: for each size seconds of every call, and of the stages in them."""
     import numpy
@@ -28,13 +47,8 @@ def measure(spec, comm, devices):
         values = numpy.full(max(1, nbytes // 4), comm.rank, "float32")
         array = device.Array(devices, mine, values.size).put(values) \
             if devices.kind == "cuda" else values
-        before, times = link.stages(), []
-        for _ in range(CALLS):
-            comm.barrier()
-            begin = time.perf_counter()
-            getattr(link, spec["collective"])(array)
-            link.synchronize()
-            times.append(time.perf_counter() - begin)
+        before = link.stages()
+        times = timed_calls(comm, link, spec["collective"], array)
         after = link.stages()
         busy = {name: after["seconds"][name] - before["seconds"][name] for name in STAGES}
         found.append({"bytes": nbytes, "times": times, "busy": busy, "kind": devices.kind,
@@ -94,12 +108,10 @@ def record(row, collective, ranks):
 def main():
     """One rank."""
     import paceline
-    from paceline import _core, device
 
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     comm = paceline.init()
-    devices = device.emulated(1, threads=True) if _core.trouble_with_cuda() else device.cuda()
-    found = measure(spec, comm, devices)
+    found = measure(spec, comm, devices_here())
     Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
     comm.barrier()
     paceline.finalize()

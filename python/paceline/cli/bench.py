@@ -256,11 +256,12 @@ def show_arrivals(plan, launches, head, file, out):
               help="Ranks compute before each call and come at different times: uniform:MIF, "
               "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
               "arrival to last exit.")
-@click.option("--device", type=click.Choice(["emulated", "cuda", "staged"]),
+@click.option("--device", type=click.Choice(["emulated", "cuda", "staged", "peers"]),
               help="Between so many devices of one process (--ranks) instead: linear pipeline, "
               "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
               "staged: ranks with a device each, through the host, with the share of each stage. "
-              "--sizes are 4KiB..1GiB*8 then, staged 4KiB..64MiB*8.")
+              "peers: processes that reach each other's devices. --sizes are 4KiB..1GiB*8 then, of "
+              "staged and peers 4KiB..64MiB*8.")
 @click.option("--launches", type=Number(1, 1000),
               help="Start the ranks so many times. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),

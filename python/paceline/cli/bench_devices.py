@@ -19,10 +19,15 @@ of one copy and one sum in the same process; participants that share a device sh
     "staged": """\
 Measured: the slowest rank's median of 10 calls, and its first. Then for how large a part of the \
 calls' time each stage of the pipeline was at work; together they may have more than 100 %. \
-Register: pinning memory, which later calls find in the pool."""}
+Register: pinning memory, which later calls find in the pool.""",
+    "peers": """\
+Measured: the slowest process's median of 10 calls to their end, and its first. Each process has a \
+device and works on those of the others, which CUDA IPC opens; emulated devices are memory of the \
+host and threads, whose times say nothing of a GPU."""}
 PAIR = ("Two devices are a pair that sends both ways at once: there an allreduce by LP takes half "
         "as long as on three or more.")
-SIZES = {"emulated": "4KiB..1GiB*8", "cuda": "4KiB..1GiB*8", "staged": "4KiB..64MiB*8"}
+SIZES = {"emulated": "4KiB..1GiB*8", "cuda": "4KiB..1GiB*8", "staged": "4KiB..64MiB*8",
+         "peers": "4KiB..64MiB*8"}
 OWN = ("collective", "sizes", "ranks", "device", "json")  # of bench's options
 
 
@@ -51,12 +56,13 @@ def check(context, kind, collective, ranks):
 def rows_of(kind, collective, sizes, ranks, machine, out):
     """Times and prints; the records."""
     from paceline import device
-    from paceline.bench import devices, devices_cuda, stages
+    from paceline.bench import devices, devices_cuda, devices_peers, stages
 
-    if kind == "staged":
-        rows = stages.run(collective, sizes, ranks)
-        out.print(stages.table(rows, collective, ranks))
-        return [stages.record(row, collective, ranks) for row in rows]
+    if kind in ("staged", "peers"):
+        way = stages if kind == "staged" else devices_peers
+        rows = way.run(collective, sizes, ranks)
+        out.print(way.table(rows, collective, ranks))
+        return [way.record(row, collective, ranks) for row in rows]
     if kind == "cuda":
         found = device.cuda()
         rows, count = devices_cuda.measure(collective, sizes, ranks, machine, devices=found)
@@ -80,7 +86,7 @@ def show(context, kind, collective, sizes, ranks, options, file):
     out = console()
     records = rows_of(kind, collective, sizes, ranks, options.get("machine") or USUAL, out)
     out.print(ABOUT[kind], style="dim", soft_wrap=True)
-    if kind != "staged" and (collective, ranks) == ("allreduce", 2):
+    if kind in ("emulated", "cuda") and (collective, ranks) == ("allreduce", 2):
         out.print(PAIR, style="dim", soft_wrap=True)
     if file:
         write_json({**provenance(None), "records": records, "notes": []}, file, out)

@@ -113,7 +113,7 @@ def ring(measured, lab, html):
 @command.command("device")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline bench --device cuda --json` or `--device staged --json`, or "
+              help="Files of `paceline bench --device cuda --json`, or `peers` or `staged`, or "
               "the CSV of `./dev gpu`; repeat it for more. Of a folder, all of both.")
 @html("device.html")
 @click.option("--largest", default="256MiB", show_default=True, type=Size(),

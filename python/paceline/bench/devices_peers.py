@@ -1,0 +1,93 @@
+"""Processes that reach each other's devices: `paceline bench --device peers`.
+
+Ranks on this machine, each with a device: CUDA's where there is one (of which several ranks may
+share one, over CUDA IPC), else emulated. For each size the median call.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from paceline.bench.stages import devices_here, timed_calls
+
+
+def measure(spec, comm, devices):
+    """Of one rank: for each size seconds of every call, and where it ran."""
+    from paceline import device
+    from paceline.cli.common import unit_count
+
+    mine = comm.rank % devices.count
+    peers = device.Peers(comm, devices, mine)
+    found = []
+    for nbytes in spec["sizes"]:
+        array = device.empty(devices, mine, unit_count(spec["collective"], comm.size, nbytes))
+        found.append({"bytes": nbytes, "kind": devices.kind,
+                      "times": timed_calls(comm, peers, spec["collective"], array),
+                      "algorithm": peers.explain(spec["collective"], array).partition(",")[0],
+                      "devices": min(devices.count, comm.size),
+                      "gpu": devices.describe(mine)["name"]})
+        comm.barrier()
+    return found
+
+
+def rows_of(results):
+    """Per size: the slowest rank's median and first call in seconds, and what rank 0 says."""
+    rows = []
+    for ranks in zip(*results, strict=True):
+        calls = [max(some) for some in zip(*(one["times"] for one in ranks), strict=True)]
+        rows.append({**ranks[0], "seconds": statistics.median(calls), "first_s": calls[0]})
+    return rows
+
+
+def run(collective, sizes, ranks):
+    """Starts the ranks; rows."""
+    from paceline.bench.launching import run_module
+
+    with tempfile.TemporaryDirectory(prefix="paceline-peers-") as folder:
+        told = {"collective": collective, "sizes": sizes, "folder": folder}
+        return rows_of(run_module("paceline.bench.devices_peers", told, ranks, folder))
+
+
+def table(rows, collective, ranks):
+    """For the terminal."""
+    from paceline import _core
+    from paceline.bench.devices import grid
+    from paceline.cli.common import human_time
+
+    kind, count = rows[0]["kind"], rows[0]["devices"]
+    shared = f" that share {count}" if kind == "cuda" and count < ranks else ""
+    out = grid(f"{collective} between {ranks} processes with {kind} devices{shared}",
+               "size", "median", "first", "MB/s", "algorithm")
+    for row in rows:
+        out.add_row(_core.human_bytes(row["bytes"]), human_time(row["seconds"]),
+                    human_time(row["first_s"]), f"{row['bytes'] / row['seconds'] / 1e6:.4g}",
+                    row["algorithm"])
+    return out
+
+
+def record(row, collective, ranks):
+    """As `paceline bench --json` has it."""
+    return {"collective": collective, "bytes": row["bytes"], "ranks": ranks,
+            "algorithm": row["algorithm"], "variant": "peers", "library": "paceline",
+            "segments": None, "segment_bytes": None, "combines": True, "device": row["kind"],
+            "chosen": True, "interval": None, "time_us_median": 1e6 * row["seconds"],
+            "time_us_first": 1e6 * row["first_s"], "bound_us": 0, "gpu": row["gpu"],
+            "devices": row["devices"]}
+
+
+def main():
+    """One rank."""
+    import paceline
+
+    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    comm = paceline.init()
+    found = measure(spec, comm, devices_here())
+    Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    comm.barrier()
+    paceline.finalize()
+
+
+if __name__ == "__main__":
+    main()
