@@ -26,6 +26,11 @@ Work work_of(const Combine& combine, int device) {
   const double bytes = static_cast<double>(combine.count * size_of(combine.type));
   for (const Memory& source : combine.sources)
     if (source.device != device && source.device != kHost) work.from.push_back(source.device);
+  const auto writes = [&](const Memory& target) {
+    if (target.device != device && target.device != kHost) work.to.push_back(target.device);
+  };
+  writes(combine.target);
+  for (const Memory& copy : combine.copies) writes(copy);
   work.bytes = bytes;
   work.combined = bytes * static_cast<double>(combine.sources.size() - 1);
   return work;

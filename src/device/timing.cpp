@@ -17,12 +17,11 @@ enum class Part { out, in, compute };
 using Engine = std::pair<int, Part>;
 
 double duration_s(const Work& work, const Rates& rates) {
-  const bool moves = !work.combines || !work.from.empty();
+  const std::size_t messages = work.combines ? std::max(work.from.size(), work.to.size()) : 1;
   const double copied =
-      moves ? rates.latency_s + work.bytes * static_cast<double>(std::max<std::size_t>(
-                                                 work.combines ? work.from.size() : 1, 1)) /
-                                    rates.copy_bytes_per_s
-            : 0;
+      messages > 0 ? rates.latency_s + work.bytes * static_cast<double>(messages) /
+                                           rates.copy_bytes_per_s
+                   : 0;
   const double combined = work.combines && rates.combine_bytes_per_s > 0
                               ? work.combined / rates.combine_bytes_per_s
                               : 0;
@@ -35,6 +34,10 @@ std::vector<Engine> engines_of(const Work& work) {
   for (int from : work.from) {
     held.emplace_back(from, Part::out);
     held.emplace_back(work.device, Part::in);
+  }
+  for (int to : work.to) {
+    held.emplace_back(work.device, Part::out);
+    held.emplace_back(to, Part::in);
   }
   std::sort(held.begin(), held.end());
   held.erase(std::unique(held.begin(), held.end()), held.end());

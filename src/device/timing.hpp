@@ -4,7 +4,8 @@
 //   copy      waits for what its stream and its events put before it; takes latency + bytes / rate,
 //             and holds the sender's outward and the receiver's inward engine all the while.
 //   combine   likewise holds its device's compute unit, for bytes / rate of what it combines; what
-//             it reads from other devices also comes in by its inward and their outward engines.
+//             it reads from other devices also comes in by its inward and their outward engines,
+//             and what it writes there goes out by its outward and their inward ones, at once.
 //   engines   serve what may start, in the order in which it was enqueued. None stays idle for
 //             something earlier to come.
 // Nothing here measures time: the same work always takes the same.
@@ -27,7 +28,8 @@ struct Work {
   bool combines = false;
   int device = 0;                    // of a copy: whose memory it writes
   std::vector<int> from = {};        // other devices whose memory it reads; a copy: one, or itself
-  double bytes = 0;                  // copied, or that come from each of the other devices
+  std::vector<int> to = {};          // of a combination: other devices whose memory it writes
+  double bytes = 0;                  // copied, or that come from and go to each of the others
   double combined = 0;               // bytes of all sources but the first
   std::vector<std::uint32_t> after = {};   // earlier work, by number
 };

@@ -137,6 +137,31 @@ TEST_CASE("device: the loss of a device reaches who waits, and leaves the others
   }
 }
 
+TEST_CASE("device: a sum for several devices is written to all of them, by links of their own") {
+  for (bool threads : {false, true}) {
+    Emulation driver({.devices = 3, .threads = threads, .keeps_work = true});
+    const Stream stream = driver.make_stream(0);
+    const Event end = driver.make_event(0);
+    float *a = floats(driver, 0, 2), *b = floats(driver, 1, 2), *c = floats(driver, 2, 2);
+    for (int i = 0; i < 2; ++i) a[i] = float(i + 2), b[i] = 10, c[i] = 0;
+    driver.combine(stream, {.target = memory(0, a), .sources = {memory(0, a), memory(1, b)},
+                            .count = 2, .op = Op::average, .divisor = 2,
+                            .copies = {memory(1, b), memory(2, c)}});
+    driver.record(end, stream);
+    driver.synchronize(end);
+    for (int i = 0; i < 2; ++i) {
+      CHECK(a[i] == float(12 + i) / 2);
+      CHECK(b[i] == a[i]);
+      CHECK(c[i] == a[i]);
+    }
+    const auto work = driver.take_work();
+    REQUIRE(work.size() == 1);
+    CHECK(work[0].from == std::vector<int>{1});
+    CHECK(work[0].to == std::vector<int>{1, 2});
+    CHECK(timing(work, {.latency_s = 1, .copy_bytes_per_s = 8})[0].end_s == 3);   // twice 8 bytes
+  }
+}
+
 // --- model time --------------------------------------------------------------------------------
 
 Work copy_of(int from, int to, double bytes, std::vector<std::uint32_t> after = {}) {
@@ -171,6 +196,17 @@ TEST_CASE("device: combinations take the compute unit, and links for what they r
   CHECK(spans[2].begin_s == 0);   // beside them
   CHECK(spans[3].begin_s == 4);
   CHECK(spans[3].end_s == 8);     // 40 bytes at 10 a second, the sums under it
+}
+
+TEST_CASE("device: a combination for others holds their inward engines, and its outward one") {
+  const Rates rates{.copy_bytes_per_s = 10, .combine_bytes_per_s = 10};
+  const Work spread{.combines = true, .device = 0, .to = {1}, .bytes = 20, .combined = 10};
+  const auto spans = timing({spread, copy_of(2, 1, 10), copy_of(1, 0, 10), copy_of(0, 2, 10)},
+                            rates);
+  CHECK(spans[0].end_s == 2);
+  CHECK(spans[1].begin_s == 2);   // device 1 receives
+  CHECK(spans[2].begin_s == 0);   // and sends
+  CHECK(spans[3].begin_s == 2);   // device 0 sends
 }
 
 }  // namespace
