@@ -25,7 +25,7 @@ SLICES = 16  # of the long tests
 SLICE_S = 120  # of a slice, after which it begins no other test
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 # Tests of their short form: a single thread has nothing to tell the thread sanitizer.
-SHORT = {"asan": "short", "tsan": r"short\.(execute|graph_calls)|short_shm"}
+SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls)|short_shm"}
 FUZZ = {"loop": 1000, "shm": 1000}  # programs on each, from the first seed on
 FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, in the long run
 # What a phase takes on two idle cores, until this machine has shown that it takes longer.
