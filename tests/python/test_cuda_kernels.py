@@ -31,6 +31,7 @@ def compile_kernels(folder, *words):
     return made.read_bytes()
 
 
+@pytest.mark.limit_s(300)  # for nvcc, which is one process more
 def test_for_one_architecture(tmp_path):
     assert b"paceline_float32_sum" in compile_kernels(tmp_path, "-cubin", "-arch=sm_90")
 
