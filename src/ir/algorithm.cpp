@@ -60,6 +60,13 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   return algorithm.rejects(problem);
 }
 
+void check_serves(const Algorithm& algorithm, const Problem& problem) {
+  if (const auto reason = why_not(algorithm, problem))
+    fail(Fault::refusal, name_of(problem.collective), "/", algorithm.name, ": ", reason->why,
+         ". Use ", reason->instead.empty() ? "another algorithm" : "algorithm=" + reason->instead,
+         ", or auto.");
+}
+
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
   if (!problem.late.empty() && !algorithm.expects_late) {
     Problem unaware = problem;
@@ -67,10 +74,7 @@ Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& 
     return build(algorithm, unaware, knobs);
   }
   check_late(problem);
-  if (const auto reason = why_not(algorithm, problem))
-    fail(Fault::refusal, name_of(problem.collective), "/", algorithm.name, ": ", reason->why, ". ",
-         reason->instead.empty() ? "No other algorithm here can."
-                                 : str("Use algorithm=", reason->instead, ", or auto."));
+  check_serves(algorithm, problem);
   if (!is_bound(algorithm, problem)) return recorded(algorithm, problem, knobs);
   const Order order(problem);
   return bind(recorded(algorithm, at_position(problem, order), knobs), problem, order);

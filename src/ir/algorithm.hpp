@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Why an algorithm cannot serve a problem, and which one can (empty: none).
+// Why an algorithm cannot serve a problem, and which one can in its place (empty: several).
 struct Reason {
   std::string why;
   std::string instead;
@@ -86,6 +86,9 @@ struct Algorithm {
 
 // Why it cannot serve the problem; nothing where it can.
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem);
+
+// Throws a refusal, which says what to ask for instead, where it cannot.
+void check_serves(const Algorithm& algorithm, const Problem& problem);
 
 // Throws a refusal if the algorithm rejects the problem. One that expects no late ranks builds the
 // same schedule whoever is predicted to be late.

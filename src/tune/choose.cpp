@@ -282,10 +282,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
 
 const Algorithm& asked_for(const Problem& p, const std::string& name) {
   const Algorithm& a = find_algorithm(p.collective, name);
-  if (const auto reason = why_not(a, p))
-    fail(Fault::refusal, name_of(p.collective), "/", name, ": ", reason->why, ". ",
-         reason->instead.empty() ? "No other algorithm here can."
-                                 : str("Use algorithm=", reason->instead, ", or auto."));
+  check_serves(a, p);
   return a;
 }
 

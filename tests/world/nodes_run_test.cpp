@@ -132,6 +132,7 @@ TEST_CASE("nodes: who asks to go by nodes where there are none is refused, and t
     for (LoopNodes* world : {&single, &one, &forbidden}) {
       const std::string error = error_of(*world, c);
       CHECK_MESSAGE(says(error, "several nodes, of which one at least has several"), error);
+      CHECK_MESSAGE(says(error, "Use another algorithm, or auto."), error);
     }
     CHECK(error_of(uneven, c) == "");
   }

@@ -4,13 +4,8 @@ Ranks on this machine, each with a device: CUDA's where there is one (of which s
 share one, over CUDA IPC), else emulated. For each size the median call.
 """
 
-import json
-import statistics
-import sys
-import tempfile
-from pathlib import Path
-
-from paceline.bench.stages import devices_here, timed_calls
+from paceline.bench.device_ranks import one_rank, slowest, timed_calls
+from paceline.bench.device_ranks import run as run_ranks
 
 
 def measure(spec, comm, devices):
@@ -32,22 +27,11 @@ def measure(spec, comm, devices):
     return found
 
 
-def rows_of(results):
-    """Per size: the slowest rank's median and first call in seconds, and what rank 0 says."""
-    rows = []
-    for ranks in zip(*results, strict=True):
-        calls = [max(some) for some in zip(*(one["times"] for one in ranks), strict=True)]
-        rows.append({**ranks[0], "seconds": statistics.median(calls), "first_s": calls[0]})
-    return rows
-
-
 def run(collective, sizes, ranks):
-    """Starts the ranks; rows."""
-    from paceline.bench.launching import run_module
-
-    with tempfile.TemporaryDirectory(prefix="paceline-peers-") as folder:
-        told = {"collective": collective, "sizes": sizes, "folder": folder}
-        return rows_of(run_module("paceline.bench.devices_peers", told, ranks, folder))
+    """Starts the ranks; per size the slowest rank's median and first call in seconds, and what rank
+    0 says."""
+    return [{**found[0], **slowest(found)}
+            for found in run_ranks("paceline.bench.devices_peers", collective, sizes, ranks)]
 
 
 def table(rows, collective, ranks):
@@ -77,17 +61,5 @@ def record(row, collective, ranks):
             "devices": row["devices"]}
 
 
-def main():
-    """One rank."""
-    import paceline
-
-    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    comm = paceline.init()
-    found = measure(spec, comm, devices_here())
-    Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
-    comm.barrier()
-    paceline.finalize()
-
-
 if __name__ == "__main__":
-    main()
+    one_rank(measure)

@@ -4,34 +4,12 @@ Ranks on this machine, each with a device: CUDA's where there is one, else emula
 the median call, and for how large a part of the calls' time each stage was at work.
 """
 
-import json
 import statistics
-import sys
-import tempfile
-import time
-from pathlib import Path
+
+from paceline.bench.device_ranks import one_rank, slowest, timed_calls
+from paceline.bench.device_ranks import run as run_ranks
 
 STAGES = ("register", "copy out", "send", "receive", "reduce", "copy in")
-CALLS = 10
-
-
-def devices_here():
-    """CUDA's, or an emulated one."""
-    from paceline import _core, device
-
-    return device.emulated(1, threads=True) if _core.trouble_with_cuda() else device.cuda()
-
-
-def timed_calls(comm, one, collective, array):
-    """Seconds of CALLS calls that the ranks begin together."""
-    times = []
-    for _ in range(CALLS):
-        comm.barrier()
-        begin = time.perf_counter()
-        getattr(one, collective)(array)
-        one.synchronize()
-        times.append(time.perf_counter() - begin)
-    return times
 
 
 def measure(spec, comm, devices):
@@ -57,27 +35,22 @@ def measure(spec, comm, devices):
     return found
 
 
-def rows_of(results):
+def rows_of(by_size):
     """Per size: the slowest rank's median and first call in seconds, and the shares of the stages
     in the calls' time, as means over ranks."""
     rows = []
-    for ranks in zip(*results, strict=True):
-        calls = [max(one["times"][i] for one in ranks) for i in range(CALLS)]
+    for ranks in by_size:
         share = {name: statistics.mean(one["busy"][name] / one["calls_s"] for one in ranks)
                  for name in STAGES}
-        rows.append({"bytes": ranks[0]["bytes"], "seconds": statistics.median(calls),
-                     "first_s": calls[0], "share": share, "kind": ranks[0]["kind"],
+        rows.append({"bytes": ranks[0]["bytes"], **slowest(ranks), "share": share,
+                     "kind": ranks[0]["kind"],
                      "pinned_bytes": max(one["pinned_bytes"] for one in ranks)})
     return rows
 
 
 def run(collective, sizes, ranks):
     """Starts the ranks; rows."""
-    from paceline.bench.launching import run_module
-
-    with tempfile.TemporaryDirectory(prefix="paceline-stages-") as folder:
-        told = {"collective": collective, "sizes": sizes, "folder": folder}
-        return rows_of(run_module("paceline.bench.stages", told, ranks, folder))
+    return rows_of(run_ranks("paceline.bench.stages", collective, sizes, ranks))
 
 
 def table(rows, collective, ranks):
@@ -105,17 +78,5 @@ def record(row, collective, ranks):
             "share": row["share"], "pinned_bytes": row["pinned_bytes"]}
 
 
-def main():
-    """One rank."""
-    import paceline
-
-    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    comm = paceline.init()
-    found = measure(spec, comm, devices_here())
-    Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
-    comm.barrier()
-    paceline.finalize()
-
-
 if __name__ == "__main__":
-    main()
+    one_rank(measure)
