@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from paceline.train import models, perfect, recording, records, replay  # noqa: 
 
 pytestmark = pytest.mark.ranks
 
+RUN = "import sys; from paceline.cli import main; sys.exit(main(sys.argv[1:]))"
 RANKS = Path(__file__).with_name("ranks")
 RECORD = {"forward_s": 1.0, "backward_s": 2.0,
           "keys": [["a", 250, 0.0, 2.0], ["b", 250, 0.5, 1.0]]}
@@ -165,7 +170,7 @@ def launched(ways, module="paceline.train.replaying", compute_s=0.2, **environme
     before = dict(os.environ)
     os.environ |= {"PYTHONPATH": str(RANKS), **environment}
     try:
-        ranks = job.launch(spec, 10, module)
+        ranks = job.launch(spec, 10, module=module)
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -204,6 +209,53 @@ def test_a_file_grows_by_launches(tmp_path):
     assert row["launches"] == 2 and row["step_s"] > 0.09 and row["simulated_s"] >= 0.1
     words[words.index("auto:ready")] = "depcha:ready"
     assert "of another plan" in CliRunner().invoke(command, words).output
+
+
+@pytest.mark.parametrize("ended_by, status, said", [
+    (lambda process: process.send_signal(signal.SIGINT), 130, "interrupted after 0 of 1 launches"),
+    (lambda process: os.kill(children(process)[1], signal.SIGKILL), 1, "ended after 0 of 1"),
+], ids=["interrupted", "killed"])  # fmt: skip
+def test_a_launch_that_is_cut_short_keeps_the_ways_it_has(ended_by, status, said, tmp_path):
+    record, out = tmp_path / "net.json", tmp_path / "out.json"
+    record.write_text(json.dumps(NET))
+    words = ["--models", str(record), "--compute-s", "0.3", "--steps", "10", "--json", str(out),
+             "--ways", "auto:ready,depcha:ready"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, "train", "replay", *words], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        wait_until(lambda: len(list(tmp_path.glob("paceline-replay-*/rank?.json"))) == 2, process)
+        ended_by(process)
+        shown, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == status and said in told and "Traceback" not in told
+    if status == 1:
+        assert "train: replay: the ranks failed (one was ended by SIGKILL)" in told
+    assert "auto:ready" in shown and not list(tmp_path.glob("paceline-replay-*"))
+    launch = json.loads(out.read_text())["launches"][0]
+    assert list(launch["times"]["net"]) == ["auto:ready"] and launch["ended_early"] in said
+
+
+def wait_until(is_so, process):
+    while not is_so():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def children(process):
+    """Processes that it has started."""
+    listed = subprocess.run(["ps", "-wwo", "pid=", "--ppid", str(process.pid)], text=True,
+                            capture_output=True, check=True).stdout
+    return [int(line) for line in listed.split()]
+
+
+def test_what_not_all_ranks_have_measured_is_left_out(tmp_path):
+    for rank, ways in enumerate([{"a": 1, "b": 2}, {"a": 3}]):
+        assert replay.done_by_all(tmp_path, 2) == []
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps({"models": {"net": ways}}))
+    assert [one["models"] for one in replay.done_by_all(tmp_path, 2)] == [{"net": {"a": 1}},
+                                                                         {"net": {"a": 3}}]
 
 
 @pytest.mark.parametrize("words, why", [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from paceline import cli
-from paceline.errors import UsageError
+from paceline.cli.common import console
+from paceline.errors import RankLost, TimeoutError, UsageError
 
 torch = pytest.importorskip("torch")
 from paceline.train import data, memory, models, starting, worker  # noqa: E402
@@ -92,6 +93,36 @@ def test_a_picture_that_cannot_be_read_ends_all_ranks_in_a_sentence(tmp_path, ca
     if "after 0 of 1 epochs" in said:  # else it came in the first step
         content = json.loads((tmp_path / "kept.json").read_text())
         assert content["ranks"][0]["losses"] and "5.png" in content["ended_early"]
+
+
+@pytest.mark.parametrize("error, others", [
+    (UsageError("train: 5.png is no picture."), False),
+    (MemoryError("allocate 7 bytes"), False),
+    (RankLost("allreduce #3: rank 1 is lost."), True),
+    (TimeoutError("allreduce #3: rank 1 did not come."), True),
+])  # fmt: skip
+def test_a_rank_tells_whether_it_failed_for_want_of_another(error, others, tmp_path, monkeypatch,
+                                                            capsys):
+    def fail(*_):
+        raise error
+
+    spec = tmp_path / "spec.json"
+    spec.write_text("{}")
+    monkeypatch.setattr(worker, "train", fail)
+    monkeypatch.setattr(worker.sys, "argv", ["worker", str(spec)])
+    with pytest.raises(SystemExit) as end:
+        worker.main()
+    assert end.value.code == 1
+    assert json.loads(capsys.readouterr().out[len(worker.SAID):])["others"] is others
+
+
+def test_who_has_lost_a_rank_speaks_after_the_one_that_says_why():
+    watcher = starting.Watcher(console())
+    lost, why = "allreduce #3: rank 1 is lost.", "train: 5.png is no picture."
+    watcher.hear({"failed": lost, "others": True})
+    assert starting.why(1, watcher.failed, []) == lost  # rank 1 may have said nothing
+    watcher.hear({"failed": why, "others": False})
+    assert starting.why(1, watcher.failed, []) == why
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])

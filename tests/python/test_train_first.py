@@ -223,7 +223,7 @@ def test_an_interrupted_replay_shows_the_launches_that_it_has(monkeypatch, capsy
         if launches:
             raise KeyboardInterrupt
         launches.append(1)
-        return None
+        return ["of rank 0"]
 
     found = {"resnet110": {"funnel:numbered": 0.4321}}
     monkeypatch.setattr(replay.Job, "launch", launch)

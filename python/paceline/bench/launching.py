@@ -31,12 +31,12 @@ class Late(Failed):
 
 
 def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(),
-               environment=None, limit_s=LIMIT_S):
+               environment=None, limit_s=LIMIT_S, told_by="bench"):
     """Runs `python -m module` on every rank with the specification as a file; returns each rank's
     result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`.
 
     mpiexec: the words that start MPI's processes; empty: they are started here. environment: what
-    to set besides this process's own."""
+    to set besides this process's own. told_by: the command that an error begins with."""
     spec, said = Path(folder) / "spec.json", []
     spec.write_text(json.dumps(specification), encoding="utf-8")
     make_room(Path(folder) / "meeting", ranks)
@@ -60,7 +60,7 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
     if status:
         tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
         kind = Late if status == TIMED_OUT else Failed
-        raise kind(f"bench: the ranks failed ({ended(status)}). Their last lines:\n{tail}")
+        raise kind(f"{told_by}: the ranks failed ({ended(status)}). Their last lines:\n{tail}")
     files = [Path(folder) / f"rank{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 

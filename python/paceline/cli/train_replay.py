@@ -133,21 +133,27 @@ def run(job, made, content, launches, path):
             "steps_in_a_row": plan["steps_in_a_row"]}
     least_s = (2 + plan["steps_in_a_row"]) * sum(
         sum(bounds.values()) for bounds in content["bounds"].values())
+    partly = []
+
+    def keep(found, **more):
+        if found:
+            times, notes = replays.judged(found, made, job, plan["steps_in_a_row"])
+            date = datetime.now().astimezone().isoformat(timespec="seconds")
+            content["launches"].append({"date": date, "times": times, "notes": notes, **more})
+        content["summary"] = replays.summary(content)
+        if path:
+            path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
     try:
         for number in range(max(1, launches)):
-            if number < launches:
-                times, notes = replays.judged(job.launch(spec, least_s), made, job,
-                                              plan["steps_in_a_row"])
-                date = datetime.now().astimezone().isoformat(timespec="seconds")
-                content["launches"].append({"date": date, "times": times, "notes": notes})
-            content["summary"] = replays.summary(content)
-            if path:
-                path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+            keep(job.launch(spec, least_s, partly) if number < launches else [])
     except (Error, KeyboardInterrupt) as error:
         done = len(content["launches"]) - begin
-        if done:
-            show(job, made, content, path)
         why = "interrupted" if isinstance(error, KeyboardInterrupt) else "ended"
+        if partly:
+            keep(partly, ended_early=why)
+        if done or partly:
+            show(job, made, content, path)
         click.echo(f"paceline: train replay: {why} after {done} of {launches} launches.", err=True)
         raise
     return 1 if show(job, made, content, path) else 0

@@ -4,6 +4,7 @@ Figures of a way are refused where a key does not hold the average, a layer bega
 without its weights, nodes sent fewer bytes than they must, or steps took less than the links allow.
 """
 
+import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from paceline import _core
 from paceline.bench import crossing, links, statistics
 from paceline.bench.host import mpi_of_host
 from paceline.bench.launching import Late, run_module
-from paceline.errors import UsageError
+from paceline.errors import Error, UsageError
 from paceline.kvstore.plan import Link, Plan
 from paceline.train import perfect, records
 
@@ -46,8 +47,9 @@ class Job:
             return 0.0
         return self.cluster.bound_s("allreduce", self.ranks, nbytes) or 0.0
 
-    def launch(self, spec, least_s, module="paceline.train.replaying"):
-        """Each rank's result. A launcher hangs now and then: it may once."""
+    def launch(self, spec, least_s, partly=None, module="paceline.train.replaying"):
+        """Each rank's result. A launcher hangs now and then: it may once. Where the ranks fail or
+        somebody interrupts, `partly` gets each rank's result of what all had done by then."""
         where = self.cluster.folder if self.cluster else None
         environment = {**(self.mpi["environment"] if self.mpi else {}), "OMP_NUM_THREADS": "1"}
         for retry in (True, False):
@@ -57,10 +59,28 @@ class Job:
                 try:
                     return run_module(module, whole, self.ranks, folder, None,
                                       self.mpi["mpiexec"] if self.mpi else (), environment,
-                                      LIMIT_S + SLACK * least_s)
-                except Late:
-                    if not retry:
-                        raise
+                                      LIMIT_S + SLACK * least_s, "train: replay")
+                except (Error, KeyboardInterrupt) as error:
+                    if retry and isinstance(error, Late):
+                        continue
+                    if partly is not None:
+                        partly.extend(done_by_all(Path(folder), self.ranks))
+                    raise
+
+
+def done_by_all(folder, ranks):
+    """Each rank's result, of models and ways that all ranks have measured; nothing if there are
+    none."""
+    files = [folder / f"rank{rank}.json" for rank in range(ranks)]
+    if not all(file.exists() for file in files):
+        return []
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    for name in list(found[0]["models"]):
+        of_ranks = [one["models"].get(name, {}) for one in found]
+        both = set.intersection(*map(set, of_ranks))
+        for one, ways in zip(found, of_ranks, strict=True):
+            one["models"][name] = {way: ways[way] for way in ways if way in both}
+    return found
 
 
 def steps_of(models, ratio, compute_s, bound_s):
@@ -141,7 +161,7 @@ def judged(ranks, steps, job, in_a_row):
     times, notes = {}, []
     names, ranks_of = crossing.places(ranks)
     for model, step in steps.items():
-        found = [rank["models"][model] for rank in ranks]
+        found = [rank["models"].get(model, {}) for rank in ranks]
         times[model] = {}
         for way in found[0]:
             why = fault([rank[way] for rank in found], step, job, (names, ranks_of), in_a_row)

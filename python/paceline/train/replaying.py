@@ -19,6 +19,7 @@ import paceline
 from paceline import engine, kvstore
 from paceline.bench import links
 from paceline.bench.meeting import Meeting, wait_until
+from paceline.errors import Error
 from paceline.train import libraries, perfect
 
 PERIOD = 1021  # a prime: no cut of a buffer falls together with it
@@ -262,20 +263,28 @@ class Rank:
         return {"step_s": took, "moved": moved, "fault": "; ".join(going.keys.faults[:3])}
 
     def run(self):
-        """All models and ways, into this rank's file."""
+        """All models and ways, into this rank's file, which is whole after each of them."""
         result = {"node": socket.gethostname(), "models": {}}
+        file = Path(self.spec["folder"]) / f"rank{self.rank}.json"
         for name, words in self.spec["models"].items():
             step = perfect.Step(**{key: tuple(value) if isinstance(value, list) else value
                                    for key, value in words.items()})
-            result["models"][name] = {way: self.measure(way, step) for way in self.spec["ways"]}
-        file = Path(self.spec["folder"]) / f"rank{self.rank}.json"
-        file.write_text(json.dumps(result), encoding="utf-8")
+            found = result["models"][name] = {}
+            for way in self.spec["ways"]:
+                found[way] = self.measure(way, step)
+                part = file.with_suffix(".part")
+                part.write_text(json.dumps(result), encoding="utf-8")
+                part.replace(file)
 
 
 def main():
     """Reads the specification that the command line names."""
     rank = Rank(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    rank.run()
+    try:
+        rank.run()
+    except Error as error:
+        sys.last_value = error  # that the world is left as by a program that failed
+        sys.exit(str(error))
     rank.settle()
     with contextlib.suppress(ImportError, ValueError):
         import torch.distributed as dist

@@ -83,11 +83,12 @@ def words_of(spec, ranks, path):
 
 class Watcher:
     """A progress bar, and a line for each epoch. Keeps what it hears: `data`, `epochs` and `losses`
-    as in a rank's result, and `failed`, what ranks say when they cannot go on."""
+    as in a rank's result, and what ranks say when they cannot go on."""
 
     def __init__(self, out):
         self.out = out
-        self.data, self.epochs, self.losses, self.failed, self.steps = None, [], [], [], 0
+        self.data, self.epochs, self.losses, self.steps = None, [], [], 0
+        self.causes, self.losers = [], []
         self.bars = Progress(TextColumn("{task.description}"), BarColumn(30),
                              TextColumn("{task.fields[steps]}"), TimeElapsedColumn(),
                              TextColumn("{task.fields[loss]}"), console=out, transient=True,
@@ -104,7 +105,7 @@ class Watcher:
     def hear(self, said):
         """What rank 0 tells."""
         if "failed" in said:
-            self.failed.append(said["failed"])
+            (self.losers if said["others"] else self.causes).append(said["failed"])
         elif "steps" in said:
             if self.data is None:
                 self.out.print(f"Data: {said['data']}.", soft_wrap=True, highlight=False)
@@ -121,6 +122,12 @@ class Watcher:
                 f"epoch {row['epoch']}: {row['seconds']:.2f} s, {row['images_per_s']:.1f} "
                 f"images/s, loss {row['loss']:.4f}, accuracy {row['accuracy']:.4f}",
                 highlight=False)
+
+    @property
+    def failed(self):
+        """The sentences of ranks that failed. Who has only lost another comes last, however early
+        it was heard."""
+        return self.causes + self.losers
 
     def kept(self):
         """What was measured, as a rank's result."""

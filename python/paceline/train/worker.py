@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 import paceline.torch  # noqa: F401  Importing it registers the backend's name.
-from paceline.errors import Error, UsageError
+from paceline.errors import Error, RankLost, TimeoutError, UsageError
 from paceline.train import branched, data, models, ways
 
 SAID = "@train "  # rank 0 begins a line so that tells how far it is
@@ -240,7 +240,7 @@ def main():
         said = sentence(error, os.environ.get("PACELINE_RANK", "?"))
         if said is None:
             raise
-        tell({"failed": said})
+        tell({"failed": said, "others": isinstance(error, (RankLost, TimeoutError))})
         sys.exit(1)
     if found:
         path.with_name("found.json").write_text(json.dumps(found), encoding="utf-8")
