@@ -31,6 +31,15 @@ def test_the_same_machine_gives_the_same_times():
         "reduce", [1 << 20], 3, MACHINE)
 
 
+@pytest.mark.parametrize("name", ["auto", "usual"])
+def test_what_names_no_model_is_the_usual_one(name, capsys):
+    words = ["bench", "reduce", "--device", "emulated", "-n", "3", "--sizes", "4KiB"]
+    assert cli.main(words) == 0
+    before = capsys.readouterr().out
+    assert cli.main([*words, "--machine", name]) == 0
+    assert capsys.readouterr().out == before
+
+
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_a_terminal_of_80_columns_shows_the_table(ranks, capsys, monkeypatch):
     """Sizes are those of devices, no number is broken; what two devices do otherwise is said."""
@@ -51,6 +60,8 @@ def test_a_terminal_of_80_columns_shows_the_table(ranks, capsys, monkeypatch):
     (["reduce", "--device", "emulated", "--algorithm", "ring", "--verdict"],
      "leave out --algorithm, --verdict."),
     (["reduce", "--device", "staged", "--dtype", "float64"], "leave out --dtype."),
+    (["reduce", "--device", "emulated", "--machine", "probe"], "--device wants a model"),
+    (["reduce", "--device", "emulated", "--machine", "abacus"], "machine 'abacus' is not known"),
     (["allreduce", "--device", "nothing"], "emulated")])
 def test_what_cannot_be_timed_is_refused(words, why, capsys):
     assert cli.main(["bench", *words]) == 2

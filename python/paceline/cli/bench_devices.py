@@ -28,6 +28,7 @@ PAIR = ("Two devices are a pair that sends both ways at once: there an allreduce
         "as long as on three or more.")
 SIZES = {"emulated": "4KiB..1GiB*8", "cuda": "4KiB..1GiB*8", "staged": "4KiB..64MiB*8",
          "peers": "4KiB..64MiB*8"}
+NO_MODEL = ("auto", "usual")  # values of --machine that leave the model to us
 OWN = ("collective", "sizes", "ranks", "device", "json")  # of bench's options
 
 
@@ -51,6 +52,17 @@ def check(context, kind, collective, ranks):
     if others:
         raise click.UsageError(f"--device {kind} times ways of its own; leave out "
                                f"{', '.join(others)}.")
+
+
+def model_of(options):
+    """The model's name, as --machine has it; raises click.UsageError for probe."""
+    from paceline.device import USUAL
+
+    asked = options.get("machine") or "auto"
+    if asked == "probe":
+        raise click.UsageError("--machine probe measures what is between nodes; --device wants a "
+                               "model: auto, a name, or settings such as alpha_us=5.")
+    return USUAL if asked in NO_MODEL else asked
 
 
 def rows_of(kind, collective, sizes, ranks, machine, out):
@@ -77,14 +89,14 @@ def show(context, kind, collective, sizes, ranks, options, file):
     """Times collectives between devices, prints and writes; the status."""
     from paceline.bench.provenance import provenance
     from paceline.cli.common import Sizes
-    from paceline.device import USUAL
 
     check(context, kind, collective, ranks)
+    machine = model_of(options) if kind in ("emulated", "cuda") else None
     set_options(options)
     if not was_given(context, "sizes"):
         sizes = Sizes().convert(SIZES[kind], None, context)
     out = console()
-    records = rows_of(kind, collective, sizes, ranks, options.get("machine") or USUAL, out)
+    records = rows_of(kind, collective, sizes, ranks, machine, out)
     out.print(ABOUT[kind], style="dim", soft_wrap=True)
     if kind in ("emulated", "cuda") and (collective, ranks) == ("allreduce", 2):
         out.print(PAIR, style="dim", soft_wrap=True)
