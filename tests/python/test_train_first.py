@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 
+import mpis
 import pytest
 from click.testing import CliRunner
-from length import each
+from length import each, in_long
 from rich.console import Console
 
 from paceline import cli
@@ -152,11 +153,17 @@ def kept(tmp_path):
 
 
 def ranks_of(process):
-    """The processes that train."""
-    listed = subprocess.run(["ps", "-wwo", "pid=,args=", "--ppid", str(process.pid)], text=True,
+    """The processes that train, whoever is between."""
+    listed = subprocess.run(["ps", "-wwe", "-o", "pid=,ppid=,args="], text=True,
                             capture_output=True, check=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "resnet20" in line
-            or "paceline.train.worker" in line]
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    below = {str(process.pid)}
+    while more := {pid for pid, parent, *_ in rows if parent in below} - below:
+        below |= more
+    return [int(pid) for pid, _, *words in rows if pid in below and words
+            and words[0].startswith(sys.executable)
+            and ("paceline.train.worker" in words[0] or "resnet20" in words[0])
+            and int(pid) != process.pid]
 
 
 def interrupt_all(process):
@@ -191,6 +198,25 @@ def test_a_rank_that_is_killed_ends_it_in_a_sentence(tmp_path):
     assert process.returncode == 1 and said.count("\n") == 1 and "Traceback" not in said
     assert "was ended by SIGKILL" in said and "memory" in said and "of 1000 epochs" in said
     assert "SIGKILL" in kept(tmp_path)
+
+
+@in_long
+@pytest.mark.parametrize("mpi", mpis.found()[:2], ids=str)
+@pytest.mark.parametrize("how", ["killed", "interrupted"])
+def test_training_over_an_mpi_ends_as_any_other(how, mpi, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    for name, value in mpi.environment().items():
+        monkeypatch.setenv(name, value)
+    process = begun(tmp_path, "--over", "mpi", "--way", "ddp")
+    ranks = ranks_of(process)
+    if how == "killed":
+        os.kill(ranks[1], signal.SIGKILL)
+    else:
+        interrupt_all(process)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (1 if how == "killed" else 130) and "Traceback" not in said
+    assert "of 1000 epochs" in kept(tmp_path)
+    assert len(ranks) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in ranks)
 
 
 def test_a_killed_rank_that_somebody_has_started_ends_it_in_a_sentence(tmp_path):
