@@ -235,9 +235,11 @@ struct WorldConfig {
   // Called by a thread that raises an error of a broken communicator, without a lock: where in the
   // program it is, such as "train.py:41 in step"; empty: not known. Null: nobody is told.
   std::string (*call_site)() = nullptr;
-  // Called by a caller that waits, without a lock, before each of its sleeps, which are then short:
-  // what else must go on in this process meanwhile. It does not throw.
-  void (*meanwhile)() = nullptr;
+  // Called by a caller that waits, without a lock, at some of its looks and before each of its
+  // sleeps, which are then short: what else must go on in this process meanwhile. It says whether
+  // anything of that has moved, as far as it can tell: then the caller stays awake for a moment. It
+  // does not throw.
+  bool (*meanwhile)() = nullptr;
 };
 
 // Joins the world of those who meet in a store: returns when every rank has. The communicator of

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kSleepUs = 1000;         // a wait that turned out long looks up this often
 constexpr int kShortSleepUs = 50;      // likewise, where something else must go on meanwhile
+constexpr int kLooksApart = 16;        // before a wait turns out long, at what else goes on
 constexpr std::uint32_t kUnseen = 16;  // calls that begin without a look at other nodes
 
 }  // namespace
@@ -287,6 +288,8 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
   const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
   Patience patience(crowded_ ? Company::crowded : Company::alone);
+  Wakefulness awake;
+  int looks = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
   const Waiting waiting(*this);
@@ -303,9 +306,12 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
       patience.reset();
       continue;
     }
-    if (patience.next() == Patience::Next::again) continue;
-    if (config_.meanwhile) config_.meanwhile();
-    transport_->rest(config_.meanwhile ? kShortSleepUs : sleep_us(), [this] { return stirs(); });
+    const bool is_patient = patience.next() == Patience::Next::again;
+    if (is_patient && ++looks % kLooksApart != 0) continue;
+    const bool is_awake = config_.meanwhile && awake.lasts(config_.meanwhile());
+    if (is_patient) continue;
+    const int most_us = config_.meanwhile ? kShortSleepUs : sleep_us();
+    if (!is_awake) transport_->rest(most_us, [this] { return stirs(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();

@@ -148,6 +148,18 @@ def test_programs_are_not_spoilt(name):
     assert said.count("operation differs between ranks") == ranks, said
 
 
+def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():
+    # Others' one-sided calls are served between two looks of a rank that waits in our call.
+    mpi = mpi_of("openmpi5")
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, 2, built(mpicc), compiled(mpicc, "awake", "-rdynamic"))
+    assert status == 0, said
+    rows = re.findall(r"moves (\d): (\d+) looks, (\d+) sleeps", said)
+    (_, looks, sleeps), (_, busy_looks, busy_sleeps) = rows
+    assert int(looks) > 0 < int(sleeps), said
+    assert int(busy_sleeps) < 0.1 * int(busy_looks), said
+
+
 def test_options_choose_what_is_served():
     mpi = mpi_of("mpich5")
     mpicc = mpicc_of(mpi)

@@ -11,6 +11,7 @@
 #include "expect_fault.hpp"
 #include "runtime/session.hpp"
 #include "transport/loop/loop.hpp"
+#include "world/passed_on.hpp"
 
 namespace paceline {
 namespace {
@@ -24,44 +25,21 @@ struct Refusal {
   std::atomic<int> times{0};
 };
 
-// Passes on what it is asked for; progress() throws instead, once that is armed.
-class Stingy : public Transport {
+// progress() throws, once that is armed.
+class Stingy : public test::PassedOn {
  public:
   Stingy(std::unique_ptr<Transport> below, Refusal* refusal)
-      : below_(std::move(below)), refusal_(refusal) {}
+      : PassedOn(std::move(below)), refusal_(refusal) {}
 
   bool progress() override {
     if (refusal_ && refusal_->raise && refusal_->armed) {
       ++refusal_->times;
       refusal_->raise();
     }
-    return below_->progress();
+    return PassedOn::progress();
   }
-  std::string_view name() const override { return "stingy loop"; }
-  int rank() const override { return below_->rank(); }
-  int ranks() const override { return below_->ranks(); }
-  void listen(Listener* listener) override { below_->listen(listener); }
-  void send(Transfer& transfer) override { below_->send(transfer); }
-  void recv(Transfer& transfer) override { below_->recv(transfer); }
-  void cancel(Transfer& transfer) override { below_->cancel(transfer); }
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
-    below_->unexpected(visit);
-  }
-  void abort(int peer, std::uint64_t context, const std::string& why) override {
-    below_->abort(peer, context, why);
-  }
-  void leave() override { below_->leave(); }
-  void check_peers() override { below_->check_peers(); }
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
-    below_->rest(timeout_us, stirs);
-  }
-  void wake() override { below_->wake(); }
-  void announce(const Doing& doing) override { below_->announce(doing); }
-  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
 
  private:
-  std::unique_ptr<Transport> below_;
   Refusal* refusal_;
 };
 

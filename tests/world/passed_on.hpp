@@ -1,0 +1,44 @@
+// A transport for tests that passes on what it is asked for; a test overrides what it looks at.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "transport/transport.hpp"
+
+namespace paceline::test {
+
+class PassedOn : public Transport {
+ public:
+  explicit PassedOn(std::unique_ptr<Transport> below) : below_(std::move(below)) {}
+
+  std::string_view name() const override { return below_->name(); }
+  int rank() const override { return below_->rank(); }
+  int ranks() const override { return below_->ranks(); }
+  void listen(Listener* listener) override { below_->listen(listener); }
+  void send(Transfer& transfer) override { below_->send(transfer); }
+  void recv(Transfer& transfer) override { below_->recv(transfer); }
+  void cancel(Transfer& transfer) override { below_->cancel(transfer); }
+  bool progress() override { return below_->progress(); }
+  void unexpected(
+      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+    below_->unexpected(visit);
+  }
+  void abort(int peer, std::uint64_t context, const std::string& why) override {
+    below_->abort(peer, context, why);
+  }
+  void leave() override { below_->leave(); }
+  void check_peers() override { below_->check_peers(); }
+  void rest(int timeout_us, const std::function<bool()>& stirs) override {
+    below_->rest(timeout_us, stirs);
+  }
+  void wake() override { below_->wake(); }
+  void announce(const Doing& doing) override { below_->announce(doing); }
+  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
+
+ private:
+  std::unique_ptr<Transport> below_;
+};
+
+}  // namespace paceline::test
