@@ -225,6 +225,23 @@ bool is_any_wanted() {
   return false;
 }
 
+// Whether the program may go on after a rank's death (Open MPI's ULFM, mpiexec --with-ft ulfm). A
+// revoke, or a death, must then end whoever waits, by MPI's own errors: all calls are the host's.
+bool may_recover() {
+  static const auto* const enabled =
+      static_cast<const bool*>(dlsym(RTLD_DEFAULT, "ompi_ftmpi_enabled"));
+  return enabled && *enabled;
+}
+
+void say_that_it_recovers() {
+  static std::atomic_flag is_said;
+  int world_rank = 0;
+  check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
+  if (world_rank != 0 || is_said.test_and_set()) return;
+  std::fprintf(stderr, "paceline: preload: MPI runs with fault tolerance (ULFM), whose revokes and "
+               "errors are the host's to give; all calls pass through to it.\n");
+}
+
 void join_intra(MPI_Comm comm, Seat& seat) {
   std::optional<WorldConfig> config;
   const std::string trouble = trouble_of([&] {
@@ -256,7 +273,10 @@ void join(MPI_Comm comm, Seat& seat) {
   check(PMPI_Comm_rank(comm, &seat.rank), "Comm_rank");
   check(PMPI_Comm_size(comm, &seat.ranks), "Comm_size");
   seat.why = between ? Pass::between_groups : Pass::one_rank;
-  if (!between && seat.ranks > 1) join_intra(comm, seat);
+  if (between || seat.ranks == 1) return;
+  if (!may_recover()) return join_intra(comm, seat);
+  seat.why = Pass::recovers;
+  say_that_it_recovers();
 }
 
 void leave_worlds() {

@@ -16,9 +16,9 @@ namespace paceline::preload {
 // Why a call is the host's. Each is equal on all ranks of a correct program.
 enum class Pass {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
-  differed
+  differed, recovers
 };
-inline constexpr int kPasses = 11;
+inline constexpr int kPasses = 12;
 
 struct Count {
   std::uint64_t served = 0, bytes = 0;

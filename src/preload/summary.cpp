@@ -25,7 +25,7 @@ constexpr struct {
 constexpr const char* kWhy[] = {
     "one rank",  "between groups", "PACELINE_PRELOAD", "not joined", "no data",
     "datatype",  "operation",      "over 2 GiB", "host is faster", "wrong arguments",
-    "calls differed",
+    "calls differed", "ULFM",
 };
 static_assert(sizeof kWhy / sizeof *kWhy == kPasses);
 

@@ -1,5 +1,6 @@
 """The drop-in library under every MPI at hand: C programs as they stand, with and without it."""
 
+import dataclasses
 import functools
 import os
 import re
@@ -158,6 +159,22 @@ def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():
     (_, looks, sleeps), (_, busy_looks, busy_sleeps) = rows
     assert int(looks) > 0 < int(sleeps), said
     assert int(busy_sleeps) < 0.1 * int(busy_looks), said
+
+
+@pytest.mark.parametrize("what", ["revoke", "death"])
+def test_programs_recover_as_under_their_mpi_alone(what):
+    mpi = mpi_of("openmpi5")
+    mpicc = mpicc_of(mpi)
+    program = compiled(mpicc, "recovers")
+    tolerant = dataclasses.replace(mpi, mpiexec=(*mpi.mpiexec, "--with-ft", "ulfm"))
+    status, said = run(tolerant, 3, built(mpicc), program, what)
+    assert status == 0 or what == "death", said
+    left = 3 - (what == "death")
+    assert said.count("first success") == 3 and said.count("then as it should") == 2, said
+    assert said.count(f"rest success, {left} of {left}") == left, said
+    assert said.count("MPI runs with fault tolerance (ULFM)") == 1, said
+    if what == "revoke":  # else nobody comes to MPI_Finalize, which sums up
+        assert served(said)["Allreduce"] == (0, 3), said
 
 
 def test_options_choose_what_is_served():
