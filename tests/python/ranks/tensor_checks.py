@@ -264,6 +264,26 @@ def check_what_is_refused_on_one_rank_alone(comm):
             assert all("rank 0" in word and "refused" in word for word in said[1:] if word), where
 
 
+def check_what_torch_itself_refuses_on_one_rank_alone(comm):
+    """torch raises before it asks a backend, so the others cannot hear of it: their time-out names
+    the rank."""
+    if comm.size == 1:
+        return
+    me, x = comm.rank, tensor(comm.rank, *SHAPE)
+    odd = torch.complex(x, x).conj() if me == 0 else torch.complex(x, x)
+    dtype = torch.float64 if me == 0 else x.dtype
+    rows = [torch.zeros(SHAPE, dtype=dtype) for _ in range(comm.size)]
+    calls = {"conjugated": lambda group: dist.all_reduce(odd, group=group),
+             "different dtypes": lambda group: dist.all_gather(rows, x, group=group)}  # fmt: skip
+    for words, call in calls.items():
+        group = dist.new_group(timeout=timedelta(seconds=1))
+        if me == 0:
+            raises((RuntimeError, ValueError), words, lambda call=call, group=group: call(group))
+        else:
+            raises(paceline.TimeoutError, "rank 0", lambda call=call, group=group: call(group))
+        dist.barrier()
+
+
 def _said(call, comm, make):
     """By every rank, of a call in a group of its own: the error; empty where results are right."""
     said = ""
