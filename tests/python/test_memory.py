@@ -64,3 +64,13 @@ def test_steps_of_stores_leave_memory_as_it_was():
 def test_a_store_that_kept_gradients_would_be_seen():
     found = too_much(growth(2, STEPS, "kept", script="steady_store.py"))
     assert "own" in {kind for _, kind, _ in found}, found
+
+
+@pytest.mark.parametrize("ranks", [2, param(3)])
+def test_calls_of_the_world_find_their_staging_buffers_in_place(ranks):
+    run = launched.start("warm.py", ranks)
+    assert run.status == 0, run.text()
+    for rank in range(ranks):
+        pages = json.loads(run.text(rank, "stdout").splitlines()[-1])
+        assert pages.pop("another communicator") > 200, "buffers that are not there are seen"
+        assert {name: n for name, n in pages.items() if n > 50} == {}, pages
