@@ -89,6 +89,11 @@ def test_gradients_in_the_store(name, ranks):
     launched.expect("place_checks", name, ranks)
 
 
+@pytest.mark.parametrize("name", [*launched.names("caller_checks"), "end"])
+def test_without_a_thread_that_makes_progress(name):
+    launched.expect("caller_checks", name, 2, ("PACELINE_PROGRESS", "caller"))
+
+
 @pytest.mark.parametrize("name", [*launched.names("method_checks"), "end"])
 @each("ranks", [3], [1, 2, 5])
 def test_methods_of_bsp(name, ranks):
