@@ -27,6 +27,8 @@ class Auto(KVStore):
     as rank 0 saw it in that step, the one whose keys came first in init() is exchanged first: the
     next forward pass needs it first. Up to `outstanding` sums are under way. Push all keys, then
     pull them: a pull of a key whose bucket is not complete takes the key out of it for this step.
+    Where one rank alone pulls, or waits for, such a key its calls differ from the others', which is
+    a MismatchError on all.
 
     With `show` rank 0 prints the plan on stderr; `plan` has its text.
     """

@@ -251,6 +251,25 @@ def check_failing_task(comm):
         engine.close()
 
 
+def check_a_key_that_one_rank_alone_waits_for(comm):
+    """By auto's plan it waits for a bucket of which the others never push a part."""
+    if comm.size == 1:
+        return
+    keys = ["a", "b", "c"]
+    store, x = kvstore.create("auto", comm), [numpy.ones(4) for _ in keys]
+    store.init(keys, x)
+    for _ in range(2):
+        store.pushpull(keys, x, [numpy.zeros(4) for _ in keys])
+        store.wait()
+    if comm.rank == 0:
+        store.push(keys, x)
+        raises(paceline.MismatchError, "bucket 0", lambda: store.wait("c"))
+    else:
+        store.push(keys[:2], x[:2])
+        raises(paceline.MismatchError, "rank 0", store.wait)
+    raises(paceline.MismatchError, "", store.close)
+
+
 if __name__ == "__main__":
     import kvstore_checks
 
