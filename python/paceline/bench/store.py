@@ -1,10 +1,12 @@
 """`paceline bench store`: a step of the KVStore's types beside what numpy and plain calls need.
 
-All ways take turns in one launch. A step sums every key over the ranks and has the sums back in the
-caller's arrays; its time is the slowest rank's.
+All ways take turns in one launch, with so many keys and so many in turn. A step sums every key over
+the ranks and has the sums back in the caller's arrays; its time is the slowest rank's. What a busy
+machine does not change much is counted: context switches, of all threads of a rank.
 """
 
 import json
+import resource
 import statistics
 import sys
 import tempfile
@@ -69,40 +71,72 @@ def stores_of(comm, grads):
     return ways, stores
 
 
-def measure(spec, comm):
-    """Of one rank: seconds of every step, by way. Raises RuntimeError for a wrong sum."""
-    import numpy
+def switches():
+    """Context switches of this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_nvcsw + used.ru_nivcsw
 
-    grads = [numpy.zeros(max(1, spec["bytes"] // 4), "float32") for _ in range(spec["keys"])]
-    stored, stores = stores_of(comm, grads)
-    ways = {**plain_ways(comm, grads), **stored}
-    times = {way: [] for way in WAYS}
+
+class Keys:
+    """So many keys, and the steps of every way over them."""
+
+    def __init__(self, comm, count, nbytes):
+        import numpy
+
+        self.comm = comm
+        self.grads = [numpy.zeros(max(1, nbytes // 4), "float32") for _ in range(count)]
+        stored, self.stores = stores_of(comm, self.grads)
+        self.ways = {**plain_ways(comm, self.grads), **stored}
+        self.found = {way: {"times": [], "switches": []} for way in WAYS}
+
+    def step(self, way, counts):
+        """Raises RuntimeError for a wrong sum."""
+        for key, grad in enumerate(self.grads):
+            grad[:] = self.comm.rank + key
+        self.comm.barrier()
+        before, begin = switches(), time.perf_counter()
+        self.ways[way]()
+        took, switched = time.perf_counter() - begin, switches() - before
+        if counts:
+            self.found[way]["times"].append(took)
+            self.found[way]["switches"].append(switched)
+        size = self.comm.size
+        for key, grad in enumerate(self.grads if way != FLAT else ()):
+            if not (grad == size * (size - 1) // 2 + size * key).all():
+                raise RuntimeError(f"bench store: {way}: key {key} has {grad[0]} where the sum "
+                                   f"is {size * (size - 1) // 2 + size * key}.")
+
+
+def measure(spec, comm):
+    """Of one rank, by number of keys: of every way the seconds and the context switches of each
+    step."""
+    all_keys = {count: Keys(comm, count, spec["bytes"]) for count in spec["keys"]}
     for step in range(PLANNED + spec["repeats"]):
         for way in WAYS:
-            for key, grad in enumerate(grads):
-                grad[:] = comm.rank + key
-            comm.barrier()
-            begin = time.perf_counter()
-            ways[way]()
-            if step >= PLANNED:
-                times[way].append(time.perf_counter() - begin)
-            base = comm.size * (comm.size - 1) // 2
-            for key, grad in enumerate(grads if way != FLAT else ()):
-                if not (grad == base + comm.size * key).all():
-                    raise RuntimeError(f"bench store: {way}: key {key} has {grad[0]} where the sum "
-                                       f"is {base + comm.size * key}.")
-    for store in stores:
-        store.close()
-    return times
+            for keys in all_keys.values():
+                keys.step(way, step >= PLANNED)
+    for keys in all_keys.values():
+        for store in keys.stores:
+            store.close()
+    return {count: keys.found for count, keys in all_keys.items()}
 
 
-def rows_of(results):
-    """Per way: the median over steps of the slowest rank's milliseconds, and the ratios of medians
-    to those of packing and of direct calls."""
-    ms = {way: 1e3 * statistics.median(map(max, zip(*(one[way] for one in results), strict=True)))
-          for way in WAYS}
-    return [{"way": way, "ms": ms[way], "to_packed": ms[way] / ms[PACKED],
-             "to_direct": ms[way] / ms[DIRECT]} for way in WAYS]
+def rows_of(results, keys):
+    """Per number of keys and way: the median over steps of the slowest rank's milliseconds, the
+    ratios of medians to those of packing and of direct calls, and what a key costs: microseconds,
+    these as a multiple of what they are with the number of keys with which they are least, and
+    context switches of a rank (the mean over ranks and steps)."""
+    ms = {(count, way): 1e3 * statistics.median(map(max, zip(
+        *(one[str(count)][way]["times"] for one in results), strict=True)))
+        for count in keys for way in WAYS}
+    return [{"keys": count, "way": way, "ms": ms[count, way],
+             "to_packed": ms[count, way] / ms[count, PACKED],
+             "to_direct": ms[count, way] / ms[count, DIRECT],
+             "us_a_key": 1e3 * ms[count, way] / count,
+             "to_least": ms[count, way] / count / min(ms[other, way] / other for other in keys),
+             "switches_a_key": statistics.mean(
+                 statistics.mean(one[str(count)][way]["switches"]) for one in results) / count}
+            for count in keys for way in WAYS]
 
 
 def run(keys, nbytes, ranks, repeats):
@@ -111,22 +145,28 @@ def run(keys, nbytes, ranks, repeats):
 
     with tempfile.TemporaryDirectory(prefix="paceline-store-") as folder:
         told = {"keys": keys, "bytes": nbytes, "repeats": repeats, "folder": folder}
-        return rows_of(run_module("paceline.bench.store", told, ranks, folder))
+        return rows_of(run_module("paceline.bench.store", told, ranks, folder), keys)
 
 
 def table(rows, keys, nbytes, ranks):
-    """For the terminal."""
+    """For the terminal, of one number of keys."""
     from rich.table import Table
 
     from paceline.units import human_bytes
 
-    out = Table("way", "ms a step", "µs a key", f"x {PACKED}", f"x {DIRECT}",
+    several = any(row["keys"] != keys for row in rows)
+    out = Table("way", "ms a step", "µs a key", *(["x least"] if several else []),
+                "switches a key", f"x {PACKED}", f"x {DIRECT}",
                 title=f"{keys} keys of {human_bytes(nbytes)} on {ranks} ranks")
+    out.columns[0].no_wrap = True
     for column in out.columns[1:]:
         column.justify = "right"
     for row in rows:
-        out.add_row(row["way"], f"{row['ms']:.3f}", f"{1e3 * row['ms'] / keys:.2f}",
-                    f"{row['to_packed']:.2f}", f"{row['to_direct']:.2f}")
+        if row["keys"] == keys:
+            out.add_row(row["way"], f"{row['ms']:.3f}", f"{row['us_a_key']:.2f}",
+                        *([f"{row['to_least']:.2f}"] if several else []),
+                        f"{row['switches_a_key']:.3f}", f"{row['to_packed']:.2f}",
+                        f"{row['to_direct']:.2f}")
     return out
 
 

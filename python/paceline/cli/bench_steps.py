@@ -3,12 +3,14 @@
 
 import click
 
-from paceline.cli.common import Number, console, file_option, write_json
+from paceline.cli.common import Number, Numbers, console, file_option, write_json
 from paceline.errors import UsageError
 
 HOW = """\
 Time: medians of steps, the slowest rank's; all ways take turns in one launch, and every sum was \
-compared. Quote the ratios: they hold on a busy machine, too, times do not."""
+compared. Quote the ratios: they hold on a busy machine, too, times do not. Switches: of context, \
+of all threads of a rank. x least: what a key costs, as a multiple of what it costs with that of \
+the numbers of keys with which it costs least."""
 
 
 OVERLAPPED = """\
@@ -19,8 +21,8 @@ hold on a busy machine, too, times do not."""
 
 
 @click.command("store")
-@click.option("--keys", default=160, show_default=True, type=Number(1, 100_000),
-              help="How many arrays of float32 a step sums.")
+@click.option("--keys", default="160", show_default=True, type=Numbers(1, 100_000),
+              help="How many arrays of float32 a step sums; several numbers by turns.")
 @click.option("--bytes", "nbytes", default=1024, show_default=True, type=Number(4, 1 << 30),
               help="Of each of them.")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
@@ -36,14 +38,15 @@ def store(keys, nbytes, ranks, repeats, json):
 
     \b
     paceline bench store
-    paceline bench store --keys 6400 --repeats 10 --json store.json
+    paceline bench store --keys 100,400,1600,6400 --repeats 10 --json store.json
     """
     from paceline.bench import store as bench
 
     rows, out = bench.run(keys, nbytes, ranks, repeats), console()
-    out.print(bench.table(rows, keys, nbytes, ranks))
+    for count in keys:
+        out.print(bench.table(rows, count, nbytes, ranks))
     out.print(HOW, style="dim", soft_wrap=True)
-    write([{"keys": keys, "bytes": nbytes, "ranks": ranks, "repeats": repeats, **row}
+    write([{"bytes": nbytes, "ranks": ranks, "repeats": repeats, **row}
            for row in rows], json, out)
 
 

@@ -129,6 +129,20 @@ class Number(click.IntRange):
         return "N"
 
 
+class Numbers(Number):
+    """Whole numbers between two, each once: a list."""
+
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str):
+            return value
+        parts = [super(Numbers, self).convert(part.strip(), parameter, context)
+                 for part in value.split(",")]
+        return list(dict.fromkeys(parts))
+
+    def get_metavar(self, param, ctx=None):
+        return "N[,N...]"
+
+
 def checked_file(context, parameter, value):
     """A file whose folder is there: or it would be missed when all is done."""
     if value is not None and not value.parent.is_dir():
