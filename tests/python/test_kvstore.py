@@ -11,6 +11,7 @@ import paceline
 from paceline import kvstore
 from paceline.engine import Engine
 from paceline.kvstore.auto import _is_against
+from paceline.kvstore.cores import Cores
 from paceline.kvstore.plan import MOST_BYTES, Link, Plan, order_of_calls
 
 pytestmark = pytest.mark.ranks
@@ -219,6 +220,27 @@ def test_plan_predicts_what_its_alternatives_take():
     assert 20e-3 < found["this plan"] < found["depcha"]
     text = plan.describe(4, order, found)
     assert "depcha 49.5 ms" in text and "the last after 9.5 ms" in text
+
+
+def test_where_ranks_fill_their_cores_there_is_one_call():
+    """Fewer calls cost less, and nothing hides them."""
+    link = Link(call_s=1e-3, byte_s=1e-8)
+    keys = [Key(i, 400_000, "float64" if i == 3 else "float32") for i in range(20)]
+    ready_s = {i: i * 0.5e-3 for i in range(20)}
+    few, full = (Plan.make(keys, False, link, Cores(count, threads=4)) for count in (5, 4))
+    assert few.buckets == Plan.make(keys, False, link).buckets and len(few.buckets) > 4
+    assert lengths(full) == [[i for i in range(20) if i != 3], [3]], "each type has its own"
+    assert len(full.pieces) == 2, "and is not cut"
+    order = full.order(ready_s, link)
+    assert order == [1, 0], "the one that is ready first"
+    text = full.describe(4, order)
+    assert ("20 keys in 2 calls a step, one for each type, since computing hides nothing: 4 "
+            "threads of the ranks compute, on the 4 cores of their node") in text
+    found = full.predicted_s(order, ready_s, link)
+    assert found["this plan"] == pytest.approx(9.5e-3 + 2 * 1e-3 + 80e-3)
+    assert found["depcha"] == pytest.approx(9.5e-3 + 20 * 5e-3), "what calls take comes on top"
+    assert found["depcha"] > found["buckets as DDP has them"] > found["one call"]
+    assert "in 1 call a step, since" in Plan.make(keys[:2], False, link, Cores(1, 2)).describe(4)
 
 
 def test_a_little_noise_does_not_change_the_order():

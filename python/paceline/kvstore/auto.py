@@ -12,8 +12,9 @@ from paceline.buffers import Buffer, empty_like
 from paceline.communicator import Communicator
 from paceline.engine import Engine
 from paceline.errors import UsageError
+from paceline.kvstore.cores import Cores
 from paceline.kvstore.plan import Link, Plan
-from paceline.kvstore.store import Entry, KVStore
+from paceline.kvstore.store import Entry, Key, KVStore
 
 _ALIGNED = 64  # bytes, of a bucket's place in the memory of all
 _LEAST_BYTES = 4096  # shorter plans are sent in few messages, and would take a page on every rank
@@ -29,6 +30,8 @@ class Auto(KVStore):
     pull them: a pull of a key whose bucket is not complete takes the key out of it for this step.
     Where one rank alone pulls, or waits for, such a key its calls differ from the others', which is
     a MismatchError on all.
+    Where ranks share one node, and their threads that compute (torch's, else one for each rank)
+    leave no core of it, computing hides nothing: all keys of a type are one bucket.
 
     With `show` rank 0 prints the plan on stderr; `plan` has its text.
     """
@@ -49,16 +52,20 @@ class Auto(KVStore):
         self._shares = True  # buckets, with the ranks of its node
         self.plan = ""
         self._buckets: list[list[int]] = []  # the plan's, of numbers of keys in the order of init()
+        self._ready_s: dict[int, float] = {}  # as _note_ready() has been told, by number
 
     def _make_plan(self) -> None:
         """Collective; between two steps, at the same push on all ranks."""
         self.wait()
         entries = list(self._entries.values())
-        seen = [(entries[number], ready_s) for number, ready_s in self._core.seen()]
+        told_s, self._ready_s = self._ready_s, {}
+        seen = [(entries[number], told_s.get(number, ready_s))
+                for number, ready_s in self._core.seen()]
         against = numpy.array([_is_against([ready_s for _, ready_s in seen])])
         self._comm.broadcast(against, tag="the order of auto")
         link = Link.of(self._comm._core.machine, self.num_workers, self._comm._core.nodes)
-        plan = Plan.make([entry for entry, _ in seen], bool(against[0]), link)
+        plan = Plan.make([entry for entry, _ in seen], bool(against[0]), link,
+                         Cores.of(self._comm))
         ready_s = {entry.number: at_s for entry, at_s in seen}
         order = numpy.array(plan.order(ready_s, link), dtype="int64")
         order = self._comm.broadcast(order, tag="the calls of auto").tolist()
@@ -81,6 +88,9 @@ class Auto(KVStore):
         wait(), _push_bucket() pushes all of them."""
         self._core.begin_round()
         return self._buckets
+
+    def _note_ready(self, ready_s: dict[Key, float]) -> None:
+        self._ready_s = {self._entries[key].number: at_s for key, at_s in ready_s.items()}
 
     def _push_bucket(self, number: int) -> None:
         self._core.push_bucket(number)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from paceline import _core
+from paceline.kvstore.cores import Cores
 from paceline.kvstore.store import Entry
 
 OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
@@ -45,8 +46,11 @@ class Link:
         return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
 
 
-def end_s(calls: list[tuple[float, float]]) -> float:
-    """When the last of these calls, (ready, takes) in seconds, is over: they follow each other."""
+def end_s(calls: list[tuple[float, float]], hides: bool = True) -> float:
+    """When the last of these calls, (ready, takes) in seconds, is over: they follow each other.
+    Computing hides nothing: it ends later by what they take."""
+    if not hides:
+        return max(ready_s for ready_s, _ in calls) + sum(takes_s for _, takes_s in calls)
     now = 0.0
     for ready_s, takes_s in calls:
         now = max(now, ready_s) + takes_s
@@ -86,15 +90,25 @@ class Plan:
     buckets: list[list[Entry]]
     bucket_bytes: int
     is_reversed: bool  # against the order of the first pushes
+    cores: Cores | None = None  # of the node, if there is one
 
     @classmethod
-    def make(cls, pushed: list[Entry], is_reversed: bool, link: Link) -> "Plan":
-        """Buckets of about equal length; the last ones, which nothing hides, are shorter.
+    def make(
+        cls, pushed: list[Entry], is_reversed: bool, link: Link, cores: Cores | None = None
+    ) -> "Plan":  # fmt: skip
+        """Buckets of about equal length; the last ones, which nothing hides, are shorter. Where
+        computing hides none of them there is only one: fewer calls cost less.
 
         `pushed`: in the order of the first step's pushes. Keys of different types never share a
         bucket. Equal on all ranks if the arguments are.
         """
         order = pushed[::-1] if is_reversed else pushed
+        if cores is not None and cores.are_full:
+            alike: dict[str, list[Entry]] = {}
+            for entry in order:
+                alike.setdefault(entry.dtype, []).append(entry)
+            longest = max(sum(entry.nbytes for entry in bucket) for bucket in alike.values())
+            return cls(list(alike.values()), max(1, longest), is_reversed, cores)
         whole = link.bucket_bytes()
         buckets: list[list[Entry]] = []  # from the last one on
         last_of: dict[str, tuple[list[Entry], int]] = {}  # by type, with the bytes that are left
@@ -105,7 +119,13 @@ class Plan:
                 buckets.append(last)
             last.append(entry)
             last_of[entry.dtype] = (last, left - entry.nbytes)
-        return cls([bucket[::-1] for bucket in buckets[::-1]], whole, is_reversed)
+        return cls([bucket[::-1] for bucket in buckets[::-1]], whole, is_reversed, cores)
+
+    @property
+    def hides(self) -> bool:
+        """Whether computing goes on beside calls. Between nodes the links work meanwhile; inside
+        of one it takes a core that nobody computes on."""
+        return self.cores is None or not self.cores.are_full
 
     @property
     def pieces(self) -> list[tuple[int, int]]:
@@ -146,9 +166,9 @@ class Plan:
         chain = [(ready_s[entry.number], link.cost_s(entry.nbytes)) for entry in pushed]
         last_s = max(ready_s.values())
         return {
-            "this plan": end_s(ours),
-            "depcha": end_s(chain),
-            "buckets as DDP has them": end_s(_as_ddp(keys, ready_s, link)),
+            "this plan": end_s(ours, self.hides),
+            "depcha": end_s(chain, self.hides),
+            "buckets as DDP has them": end_s(_as_ddp(keys, ready_s, link), self.hides),
             "one call": last_s + link.cost_s(sum(entry.nbytes for entry in keys)),
             "ready": last_s,
         }
@@ -160,8 +180,7 @@ class Plan:
         """For people: what is exchanged when, and what other ways would take."""
         keys = sum(len(bucket) for bucket in self.buckets)
         lines = [
-            f"auto: {keys} keys in {len(self.buckets)} buckets of up to "
-            f"{self.bucket_bytes / 2**20:.3g} MiB, up to {outstanding} under way; "
+            f"auto: {keys} keys in {self._lengths(outstanding)}; "
             f"{'last' if self.is_reversed else 'first'} pushed first, as they become ready",
             f"depcha: {keys} calls, first pushed first, one under way",
         ]
@@ -183,6 +202,17 @@ class Plan:
             nbytes = sum(entry.nbytes for entry in bucket)
             lines.append(f"  bucket {number}: {nbytes / 2**10:.1f} KiB, {names}{more}")
         return "\n".join(lines)
+
+
+    def _lengths(self, outstanding: int) -> str:
+        """How many buckets there are, and why."""
+        if not self.hides:
+            count = len(self.buckets)
+            calls = "1 call a step" if count == 1 else f"{count} calls a step, one for each type"
+            return (f"{calls}, since computing hides nothing: {self.cores.threads} threads of the "
+                    f"ranks compute, on the {self.cores.count} cores of their node")
+        return (f"{len(self.buckets)} buckets of up to {self.bucket_bytes / 2**20:.3g} MiB, up to "
+                f"{outstanding} under way")
 
 
 def _as_ddp(

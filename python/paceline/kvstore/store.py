@@ -187,6 +187,10 @@ class KVStore:
         """Buckets whose keys may be pushed together: none, but where a type has some."""
         return []
 
+    def _note_ready(self, ready_s: dict[Key, float]) -> None:
+        """When the values of the last round were made, on a clock of the caller's: for one who
+        pushes them later than that. The next plan reckons with it."""
+
     def _variable(self, key: Key) -> engines.Variable:
         """For tasks that read or write the key's buffer(): they come after what has been called by
         then, and the next push comes after them."""

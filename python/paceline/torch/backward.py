@@ -1,6 +1,7 @@
 """When gradients are complete, in an order that is the same on all ranks."""
 
 import contextlib
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -93,6 +94,8 @@ class Backward:
         self._launch, self._finish, self._begin = launch, finish, begin
         self._order: list[int] | None = None  # as agreed
         self._ready: list[int] = []  # in this pass, as they came
+        # When each came, by the performance counter, in the last pass that was not grouped.
+        self.ready_s = [0.0] * len(self._named)
         self._is_ready = [False] * len(self._named)
         self._undefined: set[int] = set()  # autograd came by in this pass, and had no gradient
         self._launched = 0
@@ -145,7 +148,7 @@ class Backward:
         if self._grouped.exist:
             self._grouped.take(i)
             return
-        self._ready.append(i)
+        self._note_ready(i)
         self._launch_those_whose_turn_it_is()
 
     def _begin_pass(self) -> None:
@@ -166,6 +169,10 @@ class Backward:
                                "exchanged. Make it dense, as Embedding(sparse=False) does.")
         elif not grad.is_contiguous():
             parameter.grad = grad.contiguous()
+
+    def _note_ready(self, i: int) -> None:
+        self._ready.append(i)
+        self.ready_s[i] = time.perf_counter()
 
     def _launch_those_whose_turn_it_is(self) -> None:
         order = self._order
@@ -216,7 +223,7 @@ class Backward:
                 if self._grouped.exist:
                     self._grouped.take(i)
                 else:
-                    self._ready.append(i)
+                    self._note_ready(i)
         if self._order is None:
             order = numpy.array(self._ready, dtype="int64")
             self._order = self._comm.broadcast(order, tag="order of gradients").tolist()

@@ -132,6 +132,9 @@ class Overlap:
                                  "was called; it would differ between ranks. Call remove(), then "
                                  "overlap again, after layers are replaced or unfrozen.")
         self.wait()
+        if not self._groups:
+            names = [name for name, _ in self._named]
+            self.store._note_ready(dict(zip(names, self._backward.ready_s, strict=True)))
         groups = self.store._begin_round()
         if groups is not self._groups:
             self._groups = groups

@@ -1,5 +1,6 @@
 """Checks of paceline.kvstore on several ranks."""
 
+import os
 import random
 import time
 from unittest import mock
@@ -10,7 +11,7 @@ from support import checks_in, data, raises, run_checks
 import paceline
 from paceline import kvstore
 from paceline.engine import Engine
-from paceline.kvstore import plan
+from paceline.kvstore import cores, plan
 
 SHAPES = {"conv": (3, 5), 1: (70,), "bias": (), 3: (1, 2, 3), "fc": (257,)}
 
@@ -86,13 +87,30 @@ def plan_of_steps(comm):
 
 
 def check_steps_in_buckets(comm):
-    found = plan_of_steps(comm)
+    with mock.patch.object(cores.Cores, "of", lambda comm: None):
+        found = plan_of_steps(comm)
     assert "20 keys in" in found and "in 20 buckets" not in found, found
+
+
+def check_steps_in_one_call(comm):
+    """Where the ranks fill the cores of their node. All know of the others' cores and threads."""
+    allowed = sorted(os.sched_getaffinity(0))
+    mine = {allowed[comm.rank % len(allowed)]}
+    count = min(comm.size, len(allowed))
+    for threads, told in ((1 + comm.rank, True), (0, False)):
+        with mock.patch.object(os, "sched_getaffinity", lambda pid: mine), \
+                mock.patch.object(cores, "_threads", lambda threads=threads: threads):
+            found = plan_of_steps(comm)
+        sentence = (f"in 1 call a step, since computing hides nothing: "
+                    f"{comm.size * (comm.size + 1) // 2} threads of the ranks compute, on the "
+                    f"{count} cores of their node")
+        assert (sentence in found) == (told and comm.size > 1), found
 
 
 def check_steps_in_pieces(comm):
     """Keys that are long for their links go in pieces, between which others pass."""
     with mock.patch.multiple(plan, LEAST_BYTES=64, MOST_BYTES=2048), \
+            mock.patch.object(cores.Cores, "of", lambda comm: None), \
             mock.patch.object(plan.Link, "cost_s", lambda _, nbytes: 1e-6 * nbytes):
         found = plan_of_steps(comm)
     assert " 0 times one lets others pass" not in found, found

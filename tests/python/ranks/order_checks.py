@@ -2,9 +2,11 @@
 goes one after the other, and what goes on meanwhile."""
 
 import os
+import random
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy
 from support import checks_in, run_checks
@@ -12,6 +14,7 @@ from support import checks_in, run_checks
 import paceline
 from paceline import kvstore
 from paceline.engine import Engine
+from paceline.kvstore.cores import Cores
 
 KEYS = [f"k{i}" for i in range(6)]
 LIMIT_S = 15
@@ -161,6 +164,27 @@ def check_the_plan_of_auto_follows_keys(comm):
         assert f"auto: {len(keys)} keys in" in store.plan, store.plan
         assert all(label.startswith("bucket ") for label, _, _ in spans(comm, step))
     store.close()
+
+
+def check_ranks_may_push_in_different_orders_once_there_is_a_plan(comm):
+    """The plan is by key: from the second step on every rank has an order of its own."""
+    for cores in (None, Cores(1, comm.size)):
+        with mock.patch.object(Cores, "of", lambda comm, cores=cores: cores):
+            store, _ = made(comm, "auto")
+            for step in range(6):
+                keys = [*KEYS]
+                if step > 0:
+                    random.Random(10 * step + comm.rank).shuffle(keys)
+                values = {key: numpy.full(50, step + KEYS.index(key) * (comm.rank + 1.0))
+                          for key in keys}
+                for key in keys:
+                    store.push(key, values[key])
+                store.pull(keys[::-1], [values[key] for key in keys[::-1]])
+                store.wait()
+                for i, key in enumerate(KEYS):
+                    total = step * comm.size + i * sum(range(1, comm.size + 1))
+                    assert (values[key] == total).all(), (step, key, values[key][0], total)
+            store.close()
 
 
 def check_copies_of_other_keys_go_on(comm):

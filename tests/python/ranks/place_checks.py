@@ -1,5 +1,9 @@
 """Checks of gradients that lie where they are averaged: overlap without copies."""
 
+import re
+import time
+from unittest import mock
+
 import torch
 import torch.distributed as dist
 from overlap_checks import close, equal_everywhere, sgd
@@ -11,8 +15,10 @@ from train_checks import batch, network
 import paceline
 import paceline.torch
 from paceline import kvstore
+from paceline.kvstore import cores
 
 STEPS = 6
+SLOW_S = 0.05  # of which a machine that is busy takes nothing away
 
 
 def alone(p, parts=1, clip=None, steps=STEPS):
@@ -75,6 +81,12 @@ def check_buckets_are_memory_of_the_node(comm):
 def check_buckets_are_pushed_whole(comm):
     """From the second pass on no parameter costs a call or a task of its own: also where ranks use
     their layers in different orders, leave some out, or have gradients of their own."""
+    for count in (4 * comm.size, 1):
+        with mock.patch.object(cores.Cores, "of", lambda comm, count=count: cores.Cores(count, 2)):
+            pushed_whole(comm, count == 1)
+
+
+def pushed_whole(comm, at_once):
     model, reference = Ways(), Ways()
     overlap = paceline.torch.overlap(model)
     for step in range(STEPS):
@@ -90,7 +102,8 @@ def check_buckets_are_pushed_whole(comm):
         for mine, other in zip(model.parameters(), reference.parameters(), strict=True):
             close(mine.grad, other.grad)
         assert all(in_place(model, overlap))
-    assert 1 < len(overlap.store._buckets) < len(list(model.parameters()))
+    count = len(overlap.store._buckets)
+    assert count == 1 if at_once else 1 < count < len(list(model.parameters()))
     overlap.remove()
 
 
@@ -109,6 +122,34 @@ def ways_of(model, step, rank):
     for place in order[: 6 if step % 2 else 8]:
         x = model.layers[place](x).tanh()
     return x.sum()
+
+
+class Slowly(torch.autograd.Function):
+    """Takes its time in the backward pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        time.sleep(SLOW_S)
+        return grad
+
+
+def check_the_plan_knows_when_gradients_came(comm):
+    """And not when they were pushed: the first pass pushes them all at its end."""
+    model = network()
+    overlap = paceline.torch.overlap(model)
+    layers = list(model.children())
+    for step in range(2):
+        x, labels = batch(step, comm.rank)
+        for layer in layers:
+            x = layer(Slowly.apply(x) if layer is layers[-1] else x)
+        nn.functional.cross_entropy(x, labels).backward()
+    found = re.search(r"the last after ([0-9.]+) ms", overlap.store.plan)
+    assert float(found[1]) >= 1e3 * SLOW_S, overlap.store.plan
+    overlap.remove()
 
 
 def check_updates_read_the_store(comm):
