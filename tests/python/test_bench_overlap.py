@@ -55,13 +55,15 @@ def test_a_wrong_average_is_found():
 
 
 def test_rows_are_medians_of_the_slowest_rank():
-    results = [{"times": {way: [0.001, 0.004, 0.002] for way in overlap.WAYS}},
-               {"times": {way: [0.003, 0.001, 0.001] for way in overlap.WAYS}}]
+    results = [{"times": {way: [0.001, 0.004, 0.002] for way in overlap.WAYS},
+                "sleeps": {way: sleeps for way in overlap.WAYS}} for sleeps in ([4, 8], [0, 0])]
+    results[1]["times"] = {way: [0.003, 0.001, 0.001] for way in overlap.WAYS}
     results[1]["times"][overlap.AUTO] = [0.006, 0.006, 0.006]
     rows = {row["way"]: row for row in overlap.rows_of(results)}
     assert rows[overlap.DDP]["ms"] == pytest.approx(3)
     assert rows[overlap.AUTO]["to_ddp"] == pytest.approx(2)
     assert rows[overlap.AUTO]["exposed_ms"] == pytest.approx(3)
+    assert rows[overlap.AUTO]["sleeps"] == pytest.approx(3), "the mean of both ranks"
 
 
 def test_what_cannot_be_timed_is_refused(capsys):

@@ -21,14 +21,14 @@ def test_all_ways_are_timed_and_compared(tmp_path, capsys):
     for row in found["records"]:
         assert (row["bytes"], row["ranks"]) == (40, 2)
         assert min(row["ms"], row["to_packed"], row["to_direct"]) > 0
-        assert row["to_least"] >= 1 and row["switches_a_key"] >= 0
+        assert row["to_least"] >= 1 and row["sleeps_a_key"] >= 0
     told = capsys.readouterr().out
     assert "versions" in found and "auto, key by key" in told
     assert "5 keys of" in told and "20 keys of" in told and "x least" in told
 
 
-def found_by(times, switches=(4, 8, 6)):
-    return {way: {"times": list(times), "switches": list(switches)} for way in store.WAYS}
+def found_by(times, sleeps=(4, 8, 6)):
+    return {way: {"times": list(times), "sleeps": list(sleeps)} for way in store.WAYS}
 
 
 def test_rows_are_medians_of_the_slowest_rank():
@@ -40,7 +40,7 @@ def test_rows_are_medians_of_the_slowest_rank():
     packed = rows[2, store.PACKED]
     assert packed["ms"] == pytest.approx(3) and packed["to_packed"] == packed["to_least"] == 1
     assert packed["us_a_key"] == pytest.approx(1500)
-    assert packed["switches_a_key"] == pytest.approx(3 / 2), "the mean of both ranks"
+    assert packed["sleeps_a_key"] == pytest.approx(3 / 2), "the mean of both ranks"
     assert rows[2, store.AUTO]["to_packed"] == pytest.approx(3)
     assert rows[2, store.AUTO]["to_least"] == pytest.approx(2), "with 8 keys it is 2.25 ms a key"
     assert rows[8, store.PACKED]["to_least"] == pytest.approx(1.5)

@@ -2,7 +2,8 @@
 
 All ways take turns in one launch, each with a copy of the network. A step is the forward pass and
 the backward pass, to the moment when every gradient is the average of all ranks; its time is the
-slowest rank's. What a way has averaged is compared with DDP's over gloo.
+slowest rank's. What a way has averaged is compared with DDP's over gloo. What a busy machine does
+not change much is counted: how often a thread of a rank goes to sleep.
 """
 
 import copy
@@ -14,6 +15,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from paceline.bench.store import sleeps
 
 ALONE, GLOO = "computing alone", "DDP over gloo"
 DDP, SHARED = "DDP", "DDP, views of shared buckets"
@@ -90,36 +93,40 @@ def check(way, net, reference):
 
 
 def measure(spec):
-    """Of one rank: seconds of every step, by way, and what the network has."""
+    """Of one rank: seconds and sleeps of every step, by way, and what the network has."""
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // dist.get_world_size()))
     net, loss_of = made(spec, dist.get_rank())
-    ways, times = ways_of(net), {way: [] for way in WAYS}
+    ways, times, slept = ways_of(net), {way: [] for way in WAYS}, {way: [] for way in WAYS}
     for step in range(WARM + spec["repeats"]):
         for way, (wrapped, inner) in ways.items():
             inner.zero_grad()
             dist.barrier()
-            begin = time.perf_counter()
+            before, begin = sleeps(), time.perf_counter()
             loss_of(wrapped).backward()
+            took, more = time.perf_counter() - begin, sleeps() - before
             if step >= WARM:
-                times[way].append(time.perf_counter() - begin)
+                times[way].append(took)
+                slept[way].append(more)
         for way, (_, inner) in ways.items():
             if way != ALONE:
                 check(way, inner, ways[GLOO][1])
     parameters = list(net.parameters())
-    return {"times": times, "parameters": len(parameters),
+    return {"times": times, "sleeps": slept, "parameters": len(parameters),
             "bytes": sum(p.numel() * p.element_size() for p in parameters)}
 
 
 def rows_of(results):
     """Per way: the median over steps of the slowest rank's milliseconds, what of it computing
-    alone does not take, and the ratio of medians to DDP's."""
+    alone does not take, the ratio of medians to DDP's, and the sleeps of a rank (the mean over
+    ranks and steps)."""
     ms = {way: 1e3 * statistics.median(map(max, zip(*(one["times"][way] for one in results),
                                                     strict=True))) for way in WAYS}
     return [{"way": way, "ms": ms[way], "exposed_ms": ms[way] - ms[ALONE],
-             "to_ddp": ms[way] / ms[DDP]} for way in WAYS]
+             "to_ddp": ms[way] / ms[DDP], "sleeps": statistics.mean(
+                 statistics.mean(one["sleeps"][way]) for one in results)} for way in WAYS]
 
 
 def run(told, ranks):
@@ -135,12 +142,12 @@ def table(rows, about):
     """For the terminal."""
     from rich.table import Table
 
-    out = Table("way", "ms a step", "not hidden, ms", f"x {DDP}", title=about)
+    out = Table("way", "ms a step", "not hidden, ms", f"x {DDP}", "sleeps", title=about)
     for column in out.columns[1:]:
         column.justify = "right"
     for row in rows:
         out.add_row(row["way"], f"{row['ms']:.1f}", f"{row['exposed_ms']:.1f}",
-                    f"{row['to_ddp']:.2f}")
+                    f"{row['to_ddp']:.2f}", f"{row['sleeps']:.1f}")
     return out
 
 

@@ -2,7 +2,7 @@
 
 All ways take turns in one launch, with so many keys and so many in turn. A step sums every key over
 the ranks and has the sums back in the caller's arrays; its time is the slowest rank's. What a busy
-machine does not change much is counted: context switches, of all threads of a rank.
+machine does not change much is counted: how often a thread of a rank goes to sleep.
 """
 
 import json
@@ -71,10 +71,10 @@ def stores_of(comm, grads):
     return ways, stores
 
 
-def switches():
-    """Context switches of this process so far."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_nvcsw + used.ru_nivcsw
+def sleeps():
+    """So often threads of this process have given up their core to wait. To be sent away from it,
+    as on a busy machine, does not count."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 class Keys:
@@ -87,19 +87,19 @@ class Keys:
         self.grads = [numpy.zeros(max(1, nbytes // 4), "float32") for _ in range(count)]
         stored, self.stores = stores_of(comm, self.grads)
         self.ways = {**plain_ways(comm, self.grads), **stored}
-        self.found = {way: {"times": [], "switches": []} for way in WAYS}
+        self.found = {way: {"times": [], "sleeps": []} for way in WAYS}
 
     def step(self, way, counts):
         """Raises RuntimeError for a wrong sum."""
         for key, grad in enumerate(self.grads):
             grad[:] = self.comm.rank + key
         self.comm.barrier()
-        before, begin = switches(), time.perf_counter()
+        before, begin = sleeps(), time.perf_counter()
         self.ways[way]()
-        took, switched = time.perf_counter() - begin, switches() - before
+        took, slept = time.perf_counter() - begin, sleeps() - before
         if counts:
             self.found[way]["times"].append(took)
-            self.found[way]["switches"].append(switched)
+            self.found[way]["sleeps"].append(slept)
         size = self.comm.size
         for key, grad in enumerate(self.grads if way != FLAT else ()):
             if not (grad == size * (size - 1) // 2 + size * key).all():
@@ -108,8 +108,7 @@ class Keys:
 
 
 def measure(spec, comm):
-    """Of one rank, by number of keys: of every way the seconds and the context switches of each
-    step."""
+    """Of one rank, by number of keys: of every way the seconds and the sleeps of each step."""
     all_keys = {count: Keys(comm, count, spec["bytes"]) for count in spec["keys"]}
     for step in range(PLANNED + spec["repeats"]):
         for way in WAYS:
@@ -125,7 +124,7 @@ def rows_of(results, keys):
     """Per number of keys and way: the median over steps of the slowest rank's milliseconds, the
     ratios of medians to those of packing and of direct calls, and what a key costs: microseconds,
     these as a multiple of what they are with the number of keys with which they are least, and
-    context switches of a rank (the mean over ranks and steps)."""
+    sleeps of a rank (the mean over ranks and steps)."""
     ms = {(count, way): 1e3 * statistics.median(map(max, zip(
         *(one[str(count)][way]["times"] for one in results), strict=True)))
         for count in keys for way in WAYS}
@@ -134,8 +133,8 @@ def rows_of(results, keys):
              "to_direct": ms[count, way] / ms[count, DIRECT],
              "us_a_key": 1e3 * ms[count, way] / count,
              "to_least": ms[count, way] / count / min(ms[other, way] / other for other in keys),
-             "switches_a_key": statistics.mean(
-                 statistics.mean(one[str(count)][way]["switches"]) for one in results) / count}
+             "sleeps_a_key": statistics.mean(
+                 statistics.mean(one[str(count)][way]["sleeps"]) for one in results) / count}
             for count in keys for way in WAYS]
 
 
@@ -156,7 +155,7 @@ def table(rows, keys, nbytes, ranks):
 
     several = any(row["keys"] != keys for row in rows)
     out = Table("way", "ms a step", "µs a key", *(["x least"] if several else []),
-                "switches a key", f"x {PACKED}", f"x {DIRECT}",
+                "sleeps a key", f"x {PACKED}", f"x {DIRECT}",
                 title=f"{keys} keys of {human_bytes(nbytes)} on {ranks} ranks")
     out.columns[0].no_wrap = True
     for column in out.columns[1:]:
@@ -165,7 +164,7 @@ def table(rows, keys, nbytes, ranks):
         if row["keys"] == keys:
             out.add_row(row["way"], f"{row['ms']:.3f}", f"{row['us_a_key']:.2f}",
                         *([f"{row['to_least']:.2f}"] if several else []),
-                        f"{row['switches_a_key']:.3f}", f"{row['to_packed']:.2f}",
+                        f"{row['sleeps_a_key']:.3f}", f"{row['to_packed']:.2f}",
                         f"{row['to_direct']:.2f}")
     return out
 

@@ -8,16 +8,17 @@ from paceline.errors import UsageError
 
 HOW = """\
 Time: medians of steps, the slowest rank's; all ways take turns in one launch, and every sum was \
-compared. Quote the ratios: they hold on a busy machine, too, times do not. Switches: of context, \
-of all threads of a rank. x least: what a key costs, as a multiple of what it costs with that of \
-the numbers of keys with which it costs least."""
+compared. Quote the ratios: they hold on a busy machine, too, times do not. Sleeps: how often a \
+thread of a rank gives up its core to wait. x least: what a key costs, as a multiple of what it \
+costs with that of the numbers of keys with which it costs least."""
 
 
 OVERLAPPED = """\
 Time: medians of steps, the slowest rank's, from the forward pass to the last average; all ways \
 take turns in one launch, and what they averaged was compared. DDP and overlap are over Paceline, \
-but for the one over gloo. Not hidden: what computing alone does not take. Quote the ratios: they \
-hold on a busy machine, too, times do not."""
+but for the one over gloo. Not hidden: what computing alone does not take. Sleeps: how often a \
+thread of a rank gives up its core to wait. Quote the ratios: they hold on a busy machine, too, \
+times do not."""
 
 
 @click.command("store")
