@@ -129,7 +129,7 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (a.tagged != b.tagged)
     return str("rank ", a.tagged ? my_rank : their_rank, " passes a tag, rank ",
                a.tagged ? their_rank : my_rank, " none; all ranks must pass the same tag");
-  if (a.tagged && (mine.count != theirs.count || a.choice != b.choice))
+  if (a.tagged && mine.count != theirs.count)
     return str("the tag", a.shared ? " or the place in shared memory" : "",
                " differs between rank ", std::min(my_rank, their_rank), " and rank ",
                std::max(my_rank, their_rank),
@@ -137,8 +137,9 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (mine.count != theirs.count)
     return differs("place in shared memory", mine.count >> kCountBits, my_rank,
                    theirs.count >> kCountBits, their_rank);
-  return str("the algorithm or its segments, window, radix or blocks, the priority, or the order ",
-             "of the ranks in a subgroup differs between rank ", std::min(my_rank, their_rank),
+  return str("the ", a.tagged ? "tag, the " : "", "algorithm or its segments, window, radix or ",
+             "blocks, the priority, or the order of the ranks in a subgroup differs between rank ",
+             std::min(my_rank, their_rank),
              " and rank ", std::max(my_rank, their_rank), "; all ranks must ask for the same");
 }
 

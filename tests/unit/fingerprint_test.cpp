@@ -187,8 +187,12 @@ TEST_CASE("fingerprint: so does its priority, which is named with them") {
   for (const int priority : {0, 1, -1, 2, 1 << 20, -(1 << 20)}) {
     call.priority = priority;
     seen.insert(fingerprint_of(call, 7).what);
-    if (priority != 0)
-      CHECK(has(between(fingerprint_of(call, 7), fingerprint_of(sum_of(8), 7)), "the priority"));
+    for (const std::uint64_t tag : {0, 1, 77}) {   // the same one on both ranks
+      Call mine = call, theirs = sum_of(8);
+      mine.tag = theirs.tag = tag;
+      if (priority != 0)
+        CHECK(has(between(fingerprint_of(mine, 7), fingerprint_of(theirs, 7)), "the priority"));
+    }
   }
   CHECK(seen.size() == 6);
 }
