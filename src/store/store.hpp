@@ -95,11 +95,13 @@ class Store {
   std::vector<Key> keys_;
 
  private:
+  bool are_at_rest();   // all keys, and nothing has gone wrong
   void wait_for(Key& key);
   void start_pull(const std::size_t* keys, std::size_t count, Transfer* arrays, int priority);
 
   const Op op_;
   const graph::Engine::Idle idle_;
+  std::vector<graph::Variable> buffers_;   // of all keys
 };
 
 }  // namespace paceline::store

@@ -25,33 +25,30 @@ class _End:
 
 
 class Groups:
-    """Parameters whose gradients are launched together: put(i) is called as soon as each is there,
-    and launch(g) once all of the group are."""
+    """Parameters whose gradients are launched together: put(i, gradient) is called as soon as each
+    is there, and launch(g) once all of the group are."""
 
     def __init__(
-        self, put: Callable[[int], None] = lambda i: None,
+        self, put: Callable[[int, torch.Tensor], None] = lambda i, grad: None,
         launch: Callable[[int], None] = lambda g: None,
     ):  # fmt: skip
         self._put, self._launch = put, launch
         self._groups: list[list[int]] = []
-        self._group_of: dict[int, int] = {}
+        self._group_of: list[int] = []  # by parameter
         self._left: list[int] = []  # of each group, gradients that are not there yet
-
-    @property
-    def exist(self) -> bool:
-        """Whether this pass has some."""
-        return bool(self._groups)
+        self.exist = False  # whether this pass has some
 
     def begin(self, groups: list[list[int]]) -> None:
         """A pass begins; no groups: its gradients are launched one by one."""
         if groups is not self._groups:
-            self._groups = groups
-            self._group_of = {i: g for g, group in enumerate(groups) for i in group}
+            self._groups, self.exist = groups, bool(groups)
+            group_of = {i: g for g, group in enumerate(groups) for i in group}
+            self._group_of = [group_of[i] for i in range(len(group_of))]
         self._left = [len(group) for group in groups]
 
-    def take(self, i: int) -> None:
+    def take(self, i: int, grad: torch.Tensor) -> None:
         """The gradient is complete."""
-        self._put(i)
+        self._put(i, grad)
         g = self._group_of[i]
         self._left[g] -= 1
         if not self._left[g]:
@@ -141,12 +138,14 @@ class Backward:
                 f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
                 "layer that is used twice under reentrant checkpointing; its first part may "
                 "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
-        if parameter.grad is None:
+        grad = parameter.grad
+        if grad is None:
             self._undefined.add(i)
-        self._prepare(i, parameter)
+        if grad is None or grad.is_sparse or not grad.is_contiguous():
+            grad = self._prepared(i, parameter)
         self._is_ready[i] = True
         if self._grouped.exist:
-            self._grouped.take(i)
+            self._grouped.take(i, grad)
             return
         self._note_ready(i)
         self._launch_those_whose_turn_it_is()
@@ -160,7 +159,8 @@ class Backward:
         engine: Any = torch.autograd.Variable._execution_engine
         engine.queue_callback(end)
 
-    def _prepare(self, i: int, parameter: torch.Tensor) -> None:
+    def _prepared(self, i: int, parameter: torch.Tensor) -> torch.Tensor:
+        """Its gradient, as it is exchanged."""
         grad = parameter.grad
         if grad is None:
             parameter.grad = torch.zeros_like(parameter)
@@ -169,6 +169,7 @@ class Backward:
                                "exchanged. Make it dense, as Embedding(sparse=False) does.")
         elif not grad.is_contiguous():
             parameter.grad = grad.contiguous()
+        return parameter.grad
 
     def _note_ready(self, i: int) -> None:
         self._ready.append(i)
@@ -186,8 +187,10 @@ class Backward:
     def _end(self) -> None:
         """The pass is over."""
         try:
-            used = [i not in self._undefined and (self._is_ready[i] or parameter.grad is not None)
-                    for i, (_, parameter) in enumerate(self._named)]
+            used = [is_ready or parameter.grad is not None
+                    for is_ready, (_, parameter) in zip(self._is_ready, self._named, strict=True)]
+            for i in self._undefined:
+                used[i] = False
             failed = self._exchange(used, False)
             if failed:
                 raise UsageError("a backward pass has failed on another rank and not on this one; "
@@ -215,15 +218,17 @@ class Backward:
     def _exchange(self, used: list[bool], has_failed: bool) -> bool:
         """Launches the rest and finishes. Sets `used` to what any rank has used; returns whether
         the pass has failed on any."""
-        for i, (_, parameter) in enumerate(self._named):
-            if has_failed or not self._is_ready[i]:
-                self._prepare(i, parameter)
-            if not self._is_ready[i]:
-                self._is_ready[i] = True
-                if self._grouped.exist:
-                    self._grouped.take(i)
-                else:
-                    self._note_ready(i)
+        for i, was_ready in enumerate(self._is_ready):
+            if was_ready and not has_failed:
+                continue
+            grad = self._prepared(i, self._named[i][1])
+            if was_ready:
+                continue
+            self._is_ready[i] = True
+            if self._grouped.exist:
+                self._grouped.take(i, grad)
+            else:
+                self._note_ready(i)
         if self._order is None:
             order = numpy.array(self._ready, dtype="int64")
             self._order = self._comm.broadcast(order, tag="order of gradients").tolist()
@@ -231,7 +236,7 @@ class Backward:
             self._launch_those_whose_turn_it_is()
         flags = numpy.array([*used, has_failed], dtype="uint8")
         self._comm.allreduce(flags, op="max", tag="gradients that there are")
-        *used[:], failed = (bool(flag) for flag in flags)
+        *used[:], failed = map(bool, flags.tolist())
         self._finish(None if failed else used)
         return failed
 
@@ -266,10 +271,23 @@ def spread_from_root(comm: Communicator, model: nn.Module) -> None:
                 tensor.copy_(whole)
 
 
-def spread_buffers(comm: Communicator, model: nn.Module) -> None:
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Each once. At a fraction of what model.modules() costs in each pass."""
+    found, seen = [model], {id(model)}
+    for module in found:
+        for child in module._modules.values():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                found.append(child)
+    return found
+
+
+def spread_buffers(comm: Communicator, modules: list[nn.Module]) -> None:
     """Gives all ranks rank 0's buffers: one message for each type of element."""
+    buffers_of = {id(buffer): buffer for module in modules for buffer in module._buffers.values()
+                  if buffer is not None}
     alike: dict[torch.dtype, list[torch.Tensor]] = {}
-    for buffer in model.buffers():
+    for buffer in buffers_of.values():
         alike.setdefault(buffer.dtype, []).append(buffer)
     with torch.no_grad():
         for type, buffers in alike.items():

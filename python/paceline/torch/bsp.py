@@ -14,7 +14,13 @@ from torch import nn
 
 from paceline import _core
 from paceline.errors import UsageError
-from paceline.torch.backward import Backward, spread_buffers, spread_from_root, trained
+from paceline.torch.backward import (
+    Backward,
+    modules_of,
+    spread_buffers,
+    spread_from_root,
+    trained,
+)
 from paceline.torch.memory import group_of
 
 SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
@@ -109,7 +115,7 @@ class BSP:
     def spread_buffers(self) -> None:
         """Gives all ranks rank 0's buffers, if that was asked for. Collective."""
         if self._broadcasts:
-            spread_buffers(self._comm, self._model)
+            spread_buffers(self._comm, modules_of(self._model))
 
     def _used(self) -> list[bool]:
         """Whether any rank has a gradient, for each parameter: where none has, none is made up."""

@@ -1,7 +1,6 @@
 """Exchanges gradients while the backward pass goes on, through a KVStore."""
 
 import weakref
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,7 +11,14 @@ from torch import nn
 from paceline import kvstore
 from paceline.engine import Engine
 from paceline.errors import UsageError
-from paceline.torch.backward import Backward, Groups, spread_buffers, spread_from_root, trained
+from paceline.torch.backward import (
+    Backward,
+    Groups,
+    modules_of,
+    spread_buffers,
+    spread_from_root,
+    trained,
+)
 from paceline.torch.memory import group_of
 from paceline.torch.updates import Updates
 
@@ -84,13 +90,13 @@ class Overlap:
         if self._lies_in_the_store(i):
             parameter.grad = None
 
-    def _put(self, i: int) -> None:
+    def _put(self, i: int, grad: torch.Tensor) -> None:
         """At once, while the processor has the gradient at hand; and the next layer's is made in
         the memory that this one leaves."""
-        if not self._lies_in_the_store(i):
-            parameter, buffer = self._parameters[i], self._buffers[i]
-            buffer.copy_(parameter.grad.detach())
-            parameter.grad = buffer
+        if grad.data_ptr() != self._places[i]:
+            buffer = self._buffers[i]
+            buffer.copy_(grad.detach() if grad.requires_grad else grad)
+            self._parameters[i].grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
         """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
@@ -112,7 +118,7 @@ class Overlap:
         if self._updates is not None and used is not None:
             self.store._flush()
         if self._broadcasts and used is not None and model is not None:
-            spread_buffers(self._comm, model)
+            spread_buffers(self._comm, modules_of(model))
         if self._updates is not None and used is not None:
             self._updates.start(self._buffers, self._variables, used)
             return
@@ -124,7 +130,10 @@ class Overlap:
     def _begin(self) -> list[list[int]]:
         known = self._known
         model = self._model()  # gone, where only its parameters are left
-        if model is not None and not known.issuperset(_trained_by(model)):
+        if model is not None and not all(
+                id(parameter) in known for module in modules_of(model)
+                for parameter in module._parameters.values()
+                if parameter is not None and parameter.requires_grad):
             for name, parameter in model.named_parameters():
                 if not parameter.requires_grad or id(parameter) in known:
                     continue
@@ -142,19 +151,6 @@ class Overlap:
         if self._updates is not None:
             self.store.wait()  # for the gradients that no update has waited for
         return groups
-
-
-def _trained_by(model: nn.Module) -> Iterator[int]:
-    """The ids of what it trains. At a fraction of what named_parameters() costs in each pass."""
-    modules, seen = [model], {id(model)}
-    for module in modules:
-        for parameter in module._parameters.values():
-            if parameter is not None and parameter.requires_grad:
-                yield id(parameter)
-        for child in module._modules.values():
-            if child is not None and id(child) not in seen:
-                seen.add(id(child))
-                modules.append(child)
 
 
 def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:
