@@ -264,6 +264,7 @@ store::Transfer PyStore::copy_of(std::size_t number, nb::handle array, Buffer he
 }
 
 bool PyStore::push(nb::handle keys, nb::handle values, int priority) {
+  store::Store::check_priority(priority);
   const auto found = entries(keys, values);
   if (!found) return false;
   std::vector<std::vector<Buffer>> held(found->size());

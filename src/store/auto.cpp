@@ -78,8 +78,7 @@ void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::siz
     for (std::size_t i = 0; spec.pieces > 1 && i < spec.pieces; ++i)
       bucket.pieces.push_back(engine_.variable(str(bucket.name, ", piece ", i)));
     // Of calls under way the one whose keys the next forward pass needs first goes first.
-    bucket.priority =
-        std::max(kLeastUrgent, -static_cast<int>(*std::ranges::min_element(spec.keys)));
+    bucket.priority = -static_cast<int>(*std::ranges::min_element(spec.keys));
     buckets_.push_back(std::move(bucket));
   }
   order_ = std::move(order);
@@ -93,7 +92,8 @@ void Auto::exchange(std::size_t key, Transfer& value, int priority) {
   note_pushed(key);
   if (state.bucket >= 0) {
     state.waits = true;
-    ++buckets_[static_cast<std::size_t>(state.bucket)].pushed;
+    Bucket& bucket = buckets_[static_cast<std::size_t>(state.bucket)];
+    bucket.asked = bucket.pushed++ == 0 ? priority : std::max(bucket.asked, priority);
     return call_those_whose_turn_it_is();
   }
   has_loose_ = true;
@@ -113,6 +113,7 @@ void Auto::push_bucket(std::size_t number) {
     states_[key].waits = true;
   }
   bucket.pushed = bucket.keys.size();
+  bucket.asked = 0;
   call_those_whose_turn_it_is();
 }
 
@@ -141,12 +142,20 @@ void Auto::call_those_whose_turn_it_is() {
   }
 }
 
+// What was asked for decides; of what is asked for alike, the plan.
+int Auto::priority_of(const Bucket& bucket) const {
+  const std::int64_t wanted =
+      std::int64_t{bucket.asked} * static_cast<std::int64_t>(keys_.size()) + bucket.priority;
+  return static_cast<int>(std::clamp<std::int64_t>(wanted, kLeastUrgent, kMostUrgent));
+}
+
 void Auto::call_next_piece(Bucket& bucket) {
   const KeySpec& first = keys_[bucket.keys.front()].spec;
   const std::size_t pieces = std::max<std::size_t>(1, bucket.pieces.size());
   const std::size_t begin = bucket.called * bucket.count / pieces;
   const std::size_t end = (bucket.called + 1) * bucket.count / pieces;
-  graph::TaskSpec spec{.name = bucket.name, .priority = bucket.priority, .keeps = bucket.keeps};
+  const int priority = priority_of(bucket);
+  graph::TaskSpec spec{.name = bucket.name, .priority = priority, .keeps = bucket.keeps};
   if (pieces == 1) {
     spec.write = bucket.parts;
   } else {   // pieces only read the parts, so that they do not wait for each other
@@ -155,7 +164,7 @@ void Auto::call_next_piece(Bucket& bucket) {
     spec.write = {bucket.pieces[bucket.called]};
   }
   make(allreduce(bucket.data + begin * size_of(first.type), end - begin, first.type, spec.name,
-                 bucket.priority), spec);
+                 priority), spec);
   if (++bucket.called < pieces) return;
   if (pieces > 1)
     engine_.push([] {}, {.name = "end of " + bucket.name, .read = bucket.pieces,
@@ -175,11 +184,12 @@ void Auto::flush() {
     while (bucket.called > 0) call_next_piece(bucket);   // some of its pieces have been called
     if (bucket.pushed == 0) continue;
     bucket.pushed = 0;
+    const int priority = priority_of(bucket);
     for (std::size_t key : bucket.keys)
       if (std::exchange(states_[key].waits, false))
-        make(allreduce(keys_[key], bucket.priority),
-             {.name = keys_[key].spec.name, .write = {keys_[key].buffer},
-              .priority = bucket.priority, .keeps = bucket.keeps});
+        make(allreduce(keys_[key], priority),
+             {.name = keys_[key].spec.name, .write = {keys_[key].buffer}, .priority = priority,
+              .keeps = bucket.keeps});
   }
   next_ = 0;
 }

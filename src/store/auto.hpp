@@ -59,7 +59,8 @@ class Auto : public Store {
     std::byte* data = nullptr;
     std::size_t count = 0;
     std::size_t pushed = 0, called = 0;    // keys, and pieces, of this round
-    int priority = 0;
+    int priority = 0;   // by what the next forward pass needs first
+    int asked = 0;      // the highest that its keys have been pushed with in this round
     std::shared_ptr<void> keeps;
   };
   struct State {   // of a key
@@ -77,6 +78,7 @@ class Auto : public Store {
   void note_pushed(std::size_t key);
   void note_when_ready(std::size_t key);
   void call_those_whose_turn_it_is();
+  int priority_of(const Bucket& bucket) const;
   void call_next_piece(Bucket& bucket);
   void make(const Call& call, graph::TaskSpec spec);
 

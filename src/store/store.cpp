@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/str.hpp"
 #include "base/thrown.hpp"
 #include "runtime/fingerprint.hpp"
@@ -30,6 +31,12 @@ std::size_t Store::add(KeySpec spec) {
   buffers_.push_back(buffer);
   keys_.push_back({std::move(spec), std::move(buffer)});
   return keys_.size() - 1;
+}
+
+void Store::check_priority(int priority) {
+  if (priority < kLeastUrgent || priority > kMostUrgent)
+    fail(Fault::usage, "kvstore: push: priority is ", priority, "; it must be from ", kLeastUrgent,
+         " to ", kMostUrgent, ".");
 }
 
 void Store::put(std::size_t key, Transfer& value, int priority) {

@@ -57,6 +57,8 @@ class Store {
 
   // Before the values of a push of these keys are looked at: their buffers may move.
   virtual void expect(const std::vector<std::size_t>& /*keys*/) {}
+  // Of a push: throws a usage error for one that no call can have.
+  static void check_priority(int priority);
   // A transfer that needs no task keeps what it holds.
   void push(std::size_t key, Transfer& value, int priority) { exchange(key, value, priority); }
   // Copies keys into arrays, those of neighbours that come together in one task.

@@ -132,8 +132,10 @@ class KVStore:
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
         """The values of all ranks, summed (or combined by the store's op), become the keys'.
 
-        Values of a key that is there twice are summed, as those of several devices are. Of the
-        sums that could be next, one of a higher `priority` is; equal on all ranks.
+        Values of a key that is there twice are summed, as those of several devices are. Of sums
+        that are under way together the links, and the thread that sums, serve that of the highest
+        `priority` first, from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
+        its most urgent key.
         """
         if not self._core.push(keys, values, priority):
             self._refuse("push", keys, values)

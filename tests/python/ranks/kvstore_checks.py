@@ -241,6 +241,33 @@ def check_order_of_pushes_differs(comm):
         raises(paceline.MismatchError, "the tag differs", step)
 
 
+def check_priorities_reach_the_calls(comm):
+    """Those of keys, and of auto's buckets: calls whose priorities differ are an error."""
+    keys = ["a", "b"]
+    for kind in ("depcha", "concom", "auto"):
+        store = kvstore.create(kind, comm)
+        values = [numpy.ones(9, "float32") for _ in keys]
+        store.init(keys, [numpy.zeros(9, "float32") for _ in keys])
+        for wrong in ((1 << 20) + 1, -(1 << 20) - 1):
+            words = f"kvstore: push: priority is {wrong}; it must be from -1048576 to 1048576."
+            raises(paceline.UsageError, words,
+                   lambda store=store, values=values, wrong=wrong:
+                   store.push(keys, values, priority=wrong))
+        for priority in (0, 7, -7, 1 << 20, -(1 << 20)):
+            store.push(keys[0], values[0])
+            store.push(keys[1], values[1], priority=priority)
+            store.wait()
+            same(store.buffer("b"), numpy.full(9, comm.size))
+
+        def step(store=store, values=values):
+            store.push(keys[0], values[0])
+            store.push(keys[1], values[1], priority=comm.rank)
+            store.wait()
+
+        if comm.size > 1:
+            raises(paceline.MismatchError, "the priority", step)
+
+
 def check_failing_task(comm):
     """A gradient that cannot be computed on one rank: every rank hears of it."""
     bad = comm.size - 1
