@@ -3,7 +3,7 @@
    process and loads the library beside it, which serves the calls; where that cannot be, all of
    them pass through.
 
-   Its calls are those of the tables mpi_calls.def and mpi_waits.def, and what begins MPI.
+   Its calls are those of the tables mpi_calls.def and mpi_requests.def, and what begins MPI.
 
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
@@ -32,12 +32,17 @@ static const struct {
   const char* name;
   int is_fortran;
 } names[PACELINE_DOOR_CALLS] = {
+#define OF_C(name, nonblocking, tail) \
+  {"PMPI_" name tail, 0}, {"PMPI_" nonblocking tail, 0}, {"PMPI_" name "_init" tail, 0}
+#define OF_FORTRAN(name, tail) \
+  {"mpi_" name tail, 1}, {"mpi_i" name tail, 1}, {"mpi_" name "_init" tail, 1}
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
-  {"PMPI_" #name, 0}, {"PMPI_" #nonblocking, 0}, {"PMPI_" #name "_c", 0},                       \
-      {"PMPI_" #nonblocking "_c", 0}, {"mpi_" #fortran "_", 1},
+  OF_C(#name, #nonblocking, ""), OF_C(#name, #nonblocking, "_c"), OF_FORTRAN(#fortran, "_"),    \
+      OF_FORTRAN(#fortran, "_f08_"), OF_FORTRAN(#fortran, "_f08ts_"),
 #include "mpi_calls.def"
-#define PACELINE_ROW(name, types, values, n, requests) {"PMPI_" #name, 0},
-#include "mpi_waits.def"
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
+  {"PMPI_" #name, 0}, {"mpi_" #fortran "_", 1}, {"mpi_" #fortran "_f08_", 1},
+#include "mpi_requests.def"
 };
 
 static paceline_function table[PACELINE_DOOR_CALLS];
@@ -154,13 +159,21 @@ static paceline_function call(enum paceline_door_call which) {
 #define TYPES const void*
 #define ROOT int
 
+/* Those that are begun by a request: non-blocking and persistent. */
+#define STUBS_OF_REQUESTS(name, nonblocking, suffix, types, values)                            \
+  STUB(MPI_##nonblocking##suffix, I##name##suffix, (UNWRAP types handle comm, void* request),  \
+       (UNWRAP values comm, request))                                                          \
+  STUB(MPI_##name##_init##suffix, name##_init##suffix,                                         \
+       (UNWRAP types handle comm, handle info, void* request),                                 \
+       (UNWRAP values comm, info, request))
+#define AINTS const intptr_t*
+
 #define COUNT int
 #define COUNTS const int*
 #define DISPLS const int*
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
   STUB(MPI_##name, name, (UNWRAP types handle comm), (UNWRAP values comm))                      \
-  STUB(MPI_##nonblocking, nonblocking, (UNWRAP types handle comm, void* request),               \
-       (UNWRAP values comm, request))
+  STUBS_OF_REQUESTS(name, nonblocking, , types, values)
 #include "mpi_calls.def"
 #undef COUNT
 #undef COUNTS
@@ -175,8 +188,7 @@ static paceline_function call(enum paceline_door_call which) {
 #define LONG_HOST(name, types, values) STUB(MPI_##name##_c, name##_c, types, values)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
   LONG_##kind(name, (UNWRAP types handle comm), (UNWRAP values comm))                           \
-  STUB(MPI_##nonblocking##_c, nonblocking##_c, (UNWRAP types handle comm, void* request),       \
-       (UNWRAP values comm, request))
+  STUBS_OF_REQUESTS(name, nonblocking, _c, types, values)
 #include "mpi_calls.def"
 #undef COUNT
 #undef COUNTS
@@ -184,8 +196,13 @@ static paceline_function call(enum paceline_door_call which) {
 
 #define REQUESTS void*
 #define STATUSES void*
-#define PACELINE_ROW(name, types, values, n, requests) STUB(MPI_##name, name, types, values)
-#include "mpi_waits.def"
+#define LENGTH int
+#define INTS int*
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
+  STUB(MPI_##name, name, types, values)
+#include "mpi_requests.def"
+#undef LENGTH
+#undef INTS
 
 /* A count that fits an int is an ordinary one; a longer one is the host's. Ranks may describe the
    same data by other datatypes, such that the count fits on some of them only: those see more than
@@ -223,8 +240,10 @@ PACELINE_PASS_LONG(Allgather,
 #undef TYPE
 #undef TYPES
 #undef ROOT
+#undef AINTS
 
-/* Fortran: everything is an address, the last one that of the error code. */
+/* Fortran: everything is an address, the last one that of the error code. mpi_f08 passes the same,
+   and where its buffers are described, descriptions of them. */
 #define IN void*
 #define OUT void*
 #define OP void*
@@ -234,10 +253,27 @@ PACELINE_PASS_LONG(Allgather,
 #define COUNT void*
 #define COUNTS void*
 #define DISPLS void*
-#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
-  STUB(mpi_##fortran##_, name##_f, (UNWRAP types void* comm, void* error),                      \
-       (UNWRAP values comm, error))
+#define AINTS void*
+#define LENGTH void*
+#define INTS void*
+#define STUBS_OF_FORTRAN(name, fortran, tail, suffix, types, values)                            \
+  STUB(mpi_##fortran##tail, name##suffix, (UNWRAP types void* comm, void* error),               \
+       (UNWRAP values comm, error))                                                             \
+  STUB(mpi_i##fortran##tail, I##name##suffix,                                                   \
+       (UNWRAP types void* comm, void* request, void* error),                                   \
+       (UNWRAP values comm, request, error))                                                    \
+  STUB(mpi_##fortran##_init##tail, name##_init##suffix,                                         \
+       (UNWRAP types void* comm, void* info, void* request, void* error),                       \
+       (UNWRAP values comm, info, request, error))
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
+  STUBS_OF_FORTRAN(name, fortran, _, _f, types, values)                      \
+  STUBS_OF_FORTRAN(name, fortran, _f08_, _f08, types, values)                \
+  STUBS_OF_FORTRAN(name, fortran, _f08ts_, _f08ts, types, values)
 #include "mpi_calls.def"
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests)                  \
+  STUB(mpi_##fortran##_, name##_f, (UNWRAP types, void* error), (UNWRAP values, error)) \
+  STUB(mpi_##fortran##_f08_, name##_f08, (UNWRAP types, void* error), (UNWRAP values, error))
+#include "mpi_requests.def"
 
 /* MPI begins: where calls are recorded, ranks compare their clocks now. That is the only use of
    these calls, and nothing is loaded for it where nobody has asked for a profile. */
@@ -283,16 +319,20 @@ static paceline_function fortran_call(const char* name) {
   return found;
 }
 
-EXPORTED void mpi_init_(int* error);
-void mpi_init_(int* error) {
-  typedef void function(int*);
-  ((function*)fortran_call("mpi_init_"))(error);
-  if (*error == 0) has_begun();
-}
+/* mpi_f08 may leave the error code out. */
+#define FORTRAN_BEGIN(symbol, types, values)      \
+  EXPORTED void symbol types;                     \
+  void symbol types {                             \
+    typedef void function types;                  \
+    int own = 0;                                  \
+    if (!error) error = &own;                     \
+    ((function*)fortran_call(#symbol))values;     \
+    if (*error == 0) has_begun();                 \
+  }
 
-EXPORTED void mpi_init_thread_(int* required, int* provided, int* error);
-void mpi_init_thread_(int* required, int* provided, int* error) {
-  typedef void function(int*, int*, int*);
-  ((function*)fortran_call("mpi_init_thread_"))(required, provided, error);
-  if (*error == 0) has_begun();
-}
+FORTRAN_BEGIN(mpi_init_, (int* error), (error))
+FORTRAN_BEGIN(mpi_init_f08_, (int* error), (error))
+FORTRAN_BEGIN(mpi_init_thread_, (int* required, int* provided, int* error),
+              (required, provided, error))
+FORTRAN_BEGIN(mpi_init_thread_f08_, (int* required, int* provided, int* error),
+              (required, provided, error))

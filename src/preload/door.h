@@ -8,15 +8,19 @@
 extern "C" {
 #endif
 
-/* The numbers of the calls: those of the table mpi_calls.def in each of their forms (short counts,
-   long ones, Fortran), and those that complete requests. */
+/* The numbers of the calls: those of the table mpi_calls.def in each of their forms, and those of
+   requests. _c: with long counts; _f: in Fortran; _f08: of its module mpi_f08, whose names for
+   buffers that are described end in _f08ts. */
+#define PACELINE_DOOR_FORMS(name, suffix)                                               \
+  PACELINE_DOOR_##name##suffix, PACELINE_DOOR_I##name##suffix, PACELINE_DOOR_##name##_init##suffix
 enum paceline_door_call {
-#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
-  PACELINE_DOOR_##name, PACELINE_DOOR_##nonblocking, PACELINE_DOOR_##name##_c,                  \
-      PACELINE_DOOR_##nonblocking##_c, PACELINE_DOOR_##name##_f,
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)           \
+  PACELINE_DOOR_FORMS(name, ), PACELINE_DOOR_FORMS(name, _c), PACELINE_DOOR_FORMS(name, _f), \
+      PACELINE_DOOR_FORMS(name, _f08), PACELINE_DOOR_FORMS(name, _f08ts),
 #include "mpi_calls.def"
-#define PACELINE_ROW(name, types, values, n, requests) PACELINE_DOOR_##name,
-#include "mpi_waits.def"
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
+  PACELINE_DOOR_##name, PACELINE_DOOR_##name##_f, PACELINE_DOOR_##name##_f08,
+#include "mpi_requests.def"
   PACELINE_DOOR_CALLS
 };
 

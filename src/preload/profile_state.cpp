@@ -28,6 +28,7 @@ struct State {
   std::atomic<std::uint64_t> turn{1};   // changes when a communicator goes
   int key = MPI_KEYVAL_INVALID;
   Pending pending;
+  Persistent persistent;
 
   // Never destroyed: MPI may delete attributes while the process exits.
   static State& get() {
@@ -80,6 +81,18 @@ void add_ranks(MPI_Group group, std::vector<int>& ranks) {
   PMPI_Group_free(&world);
 }
 
+// The ranks that this one hears by the communicator's topology.
+int neighbours_of(MPI_Comm comm, int rank) {
+  int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0;
+  if (PMPI_Topo_test(comm, &kind) != MPI_SUCCESS) return 0;
+  if (kind == MPI_CART && PMPI_Cartdim_get(comm, &in) == MPI_SUCCESS) return 2 * in;
+  if (kind == MPI_GRAPH && PMPI_Graph_neighbors_count(comm, rank, &in) == MPI_SUCCESS) return in;
+  if (kind == MPI_DIST_GRAPH &&
+      PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted) == MPI_SUCCESS)
+    return in;
+  return 0;
+}
+
 Watched* look_up(State& state, MPI_Comm comm) {
   const std::uint64_t turn = state.turn.load();
   Watched* known = nullptr;
@@ -101,6 +114,7 @@ Watched* look_up(State& state, MPI_Comm comm) {
       std::sort(ranks.begin(), ranks.end());
     }
     made->ranks = int(ranks.size());
+    if (!between) made->neighbours = neighbours_of(comm, made->rank);
     made->id = state.recorder->communicator(ranks);
     PMPI_Comm_set_attr(comm, state.key, made.get());
     known = made.release();
@@ -150,6 +164,7 @@ Watched* watched(MPI_Comm comm) {
 
 Recorder& recorder() { return *State::get().recorder; }
 Pending& pending() { return State::get().pending; }
+Persistent& persistent() { return State::get().persistent; }
 
 // A table that only grows: who finds an address in it needs no lock. Programs have some hundreds of
 // such places; those beyond the table share one number.
@@ -179,23 +194,44 @@ std::uint32_t site_of(const void* address) {
   return recorder().site("elsewhere");
 }
 
-void Pending::add(MPI_Request request, CallRecord* record) {
+void Pending::add(MPI_Request request, CallRecord* record, bool is_persistent) {
   const std::lock_guard lock(mutex_);
-  calls_.emplace_back(request, record);
+  calls_.emplace_back(request, Entry{record, is_persistent});
   count_ = calls_.size();
 }
 
-CallRecord* Pending::find(MPI_Request request) const {
+std::optional<Pending::Entry> Pending::take(MPI_Request request) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(calls_.begin(), calls_.end(),
                                   [&](const auto& call) { return call.first == request; });
-  return found == calls_.end() ? nullptr : found->second;
+  if (found == calls_.end()) return {};
+  const Entry entry = found->second;
+  calls_.erase(found);
+  count_ = calls_.size();
+  return entry;
 }
 
-void Pending::remove(CallRecord* record) {
+void Persistent::add(MPI_Request request, const Operation& operation) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(calls_, [&](const auto& call) { return call.second == record; });
-  count_ = calls_.size();
+  operations_.emplace_back(request, operation);
+  count_ = operations_.size();
+}
+
+bool Persistent::remove(MPI_Request request) {
+  const std::lock_guard lock(mutex_);
+  const auto erased =
+      std::erase_if(operations_, [&](const auto& one) { return one.first == request; });
+  count_ = operations_.size();
+  return erased != 0;
+}
+
+std::optional<CallEntry> Persistent::next_start(MPI_Request request, std::uint32_t site) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [own, operation] : operations_)
+    if (own == request)
+      return CallEntry{operation.name, operation.id, operation.starts++, site, operation.bytes,
+                       true};
+  return {};
 }
 
 }  // namespace paceline::preload

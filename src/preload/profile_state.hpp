@@ -1,11 +1,12 @@
-// What the profiler knows: the file of this rank, its communicators, and non-blocking calls that
-// the program has yet to complete.
+// What the profiler knows: the file of this rank, its communicators, persistent calls, and calls
+// with a request that the program has yet to complete.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,9 @@ namespace paceline::preload {
 struct Watched {
   std::uint32_t id = 0;              // in the file
   std::atomic<std::uint32_t> calls{0};
+  std::atomic<std::uint32_t> operations{0};   // persistent ones made
   int rank = 0, ranks = 1;
+  int neighbours = 0;   // whom this rank hears in neighbourhood collectives
   bool is_between_groups = false;
 };
 
@@ -35,22 +38,48 @@ Recorder& recorder();
 // is a file now.
 bool open_profile();
 
-// Non-blocking calls under way, by request. MPIs may give the same request to several calls that
-// are complete at once, so that a request can be here more than once.
+// Non-blocking and started persistent calls under way, by request. MPIs may give the same request
+// to several calls that are complete at once, so that a request can be here more than once.
 class Pending {
  public:
-  void add(MPI_Request request, CallRecord* record);
+  struct Entry {
+    CallRecord* record;
+    bool is_persistent;   // its request stays
+  };
+  void add(MPI_Request request, CallRecord* record, bool is_persistent);
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  // The oldest call of that request; null where there is none. It stays.
-  CallRecord* find(MPI_Request request) const;
-  void remove(CallRecord* record);
+  // Takes out the oldest call of that request; nothing where there is none.
+  std::optional<Entry> take(MPI_Request request);
 
  private:
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::atomic<std::size_t> count_{0};
-  std::vector<std::pair<MPI_Request, CallRecord*>> calls_;
+  std::vector<std::pair<MPI_Request, Entry>> calls_;
 };
 Pending& pending();
+
+// Persistent collectives that the program has made and not yet freed, by request. MPI matches them
+// where they are made; each may be started in an order of its own.
+class Persistent {
+ public:
+  struct Operation {
+    int name;
+    std::uint32_t id;      // in the file, as of a communicator
+    std::uint64_t bytes;
+    std::uint32_t starts = 0;
+  };
+  void add(MPI_Request request, const Operation& operation);
+  bool remove(MPI_Request request);   // whether it was one
+  bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  // What its next start is, for the recorder; nothing where the request is of something else.
+  std::optional<CallEntry> next_start(MPI_Request request, std::uint32_t site);
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::size_t> count_{0};
+  std::vector<std::pair<MPI_Request, Operation>> operations_;
+};
+Persistent& persistent();
 
 // Compares this rank's clock with rank 0's; collective over MPI_COMM_WORLD. The second time, at the
 // end, only those take part that did so the first time.

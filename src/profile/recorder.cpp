@@ -146,6 +146,14 @@ std::uint32_t Recorder::communicator(std::span<const int> ranks) {
   return number;
 }
 
+std::uint32_t Recorder::operation(std::uint32_t communicator, std::uint32_t which) {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t number = communicators_++;
+  note(str("{\"operation\":", which, ",\"communicator\":", communicator, ",\"number\":", number,
+           "}"));
+  return number;
+}
+
 std::uint32_t Recorder::site(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (const auto found = sites_.find(name); found != sites_.end()) return found->second;

@@ -84,6 +84,9 @@ class Recorder {
   // The number of a communicator with these ranks of the world. The lines in the file tell two of
   // the same ranks apart by the order in which they were first used.
   std::uint32_t communicator(std::span<const int> ranks);
+  // Of a persistent operation, the `which`-th that was made on that communicator: its starts are
+  // matched by it, and belong to the communicator.
+  std::uint32_t operation(std::uint32_t communicator, std::uint32_t which);
   // The number of a place in the program, or of whatever else labels a call.
   std::uint32_t site(std::string_view name);
   // One line of text: a JSON object.

@@ -13,6 +13,11 @@ void mpi_barrier_(MPI_Fint* comm, MPI_Fint* error);
 void mpi_allgatherv_(void* in, MPI_Fint* n, MPI_Fint* type, void* out, MPI_Fint* counts,
                      MPI_Fint* places, MPI_Fint* into, MPI_Fint* comm, MPI_Fint* error);
 
+void mpi_iallreduce_(void* in, void* out, MPI_Fint* n, MPI_Fint* type, MPI_Fint* op,
+                     MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error);
+void mpi_ibarrier_(MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error);
+void mpi_waitall_(MPI_Fint* n, MPI_Fint* requests, MPI_Fint* statuses, MPI_Fint* error);
+
 enum { MOST = 16, CALLS = 5 };
 
 int main(void) {
@@ -33,6 +38,10 @@ int main(void) {
   if (rank == 0) printf("sum %g\n", out[1]);
   mpi_barrier_(&world, &error);
   mpi_allgatherv_(in, &n, &type, out, counts, places, &type, &world, &error);
+  MPI_Fint requests[2], both = 2, statuses[2 * sizeof(MPI_Status)];
+  mpi_iallreduce_(in, out, &n, &type, &op, &world, &requests[0], &error);
+  mpi_ibarrier_(&world, &requests[1], &error);
+  mpi_waitall_(&both, requests, statuses, &error);
   mpi_finalize_(&error);
   return error;
 }

@@ -1,6 +1,8 @@
 /* A program to be profiled: every collective in every form that the MPI has, and one rank late.
 
    profiled            all calls, on the world and on a half of it
+   profiled near       neighbourhood collectives, on a ring and on a graph
+   profiled persistent each collective three times, which ranks start in different orders
    profiled late RANK  allreduces before which that rank sleeps
    profiled die RANK   that rank ends without a word in the middle
    profiled cost       how long an empty barrier of one rank takes */
@@ -107,6 +109,71 @@ static void everything(void) {
   MPI_Comm_free(&half);
 }
 
+/* Each rank hears two others on the ring, and one on the graph. */
+static void near(void) {
+  MPI_Comm ring, graph;
+  MPI_Request request;
+  const int periodic = 1, weight = 1, from = (rank + 1) % ranks, to = (rank + ranks - 1) % ranks;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &ring);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, &weight, 1, &to, &weight, MPI_INFO_NULL,
+                                 0, &graph);
+  MPI_Aint bytes[MOST];
+  for (int r = 0; r < MOST; ++r) bytes[r] = places[r] * (MPI_Aint)sizeof(double);
+  const MPI_Comm both[] = {ring, graph};
+  for (int i = 0; i < 2; ++i) {
+    MPI_Neighbor_allgather(in, 2, MPI_DOUBLE, out, 2, MPI_DOUBLE, both[i]);
+    MPI_Neighbor_allgatherv(in, 2, MPI_DOUBLE, out, counts, places, MPI_DOUBLE, both[i]);
+    MPI_Neighbor_alltoall(in, 2, MPI_DOUBLE, out, 2, MPI_DOUBLE, both[i]);
+    MPI_Neighbor_alltoallv(in, counts, places, MPI_DOUBLE, out, counts, places, MPI_DOUBLE,
+                           both[i]);
+    MPI_Neighbor_alltoallw(in, counts, bytes, types, out, counts, bytes, types, both[i]);
+    MPI_Ineighbor_allgather(in, 2, MPI_DOUBLE, out, 2, MPI_DOUBLE, both[i], &request);
+    wait_for(&request, 0);
+    MPI_Ineighbor_alltoallw(in, counts, bytes, types, out, counts, bytes, types, both[i],
+                            &request);
+    wait_for(&request, 1);
+  }
+  MPI_Comm_free(&ring);
+  MPI_Comm_free(&graph);
+}
+
+/* MPI matches them where they are made, so that ranks may start them in orders of their own. A
+   request of a pair of ranks is beside them; what is freed is made anew. */
+static void persistent(void) {
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+  enum { CALLS = 4 };
+  const MPI_Comm world = MPI_COMM_WORLD;
+  double sums[4] = {0}, sent = rank, from = 0;
+  MPI_Request calls[CALLS], pair;
+  MPI_Status statuses[CALLS];
+  const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+  MPI_Recv_init(&from, 1, MPI_DOUBLE, before, 7, world, &pair);
+  for (int turn = 0; turn < 2; ++turn) {
+    MPI_Allreduce_init(in, sums, 4, MPI_DOUBLE, MPI_SUM, world, MPI_INFO_NULL, &calls[0]);
+    MPI_Bcast_init(out, 2, MPI_DOUBLE, 0, world, MPI_INFO_NULL, &calls[1]);
+    MPI_Barrier_init(world, MPI_INFO_NULL, &calls[2]);
+    MPI_Allgather_init(in, 2, MPI_DOUBLE, out + 8, 2, MPI_DOUBLE, world, MPI_INFO_NULL, &calls[3]);
+    for (int round = 0; round < ROUNDS; ++round) {
+      if (rank == 1) usleep(LATE_US);
+      MPI_Start(&pair);
+      if (rank % 2) {
+        for (int i = CALLS; i-- > 0;) MPI_Start(&calls[i]);
+      } else {
+        MPI_Startall(CALLS, calls);
+      }
+      MPI_Send(&sent, 1, MPI_DOUBLE, next, 7, world);
+      for (int left = CALLS, index = 0; left > 0 && round == 0; --left)
+        MPI_Waitany(CALLS, calls, &index, MPI_STATUS_IGNORE);
+      MPI_Waitall(CALLS, calls, statuses);
+      MPI_Wait(&pair, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < CALLS; ++i) MPI_Request_free(&calls[i]);
+  }
+  MPI_Request_free(&pair);
+  MPI_Allreduce(in, sums, 4, MPI_DOUBLE, MPI_SUM, world);
+#endif
+}
+
 static void late(int who) {
   for (int i = 0; i < LATE; ++i) {
     if (rank == who) usleep(LATE_US);
@@ -150,7 +217,9 @@ int main(int argc, char** argv) {
     types[r] = MPI_DOUBLE;
   }
   const char* what = argc > 1 ? argv[1] : "all";
-  if (strcmp(what, "late") == 0) late(atoi(argv[2]));
+  if (strcmp(what, "near") == 0) near();
+  else if (strcmp(what, "persistent") == 0) persistent();
+  else if (strcmp(what, "late") == 0) late(atoi(argv[2]));
   else if (strcmp(what, "die") == 0) die(atoi(argv[2]));
   else if (strcmp(what, "cost") == 0) cost();
   else everything();

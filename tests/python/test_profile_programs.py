@@ -1,13 +1,15 @@
 """Programs under a profile: of MPI in C, of the Python API, of torch; clocks that are shifted."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import launched
 import numpy as np
 import pytest
-from test_preload import LIMIT_S, built, compiled, mpi_of, mpicc_of
+from test_preload import LIMIT_S, PROGRAMS, built, compiled, mpi_of, mpicc_of
 
 from paceline.profiling import calls, files
 from paceline.profiling.summary import summarise
@@ -28,11 +30,11 @@ def latest(found):
 # --- programs of MPI ------------------------------------------------------------------------------
 
 
-def profiled(mpi, tmp_path, ranks, *arguments, program="profiled", flags=()):
+def profiled(mpi, tmp_path, ranks, *arguments, program="profiled", flags=(), target=None):
     """(exit status, what was shown, the calls) of a program under `paceline profile`."""
     mpicc = mpicc_of(mpi)
     built(mpicc)
-    target = compiled(mpicc, program, *flags)
+    target = target or compiled(mpicc, program, *flags)
     command = [sys.executable, "-c", "from paceline.cli import main; raise SystemExit(main())",
                "profile", "--out", tmp_path / "out",
                "--mpicc", mpicc, "--room", "1MiB", "--",
@@ -86,10 +88,70 @@ def test_a_program_of_fortran_is_recorded_once_and_where_it_calls(tmp_path, name
     status, said, found = profiled(mpi_of(name), tmp_path, 2, program="fortran", flags=flags)
     assert status == 0 and "sum 4" in said, said
     [group] = found.groups
-    assert group.collective.tolist() == ["allreduce"] * 5 + ["barrier", "allgatherv"]
-    assert group.bytes.tolist() == [32] * 5 + [0, 64]
+    assert group.collective.tolist() == [
+        *["allreduce"] * 5, "barrier", "allgatherv", "allreduce", "barrier"]
+    assert group.bytes.tolist() == [*[32] * 5, 0, 64, 32, 0]
+    assert group.nonblocking.tolist() == [False] * 7 + [True] * 2
+    assert not np.isnan(group.leave).any(), said
     assert all(site.startswith("fortran") for site in group.site), set(group.site)
     assert latest(found) == 1
+
+
+@pytest.mark.parametrize("name, starts", [("openmpi4", 0), ("mpich4", 2)])
+def test_a_program_of_mpi_f08_is_recorded_where_it_calls(tmp_path, name, starts):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    fortran = shutil.which(Path(mpicc).name.replace("mpicc", "mpifort"))
+    if not fortran:
+        pytest.skip(f"{mpi} comes without a Fortran compiler")
+    built(mpicc)
+    target = tmp_path / "f08"
+    done = subprocess.run(
+        [fortran, "-cpp", *["-DPERSISTENT"] * bool(starts), "-O1", f"-J{tmp_path}",
+         PROGRAMS / "f08.f90", "-o", target], capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    status, said, found = profiled(mpi, tmp_path, 2, target=target)
+    assert status == 0 and "sum  4." in said, said
+    world, ring = found.groups
+    assert world.collective.tolist() == [
+        *["allreduce"] * 5, "barrier", "allreduce", "barrier", *["allreduce"] * starts]
+    assert world.nonblocking.tolist() == [False] * 6 + [True] * (2 + starts)
+    assert set(world.bytes[world.collective == "allreduce"]) == {32}
+    assert ring.collective.tolist() == ["neighbor_allgather"] and ring.bytes.tolist() == [32]
+    assert world.complete.all() and not np.isnan(world.leave).any(), said
+    assert all(site.startswith("f08") for site in (*world.site, *ring.site)), set(world.site)
+    assert latest(found) == 1
+
+
+@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "openmpi4", "mpich4"])
+def test_neighbourhood_collectives_are_recorded(tmp_path, name):
+    status, said, found = profiled(mpi_of(name), tmp_path, 3, "near")
+    assert status == 0, said
+    kinds = [f"neighbor_{one}" for one in
+             ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")]
+    assert len(found.groups) == 2
+    # Two doubles of each neighbour: two of them on the ring, one on the graph.
+    for group, nbytes in zip(found.groups, (32, 16)):
+        assert group.collective.tolist() == [*kinds, kinds[0], kinds[-1]]
+        assert set(group.bytes) == {nbytes} and group.nonblocking.sum() == 2
+        assert group.complete.all() and not np.isnan(group.leave).any(), said
+
+
+@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "mpich4"])
+def test_starts_of_persistent_collectives_are_matched_by_what_was_made(tmp_path, name):
+    status, said, found = profiled(mpi_of(name), tmp_path, 3, "persistent")
+    assert status == 0 and not found.notes, said
+    [world] = found.groups
+    assert world.complete.all() and not np.isnan(world.leave).any(), said
+    assert len(world.number) == 2 * 3 * 4 + 1 and world.nonblocking.sum() == 24
+    kinds = world.collective.tolist()
+    assert [kinds.count(kind) for kind in ("allreduce", "broadcast", "barrier", "allgather")] == [
+        7, 6, 6, 6]
+    assert kinds[-1] == "allreduce" and (np.diff(world.enter.min(axis=1)) >= 0).all()
+    assert {kind: set(world.bytes[world.collective == kind]) for kind in set(kinds)} == {
+        "allreduce": {32}, "broadcast": {16}, "barrier": {0}, "allgather": {48}}
+    assert (world.leave >= world.enter).all() and latest(found) == 1
+    assert all("profiled" in site for site in world.site), set(world.site)
 
 
 @pytest.mark.parametrize("name", ["openmpi5", "mpich4", "openmpi4"])

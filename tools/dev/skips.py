@@ -16,7 +16,7 @@ KNOWN = (
     r"this Slurm has no plug-in for \w+",
     r"no MPI of that family where the loader looks",
     r"[\w-]+ is not installed \(\./dev mpi\)",
-    r"[\w-]+ (comes without|has no) (a )?(C )?(compiler|mpicc|mpicxx|\w*c\+\+|gcc|clang)",
+    r"[\w-]+ (comes without|has no) (a )?(C |Fortran )?(compiler|mpicc|mpicxx|\w*c\+\+|gcc|clang)",
     r"Intel MPI is not installed",
     r"SimGrid is not installed \(Debian: libsimgrid-dev\)",
     r"no feigned CUDA driver has been built \(\./dev build\)",

@@ -75,9 +75,9 @@ def together(found):
     for one, offset in zip(found, offsets):
         runs[one.rank] = max(runs.get(one.rank, 0.0), (one.last_ns - one.begin_ns) * S)
         for number, (instance, members) in one.communicators.items():
-            records = one.records[one.records["communicator"] == number]
+            records, numbers = one.of(number)
             if len(records) and one.rank in members:
-                by_group[one.source, members, instance][one.rank] = (one, records, offset)
+                by_group[one.source, members, instance][one.rank] = (one, records, numbers, offset)
     groups = [group_of(key, parts, zero, notes) for key, parts in by_group.items()]
     groups.sort(key=lambda group: (-len(group.members), group.members, group.instance))
     say_what_is_missing(found, ranks, notes)
@@ -124,14 +124,14 @@ def drifting(readings):
 def group_of(key, parts, zero, notes):
     """The calls of one communicator, from the records of its ranks."""
     source, members, instance = key
-    numbers = np.unique(np.concatenate([records["number"] for _, records, _ in parts.values()]))
+    numbers = np.unique(np.concatenate([own for _, _, own, _ in parts.values()]))
     shape = (len(numbers), len(members))
     times = {name: np.full(shape, np.nan) for name in ("enter", "leave", "wait", "spent")}
     kinds = np.full(shape, "", dtype=object)
     nbytes = np.zeros(len(numbers), dtype=np.float64)
     site, nonblocking = np.full(len(numbers), "", dtype=object), np.zeros(len(numbers), dtype=bool)
-    for rank, (one, records, offset) in sorted(parts.items(), reverse=True):
-        rows = np.searchsorted(numbers, records["number"])
+    for rank, (one, records, own, offset) in sorted(parts.items(), reverse=True):
+        rows = np.searchsorted(numbers, own)
         column = members.index(rank)
 
         def seconds(name, records=records, offset=offset):
@@ -151,6 +151,10 @@ def group_of(key, parts, zero, notes):
         nbytes[rows] = np.maximum(nbytes[rows], records["bytes"])
         site[rows] = [one.sites.get(place, "") for place in records["site"].tolist()]
         nonblocking[rows] |= later
+    in_time = np.argsort(np.nanmin(times["enter"], axis=1), kind="stable")
+    numbers, kinds, nbytes, site, nonblocking = (
+        one[in_time] for one in (numbers, kinds, nbytes, site, nonblocking))
+    times = {name: values[in_time] for name, values in times.items()}
     names = kinds[:, 0].copy()
     for column in range(len(members)):
         names = np.where(names == "", kinds[:, column], names)
@@ -158,11 +162,17 @@ def group_of(key, parts, zero, notes):
         if differs.any():
             row = int(np.argmax(differs))
             notes.append(f"ranks {members[0]} and {members[column]} differ in call "
-                         f"{int(numbers[row])} of a communicator: {names[row]} and "
+                         f"{numbered(numbers[row])} of a communicator: {names[row]} and "
                          f"{kinds[row, column]}; nothing can be said about such calls.")
             for values in times.values():
                 values[differs, column] = np.nan
     return Group(source, members, instance, numbers, names, nbytes, site, nonblocking, **times)
+
+
+def numbered(number):
+    """A call's number, in words where it is the start of a persistent operation."""
+    which, start = divmod(int(number), 1 << 32)
+    return f"{start} of persistent operation {which - 1}" if which else str(start)
 
 
 def say_what_is_missing(found, ranks, notes):

@@ -58,6 +58,7 @@ class RankFile:
     records: np.ndarray  # of RECORD, those that were entered
     collectives: dict[int, str] = field(default_factory=dict)
     communicators: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    operations: dict[int, tuple[int, int]] = field(default_factory=dict)  # persistent: see of()
     sites: dict[int, str] = field(default_factory=dict)
     readings: list[Reading] = field(default_factory=list)
     lines_lost: int = 0
@@ -66,6 +67,17 @@ class RankFile:
     def lost(self):
         """Calls for which there was no room."""
         return max(0, self.calls - len(self.records))
+
+    def of(self, communicator):
+        """(records, numbers) of a communicator. Starts of its persistent operations are numbered
+        apart: MPI matches them by which operation was made when, and not by when they start."""
+        parts = [(communicator, 0)]
+        parts += [(number, (1 + which) << 32) for number, (parent, which) in
+                  self.operations.items() if parent == communicator]
+        found = [(self.records[self.records["communicator"] == number], base)
+                 for number, base in parts]
+        return (np.concatenate([records for records, _ in found]), np.concatenate(
+            [records["number"].astype(np.int64) + base for records, base in found]))
 
     @property
     def last_ns(self):
@@ -143,7 +155,11 @@ def _read_lines(text, found):
             if found.end_ns:
                 raise ValueError("its text is damaged") from None
             continue
-        if "communicator" in said:
+        if "operation" in said:
+            number = whole(said, "number", 0, 1 << 32)
+            found.operations[number] = (whole(said, "communicator", 0, 1 << 32),
+                                        whole(said, "operation", 0, 1 << 30))
+        elif "communicator" in said:
             members = wholes(said, "ranks", -1, MOST_RANKS)
             number = whole(said, "communicator", 0, 1 << 32)
             found.communicators[number] = (whole(said, "instance", 0, 1 << 32), tuple(members))
@@ -164,7 +180,9 @@ def _check_records(found):
     records = found.records
     if not len(records):
         return
-    for what, known in (("collective", found.collectives), ("communicator", found.communicators)):
+    groups = {*found.communicators, *(number for number, (parent, _) in found.operations.items()
+                                      if parent in found.communicators)}
+    for what, known in (("collective", found.collectives), ("communicator", groups)):
         unknown = set(np.unique(records[what]).tolist()) - set(known)
         if unknown and not found.lines_lost and found.end_ns:
             raise ValueError(f"its records are damaged: {what} {min(unknown)} is not explained")
