@@ -5,7 +5,9 @@ import csv
 import pytest
 
 from paceline import _core, cli
-from paceline.report import arrival, arrival_across, arrival_inside, verdicts
+from paceline.report import (
+    arrival, arrival_across, arrival_inside, arrival_training, verdicts,
+)
 
 
 def test_verify_takes_late_ranks(paceline):
@@ -78,6 +80,8 @@ def test_every_part_of_the_page_has_claims(monkeypatch):
     monkeypatch.setattr(arrival_across, "RANKS", (8,))
     monkeypatch.setattr(arrival_across, "NODE_COUNTS", (2,))
     monkeypatch.setattr(arrival_across, "SIZES", (1 << 20,))
+    monkeypatch.setattr(arrival_training, "NODE_COUNTS", (2,))
+    monkeypatch.setattr(arrival_training, "NODES_10", 2)
     figures = arrival.make([])
     found = arrival.claims(figures)
     assert all(isinstance(claim, verdicts.Claim) and claim.outcomes for claim in found)

@@ -165,9 +165,12 @@ def training(measured, lab, html):
 
 @command.command("arrival")
 @MEASURED
+@click.option("--profile", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              metavar="FOLDER", help="What `paceline profile --out` has left of a program: its "
+              "figures and tables of collectives, sizes and imbalance.")
 @html("arrival.html")
-def arrival(measured, html):
+def arrival(measured, profile, html):
     """Ranks that enter one after the other: what is left to do after the last one."""
     from paceline.report import arrival as report
 
-    return make(report, measured, html)
+    return make(report, measured, html, profile=profile)

@@ -101,7 +101,7 @@ def draw_ratios(axes, panel):
                   label=line.legend, **style)
     axes.set_xticks(sorted({p.ranks for line in panel.lines for p in line.points}))
     axes.set_xlabel("ranks")
-    axes.set_ylabel("ratio")
+    axes.set_ylabel(panel.value or "ratio")
     axes.set_ylim(bottom=0)
 
 

@@ -130,6 +130,7 @@ class Figure:
     # have one in the place of seconds
     drawn: str = "lines"
     table: tuple = ()  # rows of words, the first of them headings
+    picture: str = ""  # SVG that is drawn already, of no panels
 
     def of(self, kind):
         """Its panels whose lines are of this kind: simulated or measured."""

@@ -20,10 +20,9 @@ DOCUMENTS = {
     "graph": "A. Mamidala: MPI collectives in task graphs, arXiv 1802.06949",
     "ring": "Y. Ueno: technologies behind distributed deep learning, 2018",
 }
-DRAWING, LISTING, FORMULAS = "a drawing", "code", "formulas"
-TRACE, GPUS = "a cluster's trace", "takes nodes of GPUs"
+DRAWING, LISTING, FORMULAS, GPUS = "a drawing", "code", "formulas", "takes nodes of GPUs"
 ELSEWHERE = ("Instead of drawings: paceline draw shows every schedule. Of formulas: paceline "
-             "explain has costs in numbers. Of traces: paceline profile makes one of your program.")
+             "explain has costs in numbers.")
 NAME_COLUMNS, SHOWS_COLUMNS = 11, 31
 
 
@@ -74,14 +73,14 @@ ROWS = (
     *rows_of(
         "arrival",
         ("figure 1", "what worst and average mean", DRAWING),
-        ("figure 2", "collectives that training calls", TRACE),
-        ("figure 3", "sizes of its allreduces", TRACE),
-        ("figure 4", "imbalance call by call", TRACE),
-        ("figures 5-6", "a run, step by step", DRAWING),
+        ("figure 2", "collectives that training calls", "arrival"),
+        ("figure 3", "sizes of its allreduces", "arrival"),
+        ("figure 4", "imbalance call by call", "arrival"),
+        ("figures 5-6", "a run, step by step", "arrival"),
         ("figure 7", "the dynamic leader, 32 ranks", "arrival"),
         ("figure 8", "the chain by arrival, 4 ranks", "arrival"),
-        ("figures 9-10", "images/s of 8 to 128 GPUs", GPUS),
-        ("tables 1-2", "imbalance by size", TRACE),
+        ("figures 9-10", "images/s of 8 to 128 GPUs", "arrival"),
+        ("tables 1-2", "imbalance by size", "arrival"),
         ("table 3", "hierarchical and flat", "arrival")),
     *rows_of(
         "linear",

@@ -52,7 +52,7 @@ def render(title, about, parts, csv_name, claims=()):
     return environment.get_template("page.html").render(
         title=title, about=about, claims=claims, csv=csv_name, models=models, records=records,
         provenance=made_here(), figures=[
-            (figure, figures.to_svg(figure) if figure.panels else "", table_of(figure))
+            (figure, figures.to_svg(figure) if figure.panels else figure.picture, table_of(figure))
             for figure in parts])
 
 
