@@ -1,7 +1,11 @@
-"""One of two ranks that join a world again and again until they meet. argv: rank, way, folder."""
+"""One of two ranks that join a world again and again until they meet. argv: rank, way, folder.
+
+Rank 1 is late: it comes after rank 0 has given up three times. Both have loaded everything by then,
+however long that takes."""
 
 import pathlib
 import sys
+import time
 
 import numpy as np
 
@@ -32,6 +36,10 @@ def join():
     return paceline.init()
 
 
+(folder / f"loaded.{rank}").touch()
+awaited = folder / ("failed.0.3" if rank == 1 else "loaded.1")
+while not awaited.exists():
+    time.sleep(0.02)
 for tries in range(1, TRIES + 1):
     try:
         comm = join()
