@@ -17,7 +17,7 @@ from paceline.cli.train import command
 from paceline.errors import UsageError
 
 torch = pytest.importorskip("torch")
-from paceline.train import models, perfect, recording, records, replay  # noqa: E402
+from paceline.train import models, pace, perfect, recording, records, replay  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 
@@ -161,12 +161,12 @@ def test_damaged_records_are_refused(content, why, tmp_path):
 # --- ranks ----------------------------------------------------------------------------------------
 
 
-def launched(ways, module="paceline.train.replaying", compute_s=0.2, **environment):
+def launched(ways, module="paceline.train.replaying", compute_s=0.2, paces=None, **environment):
     """(times, notes) of a launch of two ranks here."""
     job = replay.Job(2, None, with_mpi=False)
     steps = {"net": perfect.step_of(NET, compute_s)}
     spec = {"models": {"net": asdict(steps["net"])}, "ways": ways, "warm_up": 2,
-            "steps_in_a_row": 3}
+            "steps_in_a_row": 3, **asdict(paces or pace.Pace())}
     before = dict(os.environ)
     os.environ |= {"PYTHONPATH": str(RANKS), **environment}
     try:
@@ -182,6 +182,38 @@ def test_every_way_exchanges():
     times, notes = launched(ways)
     assert notes == [] and list(times["net"]) == ways
     assert min(times["net"].values()) >= 0.19
+
+
+def test_a_slow_rank_holds_up_every_way():
+    ways = ["funnel:numbered", "depcha:ready", "auto:ready", "ddp:paceline"]
+    times, notes = launched(ways, paces=pace.Pace(((1, 2.0),), 0.1))
+    assert notes == [] and list(times["net"]) == ways
+    assert min(times["net"].values()) >= 0.39   # 0.2 s, of rank 1 twice as long
+
+
+def test_paces_are_the_same_for_all_and_differ_from_step_to_step():
+    paces = pace.parse("1,3:1.5", 0.2, 4)
+    assert paces.slowest == 1.5 and pace.parse("", 0.0, 1).factor(0, 7) == 1
+    for rank, least in enumerate((1.0, 1.5, 1.0, 1.5)):
+        factors = [paces.factor(rank, number) for number in range(50)]
+        assert factors == [paces.factor(rank, number) for number in range(50)]
+        assert least <= min(factors) < 1.05 * least and 1.15 * least < max(factors) < 1.2 * least
+    step = perfect.step_of(RECORD, 3.0)
+    assert perfect.seconds(pace.slowed(step, 2.0), "funnel", "ready", cost_s, 1) == 7.0
+
+
+def test_bounds_are_of_the_slowest_rank(tmp_path):
+    path = tmp_path / "out.json"
+    words = ["replay", "--models", "resnet50", "--compute-s", "1", "--ways", "ddp:paceline", "-n",
+             "4", "--machine", "alpha_us=20,gbit_per_s=1", "--launches", "0", "--json", str(path)]
+    found = []
+    for more in ([], ["--slow", "3:1.2"]):
+        done = CliRunner().invoke(command, [*words, *more], standalone_mode=False)
+        assert done.return_value == 0, done.output
+        found.append(json.loads(path.read_text()))
+    assert found[1]["bounds"]["resnet50"]["ddp:paceline"] == pytest.approx(1.2)
+    plain, slow = (one["simulated"]["resnet50"]["ddp:paceline"] for one in found)
+    assert plain < slow < plain + 0.21
 
 
 @pytest.mark.parametrize("mutant, why", [
@@ -263,6 +295,9 @@ def test_what_not_all_ranks_have_measured_is_left_out(tmp_path):
     (["--ways", "ddp:mpi", "--compute-s", "1"], "needs an MPI"),
     (["--models", "lenet", "--compute-s", "1"], "no record of lenet"),
     ([], "say how long a step computes"),
+    (["--compute-s", "1", "--slow", "1"], "3:1.2"),
+    (["--compute-s", "1", "--slow", "0:0.5"], "how many times as long"),
+    (["--compute-s", "1", "--slow", "2:1.5"], "0 to 1"),
 ])  # fmt: skip
 def test_bad_input_is_refused(words, why):
     done = CliRunner().invoke(command, ["replay", *words])

@@ -62,14 +62,19 @@ def record(models, images, passes, folder):
 @click.option("--launches", default=1, show_default=True, type=Number(0, 1000),
               help="0: bounds and the simulator alone.")
 @click.option("--ranks", "-n", default=0, type=Number(0, 4096), help="[default: all places, or 2]")
+@click.option("--slow", default="", metavar="RANKS:FACTOR",
+              help="These ranks compute FACTOR times as long: 3:1.2, or 2,5:1.5.")
+@click.option("--jitter", default=0.0, show_default=True,
+              type=click.FloatRange(0, 100, clamp=False), help="Each rank computes longer by up to "
+              "this share of a step, drawn for each step and alike for all ways.")
 @click.option("--machine", help="The model of the simulator [default: of the lab's links].")
 @click.option("--lab", type=click.Path(exists=True), hidden=True)
 @click.option("--mpi/--no-mpi", "with_mpi", default=False, show_default=True,
               help="In the processes of the MPI that PACELINE_MPI names, and by it, too.")
 @file_option("--json", "path", help="Write every launch here as soon as it has ended.")
 @click.option("--append", is_flag=True, help="Add to the launches in that file.")
-def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machine, lab, with_mpi,
-           path, append):
+def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, slow, jitter, machine,
+           lab, with_mpi, path, append):
     """Exchange recorded gradients when they are due, step after step; nothing is computed.
 
     Layers wait for their own weights only, as a dependency engine lets them. Beside each way
@@ -77,38 +82,45 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, machi
 
     \b
     paceline train replay --compute-s 0.5 --ways funnel:numbered,auto:ready
+    paceline train replay --compute-s 0.5 --ranks 4 --slow 3:1.2 --jitter 0.1
     paceline train replay --launches 0 --compute-s 1 \\
         --machine alpha_us=20,gbit_per_s=1
     """
+    from paceline.train import pace
     from paceline.train import replay as replays
 
     job = replays.Job(ranks, lab, with_mpi)
+    paces = pace.parse(slow, jitter, job.ranks)
     ways = ways or [way for way in replays.WAYS if with_mpi or "mpi" not in way]
     replays.check_ways(ways, with_mpi)
     made = replays.steps_of(models, ratio, compute_s, job.bound_s)
-    content = content_of(job, made, ways, steps, machine)
+    content = content_of(job, made, ways, steps, machine, paces)
     content["plan"] |= {"ratio": None if compute_s else ratio, "images": images}
     content = begun(path, content, append)
     return run(job, made, content, launches, path)
 
 
-def content_of(job, made, ways, steps, machine):
-    """What a file begins with: plan, bounds, and what is simulated."""
+def content_of(job, made, ways, steps, machine, paces):
+    """What a file begins with: plan, bounds, and what is simulated. Those are of the slowest rank,
+    as all wait for it, and know of no jitter."""
     from paceline.bench.provenance import provenance
+    from paceline.train import pace
     from paceline.train import replay as replays
 
     machine = machine or (job.cluster.machine + ",alpha_us=60,reduce_gbyte_per_s=4"
                           if job.cluster else "")
     nodes = job.cluster.nodes if job.cluster else job.ranks
     model = replays.Simulated(job.ranks, nodes, machine) if machine else None
+    slowest = {name: pace.slowed(step, paces.slowest) for name, step in made.items()}
     return {
         **provenance(job.about), "plan": {
             "ranks": job.ranks, "steps_in_a_row": steps, "ways": list(ways), "machine": machine,
+            "slow": paces.slow, "jitter": paces.jitter,
             "models": {name: asdict(step) for name, step in made.items()}},
         "bounds": {name: {way: replays.bounded(step, way, job.bound_s, steps) for way in ways}
-                   for name, step in made.items()},
+                   for name, step in slowest.items()},
         "simulated": {name: {way: model.seconds(step, way, steps) for way in ways} if model else {}
-                      for name, step in made.items()},
+                      for name, step in slowest.items()},
         "summary": {}, "launches": []}
 
 
@@ -126,13 +138,16 @@ def begun(path, content, append):
 def run(job, made, content, launches, path):
     """So many launches, each in the file as soon as it has ended; fails where one was refused. What
     there is by then is shown where one fails or somebody interrupts."""
+    from paceline.train import pace
     from paceline.train import replay as replays
 
     plan, begin = content["plan"], len(content["launches"])
     spec = {"models": plan["models"], "ways": plan["ways"], "warm_up": 2,
-            "steps_in_a_row": plan["steps_in_a_row"]}
+            "steps_in_a_row": plan["steps_in_a_row"], "slow": plan["slow"],
+            "jitter": plan["jitter"]}
+    slower = pace.Pace(tuple(plan["slow"])).slowest * (1 + plan["jitter"])
     least_s = (2 + plan["steps_in_a_row"]) * sum(
-        sum(bounds.values()) for bounds in content["bounds"].values())
+        slower * sum(bounds.values()) for bounds in content["bounds"].values())
     partly = []
 
     def keep(found, **more):

@@ -20,7 +20,7 @@ from paceline import engine, kvstore
 from paceline.bench import links
 from paceline.bench.meeting import Meeting, wait_until
 from paceline.errors import Error
-from paceline.train import libraries, perfect
+from paceline.train import libraries, pace, perfect
 
 PERIOD = 1021  # a prime: no cut of a buffer falls together with it
 CHUNK = PERIOD << 8
@@ -95,8 +95,9 @@ class Clock:
 class Stored:
     """A type of KVStore; keys are pushed as numbered, or as their gradients become ready."""
 
-    def __init__(self, communicator, kind, order, step, rank, ranks):
+    def __init__(self, communicator, kind, order, step, rank, ranks, paces):
         self.kind, self.step, self.keys = kind, step, Keys(step, rank, ranks)
+        self.paces = paces
         self.engine = engine.Engine()
         self.store = kvstore.create(kind, communicator, engine=self.engine, op="average")
         arrays, self.order = self.keys.arrays, step.order(order)
@@ -105,7 +106,8 @@ class Stored:
 
     def compute(self):
         """The tasks of a forward and a backward pass."""
-        step, keys, number, clock = self.step, self.keys, self.done, self.clock
+        keys, number, clock = self.keys, self.done, self.clock
+        step = pace.slowed(self.step, self.paces.factor(keys.rank, number))
         layers = {}
         for key in step.as_needed:
             layers.setdefault(step.needed_s[key], []).append(key)
@@ -168,8 +170,8 @@ class Ddp:
     """Buckets as DDP makes them, through one of the libraries; the next forward pass waits for
     all."""
 
-    def __init__(self, library, step, rank, ranks):
-        self.library, self.step, self.done = library, step, 0
+    def __init__(self, library, step, rank, ranks, paces):
+        self.library, self.step, self.done, self.paces = library, step, 0, paces
         self.calls = perfect.buckets(step)
         sizes = [sum(step.bytes[key] for key in keys) for keys in self.calls]
         one_each = perfect.Step(tuple(sizes), (0.0,) * len(sizes), (0.0,) * len(sizes), 0, 0)
@@ -177,7 +179,8 @@ class Ddp:
 
     def step_once(self):
         """Forward, and each bucket when it is ready."""
-        begin, step = time.monotonic_ns(), self.step
+        begin = time.monotonic_ns()
+        step = pace.slowed(self.step, self.paces.factor(self.keys.rank, self.done))
         for number, keys in enumerate(self.calls):
             ready_s = step.forward_s + max(step.ready_s[key] for key in keys)
             self.library.wait_until(begin + int(1e9 * ready_s))
@@ -206,6 +209,7 @@ class Rank:
         self.rank, self.ranks = self.communicator.rank, self.communicator.size
         self.meeting = Meeting(folder / "meeting", self.rank, self.ranks)
         self.cluster = links.Cluster(**spec["cluster"]) if spec["cluster"] else None
+        self.paces = pace.Pace(tuple(map(tuple, spec["slow"])), spec["jitter"])
         self.world, self.libraries = None, {"paceline": libraries.Ours(self.communicator)}
         wanted = {name.partition(":")[2] for name in spec["ways"] if name.startswith("ddp")}
         if "gloo" in wanted:
@@ -236,9 +240,10 @@ class Rank:
     def made(self, way, step):
         """What goes through steps."""
         name, _, rest = way.partition(":")
+        ours = step, self.rank, self.ranks, self.paces
         if name == "ddp":
-            return Ddp(self.libraries[rest], step, self.rank, self.ranks)
-        return Stored(self.communicator, name, rest, step, self.rank, self.ranks)
+            return Ddp(self.libraries[rest], *ours)
+        return Stored(self.communicator, name, rest, *ours)
 
     def measure(self, way, step):
         """Seconds of a step, bytes (sent, received) of all, and what was wrong."""
