@@ -19,8 +19,9 @@ void ArrivalSwitch::give_up() {
 }
 
 // Late is who comes after the others by half of what the call then takes. Hysteresis: it is tried
-// where somebody was late four times in a row, kept where it leaves a tenth less than is usual, and
-// left when nobody was late four times in a row, or it leaves no less.
+// where somebody was late four times in a row (16 where ranks take turns on a core), kept where it
+// leaves a tenth less than is usual, and left when nobody was late four times in a row (in four of
+// the last 16), or it leaves no less.
 void ArrivalSwitch::learn(const Seen& seen) {
   constexpr std::uint32_t kRowBits = (1u << kRow) - 1;
   const bool is_late = seen.late_ns > 0 && 2 * seen.late_ns >= seen.rest_ns;
@@ -29,7 +30,7 @@ void ArrivalSwitch::learn(const Seen& seen) {
   if (is_late) (seen.by_arrival ? arrival_ : usual_).add(seen.rest_ns);
   switch (state_) {
     case State::usual:
-      if ((late_ & kRowBits) != kRowBits || usual_.count == 0 || learned_ < again_) return;
+      if (!is_row(seen.takes_turns ? kRowOfTurns : kRow) || learned_ < again_) return;
       state_ = State::trial;
       to_take_ = kTrial;
       tried_ = 0;
@@ -42,7 +43,7 @@ void ArrivalSwitch::learn(const Seen& seen) {
       pauses_ = 0;
       return;
     case State::arrival:
-      if ((late_ & kRowBits) == 0) state_ = State::usual;
+      if (seen.takes_turns ? is_rare() : (late_ & kRowBits) == 0) state_ = State::usual;
       else if (arrival_.ns >= usual_.ns) give_up();
       return;
   }

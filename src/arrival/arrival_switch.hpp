@@ -6,6 +6,7 @@
 // (docs/design/0044-arrival-in-the-node.md).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace paceline {
@@ -17,6 +18,8 @@ class ArrivalSwitch {
     std::int64_t late_ns = 0;   // from when half of the ranks had entered until the last one had
     std::int64_t rest_ns = 0;   // from then until the last one left
     bool by_arrival = false;    // how it was done
+    // Some of the ranks take turns on a core: who waits for one is late without being slow.
+    bool takes_turns = false;
   };
   // What it goes by; for those who want to see it.
   struct Evidence {
@@ -33,6 +36,7 @@ class ArrivalSwitch {
 
  private:
   static constexpr int kRow = 4, kTrial = 4, kProbeEvery = 64, kMostPauses = 5;
+  static constexpr int kRowOfTurns = 16;   // likewise, where ranks take turns
   enum class State : std::uint8_t { usual, trial, arrival };
 
   struct Average {   // of the first ones, then with a weight of 1/8 for what is new
@@ -41,6 +45,13 @@ class ArrivalSwitch {
     void add(std::int64_t more) { ns += (more - ns) / (count = count < 8 ? count + 1 : 8); }
   };
 
+  // Whether each of the last calls had a late rank.
+  bool is_row(int calls) const { return std::countr_one(late_) >= calls; }
+  // Whether a quarter of the last calls, where ranks take turns, had none.
+  bool is_rare() const {
+    const std::uint32_t row = late_ & ((1u << kRowOfTurns) - 1);
+    return 4 * std::popcount(row) <= 3 * kRowOfTurns;
+  }
   void give_up();
   bool pays() const { return 10 * arrival_.ns <= 9 * usual_.ns; }
 

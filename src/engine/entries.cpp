@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "base/random.hpp"
 #include "engine/stage_view.hpp"
+#include "transport/fingerprint_bits.hpp"
 
 namespace paceline {
 namespace {
 
-std::uint64_t alike(const Fingerprint& f) { return Random::mix(f.what ^ Random::mix(f.count)); }
+// The lowest bit of when a rank entered says whether it takes turns with others on a core.
+constexpr std::uint64_t kTakesTurns = 1;
 
 std::uint64_t in_ns(double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); }
 
@@ -17,6 +18,10 @@ std::int64_t after(std::uint64_t from, std::uint64_t until) {
 }
 
 }  // namespace
+
+std::uint64_t EntryBook::key_of(const Fingerprint& call) const {
+  return is_tagged(call) ? class_of(call) : sequence_.key_of(class_of(call));
+}
 
 std::shared_ptr<EntryBook::Site> EntryBook::site_of(std::uint64_t key) {
   const auto found = std::find_if(newest_first_.begin(), newest_first_.end(),
@@ -33,16 +38,17 @@ std::shared_ptr<EntryBook::Site> EntryBook::site_of(std::uint64_t key) {
 void EntryBook::learn(StageView& stages, std::uint64_t turn) {
   Made& made = made_[turn % made_.size()];
   entered_.clear();
-  std::uint64_t left = 0;
+  std::uint64_t left = 0, turns = 0;
   for (int position = 0; position < stages.ranks(); ++position) {
     const StageEntries::Call& call = stages.entries_at(position).calls[turn % StageEntries::kCalls];
     entered_.push_back(call.entered.load(std::memory_order_relaxed));
+    turns |= entered_.back() & kTakesTurns;
     left = std::max(left, call.left.load(std::memory_order_relaxed));
   }
   std::sort(entered_.begin(), entered_.end());
   const std::uint64_t last = entered_.back(), middle = entered_[(entered_.size() - 1) / 2];
   made.site->decides.learn({after(middle, last), std::max<std::int64_t>(after(last, left), 0),
-                            made.by_arrival});
+                            made.by_arrival, turns != 0});
   made.site = nullptr;
 }
 
@@ -52,17 +58,17 @@ bool EntryBook::decide(StageView& stages, std::uint64_t call, const Fingerprint&
   for (std::uint64_t turn = oldest; turn < turns_; ++turn)
     if (const Made& made = made_[turn % made_.size()]; made.site && made.call + 2 <= call)
       learn(stages, turn);
-  const std::uint64_t which = alike(fingerprint);
   Made& made = made_[turns_++ % made_.size()];
-  made = {call, site_of(sequence_.key_of(which)), false};
+  made = {call, site_of(key_of(fingerprint)), false};
   made.by_arrival = made.site->decides.next();
-  sequence_.count(which);
+  sequence_.count(class_of(fingerprint));
   return made.by_arrival;
 }
 
 void EntryBook::enter(StageView& stages, double now_s) {
   stages.entries_at(stages.rank()).calls[(turns_ - 1) % StageEntries::kCalls].entered.store(
-      in_ns(now_s), std::memory_order_relaxed);
+      (in_ns(now_s) & ~kTakesTurns) | (takes_turns_ ? kTakesTurns : 0),
+      std::memory_order_relaxed);
 }
 
 void EntryBook::leave(StageView& stages, double now_s) {
@@ -72,7 +78,7 @@ void EntryBook::leave(StageView& stages, double now_s) {
 
 std::optional<ArrivalSwitch::Evidence> EntryBook::evidence(const Fingerprint& fingerprint) const {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t key = sequence_.key_of(alike(fingerprint));
+  const std::uint64_t key = key_of(fingerprint);
   for (const auto& site : newest_first_)
     if (site->key == key) return site->decides.evidence();
   return {};

@@ -31,9 +31,12 @@ class StageView;
 class EntryBook {
  public:
   // The first thing in a call that may go by arrival, once all peers have left the call before the
-  // last one: learns, and says whether this one does. Calls alike have the same fingerprint and the
-  // same place in the sequence of such calls.
+  // last one: learns, and says whether this one does. Calls are alike that pass the same and
+  // have the same place in the sequence of such calls; with a tag, those of the same tag whose
+  // counts have the same power of two.
   bool decide(StageView& stages, std::uint64_t call, const Fingerprint& fingerprint);
+  // This rank takes turns with others on a core.
+  void take_turns() { takes_turns_ = true; }
   // Of the call that was decided last; seconds of a clock that all ranks share.
   void enter(StageView& stages, double now_s);
   void leave(StageView& stages, double now_s);
@@ -53,11 +56,13 @@ class EntryBook {
     bool by_arrival = false;
   };
 
+  std::uint64_t key_of(const Fingerprint& call) const;
   std::shared_ptr<Site> site_of(std::uint64_t key);
   void learn(StageView& stages, std::uint64_t turn);
 
   mutable std::mutex mutex_;   // whoever explains a call may be another thread
   std::vector<std::uint64_t> entered_;   // in a call that is learned from
+  bool takes_turns_ = false;
   std::uint64_t turns_ = 0;    // such calls so far
   std::array<Made, 4> made_;   // by turn
   CallSequence sequence_;

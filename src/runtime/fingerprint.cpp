@@ -4,14 +4,11 @@
 
 #include "base/random.hpp"
 #include "base/str.hpp"
+#include "transport/fingerprint_bits.hpp"
 
 namespace paceline {
 namespace {
 
-// Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 7,
-// whether there is a tag 1, op 8, root 24, choice 15, and whether buffers of peers are touched. If
-// they are, or there is a tag, the count has 40 bits, and the 24 above them mix places and tag; the
-// choice then has the other bits of the tag mixed in. It always has those of the priority.
 struct What {
   Collective collective;
   bool uneven;
@@ -23,20 +20,12 @@ struct What {
   bool tagged;
 };
 
-constexpr int kCountBits = 40;
-constexpr std::uint64_t kUneven = 0x80, kTagged = 0x8000;
-
-std::uint64_t count_of(const Fingerprint& f) {
-  const bool is_short = f.what >> 63 != 0 || (f.what & kTagged) != 0;
-  return is_short ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
-}
-
 What unpack(const Fingerprint& f) {
-  return {static_cast<Collective>((f.what & 0x7f) % kCollectives), (f.what & kUneven) != 0,
+  return {static_cast<Collective>((f.what & 0x7f) % kCollectives), (f.what & kUnevenBit) != 0,
           static_cast<Type>((f.what >> 8 & 0x7f) % kTypes),
           static_cast<Op>((f.what >> 16 & 0xff) % kOps), static_cast<int>(f.what >> 24 & 0xffffff),
-          static_cast<unsigned>(f.what >> 48 & 0x7fff), f.what >> 63 != 0,
-          (f.what & kTagged) != 0};
+          static_cast<unsigned>(f.what >> kChoiceShift & kChoiceBits), f.what >> 63 != 0,
+          (f.what & kTaggedBit) != 0};
 }
 
 // Only the root knows all counts of a gather or scatter, and in an alltoall every pair has its own.
@@ -62,17 +51,18 @@ Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
   const auto op = static_cast<std::uint64_t>(has_op(call.collective) ? call.op : Op::sum);
   f.what = static_cast<std::uint64_t>(call.collective) |
            static_cast<std::uint64_t>(call.type) << 8 | op << 16 | (root & 0xffffff) << 24 |
-           (choice & 0x7fff) << 48;
+           (choice & kChoiceBits) << kChoiceShift;
   if (call.priority != 0)
-    f.what ^= (Random::mix(std::uint64_t(std::int64_t{call.priority})) & 0x7fff) << 48;
+    f.what ^= (Random::mix(std::uint64_t(std::int64_t{call.priority})) & kChoiceBits)
+              << kChoiceShift;
   if (!call.uneven) f.count = call.count;
-  else f.what |= kUneven;
+  else f.what |= kUnevenBit;
   if (call.uneven && !counts_may_differ(call.collective))
     for (std::size_t count : call.counts) f.count = Random::mix(f.count ^ Random::mix(count + 1));
   if (places || call.tag != 0) {
     const std::uint64_t tag = call.tag != 0 ? Random::mix(call.tag) : 0;
     if (places) f.what |= std::uint64_t{1} << 63;
-    if (tag != 0) f.what = (f.what | kTagged) ^ (tag >> 24 & 0x7fff) << 48;
+    if (tag != 0) f.what = (f.what | kTaggedBit) ^ (tag >> 24 & kChoiceBits) << kChoiceShift;
     f.count = (f.count & ((std::uint64_t{1} << kCountBits) - 1)) |
               (places.value_or(0) ^ tag) << kCountBits;
   }
@@ -115,12 +105,12 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (a.uneven != b.uneven)
     return str("rank ", a.uneven ? my_rank : their_rank, " passes a count for every rank, rank ",
                a.uneven ? their_rank : my_rank, " one for all; all ranks must pass the same");
-  if (count_of(mine) != count_of(theirs) && a.uneven)   // a hash of them, which says nothing
+  if (count_in(mine) != count_in(theirs) && a.uneven)   // a hash of them, which says nothing
     return str("the counts differ between rank ", std::min(my_rank, their_rank), " and rank ",
                std::max(my_rank, their_rank),
                "; all ranks must pass the same counts, in the same order");
-  if (count_of(mine) != count_of(theirs))
-    return differs("count", count_of(mine), my_rank, count_of(theirs), their_rank);
+  if (count_in(mine) != count_in(theirs))
+    return differs("count", count_in(mine), my_rank, count_in(theirs), their_rank);
   if (a.shared != b.shared)
     return str("rank ", a.shared ? my_rank : their_rank, " passes buffers in shared memory, rank ",
                a.shared ? their_rank : my_rank,
@@ -148,7 +138,7 @@ std::string_view collective_of(const Fingerprint& f) { return name_of(unpack(f).
 std::string describe(const Fingerprint& f) {
   if (is_refusal(f)) return "a call that was refused there";
   const What a = unpack(f);
-  const std::string counts = a.uneven ? "uneven counts of" : str(count_of(f));
+  const std::string counts = a.uneven ? "uneven counts of" : str(count_in(f));
   return str(name_of(a.collective),
              a.collective == Collective::barrier ? std::string()
                                                  : str(" of ", counts, " ", name_of(a.type)),

@@ -72,6 +72,26 @@ TEST_CASE("near: nobody late, nothing is tried") {
   CHECK_MESSAGE(says(explained.back()[0], "0 us by arrival_leader"), explained.back()[0]);
 }
 
+// Counts of one power of two are alike, whatever else comes between: here none comes twice.
+TEST_CASE("near: calls of one tag are learned from together, however long each of them is") {
+  Nodes nodes(kRanks, 5, true);
+  std::vector<std::string> last(kRanks);
+  const bool ended = nodes.run(learning, [&](Communicator& world, int rank) {
+    for (std::size_t c = 0; c < 40; ++c) {
+      std::vector<std::int32_t> tagged(kElements + 8 * c), other(kElements + 4000 + 8 * c);
+      if (rank == 2) nodes.fibers.sleep(kLateS);
+      Call call = call_of(Collective::allreduce, Type::i32, tagged);
+      call.tag = 5;
+      last[std::size_t(rank)] = world.explain(call);
+      world.run(call);
+      if (c % 3 == 0) world.run(call_of(Collective::allreduce, Type::i32, other));
+    }
+  });
+  CHECK(ended);
+  CHECK(nodes.trouble() == "");
+  for (const std::string& one : last) CHECK_MESSAGE(goes_by_arrival(one), one);
+}
+
 // Floats, in `stable`: bits that arrival does not change; sums are taken as without prediction.
 TEST_CASE("near: stable never goes by arrival, and keeps its bits") {
   std::vector<std::vector<float>> first(kRanks);
@@ -117,7 +137,7 @@ TEST_CASE("near: all decide alike under shuffled arrivals, in any form of call")
       Random random(seed * 64 + std::uint64_t(rank)), common(seed);
       int late = 0;
       for (int c = 0; c < 200; ++c) {
-        if (c % 25 == 0) late = int(common.below(kRanks + 2));
+        if (c % 50 == 0) late = int(common.below(kRanks + 2));
         nodes.fibers.sleep(1e-5 * double(random.below(4)) + (rank == late ? kLateS : 0));
         std::fill(one.begin(), one.end(), value(rank, 3));
         std::fill(two.begin(), two.end(), value(rank, 5));

@@ -14,6 +14,7 @@ struct Calls {
   ArrivalSwitch decides;
   std::deque<ArrivalSwitch::Seen> heard;
   int by_arrival = 0;
+  bool takes_turns = false;
 
   // So many calls, their last rank so late; what is left as usual, and by arrival.
   int make(int calls, std::int64_t late_ns, std::int64_t usual_ns, std::int64_t arrival_ns) {
@@ -25,7 +26,7 @@ struct Calls {
       }
       const bool goes = decides.next();
       by_arrival += goes;
-      heard.push_back({late_ns, goes ? arrival_ns : usual_ns, goes});
+      heard.push_back({late_ns, goes ? arrival_ns : usual_ns, goes, takes_turns});
     }
     return by_arrival - before;
   }
@@ -76,4 +77,22 @@ TEST_CASE("arrival switch: late for once, or every other time, is not enough") {
     CHECK(calls.make(3, 500, 100, 60) == 0);
     CHECK(calls.make(1, 0, 100, 60) == 0);
   }
+}
+
+// Who waits for a core is late now and then, several times in a row as well.
+TEST_CASE("arrival switch: ranks that take turns on a core need a longer row of late calls") {
+  Calls calls;
+  calls.takes_turns = true;
+  for (int i = 0; i < 100; ++i) {
+    CHECK(calls.make(12, 500, 100, 60) == 0);
+    CHECK(calls.make(1, 0, 100, 60) == 0);
+  }
+  CHECK(calls.make(40, 500, 100, 60) > 15);
+  CHECK(calls.decides.evidence().by_arrival);
+  // Off where some of the calls have none, one here and one there.
+  for (int i = 0; i < 8; ++i) {
+    calls.make(2, 500, 100, 60);
+    calls.make(1, 0, 100, 60);
+  }
+  CHECK_FALSE(calls.decides.evidence().by_arrival);
 }

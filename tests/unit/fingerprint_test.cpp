@@ -231,6 +231,8 @@ TEST_CASE("fingerprint: calls with different tags are different calls") {
   longer.count = 9;
   longer.tag = 5;
   CHECK(has(between(tagged(5), fingerprint_of(longer, 7)), "count differs"));
+  longer.count = 8;   // the same tag, carried out otherwise
+  CHECK(has(between(tagged(5), fingerprint_of(longer, 9)), "the algorithm or its segments"));
 }
 
 TEST_CASE("fingerprint: a call that one rank was refused is told apart, whatever it was") {
