@@ -202,6 +202,16 @@ def test_paces_are_the_same_for_all_and_differ_from_step_to_step():
     assert perfect.seconds(pace.slowed(step, 2.0), "funnel", "ready", cost_s, 1) == 7.0
 
 
+def test_what_is_least_is_of_the_slowest_rank(tmp_path):
+    (tmp_path / "net.json").write_text(json.dumps(NET))
+    words = ["replay", "--models", str(tmp_path / "net.json"), "--compute-s", "0.2", "--ways",
+             "ddp:paceline", "--steps", "2", "--slow", "1:2"]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.return_value == 0, done.output
+    [row] = [line.split() for line in done.output.splitlines() if "ddp:paceline" in line]
+    assert float(row[-1]) < 1.6, "of 0.4 s, and not of 0.2"
+
+
 def test_bounds_are_of_the_slowest_rank(tmp_path):
     path = tmp_path / "out.json"
     words = ["replay", "--models", "resnet50", "--compute-s", "1", "--ways", "ddp:paceline", "-n",

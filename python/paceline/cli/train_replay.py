@@ -176,11 +176,13 @@ def run(job, made, content, launches, path):
 
 def show(job, made, content, path):
     """The table, and what was refused: that is returned."""
-    from paceline.train import perfect
+    from paceline.train import pace, perfect
     from paceline.train import replay as replays
 
     plan, out = content["plan"], console()
-    least = {name: perfect.least_s(step, job.bound_s) for name, step in made.items()}
+    slowest = pace.Pace(tuple(plan["slow"])).slowest
+    least = {name: perfect.least_s(pace.slowed(step, slowest), job.bound_s)
+             for name, step in made.items()}
     out.print(replays.table(content["summary"], least, plan["images"] * plan["ranks"]))
     notes = list(dict.fromkeys(note for one in content["launches"] for note in one["notes"]))
     for note in notes:
