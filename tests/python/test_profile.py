@@ -34,6 +34,8 @@ def written(folder, rank, ranks, records, **more):
         row["enter"], row["leave"], row["bytes"], row["number"] = enter, leave, nbytes, number
         row["stage"] = files.RETURNED if leave else files.ENTERED
         row["collective"] = more.get("collective", 0)
+    for row, number in zip(rows, more.get("operations", ())):   # the one it is a start of
+        row["communicator"] = number
     head = files.HEADER.pack(
         files.MAGIC, 4096, files.RECORD.itemsize, 1 << 16, len(rows), len(text),
         more.get("calls", len(rows)), 0, rank, ranks, 1, begin, more.get("end", begin + 10**9),
@@ -114,6 +116,40 @@ def test_a_clock_that_nobody_compared_is_said(tmp_path):
     found = calls.read(tmp_path)
     assert "never compared" in found.notes[0]
     assert found.groups[0].enter[0] == pytest.approx([0, 0])
+
+
+OPERATIONS = [{"operation": which, "communicator": 0, "number": 1 + which} for which in (0, 1)]
+
+
+def test_starts_of_persistent_operations_are_matched_by_which_was_made(tmp_path):
+    """Two of them, which rank 1 starts the other way round, and a call that is none."""
+    for rank, order in enumerate(((1, 2, 1, 0), (2, 1, 1, 0))):
+        count, rows = {}, []
+        for call, number in enumerate(order):
+            at = 1000 * MS + 10 * MS * call + rank * MS
+            rows.append((at, at + 5 * MS, 100 * number + 8, count.get(number, 0)))
+            count[number] = count.get(number, 0) + 1
+        written(tmp_path, rank, 2, rows, lines=OPERATIONS, operations=order)
+    found = calls.read(tmp_path)
+    [group] = found.groups
+    assert group.bytes.tolist() == [108, 208, 108, 8] and group.complete.all()
+    apart = (group.enter[:, 1] - group.enter[:, 0]) * 1e3
+    assert apart.tolist() == pytest.approx([11, -9, 1, 1]) and not found.notes
+
+
+def test_ranks_that_differ_in_a_persistent_operation_are_told(tmp_path):
+    for rank in (0, 1):
+        written(tmp_path, rank, 2, [(1000 * MS, 1010 * MS, 8, 0)], lines=OPERATIONS,
+                operations=(2,), collective=rank)
+    [note] = calls.read(tmp_path).notes
+    assert "differ in call 0 of persistent operation 1 of a communicator" in note
+
+
+def test_a_damaged_line_about_a_persistent_operation_is_refused(tmp_path):
+    written(tmp_path, 0, 1, [(1000 * MS, 1010 * MS, 8, 0)],
+            lines=[{"operation": 0, "communicator": 0}])
+    with pytest.raises(UsageError, match="number"):
+        calls.read(tmp_path)
 
 
 # --- files that somebody has damaged --------------------------------------------------------------
