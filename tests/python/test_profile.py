@@ -74,6 +74,16 @@ def test_a_late_rank_is_named_and_waiting_is_apart_from_transfer(tmp_path):
     assert {late.rank: round(late.waits_s, 6) for late in found.late}[2] == 0
 
 
+def test_what_recording_costs_is_said(tmp_path):
+    one_late(tmp_path)
+    found = summarise(calls.read(tmp_path))
+    assert found.recording == pytest.approx(10 * 150e-9 / 1.0)   # of a second
+    assert found.plain()["recording"] == found.recording
+    assert "recording them less than 0.01 %." in terminal.heading(found).plain
+    found.calls = 10 ** 5
+    assert "recording them at most 1.50 %." in terminal.heading(found).plain
+
+
 def test_imbalance_of_nodes_is_apart_from_that_of_all_ranks(tmp_path):
     # Ranks 0 and 1, on one node, come 1 ms apart, 2 and 3 3 ms apart, 10 ms later.
     for rank, after in enumerate((0, 1, 10, 13)):

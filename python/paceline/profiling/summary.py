@@ -16,6 +16,7 @@ CLASSES = (("small", 1 << 10), ("medium", 64 << 10), ("large", 1 << 62))
 SIGNIFICANT = 0.1   # of a call's transfer: a rank that comes so much after the others is late
 LEAST_LATE_S = 1e-6
 MOST_ARRIVALS = 20_000
+MOST_RECORDING_S = 150e-9   # that a recorded call takes longer (docs/design/0043-profile.md)
 
 
 def class_of(nbytes):
@@ -106,9 +107,15 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     clock_error_s: float = 0.0
 
+    @property
+    def recording(self):
+        """Of the run time, the share that recording took at most: as if each rank had made all
+        calls."""
+        return self.calls * MOST_RECORDING_S / self.run_s if self.run_s else 0.0
+
     def plain(self):
         """As JSON has it: NaN becomes null."""
-        found = asdict(self)
+        found = asdict(self) | {"recording": self.recording}
         found["rows"] = [_plain(row) for row in found["rows"]]
         found["late"] = [_plain(row) for row in found["late"]]
         found["invocations"] = [

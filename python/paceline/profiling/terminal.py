@@ -48,9 +48,12 @@ def heading(found):
     nodes = f" on {found.nodes} nodes" if found.nodes > 1 else ""
     clocks = (f"; clocks agree to {human_time(found.clock_error_s)}"
               if found.clock_error_s else "")
+    share = 100 * found.recording
+    recording = f"at most {share:.2f} %" if share >= 0.01 else "less than 0.01 %"
     return Text.assemble(
         (f"{found.ranks} ranks{nodes}, {human_time(found.run_s)}", "bold"),
-        f": {found.calls} collective calls took {percent(found.in_calls)} of the run time{clocks}.")
+        f": {found.calls} collective calls took {percent(found.in_calls)} of the run time, and "
+        f"recording them {recording}{clocks}.")
 
 
 def kinds_table(found):
