@@ -90,14 +90,22 @@ def test_restart_of_torchrun(way, by):
     ]
 
 
-def test_a_folder_used_twice(tmp_path):
-    """Whoever reads what is left of the first run says so, on all ranks, long before time is up."""
-    first = launched.start("store_twice.py", 3, tmp_path)
-    assert first.text(stream="stdout").splitlines() == ["fine"] * 3, first.text()
-    again = launched.start("store_twice.py", 3, tmp_path)
-    lines = again.text(stream="stdout").splitlines()
-    assert len(lines) == 3, again.text()
-    assert all("is in the store from an earlier run" in line for line in lines), again.text()
+@pytest.mark.parametrize("killed", [None, 1])
+def test_a_folder_used_twice(tmp_path, killed):
+    """Whoever reads what is left of the first run says so, on all ranks, long before time is up;
+    also of a run that was killed, ever so often."""
+    words = [] if killed is None else [killed]
+    first = launched.start("store_twice.py", 3, tmp_path, *words)
+    said = first.text(stream="stdout").splitlines()
+    if killed is None:
+        assert said == ["fine"] * 3, first.text()
+    else:
+        assert any("rank 1 is lost" in line for line in said), first.text()
+    for _ in range(2):
+        again = launched.start("store_twice.py", 3, tmp_path)
+        lines = again.text(stream="stdout").splitlines()
+        assert len(lines) == 3, again.text()
+        assert all("is in the store from an earlier run" in line for line in lines), again.text()
 
 
 ALONE = """
