@@ -312,7 +312,10 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
     if (is_patient) continue;
     const int most_us = config_.meanwhile ? kShortSleepUs : sleep_us();
     if (!is_awake) transport_->rest(most_us, [this] { return stirs(); });
-    if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) return false;
+    if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
+      watch_between_waits();
+      return false;
+    }
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();
     if (config_.idle) config_.idle();

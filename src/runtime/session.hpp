@@ -222,6 +222,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   static constexpr double kWatchS = 0.02;   // between two looks of a rank that waits
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
+  void watch_between_waits();   // without the lock; throws what the caller's look throws
   Limit limit_of(const Flight& flight) const;
   void give_up(Flight& flight, const Limit& limit);
   void warn(Flight& flight, double waited_s);

@@ -71,6 +71,18 @@ void Session::watch_now_and_then() {
   watch(now);
 }
 
+// Who waits for a moment at a time drives everything, so the thread leaves it to him, and may never
+// wait for so long that a look is due.
+void Session::watch_between_waits() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (now_s() - watched_s_ < kWatchS) return;
+  }
+  if (config_.idle) config_.idle();
+  const std::lock_guard lock(mutex_);
+  watch_now_and_then();
+}
+
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
 // message between them: what a peer that is waited for says it is doing is compared as well.
 void Session::look_for_strangers() {
