@@ -15,6 +15,7 @@ namespace paceline::store {
 namespace {
 
 constexpr int kHelpMs = 1;   // with other calls than the one that is waited for
+constexpr int kVainHelps = 20;   // in a row: then a peer is late, and the session's thread will do
 
 }  // namespace
 
@@ -126,10 +127,14 @@ void Store::start_pull(const std::size_t* keys, std::size_t count, Transfer* arr
   }
 }
 
-// Whoever waits drives the calls: no other thread has to be woken for each of them.
+// Whoever waits drives the calls: no other thread has to be woken for each of them. While none of
+// them ends it had better sleep.
 void Store::wait_for(Key& key) {
   const std::vector<graph::Variable> own{key.buffer};
-  while (!engine_.do_now(own, {}, [] {}) && help(kHelpMs)) {
+  std::size_t left = engine_.unfinished();
+  for (int vain = 0; vain < kVainHelps && !engine_.do_now(own, {}, [] {}) && help(kHelpMs);) {
+    const std::size_t before = std::exchange(left, engine_.unfinished());
+    vain = left == before ? vain + 1 : 0;
   }
   engine_.wait(key.buffer, idle_);
   for (const graph::Task& pull : key.pulls) engine_.wait(pull, idle_);

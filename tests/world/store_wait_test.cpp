@@ -1,0 +1,81 @@
+// Who waits for a key of a store drives its calls, for a while: where a peer is late the session's
+// thread goes on alone, and the one that waits sleeps.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/engine.hpp"
+#include "runtime/session.hpp"
+#include "store/types.hpp"
+#include "transport/loop/loop.hpp"
+#include "world/passed_on.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kMostSleeps = 60;   // between looks; where nobody stops looking it is hundreds
+constexpr auto kLate = std::chrono::milliseconds(1000);
+
+// Sleeps, as loop does not, and counts the sleeps of one thread.
+class CountsSleeps : public test::PassedOn {
+ public:
+  using PassedOn::PassedOn;
+  void rest(int, const std::function<bool()>&) override {
+    sleeps += std::this_thread::get_id() == waiter;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  static inline std::thread::id waiter;
+  static inline std::atomic<int> sleeps{0};
+};
+
+// Pushes ones, waits, and returns the sum.
+double push_and_wait(LoopNet& net, int rank, const std::atomic<bool>& may_come) {
+  WorldConfig config;
+  config.progress = Progress::thread;
+  config.timeout_ms = 60000;
+  std::vector<double> buffer(4), ones(4, 1.0);
+  graph::Engine engine({});
+  store::DepCha store(engine, join_transport(std::make_unique<CountsSleeps>(net.endpoint(rank)),
+                                             config),
+                      Op::sum, nullptr);
+  const std::size_t key = store.add({.name = "key", .type = Type::f64, .count = buffer.size(),
+                                     .data = reinterpret_cast<std::byte*>(buffer.data())});
+  while (!may_come) std::this_thread::yield();
+  if (rank == 1) std::this_thread::sleep_for(kLate);
+  store::Transfer value{.from = ones.data(), .to = buffer.data(),
+                        .bytes = buffer.size() * sizeof(double)};
+  store.push(key, value, 0);
+  store.wait({key});
+  engine.close();
+  return buffer[3];
+}
+
+}  // namespace
+
+TEST_CASE("store: who waits for a late rank sleeps") {
+  LoopNet net(2, {});
+  std::atomic<bool> may_come{false}, at_once{true};
+  double theirs = 0;
+  std::string wrong;
+  CountsSleeps::waiter = std::this_thread::get_id();
+  std::thread other([&] {
+    try {
+      theirs = push_and_wait(net, 1, may_come);
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+  });
+  CountsSleeps::sleeps = 0;
+  may_come = true;
+  CHECK(push_and_wait(net, 0, at_once) == 2);
+  CHECK(CountsSleeps::sleeps.load() <= kMostSleeps);
+  other.join();
+  CHECK(wrong == "");
+  CHECK(theirs == 2);
+}
+
+}  // namespace paceline
