@@ -237,8 +237,8 @@ struct WorldConfig {
   std::string (*call_site)() = nullptr;
   // Called by a caller that waits, without a lock, at some of its looks and before each of its
   // sleeps, which are then short: what else must go on in this process meanwhile. It says whether
-  // anything of that has moved, as far as it can tell: then the caller stays awake for a moment. It
-  // does not throw.
+  // anything of that has moved, as far as it can tell: then the caller spins anew. It does not
+  // throw.
   bool (*meanwhile)() = nullptr;
 };
 

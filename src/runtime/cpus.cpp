@@ -8,7 +8,6 @@ namespace paceline {
 namespace {
 
 constexpr double kYieldsS = 5e-3;   // time slices are of some 3 ms
-constexpr double kAwakeS = 200e-6;   // a few round trips of a one-sided call
 
 }  // namespace
 
@@ -24,13 +23,6 @@ bool Yields::again() {
   const double now = now_s();
   if (since_s_ == 0) since_s_ = now;
   if (now - since_s_ > kYieldsS) return false;
-  sched_yield();
-  return true;
-}
-
-bool Wakefulness::lasts(bool moved) {
-  if (moved) until_s_ = now_s() + kAwakeS;
-  else if (until_s_ == 0 || now_s() > until_s_) return false;
   sched_yield();
   return true;
 }

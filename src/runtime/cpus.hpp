@@ -38,14 +38,4 @@ class Patience {
   int looks_ = 0;
 };
 
-// A rank that waits also serves what else goes on in its process, such as one-sided calls of peers.
-// After each piece of it the next one is likely to come soon, and should not find the rank asleep.
-class Wakefulness {
- public:
-  bool lasts(bool moved);   // `moved`: just now. Whether to look again without a sleep; yields then
-
- private:
-  double until_s_ = 0;
-};
-
 }  // namespace paceline

@@ -288,7 +288,6 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
   const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
   Patience patience(crowded_ ? Company::crowded : Company::alone);
-  Wakefulness awake;
   int looks = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
@@ -308,10 +307,10 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
     }
     const bool is_patient = patience.next() == Patience::Next::again;
     if (is_patient && ++looks % kLooksApart != 0) continue;
-    const bool is_awake = config_.meanwhile && awake.lasts(config_.meanwhile());
-    if (is_patient) continue;
     const int most_us = config_.meanwhile ? kShortSleepUs : sleep_us();
-    if (!is_awake) transport_->rest(most_us, [this] { return stirs(); });
+    if (config_.meanwhile && config_.meanwhile()) patience.reset();   // more will come at once
+    else if (is_patient) continue;
+    else transport_->rest(most_us, [this] { return stirs(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
       watch_between_waits();
       return false;

@@ -3,11 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <thread>
 
-#include "runtime/cpus.hpp"
 #include "runtime/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
@@ -81,19 +79,6 @@ TEST_CASE("meanwhile: who waits looks without sleeps while something moves") {
   CHECK(moving.sleeps == 0);
   const Seen still = wait_in_barrier(does_not_move);
   CHECK(still.sleeps > still.looks / 2);
-}
-
-TEST_CASE("meanwhile: a rank stays awake for a moment after something has moved") {
-  Wakefulness awake;
-  CHECK_FALSE(awake.lasts(false));
-  int lasted = 0;
-  for (int i = 0; i < 100; ++i) {
-    CHECK(awake.lasts(true));
-    lasted += awake.lasts(false);   // not always: this thread may be held up
-  }
-  CHECK(lasted > 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK_FALSE(awake.lasts(false));
 }
 
 }  // namespace paceline
