@@ -59,6 +59,7 @@ class Operation {
   void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
   virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
   virtual bool is_straight() const { return false; }
+  virtual bool is_brief() const { return false; }   // once all peers are there
 
   // Does what can be done; whether anything was. Completion shows in done().
   virtual bool advance(Transport& transport) = 0;

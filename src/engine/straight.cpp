@@ -13,6 +13,7 @@ constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what pee
 constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
 // Written by a rank in a call whose outputs go past the caches; where there are two ranks.
 constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
+constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
 
 }  // namespace
 
@@ -49,6 +50,7 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
     items_.push_back(item);
   }
   for (const BoundStep& step : bound_->steps) most += step.bytes;
+  is_brief_ = most <= kBrief;
   is_long_ = !s.problem.in_place && most >= (s.problem.ranks == 2 ? kLongOfTwo : kLong);
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))

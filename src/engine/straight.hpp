@@ -23,6 +23,7 @@ class StraightOperation : public Operation {
 
   std::size_t scratch_bytes() const override { return 0; }   // the stage has it
   bool is_straight() const override { return true; }
+  bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool stirs() override;
@@ -86,6 +87,7 @@ class StraightOperation : public Operation {
   std::uint32_t signals_ = 0;    // given in all
   bool swaps_;                   // both of two ranks show and take
   bool one_shows_;               // and the other one of two takes
+  bool is_brief_;                // some microseconds of work
   bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
   bool is_shown_far_ = false;    // what is shown goes past them as well
   std::uint64_t call_ = 0;

@@ -138,7 +138,9 @@ void Session::start(const std::shared_ptr<Flight>& flight, const void* input, vo
                     const Fingerprint& fingerprint) {
   check_owner();
   std::unique_lock lock(mutex_);
+  const bool is_alone = flying_.empty();
   launch(*flight, input, output, fingerprint);
+  if (is_alone && flying_.empty() && ends_at_once(*flight)) return call_back(lock);
   enlist(flight);
   const std::uint64_t context = flight->group->context;
   const std::uint32_t number = flight->operation->number();

@@ -180,6 +180,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
   bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
+  bool ends_at_once(Flight& flight);
   void wait_on(Flight& flight);
   void enlist(const std::shared_ptr<Flight>& flight);
   void land(Flight& flight);
