@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,10 @@ using namespace nb::literals;
 
 namespace paceline::binding {
 namespace {
+
+// Of a list of any length so many arrays are transferred before the next ones are looked at: what
+// they take stays in the cache.
+constexpr std::size_t kTogether = 128;
 
 // What calls need while they are under way, also where the store is gone: whoever gives up the
 // engine finds their communicators.
@@ -269,6 +274,7 @@ bool PyStore::push(nb::handle keys, nb::handle values, int priority) {
   if (!found) return false;
   std::vector<std::vector<Buffer>> held(found->size());
   std::vector<std::size_t> numbers;
+  numbers.reserve(found->size());
   for (std::size_t i = 0; i < found->size(); ++i) {
     const Entry& entry = (*found)[i];
     numbers.push_back(entry.key);
@@ -281,11 +287,16 @@ bool PyStore::push(nb::handle keys, nb::handle values, int priority) {
     auto_->expect(numbers);
   }
   std::vector<store::Transfer> transfers;
-  for (std::size_t i = 0; i < found->size(); ++i)
-    transfers.push_back(put_of((*found)[i], std::move(held[i])));
-  const nb::gil_scoped_release unlocked;
-  for (std::size_t i = 0; i < transfers.size(); ++i)
-    store_->push(numbers[i], transfers[i], priority);
+  transfers.reserve(std::min(kTogether, found->size()));
+  for (std::size_t i = 0; i < found->size();) {
+    const std::size_t first = i;
+    transfers.clear();
+    for (; i < std::min(first + kTogether, found->size()); ++i)
+      transfers.push_back(put_of((*found)[i], std::move(held[i])));
+    const nb::gil_scoped_release unlocked;
+    for (std::size_t k = first; k < i; ++k)
+      store_->push(numbers[k], transfers[k - first], priority);
+  }
   return true;
 }
 
@@ -300,13 +311,25 @@ bool PyStore::pull(nb::handle keys, nb::handle arrays, int priority) {
     }
   std::vector<std::size_t> numbers;
   std::vector<store::Transfer> transfers;
+  numbers.reserve(std::min(kTogether, held.size()));
+  transfers.reserve(std::min(kTogether, held.size()));
+  std::size_t done = 0;
+  const auto pull_those = [&] {
+    {
+      const nb::gil_scoped_release unlocked;
+      store_->pull(numbers, transfers, priority);
+    }
+    done += numbers.size();
+    numbers.clear();
+    transfers.clear();
+  };
   for (const Entry& entry : *found)
     for (const nb::object& array : entry.values) {
-      transfers.push_back(copy_of(entry.key, array, std::move(held[numbers.size()])));
+      transfers.push_back(copy_of(entry.key, array, std::move(held[done + numbers.size()])));
       numbers.push_back(entry.key);
+      if (numbers.size() == kTogether) pull_those();
     }
-  const nb::gil_scoped_release unlocked;
-  store_->pull(numbers, transfers, priority);
+  if (!numbers.empty()) pull_those();
   return true;
 }
 

@@ -140,6 +140,30 @@ def check_keys_made_while_pushes_are_under_way(comm):
             store.close()
 
 
+def check_long_lists(comm):
+    """Keys by the hundred, some twice in a list, with several values, or pushed one by one."""
+    count = 300
+    for store in stores(comm):
+        keys = [*range(count), 7, 200]
+        store.init(keys[:count], [numpy.zeros(3, "float32") for _ in range(count)])
+        for step in range(4):
+            values = [numpy.full(3, step + key + comm.rank, "float32") for key in keys]
+            values[150] = [values[150], values[150].copy()]
+            outs = [numpy.zeros(3, "float32") for _ in keys]
+            if step == 2:
+                store.push(keys[:count:2], values[:count:2])
+                store.push(keys[1:count:2], values[1:count:2])
+            else:
+                store.push(keys, values)
+            store.pull(keys, outs)
+            store.wait()
+            for key, out in zip(keys, outs, strict=True):
+                times = 2 if key == 150 or (key in (7, 200) and step != 2) else 1
+                total = times * sum(step + key + rank for rank in range(comm.size))
+                assert (out == total).all(), (store.type, step, key, out, total)
+        store.close()
+
+
 def check_many_steps_under_way(comm):
     """A pull sees what was pushed before it, and not what was pushed later."""
     for store in stores(comm):
