@@ -1,7 +1,9 @@
 """Checks of gradients that lie where they are averaged: overlap without copies."""
 
 import re
+import threading
 import time
+from pathlib import Path
 from unittest import mock
 
 import torch
@@ -150,6 +152,35 @@ def check_the_plan_knows_when_gradients_came(comm):
     found = re.search(r"the last after ([0-9.]+) ms", overlap.store.plan)
     assert float(found[1]) >= 1e3 * SLOW_S, overlap.store.plan
     overlap.remove()
+
+
+def check_one_thread_makes_progress(comm):
+    """Of all groups, communicators and stores of a process."""
+    def count():
+        return sum(Path(task, "comm").read_text().strip() == "paceline"
+                   for task in Path("/proc/self/task").iterdir())
+
+    before = count()
+    group = dist.new_group()
+    others = [paceline.torch.overlap(network(), mode, group=group) for mode in kvstore.TYPES]
+    model, _, overlap = overlapped()
+    for step in range(3):
+        loss_of(model, step, comm.rank).backward()
+    assert count() == before == 1
+    for one in (overlap, *others):
+        one.remove()
+    end = threading.Event()
+
+    def another():
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("paceline")
+        end.wait(30)
+
+    thread = threading.Thread(target=another)
+    thread.start()
+    while count() < 2:  # a second one would be seen
+        time.sleep(0.001)
+    end.set()
+    thread.join()
 
 
 def check_updates_read_the_store(comm):
