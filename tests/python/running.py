@@ -50,6 +50,16 @@ def heed_signals():
             signal.signal(sign, signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True)
+def environment_as_before():
+    """A command line that runs in this process puts its flags into the environment, where its ranks
+    look for them; the next test's must not."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 def watch(config):
     """What hangs is ended by this process, and what fails is named by it at once."""
     folder = os.environ.get(watching.FOLDER)

@@ -48,6 +48,15 @@ def test_a_reason_that_nobody_knows_fails_the_run(run, reason, status, workers):
     assert ("a new one needs a row in" in said) == bool(status), said
 
 
+def test_what_a_test_leaves_in_the_environment_is_not_there_for_the_next(run):
+    status, said = run("""
+        import os
+        def test_one(): os.environ["LEFT"] = os.environ.pop("TAKEN")
+        def test_two(): assert "LEFT" not in os.environ and os.environ["TAKEN"] == "1"
+        """, TAKEN="1")
+    assert status == 0, said
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_a_test_finds_signals_as_usual_however_it_was_started(run, workers):
     """As a shell starts what it runs in the background: with SIGINT ignored."""
