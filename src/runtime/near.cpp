@@ -18,6 +18,8 @@ namespace {
 // A call that sends nothing looks so often for its peers before it waits like any other. Where
 // there are more ranks than processors it lets others run in between.
 constexpr int kLooks = 1000, kLooksCrowded = 200, kLooksBeforeYield = 2;
+// Likewise, where something else must go on meanwhile: who waits like any other looks at that.
+constexpr int kLooksBeside = 16;
 // Who only starts a brief call looks for some microseconds: so long it takes to hand it over to
 // another thread, which a chain of calls would do at each of its links.
 constexpr int kLooksAtStart = 50;
@@ -176,7 +178,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   if (!flight->operation->is_straight() || !flying_.empty()) return false;
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
-  const int most = crowded_ ? kLooksCrowded : kLooks;
+  const int most = config_.meanwhile ? kLooksBeside : crowded_ ? kLooksCrowded : kLooks;
   Yields yields;
   for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
     if (operation.advance(*transport_)) {

@@ -161,6 +161,15 @@ def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():
     assert int(busy_sleeps) < 0.1 * int(busy_looks), said
 
 
+@pytest.mark.parametrize("name", ["openmpi5", "mpich5"])
+def test_one_sided_calls_reach_a_rank_that_waits_in_ours(name):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, 2, built(mpicc), compiled(mpicc, "one_sided"), "500")
+    assert status == 0 and "sum 1000 of 1000" in said, said
+    assert served(said)["Barrier"][0] >= 500, said
+
+
 @pytest.mark.parametrize("what", ["revoke", "death"])
 def test_programs_recover_as_under_their_mpi_alone(what):
     mpi = mpi_of("openmpi5")
