@@ -1,6 +1,7 @@
 """The Python tests, side by side: those that need quiet after the others, and what failed once
 more, alone."""
 
+import os
 import time
 
 from dev import verdict, watching
@@ -9,12 +10,19 @@ from dev.process import ROOT, VENV, Failed, cores, environment, run
 OUT = ROOT / "out/tests"
 KEPT = r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s|^skipped \d+: "
 WORKER_GIB = 2  # that the ranks of a test may take
+WORKER_SHARED_GIB = 1 / 32  # of that in /dev/shm; MPICH dies where it is full
 NOTHING = 5  # pytest's exit status where no test has been chosen
 
 
 def workers():
     """Most tests wait for processes: two for each core, where memory allows."""
-    return max(1, min(2 * cores(), 8, int(free_gib() / WORKER_GIB)))
+    return max(1, min(2 * cores(), 8, int(free_gib() / WORKER_GIB),
+                      int(free_shared_gib() / WORKER_SHARED_GIB)))
+
+
+def free_shared_gib():
+    found = os.statvfs("/dev/shm")
+    return found.f_bavail * found.f_frsize / 2**30
 
 
 def free_gib():
