@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 
 using namespace paceline;
 

@@ -115,7 +115,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     Problem problem;
     problem.collective = a->collective;
     problem.ranks = ranks;
-    if (!a->is_straight()) problem.nodes = nodes_of(ranks, ranks_per_node);
+    if (!a->is_load_store()) problem.nodes = nodes_of(ranks, ranks_per_node);
     problem.node_staging = a->by_nodes;
     nb::dict row;
     row["collective"] = text(name_of(a->collective));
@@ -136,7 +136,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["shared"] = a->shared;
     row["staged"] = a->staged;
     row["attached"] = a->attached;
-    row["straight"] = a->is_straight();
+    row["load_store"] = a->is_load_store();
     row["canonical"] = a->canonical;
     row["expects_late"] = a->expects_late;
     row["follows_arrival"] = a->follows_arrival;
@@ -214,7 +214,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     problem.shared = asked.shared;
     by_nodes = asked.by_nodes;
     problem.attached = problem.attached || asked.attached;
-    problem.near = problem.near || asked.is_straight();
+    problem.near = problem.near || asked.is_load_store();
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
     problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);
   }

@@ -44,7 +44,7 @@ struct Place {
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
     check_knobs(*algorithm, shape.cut.knobs);
-    if (algorithm->is_straight() && !algorithm->grouped) shape.group = 0;
+    if (algorithm->is_load_store() && !algorithm->grouped) shape.group = 0;
     if (shape.group < 0 || (shape.group > 0 && shape.ranks % shape.group != 0))
       fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
            " ranks; there must be equally many ranks in each.");
@@ -57,7 +57,7 @@ struct Place {
   // Numbered by their first ranks, as a communicator has them.
   void check_nodes() const {
     if (shape.nodes.empty()) return;
-    if (algorithm->is_straight())
+    if (algorithm->is_load_store())
       fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
     int most = -1;
     bool fits = shape.nodes.size() == std::size_t(shape.ranks);
@@ -92,7 +92,7 @@ struct Place {
     return simulate(make_world(*algorithm, arriving(arrivals)), count, element_bytes,
                     machine_from(machine), arrivals);
   }
-  bool is_straight() const { return algorithm->is_straight(); }
+  bool is_load_store() const { return algorithm->is_load_store(); }
   Traffic traffic(std::size_t count, std::size_t element_bytes) const {
     return traffic_of(make_world(*algorithm, shape), count, element_bytes);
   }
@@ -182,7 +182,7 @@ void add_shape(nb::class_<Place>& place) {
 
 void add_counts(nb::class_<Place>& place) {
   place
-      .def_prop_ro("is_straight", &Place::is_straight,
+      .def_prop_ro("is_load_store", &Place::is_load_store,
                    "Whether ranks share memory and send nothing: then traffic is counted.")
       .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
            "What the steps of all ranks together read and write.")

@@ -773,7 +773,7 @@ class World:
         """The arguments of `paceline verify` that mean this world."""
 
     @property
-    def is_straight(self) -> bool:
+    def is_load_store(self) -> bool:
         """Whether ranks share memory and send nothing: then traffic is counted."""
 
     def traffic(self, count: int, element_bytes: int) -> Traffic:

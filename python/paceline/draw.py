@@ -1,7 +1,8 @@
 """draw: the space-time picture of a trace, as SVG or for the terminal.
 
 Time runs to the right, every rank has a lane: what it sends on top, what it computes in the middle,
-what it receives below; of a straight call its copies in, sums, copies out and meetings. Thin lines
+what it receives below; of a load/store call its copies in, sums,
+copies out and meetings. Thin lines
 lead every message from its sender to its receiver. Traces come from the
 simulator or from a measurement; nothing here knows which.
 """

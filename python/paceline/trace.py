@@ -102,7 +102,7 @@ def kind(event):
     return event.what or event.activity
 
 
-def is_straight(trace):
+def is_load_store(trace):
     """Whether its events say what their steps are for: then a rank does one thing at a time."""
     return any(event.what for event in trace.events)
 
@@ -116,10 +116,10 @@ ORDER = ("send", "recv", "copy in", "reduce", "copy", "copy out", "signal", "wai
 def rows(trace):
     """The row of a rank's lane that each kind of event has, by its first word or two.
 
-    What leaves is above, what is made in the middle, what comes below. Of a straight call: copies
+    What leaves is above, what is made in the middle, what comes below. Of a load/store call: copies
     in, sums, copies out, and the meetings.
     """
-    table = STRAIGHT_ROWS if is_straight(trace) else ROWS
+    table = STRAIGHT_ROWS if is_load_store(trace) else ROWS
     return {name: table[first(name)] for name in kinds(trace)}
 
 

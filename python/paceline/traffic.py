@@ -14,7 +14,7 @@ def sentences(world, count, element_bytes=4):
 
     `count`: elements per unit of the message, as for World.simulate.
     """
-    if not world.is_straight:
+    if not world.is_load_store:
         return ""
     found = world.traffic(count, element_bytes)
     parts = [f"{name} {_core.human_bytes(moved.total)}" for name, moved in found.passes.items()]
@@ -32,7 +32,7 @@ def kind_of(steps):
 
 def labelled(trace, world, count, element_bytes=4):
     """The trace of such a call whose events say what they moved, and for what."""
-    if not world.is_straight:
+    if not world.is_load_store:
         return trace
     ranks = world.traffic_by_step(count, element_bytes)
     events = []

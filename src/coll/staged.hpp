@@ -2,7 +2,7 @@
 //
 // A rank writes into its own scratch, or where two ranks swap slots into the peer's. A slot is
 // written again when all who read it have said so: by meeting once more, or because the call is
-// over (the engine sees to that: src/engine/straight.hpp).
+// over (the engine sees to that: src/engine/shm/load_store.hpp).
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ class Turns {
 };
 
 // What a rank shows each of the others alone, by the distance to them: so two ranks have one place
-// for both directions, as stages that are swapped want it (engine/stage_view.hpp). Each time their
-// slots have had their turns, two ranks swap those as well: who has read one may write there.
+// for both directions, as stages that are swapped want it (engine/shm/shm_channel.hpp). Each time
+// their slots have had their turns, two ranks swap those as well: who has read one may write there.
 class Directed {
  public:
   Directed(Builder& b, const Segment& shape, int blocks) : b_(b), ranks_(b.problem().ranks) {

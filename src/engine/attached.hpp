@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 
 namespace paceline {
 

@@ -155,11 +155,11 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
   return bound;
 }
 
-void leave_out_combining(Bound& bound, bool straight) {
+void leave_out_combining(Bound& bound, bool load_store) {
   const Problem& problem = bound.schedule->problem;
   if (!has_op(problem.collective))
     fail(Fault::refusal, name_of(problem.collective), ": combines nothing that could be left out.");
-  if (straight)
+  if (load_store)
     fail(Fault::refusal, name_of(problem.collective), "/", bound.schedule->algorithm,
          ": combines straight from its peers' memory; without that nothing is transferred. Name an "
          "algorithm that sends, such as ring.");

@@ -41,7 +41,7 @@ struct BoundStep {
 
 struct Bound {
   std::shared_ptr<const Schedule> schedule;
-  bool straight = false;   // proven to be one, and its rank has a stage (ir/straight.hpp)
+  bool load_store = false;   // proven to be one, and its rank has a stage (ir/load_store.hpp)
   bool mixed = false;      // its rank reaches others' staging buffers, and sends (engine/mixed.hpp)
   Type type = Type::u8;
   Reduce reduce = nullptr;  // where the collective combines
@@ -70,6 +70,6 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
 
 // What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
 // where a step combines what it reads from its peers' memory: then nothing would be moved either.
-void leave_out_combining(Bound& bound, bool straight);
+void leave_out_combining(Bound& bound, bool load_store);
 
 }  // namespace paceline

@@ -54,9 +54,9 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const Bound> bound, const Cha
       claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),
       positions_(stages_, schedule().problem.ranks, claimed_->subtrees) {
   for (const auto& one : claimed_->positions)
-    at_.push_back(std::make_unique<StraightOperation>(one, channel_, &positions_));
+    at_.push_back(std::make_unique<LoadStoreOperation>(one, channel_, &positions_));
   if (!bound_->by_arrival) return;
-  usual_ = std::make_unique<StraightOperation>(bound_, channel_, &positions_);
+  usual_ = std::make_unique<LoadStoreOperation>(bound_, channel_, &positions_);
   positions_.set_clock(channel_.now_s);
 }
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/straight.hpp"
+#include "engine/shm/load_store.hpp"
 
 namespace paceline {
 
@@ -72,7 +72,7 @@ class ClaimedOperation : public Operation {
   ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
 
   std::size_t scratch_bytes() const override { return 0; }
-  bool is_straight() const override { return true; }
+  bool is_load_store() const override { return true; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool stirs() override;
@@ -90,9 +90,9 @@ class ClaimedOperation : public Operation {
   StageView& stages_;
   std::shared_ptr<const Bound> claimed_;
   Positions positions_;
-  std::vector<std::unique_ptr<StraightOperation>> at_;   // by position
-  std::unique_ptr<StraightOperation> usual_;             // null: it always claims
-  StraightOperation* now_ = nullptr;                     // of the position taken
+  std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position
+  std::unique_ptr<LoadStoreOperation> usual_;             // null: it always claims
+  LoadStoreOperation* now_ = nullptr;                     // of the position taken
   std::uint64_t call_ = 0;
   int position_ = -1;    // taken in this call
   int waits_for_ = -1;   // a rank of the communicator, before this one enters

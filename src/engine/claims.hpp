@@ -2,9 +2,9 @@
 //
 // One compare-and-exchange takes the next free position of the call; one store then says by which
 // rank. A rank enters a call only when every peer has left the call before the last one
-// (engine/stage_view.hpp), so two sides, used in turn, keep calls apart; and every word says which
-// call it is of, so what an earlier call has left there counts for nothing and nobody clears it.
-// tests/world/claims_test.cpp runs these functions through all interleavings.
+// (engine/shm/shm_channel.hpp), so two sides, used in turn, keep calls apart; and every word says
+// which call it is of, so what an earlier call has left there counts for nothing and nobody clears
+// it. tests/world/claims_test.cpp runs these functions through all interleavings.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "transport/fingerprint_bits.hpp"
 
 namespace paceline {

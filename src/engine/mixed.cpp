@@ -5,7 +5,7 @@
 namespace paceline {
 
 MixedOperation::MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
-    : PolledOperation(std::move(bound), channel),
+    : MessageOperation(std::move(bound), channel),
       staging_(*channel_.stages),
       mates_(staging_.members()),
       raised_(static_cast<std::size_t>(schedule().lanes)) {
@@ -22,12 +22,12 @@ void MixedOperation::begin() {
   stranger_.reset();
   waits_.clear();
   std::fill(raised_.begin(), raised_.end(), 0);
-  PolledOperation::begin();
+  MessageOperation::begin();
 }
 
 void MixedOperation::cancel(Transport& transport) {
   waits_.clear();
-  PolledOperation::cancel(transport);
+  MessageOperation::cancel(transport);
 }
 
 int MixedOperation::position_of(int seat) const {
@@ -49,7 +49,7 @@ bool MixedOperation::advance(Transport& transport) {
   if (done() || stranger_ || (!entered_ && !enter())) return false;
   bool moved = look();
   if (stranger_) return moved;
-  moved |= PolledOperation::advance(transport);
+  moved |= MessageOperation::advance(transport);
   if (!has_ended_) return moved;
   staging_.leave_loudly(call_);
   transport.nudge(mates_);
@@ -89,7 +89,7 @@ bool MixedOperation::look() {
 void MixedOperation::post(std::uint32_t id, Transport& transport) {
   const Step& step = schedule().steps[id];
   if (step.kind == Kind::wait) return waits_.push_back(id);
-  if (step.kind != Kind::signal) return PolledOperation::post(id, transport);
+  if (step.kind != Kind::signal) return MessageOperation::post(id, transport);
   std::uint32_t& raised = raised_[step.lane];
   if (static_cast<std::uint32_t>(step.seq) >= raised) {
     raised = static_cast<std::uint32_t>(step.seq) + 1;
@@ -114,7 +114,7 @@ bool MixedOperation::stirs() {
 }
 
 std::vector<int> MixedOperation::waits_for() const {
-  std::vector<int> ranks = PolledOperation::waits_for();
+  std::vector<int> ranks = MessageOperation::waits_for();
   if (occupied_by_ >= 0) ranks.push_back(rank_of(occupied_by_));
   for (std::uint32_t id : waits_) ranks.push_back(rank_of(schedule().steps[id].peer));
   std::sort(ranks.begin(), ranks.end());

@@ -1,18 +1,18 @@
 // Executes a schedule that sends messages between nodes and reaches staging buffers inside them, as
 // one graph: a signal raises this rank's flag of the step's lane, a wait looks at a peer's, and
-// scratch of the node's ranks is memory. Everything else is engine/polled.hpp.
+// scratch of the node's ranks is memory. Everything else is engine/message_operation.hpp.
 //
 // Such calls of a communicator go on one after the other on each rank; what they write into staging
-// buffers is kept until all ranks of the node have left the call (engine/stage_view.hpp).
+// buffers is kept until all ranks of the node have left the call (engine/shm/shm_channel.hpp).
 #pragma once
 
 #include <vector>
 
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 
 namespace paceline {
 
-class MixedOperation : public PolledOperation {
+class MixedOperation : public MessageOperation {
  public:
   MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
 

@@ -5,8 +5,8 @@
 
 #include "engine/claimed.hpp"
 #include "engine/mixed.hpp"
-#include "engine/polled.hpp"
-#include "engine/straight.hpp"
+#include "engine/message_operation.hpp"
+#include "engine/shm/load_store.hpp"
 
 namespace paceline {
 namespace {
@@ -45,10 +45,10 @@ std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
                                           const Channel& channel) {
   if (!bound->positions.empty() || bound->by_arrival)
     return std::make_unique<ClaimedOperation>(std::move(bound), channel);
-  if (bound->straight)
-    return std::make_unique<StraightOperation>(std::move(bound), channel);
+  if (bound->load_store)
+    return std::make_unique<LoadStoreOperation>(std::move(bound), channel);
   if (bound->mixed) return std::make_unique<MixedOperation>(std::move(bound), channel);
-  return std::make_unique<PolledOperation>(std::move(bound), channel);
+  return std::make_unique<MessageOperation>(std::move(bound), channel);
 }
 
 void Operation::start(const Buffers& buffers, std::uint32_t number,

@@ -1,6 +1,6 @@
 // Operation: one collective under way on this rank. What the two readings of a schedule that carry
-// it out have in common: engine/polled.hpp sends messages, engine/straight.hpp shares memory,
-// engine/mixed.hpp does both.
+// it out have in common: engine/message_operation.hpp sends messages, engine/shm/load_store.hpp
+// shares memory, engine/mixed.hpp does both.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "engine/bound.hpp"
 #include "engine/notes.hpp"
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "trace/trace.hpp"
 #include "transport/transport.hpp"
 
@@ -58,7 +58,7 @@ class Operation {
   // scratch_bytes() until the operation is done. Everything else was prepared before.
   void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
   virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
-  virtual bool is_straight() const { return false; }
+  virtual bool is_load_store() const { return false; }
   virtual bool is_brief() const { return false; }   // once all peers are there
 
   // Does what can be done; whether anything was. Completion shows in done().

@@ -14,7 +14,7 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   algorithm.build(problem, knobs, builder);
   Schedule schedule = std::move(builder).take(algorithm.name);
   schedule.attached = algorithm.attached;
-  if (algorithm.is_straight()) schedule.grain = kGrain;   // no two ranks work on one line
+  if (algorithm.is_load_store()) schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }
 

@@ -51,7 +51,7 @@ struct Algorithm {
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
   // What it touches of its peers' memory. Such an algorithm sends nothing but signals, runs in its
-  // author's order (ir/straight.hpp), and whoever signals always signals the same peers.
+  // author's order (ir/load_store.hpp), and whoever signals always signals the same peers.
   bool staged = false;   // reads their scratch
   bool shared = false;   // reads and writes their buffers
   bool grouped = false;  // looks at Problem::groups
@@ -81,7 +81,7 @@ struct Algorithm {
   // same, so that a call may take one or another by who is late.
   bool in_rank_order = false;
 
-  bool is_straight() const { return staged || shared || attached; }
+  bool is_load_store() const { return staged || shared || attached; }
 };
 
 // Why it cannot serve the problem; nothing where it can.

@@ -45,7 +45,7 @@ std::vector<int> claimed_order(const Algorithm& algorithm, int root,
 }
 
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.by_nodes || algorithm.is_straight() || units_of(problem) > 1) return false;
+  if (algorithm.by_nodes || algorithm.is_load_store() || units_of(problem) > 1) return false;
   return !std::is_sorted(problem.nodes.begin(), problem.nodes.end()) &&
          ((problem.commutative && !problem.canonical) || !has_op(problem.collective));
 }

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "ir/edges.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 
 namespace paceline {
 namespace {
@@ -89,7 +89,7 @@ class Rounds {
 
 Schedule fuse(Schedule schedule) {
   require(schedule.pipeline == 1, "a schedule is fused before it is pipelined");
-  if (is_straight(schedule)) return schedule;   // there is nothing to receive
+  if (is_load_store(schedule)) return schedule;   // there is nothing to receive
   Schedule out = schedule;
   const Rounds rounds(schedule);
   std::vector<std::optional<std::uint32_t>> received_by(schedule.steps.size());   // by reduce

@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/str.hpp"
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "ir/lower.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 #include "shapes/canonical_tree.hpp"
 
 namespace paceline {
@@ -74,7 +74,7 @@ void add_positions(const Choice& choice, const Problem& problem, const Layout& l
   const auto add = [&](const Problem& at) {
     Bound one = resolve(std::make_shared<Schedule>(build(*choice.algorithm, at, choice.cut.knobs)),
                         layout, bound.type, op, peers);
-    one.straight = true;
+    one.load_store = true;
     bound.positions.push_back(std::make_shared<Bound>(std::move(one)));
   };
   if (choice.algorithm->by_subtree) {
@@ -109,23 +109,24 @@ std::string describe(const Choice& c) {
 
 Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layout,
                const Call& call, const StagingRoom& room) {
-  const bool straight = choice.algorithm->is_straight(), by_stages = straight && room.one_node;
+  const bool load_store = choice.algorithm->is_load_store(), by_stages = load_store &&
+      room.one_node;
   if (by_stages) check_signals(choice, problem);
   auto schedule = std::make_shared<Schedule>(
       lower(*choice.algorithm, problem, choice.cut,
             call.device.end ? Reader::device : Reader::host));
   std::vector<Layout> peers;
-  for (Problem peer = problem; straight && peers.size() < std::size_t(problem.ranks);) {
+  for (Problem peer = problem; load_store && peers.size() < std::size_t(problem.ranks);) {
     peer.rank = static_cast<int>(peers.size());
     peers.push_back(even_layout(peer, call.count));
   }
   Bound bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
-  bound.straight = by_stages;
+  bound.load_store = by_stages;
   if (by_stages && choice.algorithm->claimed && problem.ranks > 1)
     add_positions(choice, problem, layout, peers, bound, call.op);
   const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
   if (in_nodes) check_staging(choice, bound, call, room.bytes);
-  if (!call.combines) leave_out_combining(bound, straight || in_nodes);
+  if (!call.combines) leave_out_combining(bound, load_store || in_nodes);
   if (by_stages && bound.scratch_bytes > room.bytes)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(bound.scratch_bytes)), " of every rank's stage, which has ",

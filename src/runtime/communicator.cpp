@@ -133,7 +133,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
-  prepared->straight = choice.algorithm->is_straight();
+  prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
   Bound bound = bound_of(choice, problem, layout, call, staging_room());
   const auto other = by_arrival(call, alike, choice);
@@ -143,7 +143,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
     room = std::max(room, arriving.scratch_bytes);
     bound.by_arrival = std::make_shared<const Bound>(std::move(arriving));
   }
-  if (bound.straight) session->seat(*group, room);
+  if (bound.load_store) session->seat(*group, room);
   if (bound.mixed) session->seat(*group, bound.staging_bytes);
   bound.has_notes = prepared->has_notes;
   prepared->bound = std::make_shared<Bound>(std::move(bound));
@@ -228,7 +228,7 @@ void Communicator::run(const Call& call) try {
   s.arrivals.begin(turn, call, flight, true);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
   s.arrivals.settle();
-  if (flight->operation->is_straight())
+  if (flight->operation->is_load_store())
     s.session->remember(s.recent, asked, flight, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
@@ -301,7 +301,7 @@ void Communicator::seat_together(int timeout_ms) {
   call.count = numbers.size();
   call.timeout_ms = timeout_ms;
   try {
-    if (!state_->prepare(call).prepared->straight) return;
+    if (!state_->prepare(call).prepared->load_store) return;
   } catch (const Error&) {   // options may ask for what it cannot have; who calls will be told
     return;
   }

@@ -58,7 +58,7 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
     if (named.attached)
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
-    asked.near = named.is_straight();
+    asked.near = named.is_load_store();
     asked.shared = named.shared;
     if (asked.near && !all_reach_)
       fail(Fault::refusal, "device: ", named.name, " reads the memory of other devices, and these "
@@ -94,13 +94,13 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   const Algorithm& algorithm = *shape.choice.algorithm;
   std::vector<std::shared_ptr<const Bound>> world;
   for (std::size_t at = 0; at < calls.size(); ++at) {
-    problems[at].near = algorithm.is_straight();
+    problems[at].near = algorithm.is_load_store();
     problems[at].shared = algorithm.shared;
     auto schedule = std::make_shared<Schedule>(
         lower(algorithm, problems[at], shape.choice.cut, Reader::device));
     world.push_back(std::make_shared<Bound>(
         resolve(std::move(schedule), layouts[at], calls[at].type, calls[at].op,
-                algorithm.is_straight() ? layouts : std::vector<Layout>{})));
+                algorithm.is_load_store() ? layouts : std::vector<Layout>{})));
   }
   shape.run = std::make_unique<DeviceRun>(*driver_, lower_to_devices(world, calls.front().op),
                                           devices_);

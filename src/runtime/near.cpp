@@ -175,7 +175,7 @@ void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop
 // book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.
 bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                           const Fingerprint& fingerprint) {
-  if (!flight->operation->is_straight() || !flying_.empty()) return false;
+  if (!flight->operation->is_load_store() || !flying_.empty()) return false;
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
   const int most = config_.meanwhile ? kLooksBeside : crowded_ ? kLooksCrowded : kLooks;

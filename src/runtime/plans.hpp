@@ -25,7 +25,7 @@ struct Prepared {
   std::shared_ptr<const Bound> bound;
   std::uint64_t choice = 0;                      // hash of algorithm, knobs, segments and window
   bool shared = false;                           // its steps touch the buffers of peers
-  bool straight = false;                         // likewise, or their stages: nothing is sent
+  bool load_store = false;                         // likewise, or their stages: nothing is sent
   bool has_notes = false;                        // at the end of its messages
   std::vector<std::shared_ptr<Flight>> flights;  // some under way, some free to start again
 };

@@ -167,13 +167,13 @@ struct Session::Waiting {
 void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
   check_owner();
-  bool straight;
+  bool load_store;
   {
     const std::lock_guard lock(mutex_);
-    straight = run_through(flight, input, output, fingerprint);
-    if (straight && flight->operation->done()) return;
+    load_store = run_through(flight, input, output, fingerprint);
+    if (load_store && flight->operation->done()) return;
   }
-  if (straight) return wait_on(*flight);
+  if (load_store) return wait_on(*flight);
   const Waiting waiting(*this);
   start(flight, input, output, fingerprint);
   wait_on(*flight);

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "ir/layout.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 
 namespace paceline {
 namespace {
@@ -104,8 +104,8 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 
 std::vector<Traffic> traffic_by_step(const Schedule& schedule, std::size_t count,
                                      std::size_t element_bytes) {
-  require(is_straight(schedule), "traffic: ", schedule.algorithm,
-          " sends messages; only the steps of straight schedules are counted");
+  require(is_load_store(schedule), "traffic: ", schedule.algorithm,
+          " sends messages; only the steps of load/store schedules are counted");
   const Layout layout = even_layout(schedule.problem, count);
   std::vector<Traffic> out(schedule.steps.size());
   const Segment* made = nullptr;

@@ -1,4 +1,4 @@
-// traffic: how many bytes the steps of straight schedules (ir/straight.hpp) read and write.
+// traffic: how many bytes the steps of load/store schedules (ir/load_store.hpp) read and write.
 //
 // A count and no time. A step reads each of its sources once and writes its target once; that is
 // all that is counted. Not counted: what a store may read first to own its line, the lines of the

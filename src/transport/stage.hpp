@@ -1,10 +1,10 @@
 // Stages: memory in which the ranks of a node show each other what they do and what they have, for
-// calls that send nothing (ir/straight.hpp).
+// calls that send nothing (ir/load_store.hpp).
 //
 // Every rank of a communicator has one stage. It alone writes there, its peers read; two ranks
-// write into each other's rooms as well (engine/stage_view.hpp). Two lines are used in turn by the
-// calls, and each call has a room of its own beside the one before, so that a rank may be one call
-// ahead of its peers.
+// write into each other's rooms as well (engine/shm/shm_channel.hpp). Two lines are used in turn by
+// the calls, and each call has a room of its own beside the one before, so that a rank may be one
+// call ahead of its peers.
 #pragma once
 
 #include <array>
@@ -21,10 +21,11 @@ namespace paceline {
 // One cache line: how far its owner has come in a call, which call that is, and what is short
 // enough to travel along.
 struct alignas(64) StageLine {
-  std::atomic<std::uint64_t> turn;   // number of the straight call << 16 | 1 + signals given so far
+  // number of the load/store call << 16 | 1 + signals given so far
+  std::atomic<std::uint64_t> turn;
                                      // or 0: what follows is not yet whole
   std::atomic<std::uint64_t> what, count;   // the call's fingerprint
-  std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the straight ones
+  std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the load/store ones
   std::byte room[32];
 };
 static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -108,7 +108,8 @@ std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
     return shapes;
   }
   shapes = in_groups(shape);
-  if (!algorithm.is_straight() && shape.ranks > 2) {   // on nodes of unequal size, not side by side
+  // on nodes of unequal size, not side by side
+  if (!algorithm.is_load_store() && shape.ranks > 2) {
     shapes.push_back(shape);
     for (int rank = 0; rank < shape.ranks; ++rank) shapes.back().nodes.push_back(rank == 1);
   }

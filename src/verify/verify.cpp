@@ -10,7 +10,7 @@
 #include "verify/hazards.hpp"
 #include "verify/run.hpp"
 #include "verify/staging.hpp"
-#include "verify/straight.hpp"
+#include "verify/load_store.hpp"
 
 namespace paceline {
 namespace {
@@ -152,9 +152,9 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.late = shape.late;
   problem.fast = !shape.canonical;   // a proof is of any numbers
   problem.shared = algorithm.shared;
-  problem.near = algorithm.is_straight();
+  problem.near = algorithm.is_load_store();
   problem.attached = algorithm.attached;
-  std::vector<int>& group_of = algorithm.is_straight() ? problem.groups : problem.nodes;
+  std::vector<int>& group_of = algorithm.is_load_store() ? problem.groups : problem.nodes;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
     group_of.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
   if (!shape.nodes.empty()) problem.nodes = shape.nodes;

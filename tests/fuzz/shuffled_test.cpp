@@ -57,7 +57,7 @@ std::string flaw_of(Collective collective, const std::string& algorithm, bool ne
 
 bool serves_stable(const Algorithm& a) {
   Problem problem{.collective = a.collective, .ranks = kRanks, .root = has_root(a.collective) * 3};
-  problem.near = a.is_straight();
+  problem.near = a.is_load_store();
   problem.shared = a.shared;
   return has_op(a.collective) && !why_not(a, problem);
 }
@@ -67,7 +67,7 @@ TEST_CASE("stable: arrivals shuffled a thousand times, and always the same bits"
   for (const Algorithm* a : registry()) {
     if (!serves_stable(*a)) continue;
     CHECK(!a->follows_arrival);
-    const std::string bad = flaw_of(a->collective, a->name, a->is_straight());
+    const std::string bad = flaw_of(a->collective, a->name, a->is_load_store());
     CHECK_MESSAGE(bad.empty(), a->name, ": ", bad);
     ++tried;
   }

@@ -13,7 +13,7 @@ std::string run_cases(Communicator& world, int every, bool near) {
   std::string bad;
   int turn = 0;
   for_each_case(p, p > 3, [&](const Case& c) {
-    if (!bad.empty() || (!near && is_straight(c)) || ++turn % every != 0)
+    if (!bad.empty() || (!near && is_load_store(c)) || ++turn % every != 0)
       return;
     bad = turn % 2 ? run_once<float>(world, c) : run_once<double>(world, c);
   });

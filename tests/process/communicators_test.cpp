@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "process/ranks.hpp"
 #include "world/cases.hpp"
 

@@ -68,7 +68,7 @@ TEST_CASE("device: every algorithm of messages keeps its contract between proces
         const Mine mine(rank, threads);
         int number = 0;
         test::for_each_case(p, true, [&](const Case& c) {
-          if (find_algorithm(c.collective, c.algorithm).is_straight() || !wrong.empty()) return;
+          if (find_algorithm(c.collective, c.algorithm).is_load_store() || !wrong.empty()) return;
           if (++number % test::by_length(31, 9, 2) != 0) return;
           wrong = number % 2 ? run_case<float>(world, mine, c, number / 9)
                              : run_case<double>(world, mine, c, number / 9);
@@ -170,7 +170,7 @@ TEST_CASE("device: what goes wrong is an error on every rank, and streams go on"
     other = call;
     other.algorithm = "staged";
     for (const Algorithm* a : registry())
-      if (a->collective == Collective::allreduce && a->is_straight()) other.algorithm = a->name;
+      if (a->collective == Collective::allreduce && a->is_load_store()) other.algorithm = a->name;
     said = thrown_by([&] { world.run(other); });
     if (said.find(other.algorithm) == std::string::npos) return said;
 

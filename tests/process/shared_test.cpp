@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "coll/registry.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 #include "process/ranks.hpp"
 #include "world/cases.hpp"
 

@@ -214,7 +214,7 @@ def test_variants():
     every = labels("allreduce", (["all"], ["0"], 0, 0, 0), None)
     assert every[0] == "paceline" and set(every[1:]) == {
         row["name"] for row in _core.algorithms()
-        if row["collective"] == "allreduce" and not (row["straight"] or row["by_nodes"])}
+        if row["collective"] == "allreduce" and not (row["load_store"] or row["by_nodes"])}
 
 
 def made_up(medians, plan, rates=(1e9, 1e9)):
@@ -361,7 +361,7 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
     assert status == 0, out
     assert content["notes"] == [] or all("fastest call" in note for note in content["notes"])
     known = [row for row in _core.algorithms()
-             if row["collective"] == collective and not row["straight"] and not row["by_nodes"]]
+             if row["collective"] == collective and not row["load_store"] and not row["by_nodes"]]
     assert len(content["records"]) == 1 + len(known)
 
 

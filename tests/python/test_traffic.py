@@ -44,7 +44,7 @@ def faults(page):
     literature, ours = tables(page)[:2]
     rows = {row["algorithm"]: row for row in ours}
     due = {f"{row['collective']}/{row['name']}": row["knobs"] for row in _core.algorithms()
-           if row["straight"] and row["name"] != "grouped"}
+           if row["load_store"] and row["name"] != "grouped"}
     found += [f"{name}: a row too many or too few" for name in set(due) ^ set(rows)]
     for name in set(due) & set(rows):
         for ranks in range(2, 9):
@@ -129,7 +129,7 @@ def test_work_comes_before_waiting_and_gaps_are_the_rest():
 
 
 def straight(ranks=2, count=4096, **more):
-    """A simulated straight call, its world and elements."""
+    """A simulated load/store call, its world and elements."""
     world = _core.World("allreduce", "sliced", ranks, blocks=2, **more)
     trace = draw.from_core(world.simulate(count, 4, "shm"))
     return traffic.labelled(trace, world, count), world

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "coll/registry.hpp"
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 #include "ir/lower.hpp"
 #include "transport/mpi/abi/header.hpp"
 
@@ -106,7 +106,7 @@ double run(const Wanted& w, Transport& transport, std::uint32_t number) {
   }
   std::vector<int> everybody;
   for (int r = 0; r < problem.ranks; ++r) everybody.push_back(r);
-  PolledOperation operation(bound, Channel{1, &everybody});
+  MessageOperation operation(bound, Channel{1, &everybody});
   std::vector<float> x(w.count), out(w.count);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(problem.rank, i);
   const bool one_buffer = problem.in_place || problem.collective == Collective::broadcast;

@@ -44,7 +44,7 @@ TEST_CASE("blocks: the last one comes first, the first one last") {
                         .rank = rank,
                         .near = true,
                         .shared = a->shared};
-        if (!a->is_straight() || a->grouped || !a->takes.blocks || why_not(*a, p)) continue;
+        if (!a->is_load_store() || a->grouped || !a->takes.blocks || why_not(*a, p)) continue;
         CAPTURE(a->name);
         const std::vector<int> blocks = blocks_in_order(*a, p);
         REQUIRE_FALSE(blocks.empty());

@@ -30,7 +30,7 @@ Problem late_ones(int ranks, std::vector<int> late) {
 
 TEST_CASE("late: who does not expect late ranks builds the same schedule") {
   for (const Algorithm* a : registry()) {
-    if (a->expects_late || a->is_straight()) continue;
+    if (a->expects_late || a->is_load_store()) continue;
     CAPTURE(a->name);
     Problem plain{.collective = a->collective, .ranks = 4, .rank = 1};
     Problem late = plain;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coll/registry.hpp"
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 #include "ir/fuse.hpp"
 
 namespace paceline {
@@ -38,7 +38,7 @@ struct World {
   std::shared_ptr<const Schedule> schedule;
   std::vector<float> in = std::vector<float>(64, 1), out = std::vector<float>(64);
   std::vector<std::byte> scratch;
-  PolledOperation operation;
+  MessageOperation operation;
 
   explicit World(const Algorithm& a)
       : schedule(std::make_shared<Schedule>(

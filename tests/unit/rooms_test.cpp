@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 
 using namespace paceline;
 

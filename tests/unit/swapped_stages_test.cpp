@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "transport/loop/loop.hpp"
 
 using namespace paceline;

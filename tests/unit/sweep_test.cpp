@@ -77,7 +77,7 @@ TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that 
     const bool knows = a->grouped || a->in_node_order;
     for (int group : {1, 2, 3}) CHECK(has(6, group, false) == knows);
     // What is bound node by node is tried where that makes a difference.
-    const bool bound = !a->is_straight() && !a->by_nodes && units_of({a->collective, 6}) == 1;
+    const bool bound = !a->is_load_store() && !a->by_nodes && units_of({a->collective, 6}) == 1;
     for (int group : {2, 3}) CHECK(has(6, group, true) == (knows || bound));
     const auto unlike = [](const Shape& s) {
       const auto on_first = std::count(s.nodes.begin(), s.nodes.end(), 0);

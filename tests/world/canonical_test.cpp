@@ -113,7 +113,7 @@ TEST_CASE("canonical: every collective that sums has the order, far and near") {
        {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
     int far = 0, near = 0;
     for (const Algorithm* a : registry())
-      if (a->collective == c && a->canonical) ++(a->is_straight() ? near : far);
+      if (a->collective == c && a->canonical) ++(a->is_load_store() ? near : far);
     CHECK(far >= 2);
     CHECK(near >= 1);
   }
@@ -186,7 +186,7 @@ TEST_CASE("canonical: bit for bit over the mpi transport") {
           mpi::make_transport(net.port(r), {.eager_bytes = 256, .chunk_bytes = 192}), config));
     Random random(3);
     for_each_sum(true, p, [&](const Case& c, Type type) {
-      if (find_algorithm(c.collective, c.algorithm).is_straight()) return;
+      if (find_algorithm(c.collective, c.algorithm).is_load_store()) return;
       const std::string bad = flaw(run(ranks, c, type, random));
       CHECK_MESSAGE(bad.empty(), bad);
     });
@@ -199,7 +199,7 @@ TEST_CASE("mutants: an algorithm of stable has other bits, one that rounds betwe
   const int p = 7;
   Ranks ranks(p, false);
   for (const Algorithm* a : registry()) {
-    if (!has_op(a->collective) || a->canonical || a->is_straight() || a->by_nodes) continue;
+    if (!has_op(a->collective) || a->canonical || a->is_load_store() || a->by_nodes) continue;
     for (const Type type : test::kFloats) {
       const Case c{a->collective, a->name, p, 300, has_root(a->collective) ? p - 1 : 0};
       // From left to right, by p - 1 steps; a chain in the order of arrival, where nobody is late.

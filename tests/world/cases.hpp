@@ -17,8 +17,8 @@ inline std::set<std::size_t> awkward_counts(int p) {
 }
 
 // Whether the call needs ranks that share memory, or a system that copies between theirs.
-inline bool is_straight(const Case& c) {
-  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_straight();
+inline bool is_load_store(const Case& c) {
+  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_load_store();
 }
 inline bool is_attached(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).attached;
@@ -58,7 +58,7 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const bool symmetric = a->collective != Collective::alltoall || !in_place;
           c.uneven = true;
           const Problem uneven{.collective = a->collective, .ranks = p, .uneven = true};
-          if (!one_unit && symmetric && !a->is_straight() && !a->rejects(uneven)) visit(c);
+          if (!one_unit && symmetric && !a->is_load_store() && !a->rejects(uneven)) visit(c);
         }
   }
 }

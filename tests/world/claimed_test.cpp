@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "ir/bind.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 #include "shapes/canonical_tree.hpp"
 #include "simulate/traffic.hpp"
 #include "verify/positions.hpp"

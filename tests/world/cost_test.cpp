@@ -225,7 +225,7 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
 std::vector<const Algorithm*> senders() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return !a->is_straight() && !a->by_nodes; });
+               [](const Algorithm* a) { return !a->is_load_store() && !a->by_nodes; });
   return out;
 }
 

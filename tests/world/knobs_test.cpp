@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/random.hpp"
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 #include "ir/layout.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/collective_case.hpp"
@@ -45,7 +45,7 @@ std::string execute(const World& world, const Case& c, Random& random) {
     const auto schedule = std::make_shared<Schedule>(world[std::size_t(r)]);
     auto bound = std::make_shared<Bound>(
         resolve(schedule, even_layout(schedule->problem, c.count), Type::f32, c.op));
-    m.operation = std::make_unique<PolledOperation>(bound, Channel{1, &ranks});
+    m.operation = std::make_unique<MessageOperation>(bound, Channel{1, &ranks});
     m.scratch.resize(m.operation->scratch_bytes());
     const Call call = m.data.call();
     m.operation->start({call.input, call.output, m.scratch.data()}, 1, {});
@@ -83,7 +83,7 @@ TEST_CASE("every algorithm keeps its contract over loop with other knobs than it
   int cases = 0;
   for (const Algorithm* a : registry())
     for (Shape shape : sweep(*a, most)) {
-      if (a->is_straight()) break;   // they read memory of their peers: see execute_test.cpp
+      if (a->is_load_store()) break;   // they read memory of their peers: see execute_test.cpp
       if (shape.cut.knobs == Knobs{} || shape.ordered || shape.uneven || !test::accepts(*a, shape))
         continue;
       for (std::size_t count : {std::size_t(1), 3 * std::size_t(shape.ranks) + 1}) {

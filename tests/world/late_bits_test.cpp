@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "coll/registry.hpp"
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 #include "ir/compose.hpp"
 #include "ir/layout.hpp"
 #include "transport/loop/loop.hpp"
@@ -47,7 +47,7 @@ std::string results(const World& world, const Case& c, Type type, Random& random
     const auto schedule = std::make_shared<Schedule>(world[std::size_t(r)]);
     auto bound = std::make_shared<Bound>(
         resolve(schedule, even_layout(schedule->problem, c.count), type, c.op));
-    m.operation = std::make_unique<PolledOperation>(bound, Channel{1, &ranks});
+    m.operation = std::make_unique<MessageOperation>(bound, Channel{1, &ranks});
     m.scratch.resize(m.operation->scratch_bytes());
     members.push_back(std::move(m));
   }

@@ -10,7 +10,7 @@
 #include "ir/in_step.hpp"
 #include "ir/lower.hpp"
 #include "ir/pipeline.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 #include "runtime/bound_of.hpp"
 #include "world/worlds.hpp"
 
@@ -46,7 +46,7 @@ Lowering by_hand(const Passes& passes) {
     if (cut.in_step && passes.keeps_step) s = in_step(s);
     s = pipeline(std::move(s), cut.segments, passes.keeps_window ? cut.window : 1,
                  cut.whole_tail && passes.keeps_tail ? Tail::whole : Tail::cut);
-    const bool by_memory = problem.near && a.is_straight() && s.pipeline > 1;
+    const bool by_memory = problem.near && a.is_load_store() && s.pipeline > 1;
     return by_memory && passes.keeps_order ? in_order(std::move(s)) : s;
   };
 }

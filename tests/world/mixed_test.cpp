@@ -252,7 +252,7 @@ TEST_CASE("mixed: other algorithms on such nodes send messages as ever, between 
   const Case barrier{Collective::barrier, "", 5, 0};
   const Case mixed{Collective::allreduce, "multilane", 5, 70};
   for (const Algorithm* a : registry()) {
-    if (a->is_straight() || a->by_nodes) continue;
+    if (a->is_load_store() || a->by_nodes) continue;
     Case c{a->collective, a->name, 5, 67};
     CHECK(world.run<double>({mixed, c, barrier, mixed}, random) == "");
     c.segments = 3, c.window = 2;

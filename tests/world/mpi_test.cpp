@@ -62,7 +62,7 @@ TEST_CASE("every algorithm keeps its contract over the mpi transport") {
       MpiWorldOfTest world(p, 17 + std::uint64_t(p), tags);
       Random random(4711 + std::uint64_t(p));
       test::for_each_case(p, true, [&](const Case& c) {
-        if (test::is_straight(c) || ++cases % by_length(7, 3, 1) != 0) return;
+        if (test::is_load_store(c) || ++cases % by_length(7, 3, 1) != 0) return;
         const std::string bad = run_case(world, c, random);
         CHECK_MESSAGE(bad.empty(), bad);
       });

@@ -8,7 +8,7 @@
 
 #include "base/str.hpp"
 #include "coll/registry.hpp"
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 #include "ir/lower.hpp"
 #include "runtime/clock.hpp"
 #include "transport/loop/loop.hpp"
@@ -30,7 +30,7 @@ struct Rank : Listener {
   std::shared_ptr<const Schedule> schedule;
   std::vector<std::int32_t> in, out;
   std::vector<std::byte> scratch;
-  std::unique_ptr<PolledOperation> operation;
+  std::unique_ptr<MessageOperation> operation;
   bool entered = false;
 
   bool arrives(int peer, const Key& key, const Fingerprint&) override {
@@ -75,7 +75,7 @@ struct Ranks {
           resolve(r.schedule, even_layout(pb, few.count), Type::i32, Op::sum));
       bound->has_notes = true;
       r.operation =
-          std::make_unique<PolledOperation>(bound, Channel{9, &all, nullptr, model_now_s});
+          std::make_unique<MessageOperation>(bound, Channel{9, &all, nullptr, model_now_s});
       r.scratch.resize(r.operation->scratch_bytes());
       for (std::size_t i = 0; i < few.count; ++i)
         r.in.push_back(std::int32_t(1000 * i) + (1 << pb.rank));
@@ -122,7 +122,7 @@ struct Ranks {
 TEST_CASE("notes: whoever has a sum of all ranks has the words of all") {
   long cases = 0;
   for (const Algorithm* a : registry()) {
-    if (a->collective != Collective::allreduce || a->is_straight() || a->by_nodes)
+    if (a->collective != Collective::allreduce || a->is_load_store() || a->by_nodes)
       continue;
     long of_it = 0;
     for (int p = 1; p <= by_length(4, 7, 9); ++p) {

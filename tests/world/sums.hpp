@@ -159,7 +159,8 @@ void for_each_sum(const Algorithm& a, int p, Visit&& visit) {
           visit(c, type);
           if (turn % 2 == 0 && a.takes.blocks) c.knobs.blocks = 2 + turn % 3;
           else if (turn % 2 == 0 && !a.staged) c.segments = 2 + turn % 4, c.window = 1 + turn % 3;
-          else if (a.collective == Collective::reduce_scatter && !a.is_straight()) c.uneven = true;
+          else if (a.collective == Collective::reduce_scatter && !a.is_load_store()) c.uneven =
+              true;
           else continue;
           visit(c, type);
         }

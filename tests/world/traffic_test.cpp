@@ -152,9 +152,9 @@ std::vector<std::size_t> counts(const std::string& name, const World& world) {
 }
 
 template <class Each>
-void for_straight(Each&& each) {
+void for_load_store(Each&& each) {
   for (const Algorithm* a : registry()) {
-    if (!a->is_straight() || a->grouped) continue;   // grouped_test.cpp has those
+    if (!a->is_load_store() || a->grouped) continue;   // grouped_test.cpp has those
     const std::string name = str(name_of(a->collective), "/", a->name);
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (const int blocks : a->takes.blocks ? std::vector{1, 2, 5} : std::vector{0})
@@ -177,7 +177,7 @@ std::string checked(const std::string& name, const Shape& shape, const World& wo
 
 TEST_CASE("traffic: the formulas of the page, for 1 to 8 ranks") {
   std::map<std::string, int> seen;
-  for_straight([&](const std::string& name, const Shape& shape, const World& world) {
+  for_load_store([&](const std::string& name, const Shape& shape, const World& world) {
     REQUIRE_MESSAGE(kClaims.count(name) == 1, name, " needs a row, and one in the page");
     for (const std::size_t count : counts(name, world)) {
       ++seen[name];
@@ -193,7 +193,7 @@ TEST_CASE("traffic: the formulas of the page, for 1 to 8 ranks") {
 // a peer has must show.
 TEST_CASE("traffic: mutants are noticed") {
   int mutants = 0;
-  for_straight([&](const std::string& name, const Shape& shape, const World& world) {
+  for_load_store([&](const std::string& name, const Shape& shape, const World& world) {
     if (shape.ranks != 3 || shape.cut.knobs.blocks > 2) return;
     const std::size_t count = 3 * std::size_t(world[0].cuts);
     for (std::size_t rank = 0; rank < world.size(); ++rank)

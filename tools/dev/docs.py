@@ -59,12 +59,12 @@ class Entry:
     fields: dict = field(default_factory=dict)   # Source, Needs, ...: one line each
     steps: str = ""                              # what every rank holds, round by round
     knobs: list = field(default_factory=list)
-    is_straight: bool = False
+    is_load_store: bool = False
     on_nodes: bool = False
 
     @property
     def machine(self):
-        return NODE if self.is_straight else NODES if self.on_nodes else MACHINE
+        return NODE if self.is_load_store else NODES if self.on_nodes else MACHINE
 
     @property
     def idea(self):
@@ -104,14 +104,14 @@ def linked(text):
     return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", text)
 
 
-def read(path, knobs, is_straight=False, on_nodes=False):
+def read(path, knobs, is_load_store=False, on_nodes=False):
     """The leading comment of a file: a title, the fields, and after an empty line a picture."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("//"):
             break
         lines.append(line[3:])
-    entry = Entry(path.parent.name, path.stem, lines[0], knobs=knobs, is_straight=is_straight,
+    entry = Entry(path.parent.name, path.stem, lines[0], knobs=knobs, is_load_store=is_load_store,
                   on_nodes=on_nodes)
     empty = [number for number, line in enumerate(lines) if not line]
     last = None
@@ -129,7 +129,7 @@ def entries():
     for row in _core.algorithms():
         path = ROOT / "src/coll" / row["collective"] / f"{row['name']}.cpp"
         found.setdefault(row["collective"], []).append(
-            read(path, row["knobs"], row["straight"], row["by_nodes"]))
+            read(path, row["knobs"], row["load_store"], row["by_nodes"]))
     return found
 
 
@@ -140,14 +140,14 @@ def picture(entry):
     count = unit_count(entry.collective, RANKS, 4 * COUNT)
     simulated = trace.from_core(world.simulate(count, 4, entry.machine))
     drawn = traffic.labelled(simulated, world, count)
-    return draw.to_svg(drawn, WIDTH_PX, world.is_straight)
+    return draw.to_svg(drawn, WIDTH_PX, world.is_load_store)
 
 
 def section(entry):
     blocks = f" --blocks {BLOCKS}" if "blocks" in entry.knobs else ""
     node = f" --machine {entry.machine}" if entry.machine != MACHINE else ""
     command = f"paceline draw {entry.collective} --algorithm {entry.name}{blocks}{node}"
-    lane = LANE_OF_A_NODE if entry.is_straight else LANE
+    lane = LANE_OF_A_NODE if entry.is_load_store else LANE
     fields = "\n".join(f"- **{word}** {linked(text)}" for word, text in entry.fields.items())
     drawn = f"![{entry.name} on {RANKS} ranks](pictures/{entry.collective}-{entry.name}.svg)"
     knobs = f"- **Knobs** {', '.join(f'`{knob}`' for knob in entry.knobs)}\n" if entry.knobs else ""

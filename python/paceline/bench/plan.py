@@ -43,7 +43,7 @@ def algorithms_of(collective, wanted):
     rows = [row for row in _core.algorithms()
             if row["collective"] == collective and not row["shared"]]
     known = [row["name"] for row in rows]
-    every = [row["name"] for row in rows if not (row["straight"] or row["by_nodes"])]
+    every = [row["name"] for row in rows if not (row["load_store"] or row["by_nodes"])]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):

@@ -129,7 +129,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
         arrivals=times, late=late, **how(choice))
     picture = record(world, size, times) if measured else simulated(world, size, machine, times)
     picture = traffic.labelled(picture, world, unit_count(collective, ranks, size))
-    summary = measured or world.is_straight
+    summary = measured or world.is_load_store
     out.print(draw.to_terminal(picture, out.width, summary), soft_wrap=True)
     for name in save(picture, svg, json, summary):
         out.print(f"Wrote {escape(str(name))}", soft_wrap=True)

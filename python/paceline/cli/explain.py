@@ -30,7 +30,7 @@ def able(collective, ranks, choice):
             and (_core.option("numbers") == "fast" or not row["follows_arrival"]
                  or row["name"] == choice["algorithm"])
             and (choice["on_nodes"] or not row["by_nodes"])]
-    far = [row["name"] for row in rows if row["straight"] and not choice["near"]
+    far = [row["name"] for row in rows if row["load_store"] and not choice["near"]
            and row["name"] != choice["algorithm"]]
     return [row for row in rows if row["name"] not in far], far
 
@@ -48,7 +48,7 @@ def candidates(collective, ranks, size, choice, where):
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
-        impossible = row["straight"] and not choice["near"]   # and yet asked for
+        impossible = row["load_store"] and not choice["near"]   # and yet asked for
         time = "needs one node" if impossible else human_time(
             model_time(collective, row["name"], ranks, size, machine, use))
         out.add_row(
@@ -67,7 +67,7 @@ def times_message(moved, size):
 def counted(collective, ranks, size, choice):
     """What the steps of the chosen algorithm read and write on a node; None where it sends."""
     world = _core.World(collective, choice["algorithm"], ranks, **how(choice))
-    if not world.is_straight:
+    if not world.is_load_store:
         return None
     count = unit_count(collective, ranks, size)
     node = world.traffic(count, 4)

@@ -68,7 +68,8 @@ class Block {
   void show(int slice, int slices) const {
     if (slices > 0) b_.copy(b_.input(first_ + slice, slices), shown(slice, slices));
   }
-  // Of two ranks each shows the other's slice alone, so both in one place (engine/stage_view.hpp).
+  // Of two ranks each shows the other's slice alone, so both in one place
+  // (engine/shm/shm_channel.hpp).
   Segment shown(int slice, int slices) const {
     const Segment wanted = b_.output(first_ + slice, slices);
     return p_ == 2 ? Builder::as(shown_, wanted) : b_.part(shown_, wanted.first, slices);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/woven.hpp"
+#include "engine/shm/interleaved.hpp"
 
 using namespace paceline;
 

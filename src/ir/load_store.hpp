@@ -1,5 +1,5 @@
-// Straight schedules: nothing is sent but signals. The ranks share memory, and each does its steps
-// one after the other, in its author's order.
+// Load/store schedules: nothing is sent but signals. The ranks share memory, and each does its
+// steps one after the other, in its author's order.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-bool is_straight(const Schedule& schedule);
+bool is_load_store(const Schedule& schedule);
 
 // What a call can count: 16 bits, of which the lowest value says that its owner is about to say
 // which call this is, and the highest that it has left it.

@@ -1,4 +1,4 @@
-#include "verify/straight.hpp"
+#include "verify/load_store.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/str.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 
 namespace paceline {
 namespace {
@@ -28,7 +28,7 @@ std::vector<int> extents(const Schedule& schedule) {
 Verdict check_signals(const Schedule& schedule) {
   std::set<int> now, before;
   bool is_first = true;
-  const Verdict bad{str("straight: rank ", schedule.problem.rank,
+  const Verdict bad{str("load/store: rank ", schedule.problem.rank,
                         " signals a peer, and not from its first signal on")};
   const auto grows = [&] {
     return !is_first && !std::includes(before.begin(), before.end(), now.begin(), now.end());
@@ -62,7 +62,7 @@ Verdict check_orders(const World& world) {
     }
   for (const auto& [pair, marks] : told)
     if (marks != heard[pair])
-      return {str("straight: rank ", pair.second, " does not wait for the signals of rank ",
+      return {str("load/store: rank ", pair.second, " does not wait for the signals of rank ",
                   pair.first, " in their order")};
   return {};
 }
@@ -73,7 +73,7 @@ Verdict check_orders(const World& world) {
 Verdict check_attached(const World& world, const Schedule& schedule) {
   const int rank = schedule.problem.rank;
   if (!schedule.slots.empty())
-    return {str("straight: rank ", rank, " wants scratch, and is attached")};
+    return {str("load/store: rank ", rank, " wants scratch, and is attached")};
   bool has_signalled = false;
   for (std::uint32_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -83,10 +83,11 @@ Verdict check_attached(const World& world, const Schedule& schedule) {
       theirs += schedule.begin(step)[k].owner != kOwn;
     if (theirs == 0) continue;
     if (theirs > 1 || step.kind != Kind::copy)
-      return {str("straight: ", name(world, {rank, i}), " is no copy between rank ", rank,
+      return {str("load/store: ", name(world, {rank, i}), " is no copy between rank ", rank,
                   " and a peer")};
     if (!has_signalled)
-      return {str("straight: ", name(world, {rank, i}), " comes before any signal of rank ", rank)};
+      return {str("load/store: ", name(world, {rank, i}), " comes before any signal of rank ",
+                  rank)};
   }
   return {};
 }
@@ -97,9 +98,9 @@ Verdict check_straight(const World& world) {
   if (!world[0].problem.near) return {};
   for (const Schedule& schedule : world) {
     const int rank = schedule.problem.rank;
-    if (!is_straight(schedule)) return {str("straight: rank ", rank, " sends a message")};
+    if (!is_load_store(schedule)) return {str("load/store: rank ", rank, " sends a message")};
     if (extents(schedule) != extents(world[0]))
-      return {str("straight: the slots of rank ", rank, " are not as long as those of rank 0")};
+      return {str("load/store: the slots of rank ", rank, " are not as long as those of rank 0")};
     if (Verdict bad = check_signals(schedule); !bad) return bad;
     if (!schedule.attached) continue;
     if (Verdict bad = check_attached(world, schedule); !bad) return bad;

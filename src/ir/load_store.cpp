@@ -1,11 +1,11 @@
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 
 #include <algorithm>
 #include <vector>
 
 namespace paceline {
 
-bool is_straight(const Schedule& schedule) {
+bool is_load_store(const Schedule& schedule) {
   return std::none_of(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) {
     return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
   });

@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-class PolledOperation : public Operation {
+class MessageOperation : public Operation {
  public:
-  PolledOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  MessageOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
 
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
@@ -29,7 +29,7 @@ class PolledOperation : public Operation {
 
  private:
   struct Reduction {  // a recv_reduce, while its message arrives
-    PolledOperation* operation = nullptr;
+    MessageOperation* operation = nullptr;
     std::uint32_t step = 0;
   };
 

@@ -1,5 +1,5 @@
-// Straight: the reading of a schedule whose ranks share memory (ir/straight.hpp). Step by step in
-// the author's order, with nothing between the processor and the memory: a signal is a store, a
+// Load/store: the reading of a schedule whose ranks share memory (ir/load_store.hpp). Step by step
+// in the author's order, with nothing between the processor and the memory: a signal is a store, a
 // wait is a load until it shows, scratch is the rank's stage.
 //
 // Steps that pass the same data on go together: a sum, its division and its copies leave the
@@ -15,14 +15,14 @@ namespace paceline {
 
 class Positions;   // engine/claimed.hpp
 
-class StraightOperation : public Operation {
+class LoadStoreOperation : public Operation {
  public:
   // `positions`: where its peers are positions, of a call that was entered when this starts.
-  StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+  LoadStoreOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
                     Positions* positions = nullptr);
 
   std::size_t scratch_bytes() const override { return 0; }   // the stage has it
-  bool is_straight() const override { return true; }
+  bool is_load_store() const override { return true; }
   bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;

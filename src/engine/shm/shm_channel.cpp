@@ -1,11 +1,11 @@
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 
 namespace paceline {
 namespace {

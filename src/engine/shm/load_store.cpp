@@ -1,4 +1,4 @@
-#include "engine/straight.hpp"
+#include "engine/shm/load_store.hpp"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
 
 }  // namespace
 
-StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
                                      Positions* positions)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
@@ -65,7 +65,7 @@ StraightOperation::StraightOperation(std::shared_ptr<const Bound> bound, const C
 }
 
 // What is taken from peers into the own buffers, as long as those stay in the cache.
-void StraightOperation::find_woven() {
+void LoadStoreOperation::find_woven() {
   std::size_t all = 0;
   for (Item& item : items_) {
     if (!item.only) continue;
@@ -83,7 +83,7 @@ void StraightOperation::find_woven() {
   for (Item& item : items_) item.woven = false;
 }
 
-int StraightOperation::crosses_to(const Step& step) const {
+int LoadStoreOperation::crosses_to(const Step& step) const {
   if (!schedule().attached || talks(step.kind)) return kOwn;
   for (const Segment* s = schedule().begin(step); s != schedule().end(step); ++s)
     if (s->owner != kOwn) return s->owner;
@@ -92,7 +92,7 @@ int StraightOperation::crosses_to(const Step& step) const {
 
 // Whether the next step only goes on with what the first one has produced: same places, same
 // lengths, and it copies from there or divides it.
-bool StraightOperation::pass_on_together(std::uint32_t first, std::uint32_t next) const {
+bool LoadStoreOperation::pass_on_together(std::uint32_t first, std::uint32_t next) const {
   const BoundStep &a = bound_->steps[first], &b = bound_->steps[next];
   if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
   for (std::uint32_t i = 0; i < a.stretches; ++i) {
@@ -106,7 +106,7 @@ bool StraightOperation::pass_on_together(std::uint32_t first, std::uint32_t next
   return true;
 }
 
-void StraightOperation::begin() {
+void LoadStoreOperation::begin() {
   entered_ = positions_ != nullptr;
   call_ = entered_ ? positions_->call() : stages_.enroll();
   if (entered_) base_[2] = stages_.room(stages_.rank(), call_);
@@ -117,11 +117,11 @@ void StraightOperation::begin() {
   barred_.reset();
 }
 
-void StraightOperation::cancel(Transport&) {
+void LoadStoreOperation::cancel(Transport&) {
   if (schedule().attached && entered_) attached_.withdraw();
 }
 
-inline bool StraightOperation::enter() {
+inline bool LoadStoreOperation::enter() {
   if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
   if (!stages_.can_enter(room_bytes_, swaps_)) {
     waits_for_ = 1 - schedule().problem.rank;
@@ -139,7 +139,7 @@ inline bool StraightOperation::enter() {
   return entered_ = true;
 }
 
-bool StraightOperation::advance(Transport& transport) {
+bool LoadStoreOperation::advance(Transport& transport) {
   if (done() || stranger_ || barred_ || (!entered_ && !enter())) return false;
   const std::size_t before = next_;
   for (; next_ < items_.size(); ++next_) {
@@ -156,7 +156,7 @@ bool StraightOperation::advance(Transport& transport) {
   return true;
 }
 
-inline bool StraightOperation::do_step(const Item& item, Transport& transport) {
+inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) {
   if (item.kind == Kind::wait) return wait(item);
   if (item.kind == Kind::signal) {
     stages_.signal(call_, item.signals);
@@ -171,7 +171,7 @@ inline bool StraightOperation::do_step(const Item& item, Transport& transport) {
 
 // Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
 // not come.
-bool StraightOperation::cross(const Item& item) {
+bool LoadStoreOperation::cross(const Item& item) {
   const BoundStep& step = bound_->steps[item.first];
   waits_for_ = item.position;
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
@@ -191,13 +191,13 @@ bool StraightOperation::cross(const Item& item) {
 
 // Signals are given at once and yet each to somebody; steps that go together have no times of their
 // own.
-void StraightOperation::note(const Item& item) {
+void LoadStoreOperation::note(const Item& item) {
   if (item.kind != Kind::signal)
     return log(item.first, begun_s_, static_cast<int>(item.last - item.first));
   for (std::uint32_t step = item.first; step < item.last; ++step) log(step, begun_s_);
 }
 
-inline bool StraightOperation::wait(const Item& item) {
+inline bool LoadStoreOperation::wait(const Item& item) {
   waits_for_ = item.position;
   const int peer = named(item.position);
   if (peer < 0) {
@@ -211,20 +211,20 @@ inline bool StraightOperation::wait(const Item& item) {
 }
 
 // A position is read or waited for again once its rank is known: whoever reads has waited before.
-inline int StraightOperation::named(int position) const {
+inline int LoadStoreOperation::named(int position) const {
   return positions_ ? positions_->rank_at(position) : position;
 }
 
-int StraightOperation::peer_of(int position) const {
+int LoadStoreOperation::peer_of(int position) const {
   const int rank = named(position);
   return rank < 0 ? -1 : rank_of(rank);
 }
 
-std::byte* StraightOperation::scratch_of(int position) const {
+std::byte* LoadStoreOperation::scratch_of(int position) const {
   return stages_.room(named(position), call_);
 }
 
-bool StraightOperation::stirs() {
+bool LoadStoreOperation::stirs() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
     return stages_.is_next(call_) && stages_.can_enter(room_bytes_, swaps_) &&
@@ -235,14 +235,14 @@ bool StraightOperation::stirs() {
 }
 
 // Where nobody has come to a position yet, whoever is still to come.
-std::vector<int> StraightOperation::awaited_at(int position) const {
+std::vector<int> LoadStoreOperation::awaited_at(int position) const {
   std::vector<int> ranks{named(position)};
   if (ranks[0] < 0) ranks = positions_->missing();
   for (int& rank : ranks) rank = rank_of(rank);
   return ranks;
 }
 
-std::vector<int> StraightOperation::waits_for() const {
+std::vector<int> LoadStoreOperation::waits_for() const {
   std::vector<int> ranks;
   if (waits_for_ >= 0) ranks = awaited_at(waits_for_);
   if (positions_ && !positions_->are_ranks()) return ranks;

@@ -1,9 +1,9 @@
-// What a straight operation does with memory: one step, or several that pass the same data on.
+// What a load/store operation does with memory: one step, or several that pass the same data on.
 #include <algorithm>
 #include <cstring>
 
-#include "engine/straight.hpp"
-#include "engine/woven.hpp"
+#include "engine/shm/load_store.hpp"
+#include "engine/shm/interleaved.hpp"
 
 namespace paceline {
 namespace {
@@ -22,31 +22,31 @@ void copy_woven(std::byte* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 // Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
-bool StraightOperation::streams(const Place& place) const {
+bool LoadStoreOperation::streams(const Place& place) const {
   return place.space == Space::output ? is_long_ : place.space == Space::scratch && is_shown_far_;
 }
 
 // With nothing to divide, a sum and its end are one step.
-bool StraightOperation::is_one(const Item& item) const {
+bool LoadStoreOperation::is_one(const Item& item) const {
   const std::uint32_t steps = item.last - item.first;
   return steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
                         bound_->steps[item.first + 1].places == 1);
 }
 
-bool StraightOperation::is_plain(const Item& item) const {
+bool LoadStoreOperation::is_plain(const Item& item) const {
   const BoundStep& first = bound_->steps[item.first];
   return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
          !streams(bound_->places[bound_->stretches[first.first].first_place]);
 }
 
-inline std::byte* StraightOperation::where(const Place& place) const {
+inline std::byte* LoadStoreOperation::where(const Place& place) const {
   return place.owner != kOwn && place.space == Space::scratch
              ? scratch_of(place.owner) + place.offset
              : at(place);
 }
 
 // As combine() does it.
-inline void StraightOperation::combine_only(const Item& item) const {
+inline void LoadStoreOperation::combine_only(const Item& item) const {
   const Place* places = bound_->places.data() + item.only->first_place;
   const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
   const void** const from = sources_.data();
@@ -61,7 +61,7 @@ inline void StraightOperation::combine_only(const Item& item) const {
 }
 
 // From sources_ into targets_, of which there are so many and which move on.
-void StraightOperation::weave(int targets, int sources, std::size_t bytes, int divisor) const {
+void LoadStoreOperation::weave(int targets, int sources, std::size_t bytes, int divisor) const {
   const std::size_t element = size_of(bound_->type);
   std::size_t last = 0;
   woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
@@ -76,7 +76,7 @@ void StraightOperation::weave(int targets, int sources, std::size_t bytes, int d
 }
 
 // A sum, its division and its copies: in one pass.
-bool StraightOperation::is_spread(const Item& item) const {
+bool LoadStoreOperation::is_spread(const Item& item) const {
   const BoundStep& sum = bound_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
@@ -87,7 +87,7 @@ bool StraightOperation::is_spread(const Item& item) const {
   return true;
 }
 
-void StraightOperation::spread(const Item& item) {
+void LoadStoreOperation::spread(const Item& item) {
   const BoundStep& sum = bound_->steps[item.first];
   const int sources = static_cast<int>(sum.places) - 1;
   const bool ends = item.first + 1 < item.last && bound_->steps[item.first + 1].places == 1;
@@ -107,7 +107,7 @@ void StraightOperation::spread(const Item& item) {
   }
 }
 
-void StraightOperation::work(const Item& item) {
+void LoadStoreOperation::work(const Item& item) {
   if (item.only) return combine_only(item);
   const BoundStep& first = bound_->steps[item.first];
   if (first.stretches == 0) return;
@@ -123,12 +123,12 @@ void StraightOperation::work(const Item& item) {
 }
 
 // Whether it copies so much into the stage that it matters how.
-bool StraightOperation::is_shown(const BoundStep& step) const {
+bool LoadStoreOperation::is_shown(const BoundStep& step) const {
   const Place& target = bound_->places[bound_->stretches[step.first].first_place];
   return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
 }
 
-void StraightOperation::show(const BoundStep& step) {
+void LoadStoreOperation::show(const BoundStep& step) {
   if (stages_.is_far()) {
     copy_past(step);
     end_stream();
@@ -142,7 +142,7 @@ void StraightOperation::show(const BoundStep& step) {
   if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
-void StraightOperation::copy_past(const BoundStep& step) const {
+void LoadStoreOperation::copy_past(const BoundStep& step) const {
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];
     const Place* places = bound_->places.data() + stretch.first_place;
@@ -150,7 +150,7 @@ void StraightOperation::copy_past(const BoundStep& step) const {
   }
 }
 
-void StraightOperation::pass_on(const Item& item) {
+void LoadStoreOperation::pass_on(const Item& item) {
   alignas(64) std::byte aside[kStrip];
   const BoundStep& first = bound_->steps[item.first];
   for (std::uint32_t i = 0; i < first.stretches; ++i) {
@@ -165,16 +165,16 @@ void StraightOperation::pass_on(const Item& item) {
   }
 }
 
-const Place* StraightOperation::places_of(const BoundStep& step, const Strip& strip) const {
+const Place* LoadStoreOperation::places_of(const BoundStep& step, const Strip& strip) const {
   return bound_->places.data() + bound_->stretches[step.first + strip.stretch].first_place;
 }
 
-std::byte* StraightOperation::target_of(const BoundStep& step, const Strip& strip) const {
+std::byte* LoadStoreOperation::target_of(const BoundStep& step, const Strip& strip) const {
   return at(*places_of(step, strip)) + strip.offset;
 }
 
 // What is not to stay in the cache is made aside, and stored last.
-std::byte* StraightOperation::make(const BoundStep& step, const Strip& strip,
+std::byte* LoadStoreOperation::make(const BoundStep& step, const Strip& strip,
                                    std::byte* aside) const {
   const Place* places = places_of(step, strip);
   std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
@@ -188,7 +188,7 @@ std::byte* StraightOperation::make(const BoundStep& step, const Strip& strip,
   return made;
 }
 
-void StraightOperation::hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const {
+void LoadStoreOperation::hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const {
   if (step.places == 1) {
     if (bound_->divisor > 1)
       divide(made, bound_->type, strip.bytes / size_of(bound_->type), bound_->divisor);

@@ -1,4 +1,4 @@
-#include "engine/polled.hpp"
+#include "engine/message_operation.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ std::tuple<int, int, int> place_of(int peer, const Key& key) { return {peer, key
 
 }  // namespace
 
-PolledOperation::PolledOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+MessageOperation::MessageOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
     : Operation(std::move(bound), channel) {
   const Schedule& s = schedule();
   const std::size_t talking = static_cast<std::size_t>(std::count_if(
@@ -37,7 +37,7 @@ PolledOperation::PolledOperation(std::shared_ptr<const Bound> bound, const Chann
              step.seq};
     if (step.kind == Kind::recv_reduce) {
       reductions_[i] = {this, i};
-      t.consume = &PolledOperation::consume;
+      t.consume = &MessageOperation::consume;
       t.state = &reductions_[i];
     } else {
       t.parts.resize(bound_->steps[i].stretches + (is_noted(i) ? 1 : 0));
@@ -55,12 +55,12 @@ PolledOperation::PolledOperation(std::shared_ptr<const Bound> bound, const Chann
 }
 
 // A signal says nothing of anybody's values.
-bool PolledOperation::is_noted(std::uint32_t step) const {
+bool MessageOperation::is_noted(std::uint32_t step) const {
   const Kind kind = schedule().steps[step].kind;
   return bound_->has_notes && talks(kind) && kind != Kind::signal && kind != Kind::wait;
 }
 
-void PolledOperation::sighted(int peer, const Key& key) {
+void MessageOperation::sighted(int peer, const Key& key) {
   if (!notes_ || key.signal) return;
   const auto wanted = place_of(peer, key);
   const auto found = std::lower_bound(
@@ -72,7 +72,7 @@ void PolledOperation::sighted(int peer, const Key& key) {
   if (place_of(t.peer, t.key) == wanted) notes_->sighted(*found, channel_.now_s());
 }
 
-void PolledOperation::begin() {
+void MessageOperation::begin() {
   const Schedule& s = schedule();
   open_ = s.steps.size();
   missing_ = s.indegree;
@@ -86,7 +86,7 @@ void PolledOperation::begin() {
   if (s.steps.empty()) end_all();
 }
 
-bool PolledOperation::advance(Transport& transport) {
+bool MessageOperation::advance(Transport& transport) {
   bool moved = false;
   for (std::size_t i = 0; i < running_.size();) {
     const std::uint32_t step = running_[i];
@@ -109,7 +109,7 @@ bool PolledOperation::advance(Transport& transport) {
   return moved;
 }
 
-void PolledOperation::run(std::uint32_t step, Transport& transport) {
+void MessageOperation::run(std::uint32_t step, Transport& transport) {
   const Kind kind = schedule().steps[step].kind;
   const double begin_s = events_ ? now_s_() : 0;
   if (talks(kind)) {
@@ -121,7 +121,7 @@ void PolledOperation::run(std::uint32_t step, Transport& transport) {
   end(step);
 }
 
-void PolledOperation::post(std::uint32_t step, Transport& transport) {
+void MessageOperation::post(std::uint32_t step, Transport& transport) {
   const BoundStep& b = bound_->steps[step];
   Transfer& t = transfers_[static_cast<std::size_t>(transfer_of_[step])];
   t.key.number = number();
@@ -146,13 +146,13 @@ void PolledOperation::post(std::uint32_t step, Transport& transport) {
     transport.recv(t);
 }
 
-void PolledOperation::consume(void* state, std::size_t offset, const std::byte* data,
+void MessageOperation::consume(void* state, std::size_t offset, const std::byte* data,
                               std::size_t bytes) {
   const auto& reduction = *static_cast<Reduction*>(state);
   reduction.operation->consume(reduction.step, offset, data, bytes);
 }
 
-void PolledOperation::consume(std::uint32_t step, std::size_t offset, const std::byte* data,
+void MessageOperation::consume(std::uint32_t step, std::size_t offset, const std::byte* data,
                               std::size_t bytes) {
   const BoundStep& b = bound_->steps[step];
   const std::size_t values = std::min(bytes, b.bytes - std::min(offset, b.bytes));
@@ -162,7 +162,7 @@ void PolledOperation::consume(std::uint32_t step, std::size_t offset, const std:
   std::memcpy(notes_->to_receive(message_of(step)).data + at, data + values, bytes - values);
 }
 
-void PolledOperation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+void MessageOperation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
                         std::size_t bytes) const {
   const std::size_t element = size_of(bound_->type);
   for (std::uint32_t i = 0; i < step.stretches && bytes > 0; ++i) {
@@ -185,7 +185,7 @@ void PolledOperation::consume(const BoundStep& step, std::size_t offset, const s
   }
 }
 
-void PolledOperation::end(std::uint32_t step) {
+void MessageOperation::end(std::uint32_t step) {
   const Schedule& s = schedule();
   for (std::uint32_t e = s.edge_begin[step]; e < s.edge_begin[step + 1]; ++e)
     if (--missing_[s.edges[e]] == 0) ready_.push_back(s.edges[e]);
@@ -194,7 +194,7 @@ void PolledOperation::end(std::uint32_t step) {
   end_all();
 }
 
-void PolledOperation::cancel(Transport& transport) {
+void MessageOperation::cancel(Transport& transport) {
   for (std::uint32_t step : running_)
     transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
   running_.clear();
@@ -202,7 +202,7 @@ void PolledOperation::cancel(Transport& transport) {
   next_ready_ = 0;
 }
 
-std::vector<int> PolledOperation::waits_for() const {
+std::vector<int> MessageOperation::waits_for() const {
   std::vector<int> peers;
   for (std::uint32_t step : running_)
     peers.push_back(transfers_[static_cast<std::size_t>(transfer_of_[step])].peer);

@@ -1,4 +1,4 @@
-// What the straight reading of a schedule relies on besides the order of steps.
+// What the load/store reading of a schedule relies on besides the order of steps.
 #pragma once
 
 #include "verify/match.hpp"

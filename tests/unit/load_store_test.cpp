@@ -1,17 +1,17 @@
-// What the straight reading relies on is looked for, and a stage shows who is where.
+// What the load/store reading relies on is looked for, and a stage shows who is where.
 #include <doctest/doctest.h>
 
 #include <functional>
 
 #include "coll/registry.hpp"
-#include "engine/stage_view.hpp"
+#include "engine/shm/shm_channel.hpp"
 #include "expect_fault.hpp"
 #include "ir/fuse.hpp"
 #include "ir/pipeline.hpp"
-#include "ir/straight.hpp"
+#include "ir/load_store.hpp"
 #include "transport/loop/loop.hpp"
 #include "verify/hazards.hpp"
-#include "verify/straight.hpp"
+#include "verify/load_store.hpp"
 
 using namespace paceline;
 
@@ -58,7 +58,7 @@ struct Ranks {
 
 }  // namespace
 
-TEST_CASE("straight: what its reading relies on is checked") {
+TEST_CASE("load/store: what its reading relies on is checked") {
   const auto signal_all = [](Builder& b, int rank) {
     for (int k = 1; k < 3; ++k) b.signal((rank + k) % 3);
   };
@@ -72,17 +72,17 @@ TEST_CASE("straight: what its reading relies on is checked") {
   CHECK(fault_of(2, [](Builder& b, int rank) {
           if (rank == 0) b.send(1, {b.output(0)});
           else b.recv(0, {b.output(0)});
-        }) == "straight: rank 0 sends a message");
+        }) == "load/store: rank 0 sends a message");
   CHECK(fault_of(2, [](Builder& b, int rank) {
           const Segment slot = b.scratch(b.output(0, 1 + rank));
           b.copy(b.output(0, 1 + rank), slot);
-        }) == "straight: the slots of rank 1 are not as long as those of rank 0");
+        }) == "load/store: the slots of rank 1 are not as long as those of rank 0");
   CHECK(fault_of(3, [&](Builder& b, int rank) {
           b.signal((rank + 1) % 3);
           b.wait((rank + 2) % 3);
           b.signal((rank + 2) % 3);
           b.wait((rank + 1) % 3);
-        }) == "straight: rank 0 signals a peer, and not from its first signal on");
+        }) == "load/store: rank 0 signals a peer, and not from its first signal on");
   CHECK(fault_of(3, [&](Builder& b, int rank) {   // fewer peers later on
           signal_all(b, rank);
           wait_all(b, rank);
@@ -91,10 +91,10 @@ TEST_CASE("straight: what its reading relies on is checked") {
         }).empty());
   CHECK(fault_of(2, [](Builder& b, int rank) {
           if (rank == 0) b.signal(1);
-        }) == "straight: rank 1 does not wait for the signals of rank 0 in their order");
+        }) == "load/store: rank 1 does not wait for the signals of rank 0 in their order");
 }
 
-TEST_CASE("straight: who writes into a peer's scratch is in the call together with it") {
+TEST_CASE("load/store: who writes into a peer's scratch is in the call together with it") {
   const auto fault = [](bool before, bool after, bool reads) {
     World world;
     for (int rank = 0; rank < 2; ++rank) {
@@ -122,7 +122,7 @@ TEST_CASE("straight: who writes into a peer's scratch is in the call together wi
   CHECK(!fault(true, false, true).empty());   // it may read before the peer has written
 }
 
-TEST_CASE("straight: what is relied on where the system copies is checked") {
+TEST_CASE("load/store: what is relied on where the system copies is checked") {
   const auto meet = [](Builder& b, int rank) {
     b.signal(1 - rank);
     b.wait(1 - rank);
@@ -136,7 +136,7 @@ TEST_CASE("straight: what is relied on where the system copies is checked") {
     b.copy(b.output(0), b.scratch(b.output(0)));
   };
   CHECK(fault_of(2, with_scratch).empty());
-  CHECK(fault_of(2, with_scratch, true) == "straight: rank 0 wants scratch, and is attached");
+  CHECK(fault_of(2, with_scratch, true) == "load/store: rank 0 wants scratch, and is attached");
   const auto peer_to_peer = [&](Builder& b, int rank) {
     meet(b, rank);
     b.copy(b.of_peer(1 - rank, b.output(0)), b.of_peer(1 - rank, b.output(1)));
@@ -250,10 +250,10 @@ TEST_CASE("stages: who is about to say which call this is shows none until it is
   CHECK(found->theirs.fingerprint.what == 4);
 }
 
-TEST_CASE("straight: segments give no more signals than one of them times their number") {
+TEST_CASE("load/store: segments give no more signals than one of them times their number") {
   for (const Algorithm* a : registry())
     for (int p : {2, 3, 8})
-      for (int rank = 0; a->is_straight() && rank < p; ++rank)
+      for (int rank = 0; a->is_load_store() && rank < p; ++rank)
         for (int blocks : {0, 5, 40}) {
           Problem problem{.collective = a->collective, .ranks = p, .rank = rank};
           problem.near = problem.shared = problem.attached = problem.fast = true;
