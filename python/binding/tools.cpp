@@ -205,8 +205,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   problem.fast = !has_op(problem.collective) || text_of(Option::numbers) == "fast";
   const Machine model = machine_from(machine);
   const bool near = model.ranks_per_node >= ranks;
-  problem.near = near && ranks > 1;
-  problem.attached = attach && problem.near && text_of(Option::attach) == "auto";
+  problem.one_node = near && ranks > 1;
+  problem.attached = attach && problem.one_node && text_of(Option::attach) == "auto";
   bool by_nodes = false;
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
@@ -214,7 +214,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     problem.shared = asked.shared;
     by_nodes = asked.by_nodes;
     problem.attached = problem.attached || asked.attached;
-    problem.near = problem.near || asked.is_load_store();
+    problem.one_node = problem.one_node || asked.is_load_store();
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
     problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);
   }
@@ -222,14 +222,14 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   std::vector<Locality> localities(static_cast<std::size_t>(ranks));
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
-  if (problem.near) problem.groups = grouping_of(localities).of_rank;
+  if (problem.one_node) problem.groups = grouping_of(localities).of_rank;
   else if (wanted != 1) problem.nodes = nodes_of(ranks, model.ranks_per_node);
   const bool on_nodes = !problem.nodes.empty();
   // Whoever asks for an algorithm that goes by nodes knows that there are some.
   if (by_nodes) problem.nodes.resize(static_cast<std::size_t>(ranks));
   problem.node_staging = !problem.nodes.empty();
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
-  const int share = problem.near            ? ranks
+  const int share = problem.one_node            ? ranks
                     : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
   const Choice choice =
       choose(problem,
@@ -237,7 +237,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   nb::dict out = described(choice);
   out["group"] = on_nodes ? model.ranks_per_node : problem.groups.empty() ? 0 : wanted;
   out["on_nodes"] = on_nodes;
-  out["near"] = near;
+  out["one_node"] = near;
   out["canonical"] = problem.canonical;
   return out;
 }
@@ -256,7 +256,7 @@ void bind_choice(nb::module_& m) {
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
         "late"_a = std::vector<int>(),
         "The choice for a message of `bytes` on a machine, and why.\n"
-        "`attach`: the system copies between their memory. near: all ranks are on one node.\n"
+        "`attach`: the system copies between their memory. one_node: all ranks are on one node.\n"
         "`late`: ranks predicted to enter last, the latest one last.");
   m.def("localities", [] {
     nb::list rows;

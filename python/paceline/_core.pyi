@@ -591,7 +591,7 @@ def choose(
 ) -> dict:
     """
     The choice for a message of `bytes` on a machine, and why.
-    `attach`: the system copies between their memory. near: all ranks are on one node.
+    `attach`: the system copies between their memory. one_node: all ranks are on one node.
     `late`: ranks predicted to enter last, the latest one last.
     """
 

@@ -14,7 +14,7 @@ class Binder {
   Binder(Bound& bound, const Layout& layout, const std::vector<Layout>& peers)
       : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
-    if (s_.problem.near || bound_.mixed) longest_ = longest_block();
+    if (s_.problem.one_node || bound_.mixed) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
       std::size_t& bytes = is_staging(static_cast<int>(slots_.size())) ? bound_.staging_bytes
                                                                        : bound_.scratch_bytes;
@@ -81,7 +81,7 @@ class Binder {
     Segment whole = shape;
     whole.blocks += whole.first - whole.origin;
     whole.first = whole.origin;
-    return s_.problem.near || is_staging(shape.slot) ? longest_ * std::size_t(whole.blocks)
+    return s_.problem.one_node || is_staging(shape.slot) ? longest_ * std::size_t(whole.blocks)
                            : count_of(s_, layout_, whole);
   }
 

@@ -34,7 +34,7 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.shared && (!problem.shared || problem.uneven))
     return Reason{"the ranks do not reach each other's buffers; allocate them with paceline.empty "
                   "on ranks of one node, in equal pieces", ""};
-  if (algorithm.staged && (!problem.near || problem.uneven))
+  if (algorithm.staged && (!problem.one_node || problem.uneven))
     return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks "
                   "of one node that share memory", ""};
   if (algorithm.attached && (!problem.attached || problem.uneven))

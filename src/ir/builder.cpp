@@ -173,7 +173,7 @@ Schedule Builder::take(std::string algorithm) && {
     schedule.tail = static_cast<int>(schedule.steps.size() - *recording_->head);
   schedule.algorithm = std::move(algorithm);
   derive_slots(schedule);
-  if (schedule.problem.near && is_load_store(schedule)) return in_order(std::move(schedule));
+  if (schedule.problem.one_node && is_load_store(schedule)) return in_order(std::move(schedule));
   derive_edges(schedule);
   return schedule;
 }

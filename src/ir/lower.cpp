@@ -20,7 +20,7 @@ Schedule lower(const Algorithm& algorithm, Schedule schedule, const Cut& cut, Re
   schedule = pipeline(std::move(schedule), at_least_one(cut.segments), at_least_one(cut.window),
                       cut.whole_tail ? Tail::whole : Tail::cut);
   // The Builder has put one segment in its author's order; several must be put in it together.
-  const bool by_memory = schedule.problem.near && algorithm.is_load_store();
+  const bool by_memory = schedule.problem.one_node && algorithm.is_load_store();
   if (by_memory && schedule.pipeline > 1 && reader != Reader::device)
     schedule = in_order(std::move(schedule));
   return schedule;

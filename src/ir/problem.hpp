@@ -34,7 +34,7 @@ struct Problem {
   // Every sum is to be that of all ranks' values, in rank order, by one step: after() says so.
   bool canonical = false;
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
-  bool near = false;         // every rank reaches all ranks' scratch in memory: they share a node
+  bool one_node = false;     // every rank reaches all ranks' scratch in memory: they share a node
   bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well
   // Near, and the system copies between a rank's buffers and its peers', which it does not see.
   bool attached = false;

@@ -47,9 +47,9 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.canonical = numbers == Numbers::canonical && !exact;
   p.fast = numbers == Numbers::fast || exact;
   p.uneven = call.uneven;
-  p.near = group->near || p.ranks == 1;
-  p.attached = group->near ? group->stages->are_attached() : p.near;
-  if (p.near) p.groups = grouping.of_rank;
+  p.one_node = group->near || p.ranks == 1;
+  p.attached = group->near ? group->stages->are_attached() : p.one_node;
+  if (p.one_node) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
   if (call.device.end) leave_out_shared(p);

@@ -58,9 +58,9 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
     if (named.attached)
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
-    asked.near = named.is_load_store();
+    asked.one_node = named.is_load_store();
     asked.shared = named.shared;
-    if (asked.near && !all_reach_)
+    if (asked.one_node && !all_reach_)
       fail(Fault::refusal, "device: ", named.name, " reads the memory of other devices, and these "
            "do not all reach each other; name one that sends, such as ring.");
   }
@@ -94,7 +94,7 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   const Algorithm& algorithm = *shape.choice.algorithm;
   std::vector<std::shared_ptr<const Bound>> world;
   for (std::size_t at = 0; at < calls.size(); ++at) {
-    problems[at].near = algorithm.is_load_store();
+    problems[at].one_node = algorithm.is_load_store();
     problems[at].shared = algorithm.shared;
     auto schedule = std::make_shared<Schedule>(
         lower(algorithm, problems[at], shape.choice.cut, Reader::device));

@@ -204,7 +204,7 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
     if (named.attached)
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
-    problem.near = named.is_load_store();
+    problem.one_node = named.is_load_store();
     problem.shared = named.shared;
   }
   Circumstances now{.bytes = bytes_for_choice(call, problem), .machine = machine_};
@@ -217,7 +217,7 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
   for (int at = 0; at < ranks_; ++at) {
     problem.rank = at;
     problem.in_place = all[static_cast<std::size_t>(at)].in_place;
-    problem.near = algorithm.is_load_store();
+    problem.one_node = algorithm.is_load_store();
     problem.shared = algorithm.shared;
     problems.push_back(problem);
     layouts.push_back(even_layout(problem, call.count));

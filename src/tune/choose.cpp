@@ -219,7 +219,7 @@ std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
 
 std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
                                     const Algorithm* only) {
-  if (!p.near || now.stage_bytes == 0) return {};
+  if (!p.one_node || now.stage_bytes == 0) return {};
   for (const Staged& row : kStaged) {
     if (row.collective != p.collective) continue;
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
@@ -261,7 +261,7 @@ Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only,
     const Algorithm& a = algorithm_of(row);
     if (why_not(a, p) || (only && &a != only)) continue;
     if (!only && (row.traits & named)) continue;
-    if (!only && (row.traits & on_nodes) && p.near) continue;
+    if (!only && (row.traits & on_nodes) && p.one_node) continue;
     const Estimate e = estimate(row, a, p, now);
     if (now.predicts && !only && knows_late(p, a) &&
         (!for_late || e.seconds < kMargin * least_for_late)) {

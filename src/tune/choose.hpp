@@ -23,7 +23,8 @@ const Machine& usual_machine(int ranks_per_node = 0);
 struct Circumstances {
   std::size_t bytes = 0;   // of the whole message (all units); 0 where not every rank knows them
   Machine machine = usual_machine();
-  // Of each rank, where ranks share memory: all (Problem::near), or those of a node (node_staging).
+  // Of each rank, where ranks share memory: all (Problem::one_node), or those of a node
+  // (node_staging).
   std::size_t stage_bytes = 0;
   bool by_groups = false;        // somebody has asked for groups of ranks of one node
   // Calls may come to know who is late (Problem::late): then a sum whose bits must not follow that

@@ -98,7 +98,7 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
 
 std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now) {
   const bool few = 4 * problem.late.size() <= static_cast<std::size_t>(problem.ranks);
-  if (problem.late.empty() || !few || problem.near || !problem.nodes.empty() || now.bytes == 0)
+  if (problem.late.empty() || !few || problem.one_node || !problem.nodes.empty() || now.bytes == 0)
     return {};
   std::optional<LateForm> best;
   for (const Algorithm* a : registry()) {
@@ -123,7 +123,7 @@ bool knows_late(const Problem& p, const Algorithm& a) {
 
 std::optional<Choice> chosen_by_arrival(const Problem& p, const Circumstances& now,
                                         const Choice& usual) {
-  if (!p.near || p.ranks < kFewest || !p.fast || !usual.algorithm->staged) return {};
+  if (!p.one_node || p.ranks < kFewest || !p.fast || !usual.algorithm->staged) return {};
   if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
   for (const ByArrival& row : kByArrival) {
     if (row.collective != p.collective || now.bytes < row.from_bytes || now.bytes >= row.to_bytes)

@@ -95,7 +95,7 @@ Verdict check_attached(const World& world, const Schedule& schedule) {
 }  // namespace
 
 Verdict check_straight(const World& world) {
-  if (!world[0].problem.near) return {};
+  if (!world[0].problem.one_node) return {};
   for (const Schedule& schedule : world) {
     const int rank = schedule.problem.rank;
     if (!is_load_store(schedule)) return {str("load/store: rank ", rank, " sends a message")};

@@ -152,7 +152,7 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.late = shape.late;
   problem.fast = !shape.canonical;   // a proof is of any numbers
   problem.shared = algorithm.shared;
-  problem.near = algorithm.is_load_store();
+  problem.one_node = algorithm.is_load_store();
   problem.attached = algorithm.attached;
   std::vector<int>& group_of = algorithm.is_load_store() ? problem.groups : problem.nodes;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)

@@ -213,7 +213,7 @@ class Generator {
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};
         problem.uneven = !even;
         problem.fast = program_.numbers == Numbers::fast || is_exact(c);
-        problem.near = a->staged || a->shared;
+        problem.one_node = a->staged || a->shared;
         problem.shared = a->shared;
         if (!why_not(*a, problem)) fit.push_back(a);
       }

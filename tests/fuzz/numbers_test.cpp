@@ -92,7 +92,7 @@ Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, st
 
 bool takes(const Algorithm& a, int ranks) {
   Problem problem{.collective = a.collective, .ranks = ranks, .root = ranks - 1};
-  problem.near = a.staged || a.shared;
+  problem.one_node = a.staged || a.shared;
   problem.shared = a.shared;
   problem.fast = a.follows_arrival;
   return has_op(a.collective) && !why_not(a, problem);

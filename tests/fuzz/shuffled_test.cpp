@@ -57,7 +57,7 @@ std::string flaw_of(Collective collective, const std::string& algorithm, bool ne
 
 bool serves_stable(const Algorithm& a) {
   Problem problem{.collective = a.collective, .ranks = kRanks, .root = has_root(a.collective) * 3};
-  problem.near = a.is_load_store();
+  problem.one_node = a.is_load_store();
   problem.shared = a.shared;
   return has_op(a.collective) && !why_not(a, problem);
 }

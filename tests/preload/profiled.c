@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
     types[r] = MPI_DOUBLE;
   }
   const char* what = argc > 1 ? argv[1] : "all";
-  if (strcmp(what, "near") == 0) near();
+  if (strcmp(what, "one_node") == 0) near();
   else if (strcmp(what, "persistent") == 0) persistent();
   else if (strcmp(what, "late") == 0) late(atoi(argv[2]));
   else if (strcmp(what, "die") == 0) die(atoi(argv[2]));

@@ -125,7 +125,7 @@ def test_a_program_of_mpi_f08_is_recorded_where_it_calls(tmp_path, name, starts)
 
 @pytest.mark.parametrize("name", ["openmpi5", "mpich5", "openmpi4", "mpich4"])
 def test_neighbourhood_collectives_are_recorded(tmp_path, name):
-    status, said, found = profiled(mpi_of(name), tmp_path, 3, "near")
+    status, said, found = profiled(mpi_of(name), tmp_path, 3, "one_node")
     assert status == 0, said
     kinds = [f"neighbor_{one}" for one in
              ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")]

@@ -27,7 +27,7 @@ TEST_CASE("choose: grouped for long messages where groups are asked for, and now
   const auto chosen_for = [](Collective c, std::vector<int> groups, std::size_t bytes,
                              bool by_groups = true) {
     Problem p = problem_of(c, 8);
-    p.near = true;
+    p.one_node = true;
     p.groups = std::move(groups);
     const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, 8), by_groups};
     return std::string(choose(p, now).algorithm->name);
@@ -43,7 +43,7 @@ TEST_CASE("choose: grouped for long messages where groups are asked for, and now
     CHECK(chosen_for(a->collective, two, 64 << 20, false) != "grouped");
   }
   Problem ordered = problem_of(Collective::allreduce, 8);   // these are no neighbours
-  ordered.near = true;
+  ordered.one_node = true;
   ordered.commutative = false;
   ordered.groups = two;
   const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8), true};

@@ -283,7 +283,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       for (std::size_t count : {1, 33, 5000, 25000}) {
         if (p == 2) room = count == 25000 ? 64u << 10 : room;   // a message that is longer than it
         Problem problem = problem_of(a->collective, p);
-        problem.near = true;
+        problem.one_node = true;
         if (p % 4 == 0 && count > 100)
           for (int rank = 0; rank < p; ++rank) problem.groups.push_back(rank / (p / 4));
         const std::size_t units = std::size_t(units_of(problem));
@@ -299,7 +299,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       }
       // What would need more blocks than signals can count is sent.
       Problem problem = problem_of(a->collective, p);
-      problem.near = true;
+      problem.one_node = true;
       const Choice choice = choose(problem, {std::size_t{1} << 40, usual_machine(), room});
       CHECK((!choice.algorithm->staged || choice.cut.knobs.blocks <= 4096));
     }
@@ -309,7 +309,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
 TEST_CASE("choose: the system copies long broadcasts between two ranks that it lets, no others") {
   const auto chosen_for = [](Collective c, int ranks, std::size_t bytes, bool attached = true) {
     Problem p = problem_of(c, ranks);
-    p.near = true;
+    p.one_node = true;
     p.attached = attached;
     const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, ranks)};
     return std::string(choose(p, now).algorithm->name);
@@ -325,7 +325,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
       if (a->collective != Collective::broadcast || ranks != 2)
         CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "attached");
   Problem p = problem_of(Collective::broadcast, 3);
-  p.near = p.attached = true;
+  p.one_node = p.attached = true;
   const Circumstances now{100, usual_machine(), stage_bytes(8u << 20, 3)};
   CHECK(choose(p, now, {"attached"}).algorithm->attached);   // who asks gets it
   p.attached = false;
@@ -376,7 +376,7 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
   CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"hierarchical"}), Error);
   // Ranks of one node reach each other's memory.
   Problem near = problem_of(allreduce, 8);
-  near.near = true;
+  near.one_node = true;
   near.groups = {0, 0, 0, 0, 1, 1, 1, 1};
   for (std::size_t bytes : {64u, 64u << 20})
     CHECK(!choose(near, {bytes, usual_machine()}).algorithm->by_nodes);

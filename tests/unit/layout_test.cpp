@@ -68,7 +68,7 @@ TEST_CASE("layout: long parts begin at multiples of a grain, short ones are cut 
 // Ranks that share memory work on parts that have no cache line in common.
 TEST_CASE("layout: ranks that send nothing cut long parts at lines, others equally") {
   Problem p = problem(Collective::allreduce, 2, 0);
-  p.near = true;
+  p.one_node = true;
   const std::vector<Piece> vector{{0, 65538}};
   const Schedule near = build(find_algorithm(Collective::allreduce, "sliced"), p);
   CHECK(place(near, vector, 1).offset == 32768 + 64);

@@ -23,7 +23,7 @@ std::string fault_of(int ranks, const Author& author, bool attached = false) {
   World world;
   for (int rank = 0; rank < ranks; ++rank) {
     Problem problem{.collective = Collective::broadcast, .ranks = ranks, .rank = rank};
-    problem.near = true;
+    problem.one_node = true;
     Builder b(problem, 2);
     author(b, rank);
     world.push_back(in_order(std::move(b).take("by_hand")));
@@ -99,7 +99,7 @@ TEST_CASE("load/store: who writes into a peer's scratch is in the call together 
     World world;
     for (int rank = 0; rank < 2; ++rank) {
       Problem problem{.collective = Collective::broadcast, .ranks = 2, .rank = rank};
-      problem.near = true;
+      problem.one_node = true;
       Builder b(problem, 1);
       const auto meet = [&] {
         b.signal(1 - rank);
@@ -256,7 +256,7 @@ TEST_CASE("load/store: segments give no more signals than one of them times thei
       for (int rank = 0; a->is_load_store() && rank < p; ++rank)
         for (int blocks : {0, 5, 40}) {
           Problem problem{.collective = a->collective, .ranks = p, .rank = rank};
-          problem.near = problem.shared = problem.attached = problem.fast = true;
+          problem.one_node = problem.shared = problem.attached = problem.fast = true;
           if (a->rejects(problem) || (blocks > 0 && !a->takes.blocks)) continue;
           const Schedule one = build(*a, problem, {.blocks = blocks});
           const std::size_t signals = signals_in(one);

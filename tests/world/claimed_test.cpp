@@ -105,7 +105,7 @@ TEST_CASE("by subtree a rank's schedule follows from who came before") {
   for (int p = 2; p <= by_length(4, 5, 6); ++p)
     for (const std::vector<int>& order : all_orders(a, p, 0))
       for (int rank = 0; rank < p; ++rank) {
-        Problem problem{.ranks = p, .rank = rank, .near = true, .order = order};
+        Problem problem{.ranks = p, .rank = rank, .one_node = true, .order = order};
         const Schedule wanted = build(a, problem);
         std::size_t adds = 0, waits = 0;
         for (const Step& step : wanted.steps) {
@@ -182,7 +182,7 @@ TEST_CASE("what is left to be moved, as the page has it") {
 // nobody, everything where all wait for it first.
 TEST_CASE("traffic after the last arrival is what waits for it") {
   const auto world = [](bool meets) {
-    return by_hand({.ranks = 2, .near = true}, 1, [&](const Problem& pb, Builder& b) {
+    return by_hand({.ranks = 2, .one_node = true}, 1, [&](const Problem& pb, Builder& b) {
       const Segment slot = b.scratch(b.output());
       if (meets) meet(pb, b);
       b.copy(b.input(), slot);

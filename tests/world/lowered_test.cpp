@@ -46,7 +46,7 @@ Lowering by_hand(const Passes& passes) {
     if (cut.in_step && passes.keeps_step) s = in_step(s);
     s = pipeline(std::move(s), cut.segments, passes.keeps_window ? cut.window : 1,
                  cut.whole_tail && passes.keeps_tail ? Tail::whole : Tail::cut);
-    const bool by_memory = problem.near && a.is_load_store() && s.pipeline > 1;
+    const bool by_memory = problem.one_node && a.is_load_store() && s.pipeline > 1;
     return by_memory && passes.keeps_order ? in_order(std::move(s)) : s;
   };
 }
