@@ -21,13 +21,13 @@ struct alignas(64) Line {
 };
 using Memory = std::vector<std::vector<Line>>;   // by rank
 
-class HeapStages : public Stages {
+class HeapStages : public StagingBuffers {
  public:
   HeapStages(Memory& memory, int rank) : memory_(memory), rank_(rank) {}
   std::size_t bytes() const override { return kStageBytes; }
-  Stage open(std::uint64_t context) override { return *find(rank_, context); }
-  std::optional<Stage> find(int peer, std::uint64_t) override {
-    return Stage{memory_[std::size_t(peer)].data()->bytes};
+  StagingBuffer open(std::uint64_t context) override { return *find(rank_, context); }
+  std::optional<StagingBuffer> find(int peer, std::uint64_t) override {
+    return StagingBuffer{memory_[std::size_t(peer)].data()->bytes};
   }
   void close(std::uint64_t) override {}
   const std::string& why_not_attached() const override { return why_; }
@@ -45,14 +45,14 @@ class HeapStages : public Stages {
 int main(int argc, char** argv) {
   const int calls = argc > 1 ? std::atoi(argv[1]) : 1000000;
   const int ranks = argc > 2 ? std::atoi(argv[2]) : 2;
-  Memory memory(std::size_t(ranks), std::vector<Line>((Stage::kHead + kStageBytes) / 64));
+  Memory memory(std::size_t(ranks), std::vector<Line>((StagingBuffer::kHead + kStageBytes) / 64));
   std::vector<int> all(std::size_t(ranks), 0);
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::unique_ptr<HeapStages>> stages;
-  std::vector<std::unique_ptr<StageView>> views;
+  std::vector<std::unique_ptr<ShmChannel>> views;
   for (int rank = 0; rank < ranks; ++rank) {
     stages.push_back(std::make_unique<HeapStages>(memory, rank));
-    views.push_back(std::make_unique<StageView>(*stages.back(), 1, all, rank));
+    views.push_back(std::make_unique<ShmChannel>(*stages.back(), 1, all, rank));
     views.back()->open();
   }
   std::array<Fingerprint, 256> history{};   // of as many calls as Session keeps
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     const Fingerprint fingerprint{std::uint64_t(number % 7), 1000};
     std::uint64_t call = 0;
     for (auto& view : views) {
-      std::optional<Stranger> stranger;
+      std::optional<CallMismatch> stranger;
       call = view->enroll();
       seen += view->occupied(call, 8, stranger).has_value() + stranger.has_value();
 #if KEEPS_FINGERPRINT
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
       view->signal(call, 1);
     }
     for (int rank = 0; rank < ranks; ++rank) {
-      StageView& view = *views[std::size_t(rank)];
+      ShmChannel& view = *views[std::size_t(rank)];
       for (int peer = 0; peer < ranks; ++peer)
         if (peer != rank)
           seen += !view.has_come(peer, call, 1) + view.stranger(peer, call).has_value();

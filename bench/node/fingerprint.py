@@ -20,11 +20,12 @@ LIMIT_S = 120
 
 # What goes: (file, from, to, in place of it).
 WITHOUT = [
-    ("stage_view.cpp", "  // One to one in what", "  said_ = false;", "(void)fingerprint;\n"
+    ("shm_channel.cpp", "  // One to one in what", "  said_ = false;", "(void)fingerprint;\n"
                                                                       "  (void)number;\n"),
-    ("stage_view.cpp", "  const Mark& mark = marks_[call % 4];\n  StageLine", "}\n\nvoid StageView",
+    ("shm_channel.cpp", "  const CallStamp& mark = marks_[call % 4];\n  FlagLine",
+     "}\n\nvoid ShmChannel",
      "(void)call;\n"),
-    ("stage_view.hpp", "    if (shown_in(at(position).stage.line(call)) == marks_",
+    ("shm_channel.hpp", "    if (shown_in(at(position).stage.line(call)) == marks_",
      "  }\n  // In the call", "    return (void)position, (void)call, std::nullopt;\n"),
 ]  # fmt: skip
 
@@ -39,10 +40,10 @@ def cut(text, first, last, instead):
 
 def compiled(folder, keeps):
     """The program, with or without fingerprints."""
-    engine = folder / f"{keeps}/engine"
+    engine = folder / f"{keeps}/engine/shm"
     engine.mkdir(parents=True)
-    for name in ("stage_view.hpp", "stage_view.cpp"):
-        text = (ROOT / "src/engine" / name).read_text()
+    for name in ("shm_channel.hpp", "shm_channel.cpp"):
+        text = (ROOT / "src/engine/shm" / name).read_text()
         for file, *what in WITHOUT:
             if file == name and not keeps:
                 text = cut(text, *what)
@@ -50,8 +51,8 @@ def compiled(folder, keeps):
     program = folder / f"fingerprint-{keeps}"
     subprocess.run(
         ["c++", "-std=c++20", "-O3", "-DNDEBUG", f"-DKEEPS_FINGERPRINT={int(keeps)}",
-         f"-I{engine.parent}", f"-I{ROOT / 'src'}", Path(__file__).with_suffix(".cpp"),
-         engine / "stage_view.cpp", "-o", program], check=True, timeout=LIMIT_S,
+         f"-I{engine.parents[1]}", f"-I{ROOT / 'src'}", Path(__file__).with_suffix(".cpp"),
+         engine / "shm_channel.cpp", "-o", program], check=True, timeout=LIMIT_S,
     )  # fmt: skip
     return program
 

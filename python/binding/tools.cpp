@@ -23,7 +23,7 @@
 #include "runtime/locality.hpp"
 #include "runtime/machine_file.hpp"
 #include "transport/shm/segment.hpp"
-#include "transport/shm/stages.hpp"
+#include "transport/shm/staging.hpp"
 #include "tune/choose.hpp"
 #include "worlds.hpp"
 

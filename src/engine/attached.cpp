@@ -18,7 +18,7 @@ constexpr int kNapUs = 50, kMostNaps = 200000;
 
 void Attached::show(std::uint64_t call, const std::byte* input, const std::byte* output) {
   call_ = call;
-  StageDoor& door = stages_.door(rank_, call);
+  ExportedBuffers& door = stages_.door(rank_, call);
   door.input.store(reinterpret_cast<std::uintptr_t>(input), std::memory_order_relaxed);
   door.output.store(reinterpret_cast<std::uintptr_t>(output), std::memory_order_relaxed);
   door.inside.store(0, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ int Attached::copy(const Copy& wanted) {
 }
 
 int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) {
-  const StageDoor& theirs = stages_.door(wanted.position, call_);
+  const ExportedBuffers& theirs = stages_.door(wanted.position, call_);
   std::atomic<std::uint64_t>& inside = stages_.door(rank_, call_).inside;
   inside.store(static_cast<std::uint64_t>(wanted.position) + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -16,7 +16,7 @@ namespace paceline {
 
 class Attached {
  public:
-  Attached(StageView& stages, int rank) : stages_(stages), rank_(rank) {}
+  Attached(ShmChannel& stages, int rank) : stages_(stages), rank_(rank) {}
 
   // Of the call that has been entered, before its first signal.
   void show(std::uint64_t call, const std::byte* input, const std::byte* output);
@@ -36,7 +36,7 @@ class Attached {
  private:
   int copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes);
 
-  StageView& stages_;
+  ShmChannel& stages_;
   int rank_;
   std::uint64_t call_ = 0;
 };

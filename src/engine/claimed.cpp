@@ -43,7 +43,7 @@ std::optional<int> Positions::schedule_at(int position) {
   return complete;
 }
 
-std::optional<Stranger> Positions::stranger() {
+std::optional<CallMismatch> Positions::stranger() {
   if (++looks_ % kLooks != 0) return {};
   return stages_.find_stranger(call_);
 }

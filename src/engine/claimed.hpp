@@ -20,7 +20,7 @@ namespace paceline {
 class Positions {
  public:
   // `subtrees`: beside this rank's own, if that is how its schedules are told apart.
-  Positions(StageView& stages, int ranks, const std::vector<std::pair<int, int>>& subtrees)
+  Positions(ShmChannel& stages, int ranks, const std::vector<std::pair<int, int>>& subtrees)
       : stages_(stages), ranks_(std::size_t(ranks), -1), subtrees_(subtrees) {}
 
   void begin(std::uint64_t call) {
@@ -52,12 +52,12 @@ class Positions {
   std::optional<int> schedule_at(int position);
   std::vector<int> missing();   // ranks without a position
   // While nobody has come to a position: a peer that is in another call will not come to this one.
-  std::optional<Stranger> stranger();
+  std::optional<CallMismatch> stranger();
 
  private:
   int last() const { return static_cast<int>(ranks_.size()) - 1; }
 
-  StageView& stages_;
+  ShmChannel& stages_;
   std::uint64_t call_ = 0;
   std::vector<int> ranks_;   // by name
   const std::vector<std::pair<int, int>>& subtrees_;
@@ -87,7 +87,7 @@ class ClaimedOperation : public Operation {
     return claims_ ? claimed_->scratch_bytes : bound_->scratch_bytes;
   }
 
-  StageView& stages_;
+  ShmChannel& stages_;
   std::shared_ptr<const Bound> claimed_;
   Positions positions_;
   std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position

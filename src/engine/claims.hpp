@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 

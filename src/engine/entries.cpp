@@ -35,7 +35,7 @@ std::shared_ptr<EntryBook::Site> EntryBook::site_of(std::uint64_t key) {
   return newest_first_.front();
 }
 
-void EntryBook::learn(StageView& stages, std::uint64_t turn) {
+void EntryBook::learn(ShmChannel& stages, std::uint64_t turn) {
   Made& made = made_[turn % made_.size()];
   entered_.clear();
   std::uint64_t left = 0, turns = 0;
@@ -52,7 +52,7 @@ void EntryBook::learn(StageView& stages, std::uint64_t turn) {
   made.site = nullptr;
 }
 
-bool EntryBook::decide(StageView& stages, std::uint64_t call, const Fingerprint& fingerprint) {
+bool EntryBook::decide(ShmChannel& stages, std::uint64_t call, const Fingerprint& fingerprint) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t oldest = turns_ - std::min<std::uint64_t>(turns_, 2);
   for (std::uint64_t turn = oldest; turn < turns_; ++turn)
@@ -65,13 +65,13 @@ bool EntryBook::decide(StageView& stages, std::uint64_t call, const Fingerprint&
   return made.by_arrival;
 }
 
-void EntryBook::enter(StageView& stages, double now_s) {
+void EntryBook::enter(ShmChannel& stages, double now_s) {
   stages.entries_at(stages.rank()).calls[(turns_ - 1) % StageEntries::kCalls].entered.store(
       (in_ns(now_s) & ~kTakesTurns) | (takes_turns_ ? kTakesTurns : 0),
       std::memory_order_relaxed);
 }
 
-void EntryBook::leave(StageView& stages, double now_s) {
+void EntryBook::leave(ShmChannel& stages, double now_s) {
   stages.entries_at(stages.rank()).calls[(turns_ - 1) % StageEntries::kCalls].left.store(
       in_ns(now_s), std::memory_order_relaxed);
 }

@@ -26,7 +26,7 @@
 
 namespace paceline {
 
-class StageView;
+class ShmChannel;
 
 class EntryBook {
  public:
@@ -34,12 +34,12 @@ class EntryBook {
   // last one: learns, and says whether this one does. Calls are alike that pass the same and
   // have the same place in the sequence of such calls; with a tag, those of the same tag whose
   // counts have the same power of two.
-  bool decide(StageView& stages, std::uint64_t call, const Fingerprint& fingerprint);
+  bool decide(ShmChannel& stages, std::uint64_t call, const Fingerprint& fingerprint);
   // This rank takes turns with others on a core.
   void take_turns() { takes_turns_ = true; }
   // Of the call that was decided last; seconds of a clock that all ranks share.
-  void enter(StageView& stages, double now_s);
-  void leave(StageView& stages, double now_s);
+  void enter(ShmChannel& stages, double now_s);
+  void leave(ShmChannel& stages, double now_s);
 
   // Of such a call, were it the next one; nothing: none was seen.
   std::optional<ArrivalSwitch::Evidence> evidence(const Fingerprint& fingerprint) const;
@@ -58,7 +58,7 @@ class EntryBook {
 
   std::uint64_t key_of(const Fingerprint& call) const;
   std::shared_ptr<Site> site_of(std::uint64_t key);
-  void learn(StageView& stages, std::uint64_t turn);
+  void learn(ShmChannel& stages, std::uint64_t turn);
 
   mutable std::mutex mutex_;   // whoever explains a call may be another thread
   std::vector<std::uint64_t> entered_;   // in a call that is learned from

@@ -32,7 +32,7 @@ class MixedOperation : public MessageOperation {
   bool is_raised(const Step& step);
   int position_of(int seat) const;
 
-  StageView& staging_;
+  ShmChannel& staging_;
   std::vector<int> mates_;             // ranks of the node, by seat, as the transport knows them
   std::vector<int> seats_;             // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag

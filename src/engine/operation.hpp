@@ -23,7 +23,7 @@ namespace paceline {
 struct Channel {
   std::uint64_t context = 0;
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
-  StageView* stages = nullptr;
+  ShmChannel* stages = nullptr;
   double (*now_s)() = nullptr;   // where given, slow copies into the stage are noticed
 };
 
@@ -34,7 +34,7 @@ struct PeerBuffers {
 };
 
 // A peer whose memory the system did not let this rank read, or write into.
-struct Barred {
+struct CopyDenied {
   int position = 0;
   bool writes = false;
   int error = 0;   // of the system
@@ -94,8 +94,8 @@ class Operation {
   virtual const Notes* notes() const { return nullptr; }
   void say(std::uint32_t word) { word_ = word; }
   // A peer that was found in another call.
-  const std::optional<Stranger>& stranger() const { return stranger_; }
-  const std::optional<Barred>& barred() const { return barred_; }
+  const std::optional<CallMismatch>& stranger() const { return stranger_; }
+  const std::optional<CopyDenied>& barred() const { return barred_; }
   std::string describe() const;
 
   void record(std::vector<Event>* events, double (*now_s)()) {
@@ -129,8 +129,8 @@ class Operation {
   std::uint32_t word_ = 0;
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
-  std::optional<Stranger> stranger_;
-  std::optional<Barred> barred_;
+  std::optional<CallMismatch> stranger_;
+  std::optional<CopyDenied> barred_;
   std::optional<Error> failure_;
   mutable std::vector<const void*> sources_;   // of the step that is done just now
 

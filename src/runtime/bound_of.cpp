@@ -39,9 +39,9 @@ void check_staging(const Choice& choice, const Bound& own, const Call& call, std
   const std::string where = str(name_of(problem.collective), "/", choice.algorithm->name, ": ");
   const Cut& cut = choice.cut;
   const int lanes = own.schedule->lanes;
-  if (lanes > StageView::kLanes)
+  if (lanes > ShmChannel::kLanes)
     fail(Fault::refusal, where, cut.segments, " segments, ", cut.window, " at a time, and ",
-         "ranks of a node signal for at most ", StageView::kLanes, ". Ask for a smaller window.");
+         "ranks of a node signal for at most ", ShmChannel::kLanes, ". Ask for a smaller window.");
   std::size_t wanted = own.staging_bytes;
   std::shared_ptr<const Schedule> schedule = own.schedule;
   if (!own.mixed) {

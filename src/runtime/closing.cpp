@@ -31,9 +31,9 @@ void Session::open(const std::shared_ptr<Group>& group) {
     mates.push_back(rank);
   }
   const bool is_whole = mates.size() == group->ranks.size();
-  Stages* const stages = transport_->stages();
+  StagingBuffers* const stages = transport_->stages();
   if (stages && mates.size() > 1 && (is_whole || config_.node_staging > 0))
-    group->stages = std::make_unique<StageView>(*stages, group->context, mates, seat);
+    group->stages = std::make_unique<ShmChannel>(*stages, group->context, mates, seat);
   if (crowded_ && group->stages) group->stages->entry_book().take_turns();
   group->near = group->stages && is_whole;
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {

@@ -143,8 +143,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
     room = std::max(room, arriving.scratch_bytes);
     bound.by_arrival = std::make_shared<const Bound>(std::move(arriving));
   }
-  if (bound.load_store) session->seat(*group, room);
-  if (bound.mixed) session->seat(*group, bound.staging_bytes);
+  if (bound.load_store) session->open_staging(*group, room);
+  if (bound.mixed) session->open_staging(*group, bound.staging_bytes);
   bound.has_notes = prepared->has_notes;
   prepared->bound = std::make_shared<Bound>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
@@ -292,9 +292,9 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
 }
 
 // So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
-void Communicator::seat_together(int timeout_ms) {
+void Communicator::attach_together(int timeout_ms) {
   if (!state_->group->near) return;
-  state_->session->seat_together(*state_->group, timeout_ms);
+  state_->session->attach_together(*state_->group, timeout_ms);
   std::vector<float> numbers(1u << 18);
   Call call{Collective::allreduce, Type::f32, Op::sum};
   call.input = call.output = numbers.data();
@@ -357,7 +357,7 @@ Communicator join_transport(std::unique_ptr<Transport> transport, const WorldCon
   if (asks_links(config))
     session->assume(machine_between_nodes(open(session, kProbing, everybody, rank), config));
   Communicator world = open(session, 1, std::move(everybody), rank);
-  if (together) world.seat_together(config.start_timeout_ms);
+  if (together) world.attach_together(config.start_timeout_ms);
   begin_profile(world, config);
   return world;
 }

@@ -133,7 +133,7 @@ class Communicator {
   FlightRecord record(const std::string& reason) const;
 
   // Collective, where its ranks share a node: what the first call would have to find is found now.
-  void seat_together(int timeout_ms);
+  void attach_together(int timeout_ms);
 
   // What is recorded of the calls of this process, in all its communicators of this world.
   Profile& profile();
@@ -214,7 +214,7 @@ struct WorldConfig {
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
   // How long a rank that leaves waits for one that waits itself, and has yet to find its memory.
-  int finders_ms = 10000;
+  int attachers_ms = 10000;
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory
   // Of the calls of each communicator; equal on all ranks. For tests: numbers have 32 bits.

@@ -17,7 +17,7 @@
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
 #include "transport/shm/shm.hpp"
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 namespace {
@@ -40,7 +40,7 @@ std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& n
 
 // Whether calls may reach staging buffers inside nodes is decided for all nodes alike.
 std::size_t agree_on_staging(MpiWorld& world, Transport& near, std::size_t neighbours) {
-  const Stages* const stages = near.stages();
+  const StagingBuffers* const stages = near.stages();
   const std::size_t own = neighbours == 1 ? ~std::size_t{0} : stages ? stages->bytes() : 0;
   std::size_t least = own;
   for (const std::string& bytes : world.share(str(own)))
@@ -83,7 +83,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   if (!far) {
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
-    joined.seat_together(config.start_timeout_ms);
+    joined.attach_together(config.start_timeout_ms);
     world.free();  // an MPI has but some thousands
     return joined;
   }

@@ -29,7 +29,7 @@ constexpr int kNapUs = 200;
 
 // Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
 // they hear why there is none, and do not wait till they give up.
-void Session::seat(Group& group, std::size_t room_bytes) try {
+void Session::open_staging(Group& group, std::size_t room_bytes) try {
   const std::lock_guard lock(mutex_);
   group.stages->open(room_bytes);
 } catch (const Error& error) {
@@ -58,8 +58,8 @@ void Session::look_for_lost_in(const Group& group, double& looked_s) {
 }
 
 // Where it fails there is nothing that a peer should still find.
-void Session::seat_together(Group& group, int timeout_ms) try {
-  seat(group);
+void Session::attach_together(Group& group, int timeout_ms) try {
+  open_staging(group);
   const double begun_s = now_s();
   double looked_s = begun_s;
   const auto beat = [&](int peer, const char* what) {
@@ -82,11 +82,11 @@ void Session::seat_together(Group& group, int timeout_ms) try {
                   true);
       throw Error(group.fault, group.broken);
     }
-    const std::vector<int> finders = group.stages->finders();
+    const std::vector<int> pending_attachers = group.stages->pending_attachers();
     lock.unlock();
-    if (!unseen && finders.empty()) return;
+    if (!unseen && pending_attachers.empty()) return;
     if (unseen) beat(rank_at(*unseen), "shown its");
-    else beat(finders[0], "found this rank's");
+    else beat(pending_attachers[0], "found this rank's");
   }
 } catch (...) {
   const std::lock_guard lock(mutex_);
@@ -104,14 +104,14 @@ void Session::leave_uncounted(Group& group) {
 // has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {
   std::erase_if(left_stages_, [&](const auto& left) {
-    StageView& stages = *left.second;
+    ShmChannel& stages = *left.second;
     if (stages.is_idle()) stages.look_around();
-    if (!stages.is_idle() || stages.owes_look()) return false;
-    if (stages.is_needed() && !stages.finders().empty()) return false;
+    if (!stages.is_idle() || stages.has_unattached_peers()) return false;
+    if (stages.is_needed() && !stages.pending_attachers().empty()) return false;
     transport_->stages()->close(left.first);
     return true;
   });
-  if (Stages* const stages = transport_->stages()) stages->clear();
+  if (StagingBuffers* const stages = transport_->stages()) stages->clear();
 }
 
 // With the lock held. What a peer shows, and has yet to be found by this rank, keeps it from going.
@@ -119,15 +119,15 @@ void Session::look_around() {
   for (const auto& left : left_stages_) left.second->look_around();
   for (const auto& entry : groups_)
     if (entry.second->stages && entry.second->broken.empty()) entry.second->stages->look_around();
-  if (Stages* const stages = transport_->stages()) stages->clear();
+  if (StagingBuffers* const stages = transport_->stages()) stages->clear();
 }
 
 // With the lock held: who may still need what this rank shows, and is there.
-std::vector<int> Session::finders() {
+std::vector<int> Session::pending_attachers() {
   std::vector<int> ranks;
-  const auto add = [&](StageView* stages) {
+  const auto add = [&](ShmChannel* stages) {
     if (!stages || !stages->is_needed()) return;
-    for (int rank : stages->finders())
+    for (int rank : stages->pending_attachers())
       if (gone_[static_cast<std::size_t>(rank)].empty()) ranks.push_back(rank);
   };
   for (const auto& left : left_stages_) add(left.second.get());
@@ -141,7 +141,7 @@ std::vector<int> Session::finders() {
 // is waited for as long as a call would be. One that waits in a call looks around there, unless it
 // has yet to make the communicator; then it may wait for this very rank. What is owed to one whose
 // ring is full waits for it as briefly.
-void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop) {
+void Session::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop) {
   if (std::exchange(has_waited_, true)) return;
   const double begun_s = now_s();
   for (bool warned = false;;) {
@@ -151,12 +151,12 @@ void Session::wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop
     const double waited_s = now_s() - begun_s;
     const auto is_late = [&](int rank) {
       const int limit_ms =
-          transport_->last_heard(rank).inside ? config_.finders_ms : config_.timeout_ms;
+          transport_->last_heard(rank).inside ? config_.attachers_ms : config_.timeout_ms;
       return limit_ms > 0 && waited_s > 1e-3 * limit_ms;
     };
-    const std::vector<int> ranks = finders();
+    const std::vector<int> ranks = pending_attachers();
     const auto awaited = std::find_if_not(ranks.begin(), ranks.end(), is_late);
-    const bool owes = transport_->owes() && waited_s < 1e-3 * config_.finders_ms;
+    const bool owes = transport_->owes() && waited_s < 1e-3 * config_.attachers_ms;
     if (awaited == ranks.end() && !owes) return;
     if (awaited != ranks.end() && config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms &&
         !std::exchange(warned, true))
@@ -241,9 +241,9 @@ bool Session::stirs() {
 }
 
 // A peer's stage shows another call than this rank's.
-void Session::meet(const Flight& flight, const Stranger& stranger) {
+void Session::meet(const Flight& flight, const CallMismatch& stranger) {
   const Group& group = *flight.group;
-  const Mark &mine = stranger.mine, &theirs = stranger.theirs;
+  const CallStamp &mine = stranger.mine, &theirs = stranger.theirs;
   const int them = stranger.position, me = group.rank;
   const std::string end = ". The communicator cannot be used any more.";
   std::string what = str("calls before it differ between rank ", them, " and rank ", me);
@@ -253,14 +253,14 @@ void Session::meet(const Flight& flight, const Stranger& stranger) {
                mine.number(), ": the order of calls differs");
   else if (mine.fingerprint != theirs.fingerprint)
     what = difference(mine.fingerprint, me, theirs.fingerprint, them);
-  const Mark& made = is_refusal(mine.fingerprint) ? theirs : mine;
+  const CallStamp& made = is_refusal(mine.fingerprint) ? theirs : mine;
   trouble_.push_back({group.context, Fault::mismatch,
                       str(collective_of(made.fingerprint), " #", mine.number(), ": ", what, end),
                       true});
 }
 
 // The system let ranks copy each other's memory when they started, and does not now.
-void Session::meet(const Flight& flight, const Barred& barred) {
+void Session::meet(const Flight& flight, const CopyDenied& barred) {
   const Group& group = *flight.group;
   const std::string peer = name_of(group, group.ranks[static_cast<std::size_t>(barred.position)]);
   trouble_.push_back(

@@ -51,7 +51,7 @@ Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config
 Session::~Session() {
   {
     std::unique_lock lock(mutex_);
-    wait_for_finders(lock, false);
+    wait_for_attachers(lock, false);
     stop_ = true;
   }
   work_.notify_all();
@@ -192,7 +192,7 @@ void Session::leave() {
   for (const auto& flight : flying_) flight->operation->stop(*transport_, Error(Fault::usage, why));
   std::exception_ptr stopped;
   try {
-    wait_for_finders(lock, true);
+    wait_for_attachers(lock, true);
   } catch (...) {   // somebody has had enough of it
     stopped = std::current_exception();
     if (!lock.owns_lock()) lock.lock();
@@ -224,7 +224,7 @@ bool Session::drive() {
     if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
     if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
-    if (const StageView* const stages = flight.group->stages.get(); stages && stages->lacking())
+    if (const ShmChannel* const stages = flight.group->stages.get(); stages && stages->lacking())
       meet(flight, *stages->lacking());
     if (!flight.operation->done()) {
       ++i;

@@ -44,7 +44,7 @@ struct Group {
   bool closed = false;               // no new calls; requests may be under way, or held
   std::string labels;                // of the calls that were under way when it broke
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
-  std::unique_ptr<StageView> stages;   // of its ranks on this node, where those share memory
+  std::unique_ptr<ShmChannel> stages;   // of its ranks on this node, where those share memory
   bool near = false;                   // those are all its ranks
   std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
   std::uint32_t profile_id = 0;
@@ -102,8 +102,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   }
 
   // Opens this rank's stage of a group whose ranks share memory, with room for such a call.
-  void seat(Group& group, std::size_t room_bytes = 0);   // throws a resource error
-  void seat_together(Group& group, int timeout_ms);   // and its peers theirs
+  void open_staging(Group& group, std::size_t room_bytes = 0);   // throws a resource error
+  void attach_together(Group& group, int timeout_ms);   // and its peers theirs
   void leave_uncounted(Group& group);   // the next call, which is to be the first: no record has it
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
@@ -193,15 +193,15 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool is_under_way(const Group& group) const;
   void release(Group& group);
   void forget_closed();
-  void meet(const Flight& flight, const Stranger& stranger);
-  void meet(const Flight& flight, const Barred& barred);
+  void meet(const Flight& flight, const CallMismatch& stranger);
+  void meet(const Flight& flight, const CopyDenied& barred);
   void meet(const Flight& flight, const Error& failure);
   bool stirs();     // whether something under way could go on
   int sleep_us() const;   // between two looks
   void clear_stages();
   void look_around();
-  std::vector<int> finders();
-  void wait_for_finders(std::unique_lock<std::mutex>& lock, bool may_stop);
+  std::vector<int> pending_attachers();
+  void wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop);
   [[noreturn]] void raise(const Flight& flight);
   void settle();    // breaks what trouble was found with
   void starve(Group& group);
@@ -251,7 +251,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   ClosedContexts closed_;
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<StageView>>> left_stages_;   // of closed
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<ShmChannel>>> left_stages_;   // of closed
   ClosedContexts spent_;   // those that were broken, whose stages ranks may still look for
   std::vector<std::shared_ptr<Flight>> flying_;
   std::vector<Trouble> trouble_;

@@ -36,7 +36,7 @@ constexpr std::string_view kVersion = "paceline", kLayout = "layout", kProcess =
 
 std::string layout(const Self&) {
   return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(SlabEntry), ".", sizeof(Drained),
-             ".", RingShape::kMostCells, ".", Stage::kHead, ".", sizeof(mpi::Header),
+             ".", RingShape::kMostCells, ".", StagingBuffer::kHead, ".", sizeof(mpi::Header),
              ".", kCollectives, ".", kTypes, ".", kOps);
 }
 

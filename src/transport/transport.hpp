@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-class Stages;   // transport/stage.hpp
+class StagingBuffers;   // transport/staging.hpp
 
 // What ranks must agree on about a call. It travels in the header of every message of the call.
 struct Fingerprint {
@@ -93,7 +93,7 @@ class Transport {
   virtual void listen(Listener* listener) = 0;
   // Where ranks that share memory see each other's stages; null where there are none. For groups
   // whose ranks are all on this node.
-  virtual Stages* stages() { return nullptr; }
+  virtual StagingBuffers* stages() { return nullptr; }
 
   virtual void send(Transfer& transfer) = 0;
   virtual void recv(Transfer& transfer) = 0;

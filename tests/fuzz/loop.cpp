@@ -44,7 +44,7 @@ class FaultyTransport : public Transport {
   int rank() const override { return below_->rank(); }
   int ranks() const override { return below_->ranks(); }
   void listen(Listener* listener) override { below_->listen(listener_ = listener); }
-  Stages* stages() override { return net_.faults.stages ? below_->stages() : nullptr; }
+  StagingBuffers* stages() override { return net_.faults.stages ? below_->stages() : nullptr; }
 
   void send(Transfer& transfer) override {
     const double takes_s = delay();
@@ -156,7 +156,7 @@ void run_rank(Net& net, const Program& program, int rank, LoopEnding& ending) {
   config.warn_ms = 0;
   config.numbers = program.numbers;
   config.nodes = program.nodes;
-  if (!program.nodes.empty() && net.faults.stages) config.node_staging = StageMemory::kBytes;
+  if (!program.nodes.empty() && net.faults.stages) config.node_staging = StagingMemory::kBytes;
   Communicator world = join_transport(std::make_unique<FaultyTransport>(net, rank), config);
   Seat seat{.world = std::move(world),
             .pause = [&](int us) { net.fibers.sleep(1e-6 * us); },

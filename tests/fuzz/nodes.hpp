@@ -41,7 +41,7 @@ class SlowTransport : public Transport {
   int rank() const override { return below_->rank(); }
   int ranks() const override { return below_->ranks(); }
   void listen(Listener* listener) override { below_->listen(listener_ = listener); }
-  Stages* stages() override { return near_ ? below_->stages() : nullptr; }
+  StagingBuffers* stages() override { return near_ ? below_->stages() : nullptr; }
   bool is_crowded() const override { return true; }   // on any machine: all share one thread
   void send(Transfer& t) override {
     headers_[std::size_t(t.peer)].push_back({rank(), t.key, t.fingerprint});

@@ -55,7 +55,7 @@ std::string play_shm(const Options& options) {
     config.shm_bytes = 4u << 20;
     config.numbers = options.fast ? Numbers::fast : Numbers::stable;
     // Who leaves waits for peers that do not look for its stage until the alarm ends it.
-    config.finders_ms = 1000 * int(2 * kLimitS * test::kPatience);
+    config.attachers_ms = 1000 * int(2 * kLimitS * test::kPatience);
     return play_all(options, join_world(std::make_shared<FileStore>(folder), config), true,
                     entered);
   };

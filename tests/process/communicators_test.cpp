@@ -99,10 +99,10 @@ TEST_CASE("a communicator of short calls takes less than 256 KiB of each rank") 
           const auto calls = [](Communicator& one) {
             std::string bad;
             for (int turn = 0; bad.empty() && turn < 4; ++turn)
-              bad = short_calls(one, StageView::short_bytes());
+              bad = short_calls(one, ShmChannel::short_bytes());
             for (int turn = 0; bad.empty() && turn < 40; ++turn)   // rooms of these go round
               bad = run_once<double>(one, Collective::alltoall,
-                                     StageView::short_bytes() / sizeof(double));
+                                     ShmChannel::short_bytes() / sizeof(double));
             return bad;
           };
           if (std::string bad = calls(world); !bad.empty()) return bad;

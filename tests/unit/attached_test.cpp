@@ -19,18 +19,19 @@ constexpr std::uint64_t kCall = 1;
 constexpr std::size_t kLong = (2u << 20) + 12345;   // in three pieces
 
 // Those of a rank, with a say in each of its copies.
-class Watched : public Stages {
+class Watched : public StagingBuffers {
  public:
-  explicit Watched(Stages& stages) : stages_(stages) {}
+  explicit Watched(StagingBuffers& stages) : stages_(stages) {}
   std::size_t bytes() const override { return stages_.bytes(); }
-  Stage open(std::uint64_t context) override { return stages_.open(context); }
-  std::optional<Stage> find(int peer, std::uint64_t context) override {
+  StagingBuffer open(std::uint64_t context) override { return stages_.open(context); }
+  std::optional<StagingBuffer> find(int peer, std::uint64_t context) override {
     return stages_.find(peer, context);
   }
   void reserve(std::uint64_t context, std::size_t bytes) override {
     stages_.reserve(context, bytes);
   }
-  bool is_found(const Stage& own, int peer) const override { return stages_.is_found(own, peer); }
+  bool is_found(const StagingBuffer& own,
+                int peer) const override { return stages_.is_found(own, peer); }
   void close(std::uint64_t context) override { stages_.close(context); }
   const std::string& why_not_attached() const override { return stages_.why_not_attached(); }
   const char* attached_by() const override { return stages_.attached_by(); }
@@ -43,13 +44,13 @@ class Watched : public Stages {
   std::function<void()> before_copy;
 
  private:
-  Stages& stages_;
+  StagingBuffers& stages_;
 };
 
 struct Rank {
   std::unique_ptr<Transport> transport;
   Watched stages;
-  StageView view;
+  ShmChannel view;
   Attached attached;
   std::vector<std::byte> input, output;
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
-#include "transport/shm/stages.hpp"
+#include "transport/shm/staging.hpp"
 #include "tune/choose.hpp"
 
 using namespace paceline;

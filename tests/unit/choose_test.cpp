@@ -15,7 +15,7 @@
 #include "coll/registry.hpp"
 #include "engine/bound.hpp"
 #include "ir/in_step.hpp"
-#include "transport/shm/stages.hpp"
+#include "transport/shm/staging.hpp"
 
 using namespace paceline;
 

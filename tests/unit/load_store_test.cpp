@@ -36,7 +36,7 @@ struct Ranks {
   static constexpr int kRanks = 3;
   LoopNet net{kRanks, {}};
   std::vector<std::unique_ptr<Transport>> transports;
-  std::vector<StageView> views;
+  std::vector<ShmChannel> views;
 
   Ranks() {
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -53,7 +53,7 @@ struct Ranks {
     views[std::size_t(rank)].enroll();
     return {};
   }
-  std::optional<Stranger> stranger;
+  std::optional<CallMismatch> stranger;
 };
 
 }  // namespace
@@ -180,9 +180,9 @@ TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls
       r.views[std::size_t(rank)].leave(call);
     }
   }
-  CHECK(r.enter(0, 41, StageMemory::kBytes) == std::nullopt);   // beside a short room
+  CHECK(r.enter(0, 41, StagingMemory::kBytes) == std::nullopt);   // beside a short room
   r.views[0].leave(41);
-  CHECK(r.enter(0, 42, StageMemory::kBytes) == 1);              // but not beside itself
+  CHECK(r.enter(0, 42, StagingMemory::kBytes) == 1);              // but not beside itself
 }
 
 TEST_CASE("stages: who leaves a short call says so only when somebody waits for it") {
@@ -201,12 +201,12 @@ TEST_CASE("stages: who leaves a short call says so only when somebody waits for 
   CHECK(!pass(1, 3, 500));
   CHECK(!pass(2, 3, 500));
   // Rooms that overlap those of the call before: all wait for all to have left it.
-  CHECK(pass(0, 4, StageMemory::kBytes) == 1);
-  CHECK(pass(1, 4, StageMemory::kBytes) == 2);
-  CHECK(!pass(2, 4, StageMemory::kBytes));
-  CHECK(!pass(1, 4, StageMemory::kBytes));
-  CHECK(!pass(0, 4, StageMemory::kBytes));
-  CHECK(pass(0, 5, StageMemory::kBytes) == std::nullopt);   // long ones are left aloud
+  CHECK(pass(0, 4, StagingMemory::kBytes) == 1);
+  CHECK(pass(1, 4, StagingMemory::kBytes) == 2);
+  CHECK(!pass(2, 4, StagingMemory::kBytes));
+  CHECK(!pass(1, 4, StagingMemory::kBytes));
+  CHECK(!pass(0, 4, StagingMemory::kBytes));
+  CHECK(pass(0, 5, StagingMemory::kBytes) == std::nullopt);   // long ones are left aloud
 }
 
 TEST_CASE("stages: ranks in different calls notice it, also if they did not wait for each other") {
@@ -220,13 +220,13 @@ TEST_CASE("stages: ranks in different calls notice it, also if they did not wait
   CHECK(met->theirs.fingerprint.count == 101);
   CHECK(r.views[0].has_come(2, 1, 1));
   CHECK(!r.views[0].stranger(2, 1));
-  for (StageView& view : r.views) view.leave(1);
+  for (ShmChannel& view : r.views) view.leave(1);
   for (int rank = 0; rank < 3; ++rank) CHECK(!r.enter(rank, 2, 8, {5, 5}));
   REQUIRE(r.views[2].has_come(1, 2, 1));
   const auto earlier = r.views[2].stranger(1, 2);   // the digest tells, and names the call
   REQUIRE(earlier);
   CHECK(earlier->mine.fingerprint.count == 100);
-  for (StageView& view : r.views) view.leave(2);
+  for (ShmChannel& view : r.views) view.leave(2);
   CHECK(!r.views[0].is_called());
   CHECK(!r.enter(2, 3, 8));
   CHECK(r.views[0].is_called());
@@ -236,10 +236,10 @@ TEST_CASE("stages: who is about to say which call this is shows none until it is
   Ranks r;
   for (std::uint64_t call = 1; call <= 2; ++call) {
     for (int rank = 0; rank < 3; ++rank) REQUIRE(!r.enter(rank, call, 8, {call, 5}));
-    for (StageView& view : r.views) view.leave(call);
+    for (ShmChannel& view : r.views) view.leave(call);
   }
   REQUIRE(!r.enter(0, 3, 8, {3, 5}));
-  const Stage peer = r.transports[0]->stages()->find(1, 7).value();
+  const StagingBuffer peer = r.transports[0]->stages()->find(1, 7).value();
   peer.line(3).turn.store(3 << 16);   // what it said in the first call is still there
   CHECK(!r.views[0].find_stranger(3));
   r.views[1].enter(3, 8, 3, {4, 5});

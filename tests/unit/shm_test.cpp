@@ -13,7 +13,7 @@
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
 #include "transport/shm/slab.hpp"
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 #include "transport/store.hpp"
 
 namespace paceline {

@@ -17,7 +17,7 @@ namespace {
 struct Two {
   LoopNet net{2, {}};
   std::vector<std::unique_ptr<Transport>> transports;
-  std::vector<StageView> views;
+  std::vector<ShmChannel> views;
 
   Two() {
     for (int rank = 0; rank < 2; ++rank) {
@@ -25,11 +25,11 @@ struct Two {
       views.emplace_back(*transports.back()->stages(), 7, std::vector<int>{0, 1}, rank);
       views.back().open();
     }
-    for (StageView& view : views) view.look_around();   // as who waits does
+    for (ShmChannel& view : views) view.look_around();   // as who waits does
   }
-  StageView& view(int rank) { return views[std::size_t(rank)]; }
+  ShmChannel& view(int rank) { return views[std::size_t(rank)]; }
   bool enter(int rank, std::uint64_t call, std::size_t bytes, bool swaps) {
-    std::optional<Stranger> stranger;
+    std::optional<CallMismatch> stranger;
     REQUIRE(view(rank).can_enter(bytes, swaps));
     if (view(rank).occupied(call, bytes, stranger)) return false;
     view(rank).enter(call, bytes, static_cast<std::uint32_t>(call), {}, swaps);
@@ -66,21 +66,21 @@ TEST_CASE("stages: of two ranks each writes where it has read the last time, and
       for (int whose = 0; whose < 2; ++whose) {
         std::byte* const place = two.view(0).room(whose, call);
         CHECK(place == two.view(1).room(whose, call));
-        if (const auto before = last.find(place); before != last.end() && StageView::may_swap()) {
+        if (const auto before = last.find(place); before != last.end() && ShmChannel::may_swap()) {
           CHECK(before->second == 1 - whose);
           ++again;
         }
         last[place] = whose;
       }
     }
-    CHECK((again > 0 || !StageView::may_swap()));
+    CHECK((again > 0 || !ShmChannel::may_swap()));
   }
 }
 
 TEST_CASE("stages: nobody swaps before it has found the peer's stage") {
   LoopNet net{2, {}};
   const auto alone = net.endpoint(0), late = net.endpoint(1);
-  StageView view(*alone->stages(), 7, {0, 1}, 0), other(*late->stages(), 7, {0, 1}, 1);
+  ShmChannel view(*alone->stages(), 7, {0, 1}, 0), other(*late->stages(), 7, {0, 1}, 1);
   view.open();
   for (std::uint64_t call : {1, 2}) {   // its two places have had their turns
     CHECK(view.can_enter(500, true));
@@ -124,16 +124,16 @@ TEST_CASE("stages: what is swapped in one call and not in the next stays apart")
 
 TEST_CASE("stages: nobody writes into a peer's stage before that has room for it") {
   Two two;
-  StageView& view = two.view(0);
-  const Stage theirs = *two.transports[0]->stages()->find(1, 7);
+  ShmChannel& view = two.view(0);
+  const StagingBuffer theirs = *two.transports[0]->stages()->find(1, 7);
   std::atomic<std::uint64_t>& reserved = theirs.owner().reserved;
-  reserved = Stage::kAtFirst;   // as one that begins small
+  reserved = StagingBuffer::kAtFirst;   // as one that begins small
   for (std::uint64_t call = 1; call <= 2; ++call) {   // rooms of that length go round once
     CHECK(view.can_enter(20000, true));
     view.enter(call, 20000, 0, {}, false);
   }
   CHECK(!view.can_enter(20000, true));
   CHECK(view.can_enter(20000, false));
-  reserved = StageMemory::kBytes;   // and grows
+  reserved = StagingMemory::kBytes;   // and grows
   CHECK(view.can_enter(20000, true));
 }

@@ -52,7 +52,7 @@ struct LoopNodes {
   LoopNet net;
   std::vector<Communicator> ranks;
 
-  explicit LoopNodes(const NodeOf& nodes, std::size_t staging = StageMemory::kBytes)
+  explicit LoopNodes(const NodeOf& nodes, std::size_t staging = StagingMemory::kBytes)
       : net(static_cast<int>(nodes.size()), {.seed = 7}) {
     WorldConfig config;
     config.progress = Progress::caller;

@@ -182,7 +182,7 @@ bool LoadStoreOperation::cross(const Item& item) {
     const int error = attached_.copy({item.position, there.space == Space::input, writes,
                                       there.offset, at(here),
                                       stretch.elements * size_of(bound_->type)});
-    if (error != 0 && error != Attached::kGone) barred_ = Barred{item.position, writes, error};
+    if (error != 0 && error != Attached::kGone) barred_ = CopyDenied{item.position, writes, error};
     if (error != 0) return false;
   }
   waits_for_ = -1;

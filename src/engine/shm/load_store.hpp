@@ -78,7 +78,7 @@ class LoadStoreOperation : public Operation {
   bool pass_on_together(std::uint32_t first, std::uint32_t next) const;
   bool streams(const Place& place) const;
 
-  StageView& stages_;
+  ShmChannel& stages_;
   Positions* positions_;         // null: ranks are their own
   Attached attached_;            // where the schedule says so
   std::vector<Item> items_;

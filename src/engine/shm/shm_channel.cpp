@@ -25,7 +25,7 @@ constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether t
 constexpr std::size_t kSettling = 2 * kRoundOfAmd;
 constexpr int kSlowCopies = 4;
 
-static_assert(kMostSignals < kLeft && 2 * kApart <= Stage::kAtFirst);
+static_assert(kMostSignals < kLeft && 2 * kApart <= StagingBuffer::kAtFirst);
 
 // Equal on all ranks: they are on one machine.
 bool is_amd() {
@@ -39,7 +39,7 @@ bool is_amd() {
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 std::size_t around() { return is_amd() ? kRoundOfAmd : kRound; }
-std::size_t shorts() { return StageView::short_bytes(); }
+std::size_t shorts() { return ShmChannel::short_bytes(); }
 
 // Begins to take a line from the peers that have read it, for a store that comes soon. Compilers
 // make of that, on x86-64, a fetch for loads, and loads are served already.
@@ -53,22 +53,23 @@ inline void take(const void* line) {
 
 }  // namespace
 
-StageView::StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank)
-    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), seats_(ranks.size()),
+ShmChannel::ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
+                       int rank)
+    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), peer_staging_(ranks.size()),
       settling_(kSettling) {}
 
-std::size_t StageView::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
-bool StageView::may_swap() { return !is_amd(); }
+std::size_t ShmChannel::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
+bool ShmChannel::may_swap() { return !is_amd(); }
 
-void StageView::open(std::size_t room_bytes) {
+void ShmChannel::open(std::size_t room_bytes) {
   if (!own().memory) own() = stages_.open(context_);
   if (reach_of(room_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
     stages_.reserve(context_, reach_of(room_bytes));
 }
 
 // Looks at a line only where what was seen before does not say enough.
-bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
-  Seat& seat = at(position);
+bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
+  PeerStaging& seat = at(position);
   if (seat.seen >= turn) return true;
   if (!seat.stage.memory && !find(position)) return false;
   const std::uint64_t now = seat.stage.line(call).turn.load(std::memory_order_acquire);
@@ -77,22 +78,22 @@ bool StageView::look(int position, std::uint64_t call, std::uint64_t turn) {
 }
 
 // By turns, however many other calls come between: their swaps are in step with their uses.
-std::size_t StageView::place() const { return short_calls_ % 2 * kApart; }
+std::size_t ShmChannel::place() const { return short_calls_ % 2 * kApart; }
 
 // Where rooms of that length begin anew.
-std::size_t StageView::round_of(std::size_t wanted) const {
+std::size_t ShmChannel::round_of(std::size_t wanted) const {
   const bool is_modest = is_modest_ && wanted <= kModest * shorts();
   const std::size_t least = is_modest ? kRoundOfModest : around();
   return std::min(bytes(), std::max(least, 2 * kApart + 2 * in_lines(wanted)));
 }
 
 // The stage's length in which every room of that length has its place.
-std::size_t StageView::reach_of(std::size_t wanted) const {
-  if (wanted <= sizeof(StageLine::room)) return 0;
+std::size_t ShmChannel::reach_of(std::size_t wanted) const {
+  if (wanted <= sizeof(FlagLine::room)) return 0;
   return wanted <= shorts() ? 2 * kApart : std::max(round_of(wanted), wanted);
 }
 
-StageView::Room StageView::room_around(std::size_t wanted) const {
+ShmChannel::Room ShmChannel::room_around(std::size_t wanted) const {
   const std::size_t first = 2 * kApart, most = bytes();
   if (wanted <= shorts()) return {place(), place() + wanted};
   const std::size_t round = round_of(wanted);
@@ -101,16 +102,16 @@ StageView::Room StageView::room_around(std::size_t wanted) const {
   return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
 }
 
-bool StageView::is_odd(std::size_t room_bytes) const {
+bool ShmChannel::is_odd(std::size_t room_bytes) const {
   if (room_bytes <= shorts()) return short_calls_ / 2 % 2 == 1;
   const bool again = next_room(room_bytes).begin < round_;
   return again != is_odd_round_;
 }
 
-std::optional<int> StageView::find_occupied(std::uint64_t before,
-                                            std::optional<Stranger>& stranger) {
+std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
+                                            std::optional<CallMismatch>& stranger) {
   const std::uint64_t left = turn_of(before, kLeft);
-  for (int position = 0; position < static_cast<int>(seats_.size()); ++position) {
+  for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
     // Who is in the next call has left this one, said so or not.
     if (!look(position, before, left) && !look(position, before + 1, begun(before + 1))) {
@@ -124,21 +125,21 @@ std::optional<int> StageView::find_occupied(std::uint64_t before,
 }
 
 // The peer may go on and overwrite the line: what was read counts only if it was there all along.
-std::optional<Stranger> StageView::make_out(int position, std::uint64_t call) const {
-  const StageLine& line = at(position).stage.line(call);
+std::optional<CallMismatch> ShmChannel::make_out(int position, std::uint64_t call) const {
+  const FlagLine& line = at(position).stage.line(call);
   const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
-  const Mark theirs = shown_in(line);
-  const Mark& mine = marks_[call % 4];
+  const CallStamp theirs = shown_in(line);
+  const CallStamp& mine = marks_[call % 4];
   if (theirs == mine) return {};
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
   if (turn < turn_of(call, 0) || now >> 16 != call) return {};   // not whole, or not any more
   if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
     if (const auto earlier = stranger(position, call - 1)) return earlier;   // that is where
-  return Stranger{position, mine, theirs};
+  return CallMismatch{position, mine, theirs};
 }
 
-void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
+void ShmChannel::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
   swaps_ = swaps && may_swap();
   const bool is_odd = this->is_odd(room_bytes);
@@ -162,10 +163,10 @@ void StageView::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t 
 
 // All at once, right before the first signal: peers look at this line all the time, and every look
 // takes it away from here.
-void StageView::say(std::uint64_t call) {
+void ShmChannel::say(std::uint64_t call) {
   said_ = true;
-  const Mark& mark = marks_[call % 4];
-  StageLine& line = own().line(call);
+  const CallStamp& mark = marks_[call % 4];
+  FlagLine& line = own().line(call);
   // What follows is not yet whole. To peers this also says that the call before has been left: what
   // this rank has read of their rooms there must not come after it.
   line.turn.store(begun(call), std::memory_order_release);
@@ -175,12 +176,12 @@ void StageView::say(std::uint64_t call) {
   line.past.store(mark.past, std::memory_order_relaxed);
 }
 
-void StageView::signal(std::uint64_t call, std::uint32_t signals) {
+void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
   if (!said_) say(call);
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-int StageView::claim(std::uint64_t call, Kept kept) {
+int ShmChannel::claim(std::uint64_t call, Kept kept) {
   if (!said_) announce(call);   // whoever waits for positions looks which call its peers are in
   StageClaims& claims = at(0).stage.claims();
   const int position = kept == Kept::own ? 0
@@ -189,14 +190,14 @@ int StageView::claim(std::uint64_t call, Kept kept) {
   return position;
 }
 
-std::optional<Stranger> StageView::find_stranger(std::uint64_t call) {
+std::optional<CallMismatch> ShmChannel::find_stranger(std::uint64_t call) {
   for (int position = 0; position < ranks(); ++position)
     if (position != rank_ && look(position, call, turn_of(call, 0)))
       if (auto found = stranger(position, call)) return found;
   return {};
 }
 
-bool StageView::leave(std::uint64_t call) {
+bool ShmChannel::leave(std::uint64_t call) {
   left_ = call;
   left_quietly_ = room_.begin == kInLine || room_.end - room_.begin <= shorts();
   if (left_quietly_) take_back(call + 1);
@@ -204,27 +205,27 @@ bool StageView::leave(std::uint64_t call) {
   return !left_quietly_;
 }
 
-void StageView::leave_loudly(std::uint64_t call) {
+void ShmChannel::leave_loudly(std::uint64_t call) {
   left_ = call;
   left_quietly_ = false;
   signal(call, kLeft);
   look_around();   // those that it did not wait for keep what they show till then
 }
 
-void StageView::announce(std::uint64_t call) {
+void ShmChannel::announce(std::uint64_t call) {
   signal(call, 0);
 }
 
 // What the next call writes first, if it is like this one: peers have read that in the call before,
 // and mostly left it.
-void StageView::take_back(std::uint64_t call) {
+void ShmChannel::take_back(std::uint64_t call) {
   take(&own().line(call));
   if (room_.begin == kInLine || swaps_) return;
   const std::byte* const begin = own().at(place());
   for (std::size_t at = 0; at < room_.end - room_.begin; at += kLine) take(begin + at);
 }
 
-void StageView::wrote(std::size_t bytes, double seconds) {
+void ShmChannel::wrote(std::size_t bytes, double seconds) {
   if (settling_ > 0) {
     settling_ -= std::min(settling_, bytes);
     return;
@@ -235,32 +236,32 @@ void StageView::wrote(std::size_t bytes, double seconds) {
   far_ = kFar;
 }
 
-void StageView::streamed(std::size_t bytes) {
+void ShmChannel::streamed(std::size_t bytes) {
   far_ -= std::min(far_, bytes);
   if (far_ == 0) settling_ = kSettling;
 }
 
-bool StageView::is_called() {
+bool ShmChannel::is_called() {
   const std::uint64_t next = enrolled_ + 1;
-  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+  for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
     if (position != rank_ && look(position, next, begun(next))) return true;
   return false;
 }
 
-std::optional<int> StageView::unseen() {
-  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+std::optional<int> ShmChannel::unseen() {
+  for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
     if (position != rank_ && !find(position)) return position;
   return {};
 }
 
-void StageView::look_around() {
-  for (int position = 0; position < static_cast<int>(seats_.size()); ++position)
+void ShmChannel::look_around() {
+  for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
     if (position != rank_) find(position);
   lacking_.reset();   // no call needs it so far
 }
 
-bool StageView::find(int position) {
-  Stage& stage = at(position).stage;
+bool ShmChannel::find(int position) {
+  StagingBuffer& stage = at(position).stage;
   if (stage.memory) return true;
   try {
     const auto found = stages_.find(ranks_[static_cast<std::size_t>(position)], context_);
@@ -275,8 +276,8 @@ bool StageView::find(int position) {
 }
 
 // The owner makes room for long calls when it comes to the first one, as this rank has.
-bool StageView::reaches(int position, std::size_t room_bytes) {
-  Seat& seat = at(position);
+bool ShmChannel::reaches(int position, std::size_t room_bytes) {
+  PeerStaging& seat = at(position);
   if (seat.fits >= room_bytes && seat.stage.memory) return true;
   if (!find(position) ||
       seat.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(room_bytes))
@@ -285,11 +286,11 @@ bool StageView::reaches(int position, std::size_t room_bytes) {
   return true;
 }
 
-std::vector<int> StageView::finders() {
+std::vector<int> ShmChannel::pending_attachers() {
   std::vector<int> ranks;
   if (!own().memory) return ranks;
-  for (std::size_t position = 0; position < seats_.size(); ++position)
-    if (&seats_[position] != &at(rank_) && !stages_.is_found(own(), ranks_[position]))
+  for (std::size_t position = 0; position < peer_staging_.size(); ++position)
+    if (&peer_staging_[position] != &at(rank_) && !stages_.is_found(own(), ranks_[position]))
       ranks.push_back(ranks_[position]);
   return ranks;
 }

@@ -1,4 +1,4 @@
-// StageView: the stages of a communicator as one of its ranks sees them, call after call.
+// ShmChannel: the stages of a communicator as one of its ranks sees them, call after call.
 //
 // Calls that send nothing run one after the other in a communicator. A rank may begin the next one
 // while its peers are still in the last: it writes into the other line and into another room. What
@@ -18,33 +18,35 @@
 #include "base/error.hpp"
 #include "engine/claims.hpp"
 #include "engine/entries.hpp"
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 
 // What a rank says of the call that it is in.
-struct Mark {
+struct CallStamp {
   Fingerprint fingerprint;
   std::uint64_t past = 0;   // number << 32 | digest of all calls that sent nothing, this included
   std::uint32_t number() const {   // among all calls of the communicator
     return static_cast<std::uint32_t>(past >> 32);
   }
-  bool operator==(const Mark& other) const {   // without branches: they are nearly always equal
+  // without branches: they are nearly always equal
+  bool operator==(const CallStamp& other) const {
     return ((fingerprint.what ^ other.fingerprint.what) |
             (fingerprint.count ^ other.fingerprint.count) | (past ^ other.past)) == 0;
   }
 };
 
 // A peer that was in another call than this rank where they should have been in the same.
-struct Stranger {
+struct CallMismatch {
   int position = 0;
-  Mark mine, theirs;
+  CallStamp mine, theirs;
 };
 
-class StageView {
+class ShmChannel {
  public:
   // `ranks`: position -> rank of the transport.
-  StageView(Stages& stages, std::uint64_t context, const std::vector<int>& ranks, int rank);
+  ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
+             int rank);
 
   // Before the first call, and the first that needs so much room; throws a resource error.
   void open(std::size_t room_bytes = 0);
@@ -59,14 +61,14 @@ class StageView {
   // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
   // Ranks that did not wait for each other learn here whether they were in the same call.
   std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
-                              std::optional<Stranger>& stranger) {
+                              std::optional<CallMismatch>& stranger) {
     const bool both = next_room(room_bytes).overlaps(room_);   // also of the call before
     const std::uint64_t before = call - (both ? 1 : 2);
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, stranger);
   }
   // Likewise, of the call before the last one alone: whatever this one may overwrite.
-  std::optional<int> behind(std::uint64_t call, std::optional<Stranger>& stranger) {
+  std::optional<int> behind(std::uint64_t call, std::optional<CallMismatch>& stranger) {
     if (call <= 2 || have_left(call - 2)) return {};
     return find_occupied(call - 2, stranger);
   }
@@ -88,13 +90,13 @@ class StageView {
 
   // For calls that send messages as well (engine/mixed.hpp). A rank has a flag for each lane,
   // which counts its signals there.
-  static constexpr int kLanes = Stage::kLines - 2;
+  static constexpr int kLanes = StagingBuffer::kLines - 2;
   const std::vector<int>& members() const { return ranks_; }
   void raise(int lane, std::uint64_t call, std::uint32_t signals) {
     flag(own(), lane).store(turn_of(call, signals), std::memory_order_release);
   }
   bool is_raised(int position, int lane, std::uint64_t call, std::uint32_t signals) {
-    const Stage& stage = at(position).stage;
+    const StagingBuffer& stage = at(position).stage;
     return (stage.memory || find(position)) &&
            flag(stage, lane).load(std::memory_order_acquire) >= turn_of(call, signals);
   }
@@ -105,7 +107,7 @@ class StageView {
     return look(position, call, turn_of(call, signals));
   }
   // Whether it shows another call than this rank has made, as far as it still shows that one.
-  std::optional<Stranger> stranger(int position, std::uint64_t call) const {
+  std::optional<CallMismatch> stranger(int position, std::uint64_t call) const {
     if (shown_in(at(position).stage.line(call)) == marks_[call % 4]) return {};
     return make_out(position, call);
   }
@@ -116,7 +118,7 @@ class StageView {
   int rank_at(int position, std::uint64_t call) const {   // -1: nobody's yet
     return claims::rank_at(at(0).stage.claims(), call, position);
   }
-  std::optional<Stranger> find_stranger(std::uint64_t call);   // among all peers that it shows
+  std::optional<CallMismatch> find_stranger(std::uint64_t call);   // among all peers that it shows
   // When ranks come to calls that may go by that; of one whose stage has been found.
   StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
   EntryBook& entry_book() const { return *entry_book_; }
@@ -127,8 +129,8 @@ class StageView {
   }
 
   // Of a call without scratch, which has the room of its line to itself.
-  StageDoor& door(int position, std::uint64_t call) const {
-    return *reinterpret_cast<StageDoor*>(at(position).stage.line(call).room);
+  ExportedBuffers& door(int position, std::uint64_t call) const {
+    return *reinterpret_cast<ExportedBuffers*>(at(position).stage.line(call).room);
   }
   // Whether a peer has signalled in this call, and has yet to leave it.
   bool is_inside(int position, std::uint64_t call) {
@@ -149,7 +151,7 @@ class StageView {
     return stages_.has_ended(ranks_[static_cast<std::size_t>(position)]);
   }
   int rank() const { return rank_; }
-  int ranks() const { return static_cast<int>(seats_.size()); }
+  int ranks() const { return static_cast<int>(peer_staging_.size()); }
 
   // Whether to write into the stage past the caches: so for a while after plain stores were slow,
   // as they are where peers' caches are far. Each rank decides for itself; nobody else need know.
@@ -163,34 +165,36 @@ class StageView {
   std::optional<int> unseen();   // the first position whose stage is not to be found yet
   void look_around();            // finds the stages that are there; their owners may wait for that
   bool is_idle() const { return enrolled_ == left_; }
-  std::vector<int> finders();    // ranks that have yet to find the own stage, and then keep it
+  // ranks that have yet to find the own stage, and then keep it
+  std::vector<int> pending_attachers();
   // Whether a peer's stage is yet to be looked for: its owner waits for that before it goes.
-  bool owes_look() { return left_ > 0 && unseen().has_value(); }
+  bool has_unattached_peers() { return left_ > 0 && unseen().has_value(); }
   // Whether those that have yet to look for the own stage may need what is there.
   bool is_needed() const { return is_idle() && left_ > 0; }
 
  private:
-  struct Seat {
-    Stage stage;
+  struct PeerStaging {
+    StagingBuffer stage;
     std::uint64_t seen = 0;      // the latest turn read
     std::size_t fits = 0;        // the longest room that is known to have a place there
   };
-  Seat& at(int position) { return seats_[static_cast<std::size_t>(position)]; }
-  const Seat& at(int position) const { return seats_[static_cast<std::size_t>(position)]; }
+  PeerStaging& at(int position) { return peer_staging_[static_cast<std::size_t>(position)]; }
+  const PeerStaging& at(int position) const { return peer_staging_[static_cast<std::size_t>(
+      position)]; }
   bool find(int position);
   bool reaches(int position, std::size_t room_bytes);   // whether it has a place for such a room
   bool have_left(std::uint64_t call) const {   // as far as has been seen
     const std::uint64_t left = turn_of(call, kLeft);
-    for (const Seat& seat : seats_)
+    for (const PeerStaging& seat : peer_staging_)
       if (seat.seen < left && &seat != &at(rank_)) return false;
     return true;
   }
-  std::optional<int> find_occupied(std::uint64_t before, std::optional<Stranger>& stranger);
-  static Mark shown_in(const StageLine& line) {
+  std::optional<int> find_occupied(std::uint64_t before, std::optional<CallMismatch>& stranger);
+  static CallStamp shown_in(const FlagLine& line) {
     return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
             line.past.load(std::memory_order_relaxed)};
   }
-  std::optional<Stranger> make_out(int position, std::uint64_t call) const;
+  std::optional<CallMismatch> make_out(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
   struct Room {
     std::size_t begin = kInLine, end = kInLine;   // offsets
@@ -202,7 +206,7 @@ class StageView {
   static constexpr std::uint64_t begun(std::uint64_t call) { return call << 16; }
   // Equal on all ranks, since they make the same calls.
   Room next_room(std::size_t wanted) const {
-    return wanted <= sizeof(StageLine::room) ? Room{} : room_around(wanted);
+    return wanted <= sizeof(FlagLine::room) ? Room{} : room_around(wanted);
   }
   // Of the rounds that rooms of that length make; of the two places for short ones, of each two.
   bool is_odd(std::size_t room_bytes) const;
@@ -214,17 +218,17 @@ class StageView {
   void say(std::uint64_t call);
   void take_back(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
-  Stage& own() { return at(rank_).stage; }
+  StagingBuffer& own() { return at(rank_).stage; }
   // Behind the two lines that calls take by turns: such communicators keep the first ones.
-  static std::atomic<std::uint64_t>& flag(const Stage& stage, int lane) {
-    return stage.line_at(static_cast<std::size_t>(2 + lane) * Stage::kApart).turn;
+  static std::atomic<std::uint64_t>& flag(const StagingBuffer& stage, int lane) {
+    return stage.line_at(static_cast<std::size_t>(2 + lane) * StagingBuffer::kApart).turn;
   }
 
-  Stages& stages_;
+  StagingBuffers& stages_;
   std::uint64_t context_;
   std::vector<int> ranks_;
   int rank_;
-  std::vector<Seat> seats_;      // by position
+  std::vector<PeerStaging> peer_staging_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
   bool left_quietly_ = false;    // the last call; peers may not know
   bool said_ = true;             // whether the line shows the last call
@@ -239,7 +243,7 @@ class StageView {
   std::optional<Error> lacking_;
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
   std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();
-  Mark marks_[4];                // of the own last calls
+  CallStamp marks_[4];                // of the own last calls
   std::uint64_t digest_ = 0;     // of all of them
 };
 

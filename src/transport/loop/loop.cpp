@@ -55,33 +55,33 @@ struct LoopNet::State {
   std::vector<std::vector<Notice>> notices_;
   std::vector<bool> alive_;
   std::vector<Doing> doing_;
-  std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StageMemory>> stages_;
+  std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StagingMemory>> stages_;
 };
 
-class LoopStages : public Stages {
+class LoopStaging : public StagingBuffers {
  public:
-  LoopStages(LoopNet::State& net, int rank) : net_(net), rank_(rank) {}
+  LoopStaging(LoopNet::State& net, int rank) : net_(net), rank_(rank) {}
 
-  std::size_t bytes() const override { return StageMemory::kBytes; }
-  Stage open(std::uint64_t context) override {
+  std::size_t bytes() const override { return StagingMemory::kBytes; }
+  StagingBuffer open(std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
-    auto& memory = net_.stages_[{rank_, context}] = std::make_unique<StageMemory>();
-    const Stage stage{memory->bytes};
+    auto& memory = net_.stages_[{rank_, context}] = std::make_unique<StagingMemory>();
+    const StagingBuffer stage{memory->bytes};
     stage.owner().reserved.store(~std::uint64_t{0}, std::memory_order_relaxed);   // all there is
     return stage;
   }
   void reserve(std::uint64_t, std::size_t) override {}
-  std::optional<Stage> find(int peer, std::uint64_t context) override {
+  std::optional<StagingBuffer> find(int peer, std::uint64_t context) override {
     const std::lock_guard lock(net_.mutex_);
     const auto found = net_.stages_.find({peer, context});
     if (found == net_.stages_.end()) return {};
-    const Stage stage{found->second->bytes};
-    stage.owner().holding[std::size_t(rank_)].store(StageOwner::holds, std::memory_order_release);
+    const StagingBuffer stage{found->second->bytes};
+    stage.owner().holding[std::size_t(rank_)].store(AttachTable::holds, std::memory_order_release);
     return stage;
   }
-  bool is_found(const Stage& own, int peer) const override {
+  bool is_found(const StagingBuffer& own, int peer) const override {
     return own.owner().holding[std::size_t(peer)].load(std::memory_order_acquire) !=
-           StageOwner::not_found;
+           AttachTable::not_found;
   }
   void close(std::uint64_t) override {}   // it goes with the net: a peer may have it still
 
@@ -119,7 +119,7 @@ class LoopTransport : public Transport {
   int rank() const override { return rank_; }
   int ranks() const override { return net_.ranks_; }
   void listen(Listener* listener) override { listener_ = listener; }
-  Stages* stages() override { return &stages_; }
+  StagingBuffers* stages() override { return &stages_; }
 
   void send(Transfer& t) override {
     const std::lock_guard lock(net_.mutex_);
@@ -260,7 +260,7 @@ class LoopTransport : public Transport {
   int rank_;
   Listener* listener_ = nullptr;
   std::vector<bool> told_lost_;
-  LoopStages stages_;
+  LoopStaging stages_;
 };
 
 LoopNet::LoopNet(int ranks, LoopOptions options)

@@ -10,22 +10,22 @@
 #include <memory>
 #include <string>
 
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
 
 // Of one rank in one communicator. Small, so that messages of tests come in many blocks.
-struct alignas(64) StageMemory {
+struct alignas(64) StagingMemory {
   static constexpr std::size_t kBytes = 64u << 10;
-  std::byte bytes[Stage::kHead + kBytes] = {};
+  std::byte bytes[StagingBuffer::kHead + kBytes] = {};
 };
 
 struct LoopOptions {
   std::uint64_t seed = 1;
   int buffered_percent = 50;  // of the messages
   int delay_most = 3;         // progress() calls of the receiver before a message moves
-  std::string why_not_attached = {};   // see Stages
+  std::string why_not_attached = {};   // see StagingBuffers
 };
 
 // Its endpoints may outlive it: a call that nobody holds ends when it ends.
@@ -37,7 +37,7 @@ class LoopNet {
 
  private:
   friend class LoopTransport;
-  friend class LoopStages;
+  friend class LoopStaging;
   struct State;
 
   std::shared_ptr<State> state_;   // its endpoints hold it as well

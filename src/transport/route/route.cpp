@@ -25,7 +25,7 @@ class Route : public Transport {
   int rank() const override { return far_->rank(); }
   int ranks() const override { return far_->ranks(); }
   bool is_crowded() const override { return near_->is_crowded(); }
-  Stages* stages() override { return near_->stages(); }
+  StagingBuffers* stages() override { return near_->stages(); }
   void listen(Listener* listener) override {
     near_->listen(listener);
     far_->listen(listener);

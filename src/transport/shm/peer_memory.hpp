@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 
@@ -34,7 +34,7 @@ class PeerMemory {
   std::string finding() const;
   void agree(const std::vector<std::string>& findings);
 
-  const std::string& why_not() const { return why_not_; }   // see Stages
+  const std::string& why_not() const { return why_not_; }   // see StagingBuffers
   static const char* way() { return "cross-memory attach"; }
 
   // All of it, with this peer; 0, or the errno of what stopped it half-way.

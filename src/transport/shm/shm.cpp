@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "transport/shm/peer.hpp"
-#include "transport/shm/stages.hpp"
+#include "transport/shm/staging.hpp"
 #include "transport/shm/stopped.hpp"
 
 namespace paceline {
@@ -56,7 +56,7 @@ class ShmTransport : public Transport {
     at_.resize(std::size_t(*std::max_element(names_.begin(), names_.end())) + 1, -1);
     for (int p = 0; p < ranks_; ++p) at_[std::size_t(names_[std::size_t(p)])] = p;
     if (boxes_.provision().bytes > 0)
-      stages_ = std::make_unique<ShmStages>(boxes_, rank_, at_, config.dir);
+      stages_ = std::make_unique<ShmStaging>(boxes_, rank_, at_, config.dir);
     for (int p = 0; p < ranks_; ++p) {
       peers_[std::size_t(p)].out = boxes_.ring(p, rank_);
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
@@ -75,7 +75,7 @@ class ShmTransport : public Transport {
   int ranks() const override { return ranks_; }
   bool is_crowded() const override { return boxes_.is_crowded(); }
   void listen(Listener* listener) override { listener_ = listener; }
-  Stages* stages() override { return stages_.get(); }
+  StagingBuffers* stages() override { return stages_.get(); }
 
   void send(Transfer& t) override {
     const int p = at(t.peer);
@@ -385,7 +385,7 @@ class ShmTransport : public Transport {
   Stopped stopped_;
   std::vector<int> names_;   // what the ranks are called outside
   std::vector<int> at_;      // the other way round; -1: not here
-  std::unique_ptr<ShmStages> stages_;   // null: there is no room for any
+  std::unique_ptr<ShmStaging> stages_;   // null: there is no room for any
   Listener* listener_ = nullptr;
 };
 

@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 // A place for rooms from `from` on; the first part begins with the head.
-std::size_t offset_of(std::size_t from) { return from > 0 ? Stage::kHead + from : 0; }
+std::size_t offset_of(std::size_t from) { return from > 0 ? StagingBuffer::kHead + from : 0; }
 
 // Bytes of addresses that this process may still take.
 std::size_t free_addresses() {
@@ -53,7 +53,7 @@ Slab Slab::attach(const std::string& address, int slots, std::size_t room_bytes)
 
 void Slab::reserve(int slot, std::size_t from, std::size_t room_bytes) {
   const std::size_t begin = this->begin(slot) + offset_of(from);
-  const std::size_t bytes = Stage::kHead + room_bytes - offset_of(from);
+  const std::size_t bytes = StagingBuffer::kHead + room_bytes - offset_of(from);
   if (const int error = file_.reserve_part(begin, bytes); error != 0)
     fail(Fault::resource, "shm: no memory for ", human_bytes(double(bytes)),
          " of a communicator's stage: ", std::strerror(error), ". Its ranks take up to ",
@@ -64,7 +64,7 @@ void Slab::reserve(int slot, std::size_t from, std::size_t room_bytes) {
 }
 
 void Slab::touch(int slot, std::size_t from, std::size_t room_bytes) {
-  file_.touch(begin(slot) + offset_of(from), Stage::kHead + room_bytes - offset_of(from));
+  file_.touch(begin(slot) + offset_of(from), StagingBuffer::kHead + room_bytes - offset_of(from));
 }
 
 void Slab::release(int slot) { file_.release_part(begin(slot), slot_bytes_); }

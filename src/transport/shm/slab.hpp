@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "transport/shm/segment.hpp"
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 
@@ -18,11 +18,11 @@ class Slab {
   static constexpr int kSlots = 64;   // at most
   static constexpr std::size_t kDirectory = 4096;   // bytes
   static constexpr std::size_t file_bytes(int slots, std::size_t room_bytes) {
-    return kDirectory + static_cast<std::size_t>(slots) * (Stage::kHead + room_bytes);
+    return kDirectory + static_cast<std::size_t>(slots) * (StagingBuffer::kHead + room_bytes);
   }
 
   Slab(SharedFile file, int slots, std::size_t room_bytes)
-      : file_(std::move(file)), slots_(slots), slot_bytes_(Stage::kHead + room_bytes) {}
+      : file_(std::move(file)), slots_(slots), slot_bytes_(StagingBuffer::kHead + room_bytes) {}
 
   // For the stages of later communicators: in no folder, where that is allowed, since a folder that
   // fills up as one of them grows would be an error then. Throws a resource error.
@@ -37,7 +37,7 @@ class Slab {
   std::atomic<std::uint64_t>& context(int slot) const {   // 0: free
     return reinterpret_cast<std::atomic<std::uint64_t>*>(file_.data())[slot];
   }
-  Stage stage(int slot) const { return {file_.data() + begin(slot)}; }
+  StagingBuffer stage(int slot) const { return {file_.data() + begin(slot)}; }
 
   // Memory for the head of a stage and so many bytes of rooms. Throws a resource error.
   void reserve(int slot, std::size_t from, std::size_t room_bytes);

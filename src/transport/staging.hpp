@@ -1,5 +1,5 @@
-// Stages: memory in which the ranks of a node show each other what they do and what they have, for
-// calls that send nothing (ir/load_store.hpp).
+// StagingBuffers: memory in which the ranks of a node show each other what they do and what they
+// have, for calls that send nothing (ir/load_store.hpp).
 //
 // Every rank of a communicator has one stage. It alone writes there, its peers read; two ranks
 // write into each other's rooms as well (engine/shm/shm_channel.hpp). Two lines are used in turn by
@@ -20,7 +20,7 @@ namespace paceline {
 
 // One cache line: how far its owner has come in a call, which call that is, and what is short
 // enough to travel along.
-struct alignas(64) StageLine {
+struct alignas(64) FlagLine {
   // number of the load/store call << 16 | 1 + signals given so far
   std::atomic<std::uint64_t> turn;
                                      // or 0: what follows is not yet whole
@@ -28,22 +28,22 @@ struct alignas(64) StageLine {
   std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the load/store ones
   std::byte room[32];
 };
-static_assert(sizeof(StageLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(FlagLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 // What a line's room holds in a call that has the system copy between the ranks' buffers: where
 // the owner's are in its process, whether peers may still touch them, and whose it is writing into.
-struct StageDoor {
+struct ExportedBuffers {
   std::atomic<std::uint64_t> input, output, is_open;
   std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: nobody's
 };
-static_assert(sizeof(StageDoor) == sizeof(StageLine::room));
+static_assert(sizeof(ExportedBuffers) == sizeof(FlagLine::room));
 
 // Signals, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xfffe;
 
 // Behind the lines: whose stage this is, how much of it is there, and which ranks of the node have
 // it. Those keep it when its owner goes: its memory serves another communicator once none holds it.
-struct StageOwner {
+struct AttachTable {
   static constexpr std::size_t kMost = 2000;   // ranks of the node
   enum Holding : std::uint8_t { not_found, holds, let_go };
   std::uint64_t nonce, context;
@@ -74,26 +74,26 @@ struct alignas(64) StageEntries {
   std::array<Call, kCalls> calls;
 };
 
-struct Stage {
+struct StagingBuffer {
   static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
   static constexpr std::size_t kAtFirst = 16384;   // of that place, there from the beginning
-  static constexpr std::size_t kApart = 2 * sizeof(StageLine);   // processors fetch them in pairs
+  static constexpr std::size_t kApart = 2 * sizeof(FlagLine);   // processors fetch them in pairs
   static constexpr int kLines = 32;   // two for calls in turn, then one for each lane
-  static constexpr std::size_t kOwner = kLines * kApart;   // offset of the StageOwner
+  static constexpr std::size_t kOwner = kLines * kApart;   // offset of the AttachTable
   static constexpr std::size_t kClaims = 6144;             // of the StageClaims
   static constexpr std::size_t kEntries = 7808;             // of the StageEntries
-  static_assert(kOwner + sizeof(StageOwner) <= kClaims && kClaims % alignof(StageClaims) == 0 &&
+  static_assert(kOwner + sizeof(AttachTable) <= kClaims && kClaims % alignof(StageClaims) == 0 &&
                 kClaims + sizeof(StageClaims) <= kEntries &&
                 kEntries % alignof(StageEntries) == 0 && kEntries + sizeof(StageEntries) <= kHead);
   std::byte* memory = nullptr;
 
-  StageOwner& owner() const { return *reinterpret_cast<StageOwner*>(memory + kOwner); }
+  AttachTable& owner() const { return *reinterpret_cast<AttachTable*>(memory + kOwner); }
   StageClaims& claims() const { return *reinterpret_cast<StageClaims*>(memory + kClaims); }
   StageEntries& entries() const { return *reinterpret_cast<StageEntries*>(memory + kEntries); }
-  StageLine& line_at(std::size_t offset) const {
-    return *reinterpret_cast<StageLine*>(memory + offset);
+  FlagLine& line_at(std::size_t offset) const {
+    return *reinterpret_cast<FlagLine*>(memory + offset);
   }
-  StageLine& line(std::uint64_t call) const { return line_at(call % 2 * kApart); }
+  FlagLine& line(std::uint64_t call) const { return line_at(call % 2 * kApart); }
   std::byte* at(std::size_t offset) const { return memory + kHead + offset; }
 };
 
@@ -107,17 +107,18 @@ struct PeerCopy {
   std::size_t bytes = 0;
 };
 
-class Stages {
+class StagingBuffers {
  public:
-  virtual ~Stages() = default;
+  virtual ~StagingBuffers() = default;
   virtual std::size_t bytes() const = 0;   // for rooms, of each stage; equal on all ranks
-  virtual Stage open(std::uint64_t context) = 0;   // this rank's own; throws a resource error
+  virtual StagingBuffer open(std::uint64_t context) =
+      0;   // this rank's own; throws a resource error
   // So many bytes for rooms of the own one are there from now on; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
   // A peer's; nothing before the peer has opened it. Stays valid until close(). Throws a resource
   // error where it is there, and this rank lacks what it takes to reach it.
-  virtual std::optional<Stage> find(int peer, std::uint64_t context) = 0;
-  virtual bool is_found(const Stage& own, int peer) const = 0;   // by the peer
+  virtual std::optional<StagingBuffer> find(int peer, std::uint64_t context) = 0;
+  virtual bool is_found(const StagingBuffer& own, int peer) const = 0;   // by the peer
   // The own one, which every peer has found or will not need; lets go of theirs.
   virtual void close(std::uint64_t context) = 0;
   virtual void clear() {}   // now and then: gives back what was closed and no peer holds any more

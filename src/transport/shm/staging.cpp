@@ -1,4 +1,4 @@
-#include "transport/shm/stages.hpp"
+#include "transport/shm/staging.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,20 +17,20 @@ int slots_in(std::int64_t entry) { return static_cast<int>(entry >> 32); }
 
 }  // namespace
 
-ShmStages::ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder)
+ShmStaging::ShmStaging(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder)
     : boxes_(boxes),
       rank_(rank),
       at_(at),
       folder_(std::move(folder)),
       bytes_(boxes.provision().bytes),
       theirs_(static_cast<std::size_t>(boxes.ranks())) {
-  require(theirs_.size() <= StageOwner::kMost, "stages: ", theirs_.size(), " ranks on one node");
+  require(theirs_.size() <= AttachTable::kMost, "stages: ", theirs_.size(), " ranks on one node");
   own_.emplace_back(boxes_.take_reserved(), 1, bytes_);
   boxes_.slab_table(rank_)[0].store(entry_of(own_[0]), std::memory_order_release);
   free_.push_back({0, 0});
 }
 
-void ShmStages::add_slab() {
+void ShmStaging::add_slab() {
   const auto table = boxes_.slab_table(rank_);
   if (own_.size() == table.size())
     fail(Fault::resource, "shm: this rank has ", open_.size(),
@@ -41,18 +41,18 @@ void ShmStages::add_slab() {
   table[own_.size() - 1].store(entry_of(own_.back()), std::memory_order_release);
 }
 
-Stage ShmStages::open(std::uint64_t context) {
+StagingBuffer ShmStaging::open(std::uint64_t context) {
   clear();
   if (free_.empty()) add_slab();
   const Place place = free_.front();
   Slab& slab = own_[place.slab];
-  const std::size_t reserved = place.slab == 0 ? bytes_ : std::min(bytes_, Stage::kAtFirst);
+  const std::size_t reserved = place.slab == 0 ? bytes_ : std::min(bytes_, StagingBuffer::kAtFirst);
   slab.reserve(place.slot, 0, reserved);   // the first call is to be as fast as the others
   free_.pop_front();
-  const Stage stage = slab.stage(place.slot);
+  const StagingBuffer stage = slab.stage(place.slot);
   // In the caches, too, before the first call.
-  std::memset(stage.memory, 0, Stage::kHead + reserved);
-  StageOwner& owner = stage.owner();
+  std::memset(stage.memory, 0, StagingBuffer::kHead + reserved);
+  AttachTable& owner = stage.owner();
   owner.nonce = boxes_.header(rank_).nonce[0];
   owner.context = context;
   owner.reserved.store(reserved, std::memory_order_relaxed);
@@ -61,7 +61,7 @@ Stage ShmStages::open(std::uint64_t context) {
   return stage;
 }
 
-void ShmStages::reserve(std::uint64_t context, std::size_t bytes) {
+void ShmStaging::reserve(std::uint64_t context, std::size_t bytes) {
   const Place place = open_.at(context);
   Slab& slab = own_[place.slab];
   std::atomic<std::uint64_t>& reserved = slab.stage(place.slot).owner().reserved;
@@ -71,7 +71,7 @@ void ShmStages::reserve(std::uint64_t context, std::size_t bytes) {
   reserved.store(bytes, std::memory_order_release);
 }
 
-const Slab* ShmStages::slab_of(int owner, std::size_t index) {
+const Slab* ShmStaging::slab_of(int owner, std::size_t index) {
   std::vector<Slab>& known = theirs_[static_cast<std::size_t>(owner)];
   if (index < known.size()) return &known[index];
   const auto table = boxes_.slab_table(owner);
@@ -88,7 +88,7 @@ const Slab* ShmStages::slab_of(int owner, std::size_t index) {
   }
 }
 
-std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
+std::optional<StagingBuffer> ShmStaging::find(int peer, std::uint64_t context) {
   const int owner = at_[static_cast<std::size_t>(peer)];
   for (std::size_t index = 0; const Slab* slab = slab_of(owner, index); ++index)
     for (int slot = 0; slot < slab->slots(); ++slot)
@@ -99,15 +99,16 @@ std::optional<Stage> ShmStages::find(int peer, std::uint64_t context) {
 
 // Who is about to hold it says so and then looks whether it is still in the directory; its owner
 // takes it from there and then looks who holds it: one of the two sees the other.
-std::optional<Stage> ShmStages::hold(int owner, const Place& place, std::uint64_t context) {
+std::optional<StagingBuffer> ShmStaging::hold(int owner, const Place& place,
+                                              std::uint64_t context) {
   Slab& slab = theirs_[static_cast<std::size_t>(owner)][place.slab];
-  const Stage found = slab.stage(place.slot);
-  StageOwner& says = found.owner();
+  const StagingBuffer found = slab.stage(place.slot);
+  AttachTable& says = found.owner();
   if (says.nonce != boxes_.header(owner).nonce[0] || says.context != context) return {};
   auto& mine = says.holding[static_cast<std::size_t>(rank_)];
-  mine.store(StageOwner::holds, std::memory_order_seq_cst);
+  mine.store(AttachTable::holds, std::memory_order_seq_cst);
   if (slab.context(place.slot).load(std::memory_order_seq_cst) != context) {
-    mine.store(StageOwner::not_found, std::memory_order_release);
+    mine.store(AttachTable::not_found, std::memory_order_release);
     return {};
   }
   slab.touch(place.slot, 0, says.reserved.load(std::memory_order_acquire));
@@ -115,23 +116,23 @@ std::optional<Stage> ShmStages::hold(int owner, const Place& place, std::uint64_
   return found;
 }
 
-bool ShmStages::is_found(const Stage& own, int peer) const {
+bool ShmStaging::is_found(const StagingBuffer& own, int peer) const {
   const auto at = static_cast<std::size_t>(at_[static_cast<std::size_t>(peer)]);
-  return own.owner().holding[at].load(std::memory_order_acquire) != StageOwner::not_found;
+  return own.owner().holding[at].load(std::memory_order_acquire) != AttachTable::not_found;
 }
 
-bool ShmStages::is_held(const Place& place) const {
-  const StageOwner& owner = own_[place.slab].stage(place.slot).owner();
+bool ShmStaging::is_held(const Place& place) const {
+  const AttachTable& owner = own_[place.slab].stage(place.slot).owner();
   for (int rank = 0; rank < boxes_.ranks(); ++rank)
     if (owner.holding[static_cast<std::size_t>(rank)].load(std::memory_order_seq_cst) ==
-            StageOwner::holds &&
+            AttachTable::holds &&
         boxes_.header(rank).left.load(std::memory_order_acquire) == 0 && !boxes_.has_died(rank))
       return true;
   return false;
 }
 
 // The first slab is the meeting's, in a folder that may be full by now: it is not used again.
-void ShmStages::clear() {
+void ShmStaging::clear() {
   std::erase_if(closed_, [&](const Place& place) {
     if (is_held(place)) return false;
     own_[place.slab].release(place.slot);
@@ -140,13 +141,13 @@ void ShmStages::clear() {
   });
 }
 
-void ShmStages::close(std::uint64_t context) {
+void ShmStaging::close(std::uint64_t context) {
   const auto [begin, end] = held_.equal_range(context);
   for (auto held = begin; held != end; ++held) {
     const auto& [owner, place] = held->second;
     const Slab& slab = theirs_[static_cast<std::size_t>(owner)][place.slab];
     slab.stage(place.slot).owner().holding[static_cast<std::size_t>(rank_)].store(
-        StageOwner::let_go, std::memory_order_release);
+        AttachTable::let_go, std::memory_order_release);
   }
   held_.erase(begin, end);
   if (const auto own = open_.find(context); own != open_.end()) {
@@ -158,13 +159,13 @@ void ShmStages::close(std::uint64_t context) {
 }
 
 // The number of a process that has ended may be another's by now; and its pages go as it ends.
-int ShmStages::copy(const PeerCopy& wanted) {
+int ShmStaging::copy(const PeerCopy& wanted) {
   if (has_ended(wanted.peer)) return ESRCH;
   const int error = boxes_.memory().copy(at_[static_cast<std::size_t>(wanted.peer)], wanted);
   return error && has_ended(wanted.peer) ? ESRCH : error;
 }
 
-bool ShmStages::has_ended(int peer) const {
+bool ShmStaging::has_ended(int peer) const {
   return boxes_.has_died(at_[static_cast<std::size_t>(peer)]);
 }
 

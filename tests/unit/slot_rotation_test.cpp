@@ -13,17 +13,17 @@ namespace {
 constexpr std::size_t kBytes = 1u << 20;
 
 // The stage of a rank that is alone.
-class Alone : public Stages {
+class Alone : public StagingBuffers {
  public:
   std::size_t bytes() const override { return kBytes; }
-  Stage open(std::uint64_t) override {
-    Stage stage;
+  StagingBuffer open(std::uint64_t) override {
+    StagingBuffer stage;
     stage.memory = reinterpret_cast<std::byte*>(lines_.data());
     return stage;
   }
-  std::optional<Stage> find(int, std::uint64_t) override { return {}; }
+  std::optional<StagingBuffer> find(int, std::uint64_t) override { return {}; }
   void reserve(std::uint64_t, std::size_t) override {}
-  bool is_found(const Stage&, int) const override { return true; }
+  bool is_found(const StagingBuffer&, int) const override { return true; }
   void close(std::uint64_t) override {}
   const std::string& why_not_attached() const override { return why_; }
   const char* attached_by() const override { return ""; }
@@ -34,7 +34,7 @@ class Alone : public Stages {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> lines_ = std::vector<Line>((Stage::kHead + kBytes) / sizeof(Line));
+  std::vector<Line> lines_ = std::vector<Line>((StagingBuffer::kHead + kBytes) / sizeof(Line));
   std::string why_ = "alone";
 };
 
@@ -46,7 +46,7 @@ TEST_CASE("rooms: a call's is apart from the last one's, also where its end is w
     CAPTURE(bytes);
     Alone stages;
     const std::vector<int> ranks{0};
-    StageView view(stages, 7, ranks, 0);
+    ShmChannel view(stages, 7, ranks, 0);
     view.open();
     const std::byte* before = nullptr;
     for (std::uint64_t call = 1; call <= 12; ++call) {

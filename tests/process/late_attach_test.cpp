@@ -15,7 +15,7 @@ using test::run_ranks;
 
 constexpr int kRanks = 3, kFindersMs = 100;
 
-Communicator join(int rank, const std::string& folder, int finders_ms) {
+Communicator join(int rank, const std::string& folder, int attachers_ms) {
   WorldConfig config;
   config.rank = rank;
   config.ranks = kRanks;
@@ -23,7 +23,7 @@ Communicator join(int rank, const std::string& folder, int finders_ms) {
   config.start_timeout_ms = 20000;
   config.progress = Progress::caller;
   config.shm_bytes = 4u << 20;
-  config.finders_ms = finders_ms;
+  config.attachers_ms = attachers_ms;
   return join_world(std::make_shared<FileStore>(folder), config);
 }
 

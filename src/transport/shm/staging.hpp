@@ -1,4 +1,4 @@
-// ShmStages: stages in slabs, whose directories their owner fills and its peers look into.
+// ShmStaging: stages in slabs, whose directories their owner fills and its peers look into.
 //
 // A stage is made when its communicator first needs it, without a word to anybody: its owner enters
 // it into the directory, and peers look there while they wait for the owner's first signal. The
@@ -13,20 +13,20 @@
 
 #include "transport/shm/inbox.hpp"
 #include "transport/shm/slab.hpp"
-#include "transport/stage.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 
-class ShmStages : public Stages {
+class ShmStaging : public StagingBuffers {
  public:
   // `at`: rank of the transport -> rank of the inboxes, which have provided for stages.
-  ShmStages(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder);
+  ShmStaging(Inboxes& boxes, int rank, const std::vector<int>& at, std::string folder);
 
   std::size_t bytes() const override { return bytes_; }
-  Stage open(std::uint64_t context) override;
+  StagingBuffer open(std::uint64_t context) override;
   void reserve(std::uint64_t context, std::size_t bytes) override;
-  std::optional<Stage> find(int peer, std::uint64_t context) override;
-  bool is_found(const Stage& own, int peer) const override;
+  std::optional<StagingBuffer> find(int peer, std::uint64_t context) override;
+  bool is_found(const StagingBuffer& own, int peer) const override;
   void close(std::uint64_t context) override;
   void clear() override;
   const std::string& why_not_attached() const override { return boxes_.memory().why_not(); }
@@ -44,7 +44,7 @@ class ShmStages : public Stages {
   void add_slab();
   bool is_held(const Place& place) const;
   const Slab* slab_of(int owner, std::size_t index);   // null: there is none
-  std::optional<Stage> hold(int owner, const Place& place, std::uint64_t context);
+  std::optional<StagingBuffer> hold(int owner, const Place& place, std::uint64_t context);
 
   Inboxes& boxes_;
   int rank_;
