@@ -146,7 +146,7 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
   const Problem& problem = bound.schedule->problem;
   if (has_op(problem.collective)) {
     bound.reduce = reduce_kernel(type, op);
-    bound.spread = spread_kernel(type, op);
+    bound.reduce_copy = reduce_copy_kernel(type, op);
   }
   if (op == Op::average && has_op(problem.collective)) bound.divisor = problem.ranks;
   bound.mixed = has_mates(*bound.schedule);

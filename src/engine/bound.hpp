@@ -45,7 +45,7 @@ struct Bound {
   bool mixed = false;      // its rank reaches others' staging buffers, and sends (engine/mixed.hpp)
   Type type = Type::u8;
   Reduce reduce = nullptr;  // where the collective combines
-  Spread spread = nullptr;  // likewise
+  ReduceCopy reduce_copy = nullptr;  // likewise
   int divisor = 1;          // average: what finish() divides by
   bool has_notes = false;   // at the end of its messages (engine/notes.hpp)
   std::size_t scratch_bytes = 0;

@@ -74,14 +74,14 @@ const KernelTable& kernel_table(Target target) {
 }
 
 Reduce reduce_kernel(Type type, Op op) { return reduce_kernel(type, op, best()); }
-Spread spread_kernel(Type type, Op op) { return spread_kernel(type, op, best()); }
+ReduceCopy reduce_copy_kernel(Type type, Op op) { return reduce_copy_kernel(type, op, best()); }
 
 Reduce reduce_kernel(Type type, Op op, Target target) {
   return defined(kernel_table(target).reduce, type, op);
 }
 
-Spread spread_kernel(Type type, Op op, Target target) {
-  return defined(kernel_table(target).spread, type, op);
+ReduceCopy reduce_copy_kernel(Type type, Op op, Target target) {
+  return defined(kernel_table(target).reduce_copy, type, op);
 }
 
 void copy(void* dst, const void* src, std::size_t bytes) {
@@ -89,12 +89,12 @@ void copy(void* dst, const void* src, std::size_t bytes) {
   kernel(dst, src, bytes);
 }
 
-void stream(void* dst, const void* src, std::size_t bytes) {
+void copy_nontemporal(void* dst, const void* src, std::size_t bytes) {
   static const Copy kernel = kernel_table(best()).stream;
   kernel(dst, src, bytes);
 }
 
-void end_stream() { kernel_table(best()).end_stream(); }
+void nontemporal_fence() { kernel_table(best()).nontemporal_fence(); }
 
 void divide(void* data, Type type, std::size_t count, int divisor) {
   if (!is_defined(Op::average, type))

@@ -25,15 +25,15 @@ using Reduce = void (*)(void* dst, const void* const* sources, int source_count,
 
 // Likewise into each of several targets, while it is in registers: what several ranks want to have.
 // An average is divided on the way, as divide() does it; other operations want the divisor 1.
-using Spread = void (*)(void* const* targets, int target_count, const void* const* sources,
+using ReduceCopy = void (*)(void* const* targets, int target_count, const void* const* sources,
                         int source_count, std::size_t count, int divisor);
 
 // Throw a refusal if the operation is not defined for the type (is_defined), or if the processor
 // lacks the target.
 Reduce reduce_kernel(Type type, Op op);
 Reduce reduce_kernel(Type type, Op op, Target target);
-Spread spread_kernel(Type type, Op op);
-Spread spread_kernel(Type type, Op op, Target target);
+ReduceCopy reduce_copy_kernel(Type type, Op op);
+ReduceCopy reduce_copy_kernel(Type type, Op op, Target target);
 
 // data[i] /= divisor: what ends an average. 16-bit floats divide in float32, integers towards zero.
 // Throws a refusal for bool and for divisor 0.
@@ -44,10 +44,10 @@ void divide(void* data, Type type, std::size_t count, int divisor);
 // takes twice as long.
 void copy(void* dst, const void* src, std::size_t bytes);
 
-// Copies past the caches, for what nobody reads soon; no overlap. After end_stream() the stores
-// made so are ordered before all later ones.
-void stream(void* dst, const void* src, std::size_t bytes);
-void end_stream();
+// Copies past the caches, for what nobody reads soon; no overlap. After nontemporal_fence() the
+// stores made so are ordered before all later ones.
+void copy_nontemporal(void* dst, const void* src, std::size_t bytes);
+void nontemporal_fence();
 
 std::span<const Target> targets();      // those this processor runs, best last
 std::string_view name_of(Target target);

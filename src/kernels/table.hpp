@@ -15,11 +15,11 @@ using Divide = void (*)(void* data, std::size_t count, int divisor);
 
 struct KernelTable {
   Reduce reduce[kTypes][kOps];   // null where is_defined is false
-  Spread spread[kTypes][kOps];   // likewise
+  ReduceCopy reduce_copy[kTypes][kOps];   // likewise
   Divide divide[kTypes];         // null where average is not defined
   Copy copy;
   Copy stream;
-  void (*end_stream)();
+  void (*nontemporal_fence)();
 };
 
 extern const KernelTable kPortableKernels;

@@ -7,12 +7,12 @@
 
 using namespace paceline;
 
-TEST_CASE("woven: every byte once, in strips of four streams by turns") {
+TEST_CASE("interleaved: every byte once, in strips of four streams by turns") {
   for (std::size_t bytes : {0, 1, 1023, 1024, 4095, 4096, 4097, 65536, 65540, 70000, 300001}) {
     CAPTURE(bytes);
     std::vector<int> times(bytes, 0);
     std::vector<std::size_t> begins;
-    woven(bytes, 1024, [&](std::size_t at, std::size_t strip) {
+    interleaved(bytes, 1024, [&](std::size_t at, std::size_t strip) {
       CHECK(strip <= 1024);
       REQUIRE(at + strip <= bytes);
       for (std::size_t i = at; i < at + strip; ++i) ++times[i];
@@ -20,10 +20,10 @@ TEST_CASE("woven: every byte once, in strips of four streams by turns") {
     });
     CHECK(std::count(times.begin(), times.end(), 1) == std::ptrdiff_t(bytes));
     if (bytes < 8192) continue;
-    const std::size_t stream = bytes / kStreams / 1024 * 1024;
-    for (std::size_t k = 0; k < kStreams; ++k) {
+    const std::size_t stream = bytes / kInterleave / 1024 * 1024;
+    for (std::size_t k = 0; k < kInterleave; ++k) {
       CHECK(begins[k] == k * stream);
-      CHECK(begins[kStreams + k] == k * stream + 1024);
+      CHECK(begins[kInterleave + k] == k * stream + 1024);
     }
   }
 }

@@ -33,7 +33,8 @@ void call(Reduce kernel, const std::vector<void*>& targets, const std::vector<co
   kernel(targets[0], sources.data(), static_cast<int>(sources.size()), count);
 }
 
-void call(Spread kernel, const std::vector<void*>& targets, const std::vector<const void*>& sources,
+void call(ReduceCopy kernel, const std::vector<void*>& targets,
+          const std::vector<const void*>& sources,
           std::size_t count, int divisor) {
   kernel(targets.data(), static_cast<int>(targets.size()), sources.data(),
          static_cast<int>(sources.size()), count, divisor);
@@ -82,7 +83,8 @@ std::string flaw(Type type, Op op, const std::vector<Kernel>& kernels) {
           const bool in_turn = alias == ++turn % (n + 1) - 1;
           if ((shift != 0 || count > 127) && !in_turn && alias != -1) continue;
           for (std::size_t i = 0; i < kernels.size(); ++i)
-            for (int several = 1; several <= (std::is_same_v<Kernel, Spread> ? 3 : 1); ++several)
+            for (int several =
+                 1; several <= (std::is_same_v<Kernel, ReduceCopy> ? 3 : 1); ++several)
               if (!agrees(kernels[i], data, {shift, alias, several}))
                 return str(name_of(op), " of ", n, " x ", count, " ", name_of(type), ", shift ",
                            shift, ", dst is source ", alias, ", ", several, " targets, kernel ", i);
@@ -97,9 +99,9 @@ std::vector<Reduce> all_targets(Type type, Op op) {
   return kernels;
 }
 
-std::vector<Spread> all_targets_of_spread(Type type, Op op) {
-  std::vector<Spread> kernels;
-  for (const Target target : targets()) kernels.push_back(spread_kernel(type, op, target));
+std::vector<ReduceCopy> all_targets_of_reduce_copy(Type type, Op op) {
+  std::vector<ReduceCopy> kernels;
+  for (const Target target : targets()) kernels.push_back(reduce_copy_kernel(type, op, target));
   return kernels;
 }
 
@@ -135,7 +137,7 @@ TEST_CASE("kernels: every type, operation and target") {
 
 TEST_CASE("kernels: into several targets at once") {
   for_each_defined(
-      [](Type type, Op op) { CHECK(flaw(type, op, all_targets_of_spread(type, op)) == ""); });
+      [](Type type, Op op) { CHECK(flaw(type, op, all_targets_of_reduce_copy(type, op)) == ""); });
 }
 
 TEST_CASE("kernels: every pair of special values") {
@@ -150,7 +152,7 @@ TEST_CASE("kernels: every pair of special values") {
     data = with_expected(data, op);
     for (const Reduce kernel : all_targets(type, op))
       CHECK_MESSAGE(agrees(kernel, data, {0, -1}), name_of(op), " ", name_of(type));
-    for (const Spread kernel : all_targets_of_spread(type, op))
+    for (const ReduceCopy kernel : all_targets_of_reduce_copy(type, op))
       CHECK_MESSAGE(agrees(kernel, data, {0, 0, 2}), name_of(op), " ", name_of(type));
   });
 }
@@ -186,7 +188,7 @@ TEST_CASE("kernels: nothing is read beyond the end") {
       void* targets[] = {dst.data(), also.data()};
       for (const Reduce kernel : all_targets(type, op))
         for (const int n : {2, 3}) kernel(dst.data(), sources, n, count);
-      for (const Spread kernel : all_targets_of_spread(type, op))
+      for (const ReduceCopy kernel : all_targets_of_reduce_copy(type, op))
         for (const int n : {1, 2, 3}) kernel(targets, 2, sources, n, count, 1);
     }
   });
@@ -220,7 +222,7 @@ TEST_CASE("kernels: averages into several targets are sums that were divided") {
         for (const int divisor : {1, 2, 3, 8}) {
           Data data = with_expected(drawn(type, {n, count}), Op::sum);
           data.expected = divided(type, data.expected, divisor);
-          for (const Spread kernel : all_targets_of_spread(type, Op::average))
+          for (const ReduceCopy kernel : all_targets_of_reduce_copy(type, Op::average))
             for (const int several : {1, 2, 3})
               CHECK_MESSAGE(agrees(kernel, data, {0, 0, several, divisor}), n, " x ", count, " ",
                             name_of(type), " / ", divisor, " into ", several);
@@ -241,7 +243,7 @@ TEST_CASE("kernels: copies, also past the caches") {
             std::copy(source.begin() + std::ptrdiff_t(from), source.end(),
                       wanted.begin() + std::ptrdiff_t(to));
             kernel(dst.data() + to, source.data() + from, bytes);
-            table.end_stream();
+            table.nontemporal_fence();
             CHECK_MESSAGE(dst == wanted, bytes, " from ", from, " to ", to, ", ", name_of(target));
           }
   }
@@ -249,7 +251,7 @@ TEST_CASE("kernels: copies, also past the caches") {
 
 TEST_CASE("kernels: what is not defined is refused") {
   CHECK_THROWS_AS((void)reduce_kernel(Type::f32, Op::bit_and), Error);
-  CHECK_THROWS_AS((void)spread_kernel(Type::f32, Op::bit_and), Error);
+  CHECK_THROWS_AS((void)reduce_copy_kernel(Type::f32, Op::bit_and), Error);
   CHECK_THROWS_AS((void)reduce_kernel(Type::boolean, Op::average, Target::portable), Error);
   float number = 1;
   CHECK_THROWS_AS(divide(&number, Type::boolean, 1, 2), Error);
@@ -315,7 +317,7 @@ void spreads_by_passes(void* const* targets, int target_count, const void* const
 }
 void spreads_to_two(void* const* targets, int target_count, const void* const* sources, int n,
                     std::size_t count, int) {
-  spread_kernel(Type::f32, Op::sum)(targets, std::min(target_count, 2), sources, n, count, 1);
+  reduce_copy_kernel(Type::f32, Op::sum)(targets, std::min(target_count, 2), sources, n, count, 1);
 }
 
 template <bool ordered>
@@ -345,9 +347,9 @@ TEST_CASE("kernels: mutants are rejected") {
   CHECK(flaw(Type::f16, Op::sum, Kernels{Mutant<Type::f16, Op::sum>::goes_by_passes}) != "");
   CHECK(flaw(Type::f32, Op::max, Kernels{max_of_floats<true>}) != "");    // loses NaN
   CHECK(flaw(Type::f32, Op::max, Kernels{max_of_floats<false>}) != "");   // likewise
-  CHECK(flaw(Type::f32, Op::sum, all_targets_of_spread(Type::f32, Op::sum)) == "");
-  for (const Spread mutant : {spreads_by_passes, spreads_to_two})
-    CHECK(flaw(Type::f32, Op::sum, std::vector<Spread>{mutant}) != "");
+  CHECK(flaw(Type::f32, Op::sum, all_targets_of_reduce_copy(Type::f32, Op::sum)) == "");
+  for (const ReduceCopy mutant : {spreads_by_passes, spreads_to_two})
+    CHECK(flaw(Type::f32, Op::sum, std::vector<ReduceCopy>{mutant}) != "");
   CHECK(flaw(Type::f32, Op::min, Kernels{Mutant<Type::f32, Op::max>::right}) != "");
   CHECK(flaw(Type::i32, Op::max, Kernels{Mutant<Type::u32, Op::max>::right}) != "");
   CHECK(flaw(Type::boolean, Op::sum, Kernels{Mutant<Type::u8, Op::sum>::right}) != "");

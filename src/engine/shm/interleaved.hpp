@@ -1,6 +1,6 @@
-// Woven: a long stretch of memory in several streams at a time, a strip of each by turns. What
-// fetches ahead follows each of them, so more is under way between two cores than of one stream
-// (docs/design/0019-straight.md).
+// Interleaved: a long stretch of memory in several streams at a time, a strip of each by turns.
+// What fetches ahead follows each of them, so more is under way between two cores than of one
+// stream (docs/design/0019-straight.md).
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace paceline {
 
-inline constexpr std::size_t kStreams = 4;
+inline constexpr std::size_t kInterleave = 4;
 
 // part(offset, bytes) for all of `bytes`, at most `strip` at a time.
 template <class Part>
-void woven(std::size_t bytes, std::size_t strip, Part part) {
-  const std::size_t stream = bytes / kStreams / strip * strip;
+void interleaved(std::size_t bytes, std::size_t strip, Part part) {
+  const std::size_t stream = bytes / kInterleave / strip * strip;
   for (std::size_t at = 0; at < stream; at += strip)
-    for (std::size_t k = 0; k < kStreams; ++k) part(k * stream + at, strip);
-  for (std::size_t at = kStreams * stream; at < bytes; at += strip)
+    for (std::size_t k = 0; k < kInterleave; ++k) part(k * stream + at, strip);
+  for (std::size_t at = kInterleave * stream; at < bytes; at += strip)
     part(at, std::min(strip, bytes - at));
 }
 

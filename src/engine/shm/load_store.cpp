@@ -7,10 +7,11 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kWoven = 64u << 10;     // bytes from which several streams pay
-constexpr std::size_t kWovenOfOne = 32u << 10;   // likewise, where one of two ranks shows
-constexpr std::size_t kWovenOfBuffers = 128u << 10;   // likewise, from what peers did not show
-constexpr std::size_t kMostWoven = 1u << 20;  // of a call: with more, they do not
+constexpr std::size_t kInterleaved = 64u << 10;     // bytes from which several streams pay
+constexpr std::size_t kInterleavedOfOne = 32u << 10;   // likewise, where one of two ranks shows
+// likewise, from what peers did not show
+constexpr std::size_t kInterleavedOfBuffers = 128u << 10;
+constexpr std::size_t kMostInterleaved = 1u << 20;  // of a call: with more, they do not
 // Written by a rank in a call whose outputs go past the caches; where there are two ranks.
 constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
@@ -43,7 +44,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const
     } else if (const int peer = crosses_to(step); peer != kOwn) {
       item.position = peer;
     } else if (follows && !talks(items_.back().kind) &&
-               pass_on_together(items_.back().first, i)) {
+               fuse_together(items_.back().first, i)) {
       ++items_.back().last;
       continue;
     }
@@ -56,7 +57,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &bound_->stretches[bound_->steps[item.first].first];
   one_shows_ = s.problem.ranks == 2 && !positions_ && has_root(s.problem.collective);
-  find_woven();
+  find_interleaved();
   std::uint32_t together = 1;
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
   targets_.resize(together);
@@ -65,7 +66,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const
 }
 
 // What is taken from peers into the own buffers, as long as those stay in the cache.
-void LoadStoreOperation::find_woven() {
+void LoadStoreOperation::find_interleaved() {
   std::size_t all = 0;
   for (Item& item : items_) {
     if (!item.only) continue;
@@ -75,12 +76,13 @@ void LoadStoreOperation::find_woven() {
     const Place* const theirs =
         std::find_if(target + 1, end, [](const Place& source) { return source.owner != kOwn; });
     if (theirs == end || target->owner != kOwn || target->space == Space::scratch) continue;
-    const std::size_t shown = one_shows_ ? kWovenOfOne : kWoven;
-    item.woven = step.bytes >= (theirs->space == Space::scratch ? shown : kWovenOfBuffers);
+    const std::size_t shown = one_shows_ ? kInterleavedOfOne : kInterleaved;
+    item.interleaved =
+        step.bytes >= (theirs->space == Space::scratch ? shown : kInterleavedOfBuffers);
     all += step.bytes;
   }
-  if (all <= kMostWoven) return;
-  for (Item& item : items_) item.woven = false;
+  if (all <= kMostInterleaved) return;
+  for (Item& item : items_) item.interleaved = false;
 }
 
 int LoadStoreOperation::crosses_to(const Step& step) const {
@@ -92,7 +94,7 @@ int LoadStoreOperation::crosses_to(const Step& step) const {
 
 // Whether the next step only goes on with what the first one has produced: same places, same
 // lengths, and it copies from there or divides it.
-bool LoadStoreOperation::pass_on_together(std::uint32_t first, std::uint32_t next) const {
+bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) const {
   const BoundStep &a = bound_->steps[first], &b = bound_->steps[next];
   if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
   for (std::uint32_t i = 0; i < a.stretches; ++i) {

@@ -37,7 +37,7 @@ class LoadStoreOperation : public Operation {
     int position = -1;
     std::uint32_t signals = 0;
     const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
-    bool woven = false;              // long, and from peers: several streams at a time
+    bool interleaved = false;              // long, and from peers: several streams at a time
   };
 
   struct Strip {                 // of a stretch of the first step, and of those that go with it
@@ -45,7 +45,7 @@ class LoadStoreOperation : public Operation {
     std::size_t offset = 0, bytes = 0;
   };
 
-  void find_woven();
+  void find_interleaved();
   void begin() override;
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
@@ -64,18 +64,18 @@ class LoadStoreOperation : public Operation {
   bool is_plain(const Item& item) const;
   void work(const Item& item);
   void combine_only(const Item& item) const;
-  void weave(int targets, int sources, std::size_t bytes, int divisor) const;
-  bool is_spread(const Item& item) const;
-  void spread(const Item& item);
-  void copy_past(const BoundStep& step) const;
+  void interleave(int targets, int sources, std::size_t bytes, int divisor) const;
+  bool is_reduce_copy(const Item& item) const;
+  void reduce_copy(const Item& item);
+  void copy_in_nontemporal(const BoundStep& step) const;
   bool is_shown(const BoundStep& step) const;
   void show(const BoundStep& step);
-  void pass_on(const Item& item);   // in strips
+  void run_fused(const Item& item);   // in strips
   std::byte* make(const BoundStep& step, const Strip& strip, std::byte* aside) const;
-  void hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const;
+  void store_result(const BoundStep& step, const Strip& strip, std::byte* made) const;
   const Place* places_of(const BoundStep& step, const Strip& strip) const;
   std::byte* target_of(const BoundStep& step, const Strip& strip) const;
-  bool pass_on_together(std::uint32_t first, std::uint32_t next) const;
+  bool fuse_together(std::uint32_t first, std::uint32_t next) const;
   bool streams(const Place& place) const;
 
   ShmChannel& stages_;

@@ -9,12 +9,13 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kStrip = 16384;         // bytes that pass through the nearest cache
-constexpr std::size_t kWovenStrip = 1024;     // likewise, of each of several streams
+constexpr std::size_t kInterleavedTile = 1024;     // likewise, of each of several streams
 constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
-constexpr std::size_t kWovenShown = 64u << 10;   // from which one of two ranks shows in streams
+// from which one of two ranks shows in streams
+constexpr std::size_t kInterleavedShown = 64u << 10;
 
-void copy_woven(std::byte* to, const void* from, std::size_t bytes) {
-  woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
+void copy_interleaved(std::byte* to, const void* from, std::size_t bytes) {
+  interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
     copy(to + at, static_cast<const std::byte*>(from) + at, strip);
   });
 }
@@ -53,30 +54,32 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
   const std::size_t bytes = bound_->steps[item.first].bytes;
   std::byte* const to = where(places[0]);
-  if (sources == 1 && item.woven) return copy_woven(to, from[0], bytes);
+  if (sources == 1 && item.interleaved) return copy_interleaved(to, from[0], bytes);
   if (sources == 1) return void(std::memcpy(to, from[0], bytes));
-  if (!item.woven) return bound_->reduce(to, from, sources, item.only->elements);
+  if (!item.interleaved) return bound_->reduce(to, from, sources, item.only->elements);
   targets_[0] = to;
-  weave(1, sources, bytes, 1);
+  interleave(1, sources, bytes, 1);
 }
 
 // From sources_ into targets_, of which there are so many and which move on.
-void LoadStoreOperation::weave(int targets, int sources, std::size_t bytes, int divisor) const {
+void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
+                                    int divisor) const {
   const std::size_t element = size_of(bound_->type);
   std::size_t last = 0;
-  woven(bytes, kWovenStrip, [&](std::size_t at, std::size_t strip) {
+  interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
     const std::ptrdiff_t by = std::ptrdiff_t(at) - std::ptrdiff_t(last);
     for (auto to = targets_.begin(); to != targets_.begin() + targets; ++to)
       *to = static_cast<std::byte*>(*to) + by;
     for (auto from = sources_.begin(); from != sources_.begin() + sources; ++from)
       *from = static_cast<const std::byte*>(*from) + by;
     last = at;
-    bound_->spread(targets_.data(), targets, sources_.data(), sources, strip / element, divisor);
+    bound_->reduce_copy(targets_.data(), targets, sources_.data(), sources, strip / element,
+                        divisor);
   });
 }
 
 // A sum, its division and its copies: in one pass.
-bool LoadStoreOperation::is_spread(const Item& item) const {
+bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
   const BoundStep& sum = bound_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
@@ -87,7 +90,7 @@ bool LoadStoreOperation::is_spread(const Item& item) const {
   return true;
 }
 
-void LoadStoreOperation::spread(const Item& item) {
+void LoadStoreOperation::reduce_copy(const Item& item) {
   const BoundStep& sum = bound_->steps[item.first];
   const int sources = static_cast<int>(sum.places) - 1;
   const bool ends = item.first + 1 < item.last && bound_->steps[item.first + 1].places == 1;
@@ -101,9 +104,9 @@ void LoadStoreOperation::spread(const Item& item) {
     for (int k = 0; k < sources; ++k) sources_[std::size_t(k)] = at(places[k + 1]);
     const std::size_t elements = bound_->stretches[sum.first + all.stretch].elements;
     const std::size_t bytes = elements * size_of(bound_->type);
-    if (bytes >= kStreams * kWovenStrip) weave(targets, sources, bytes, divisor);
+    if (bytes >= kInterleave * kInterleavedTile) interleave(targets, sources, bytes, divisor);
     else
-      bound_->spread(targets_.data(), targets, sources_.data(), sources, elements, divisor);
+      bound_->reduce_copy(targets_.data(), targets, sources_.data(), sources, elements, divisor);
   }
 }
 
@@ -116,10 +119,10 @@ void LoadStoreOperation::work(const Item& item) {
   const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
   if (one && !aside) return is_shown(first) ? show(first) : combine(first);
   is_shown_far_ = first.bytes >= kTimed && stages_.is_far();
-  if (is_spread(item)) return spread(item);
-  if (one && first.places == 2) copy_past(first);
-  else pass_on(item);
-  if (is_long_ || is_shown_far_) end_stream();   // before any signal
+  if (is_reduce_copy(item)) return reduce_copy(item);
+  if (one && first.places == 2) copy_in_nontemporal(first);
+  else run_fused(item);
+  if (is_long_ || is_shown_far_) nontemporal_fence();   // before any signal
 }
 
 // Whether it copies so much into the stage that it matters how.
@@ -130,27 +133,27 @@ bool LoadStoreOperation::is_shown(const BoundStep& step) const {
 
 void LoadStoreOperation::show(const BoundStep& step) {
   if (stages_.is_far()) {
-    copy_past(step);
-    end_stream();
+    copy_in_nontemporal(step);
+    nontemporal_fence();
     return stages_.streamed(step.bytes);
   }
   const double begin_s = channel_.now_s ? channel_.now_s() : 0;
   const Place* const places = places_of(step, {});
-  if (one_shows_ && step.stretches == 1 && step.bytes >= kWovenShown)
-    copy_woven(at(places[0]), at(places[1]), step.bytes);
+  if (one_shows_ && step.stretches == 1 && step.bytes >= kInterleavedShown)
+    copy_interleaved(at(places[0]), at(places[1]), step.bytes);
   else combine(step);
   if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
-void LoadStoreOperation::copy_past(const BoundStep& step) const {
+void LoadStoreOperation::copy_in_nontemporal(const BoundStep& step) const {
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];
     const Place* places = bound_->places.data() + stretch.first_place;
-    stream(at(places[0]), at(places[1]), stretch.elements * size_of(bound_->type));
+    copy_nontemporal(at(places[0]), at(places[1]), stretch.elements * size_of(bound_->type));
   }
 }
 
-void LoadStoreOperation::pass_on(const Item& item) {
+void LoadStoreOperation::run_fused(const Item& item) {
   alignas(64) std::byte aside[kStrip];
   const BoundStep& first = bound_->steps[item.first];
   for (std::uint32_t i = 0; i < first.stretches; ++i) {
@@ -159,8 +162,8 @@ void LoadStoreOperation::pass_on(const Item& item) {
       const Strip strip{i, at, std::min(kStrip, bytes - at)};
       std::byte* const made = make(first, strip, aside);
       for (std::uint32_t step = item.first + 1; step < item.last; ++step)
-        hand_on(bound_->steps[step], strip, made);
-      if (made == aside) stream(target_of(first, strip), made, strip.bytes);
+        store_result(bound_->steps[step], strip, made);
+      if (made == aside) copy_nontemporal(target_of(first, strip), made, strip.bytes);
     }
   }
 }
@@ -188,12 +191,13 @@ std::byte* LoadStoreOperation::make(const BoundStep& step, const Strip& strip,
   return made;
 }
 
-void LoadStoreOperation::hand_on(const BoundStep& step, const Strip& strip, std::byte* made) const {
+void LoadStoreOperation::store_result(const BoundStep& step, const Strip& strip,
+                                      std::byte* made) const {
   if (step.places == 1) {
     if (bound_->divisor > 1)
       divide(made, bound_->type, strip.bytes / size_of(bound_->type), bound_->divisor);
   } else if (streams(*places_of(step, strip))) {
-    stream(target_of(step, strip), made, strip.bytes);
+    copy_nontemporal(target_of(step, strip), made, strip.bytes);
   } else {
     std::memcpy(target_of(step, strip), made, strip.bytes);
   }

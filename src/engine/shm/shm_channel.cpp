@@ -200,7 +200,7 @@ std::optional<CallMismatch> ShmChannel::find_stranger(std::uint64_t call) {
 bool ShmChannel::leave(std::uint64_t call) {
   left_ = call;
   left_quietly_ = room_.begin == kInLine || room_.end - room_.begin <= shorts();
-  if (left_quietly_) take_back(call + 1);
+  if (left_quietly_) prefetch_exclusive(call + 1);
   else signal(call, kLeft);
   return !left_quietly_;
 }
@@ -218,7 +218,7 @@ void ShmChannel::announce(std::uint64_t call) {
 
 // What the next call writes first, if it is like this one: peers have read that in the call before,
 // and mostly left it.
-void ShmChannel::take_back(std::uint64_t call) {
+void ShmChannel::prefetch_exclusive(std::uint64_t call) {
   take(&own().line(call));
   if (room_.begin == kInLine || swaps_) return;
   const std::byte* const begin = own().at(place());

@@ -216,7 +216,7 @@ class ShmChannel {
   Room room_around(std::size_t wanted) const;
   std::size_t place() const;   // of the next short call
   void say(std::uint64_t call);
-  void take_back(std::uint64_t call);
+  void prefetch_exclusive(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   StagingBuffer& own() { return at(rank_).stage; }
   // Behind the two lines that calls take by turns: such communicators keep the first ones.
