@@ -135,7 +135,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["knobs"] = knobs;
     row["shared"] = a->shared;
     row["staged"] = a->staged;
-    row["attached"] = a->attached;
+    row["single_copy"] = a->attached;
     row["load_store"] = a->is_load_store();
     row["canonical"] = a->canonical;
     row["expects_late"] = a->expects_late;

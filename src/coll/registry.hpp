@@ -22,9 +22,9 @@
   X(allreduce_bruck)                   \
   X(allreduce_double_binary_tree)      \
   X(allreduce_shared)                  \
-  X(allreduce_symmetric)               \
-  X(allreduce_sliced)                  \
-  X(allreduce_grouped)                 \
+  X(allreduce_one_shot)               \
+  X(allreduce_two_shot)                  \
+  X(allreduce_numa)                 \
   X(allreduce_static_leader)           \
   X(allreduce_polling_leader)          \
   X(allreduce_dynamic_leader)          \
@@ -47,8 +47,8 @@
   X(broadcast_k_nomial)                \
   X(broadcast_shared)                  \
   X(broadcast_staged)                  \
-  X(broadcast_attached)                \
-  X(broadcast_grouped)                 \
+  X(broadcast_single_copy)                \
+  X(broadcast_numa)                 \
   X(broadcast_hierarchical)            \
   X(broadcast_hierarchical_chain)      \
   X(broadcast_sorted_chain)            \
@@ -62,8 +62,8 @@
   X(reduce_gather)                     \
   X(reduce_bruck)                      \
   X(reduce_staged)                     \
-  X(reduce_sliced)                     \
-  X(reduce_grouped)                    \
+  X(reduce_two_shot)                     \
+  X(reduce_numa)                    \
   X(reduce_arrival_chain)              \
   X(reduce_hierarchical)               \
   X(reduce_hierarchical_chain)         \
@@ -76,7 +76,7 @@
   X(reduce_scatter_bruck)              \
   X(reduce_scatter_shared)             \
   X(reduce_scatter_staged)             \
-  X(reduce_scatter_grouped)            \
+  X(reduce_scatter_numa)            \
   X(reduce_scatter_hierarchical)       \
   X(reduce_scatter_multilane)          \
   X(allgather_ring)                    \
@@ -85,7 +85,7 @@
   X(allgather_linear)                  \
   X(allgather_shared)                  \
   X(allgather_staged)                  \
-  X(allgather_grouped)                 \
+  X(allgather_numa)                 \
   X(allgather_hierarchical)            \
   X(allgather_multilane)               \
   X(alltoall_pairwise)                 \

@@ -3,7 +3,7 @@
 //
 //   matched send and receive   one copy from the sender's memory to the receiver's
 //   reduce, copy, finish       a combination on the rank's device, which reads peers' memory where
-//                              the schedule does (one-shot, two-shot and symmetric algorithms)
+//                              the schedule does (one-shot and two-shot algorithms)
 //   signal and wait            nothing but order
 //   lanes                      streams: of each device and lane one that sends, one that combines
 //

@@ -151,7 +151,7 @@ struct OfSystem {
   const char* why;
 };
 constexpr OfSystem kAttached[] = {
-    {broadcast, "attached", 1u << 20, 2, "two of a node, long: copied once"}};
+    {broadcast, "single_copy", 1u << 20, 2, "two of a node, long: copied once"}};
 
 std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
   for (const OfSystem& row : kAttached) {
@@ -187,17 +187,17 @@ constexpr const char* kSliced = "one node: each sums a slice";
 constexpr const char* kCrossOnce = "one node in groups: little crosses between them";
 
 constexpr Staged kStaged[] = {
-    {allreduce, "grouped", kGrouped, 4, kAny, 4.5, false, kCrossOnce},
-    {broadcast, "grouped", kGrouped, 4, kAny, 2, false, kCrossOnce},
-    {reduce, "grouped", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
-    {reduce_scatter, "grouped", kGrouped, 4, kAny, 3, false, kCrossOnce},
-    {allgather, "grouped", kGrouped, 4, kAny, 1, false, kCrossOnce},
-    {allreduce, "sliced", (512u << 10) + 1, 2, 2, 2, false, kSliced},
-    {allreduce, "sliced", 16u << 10, 3, kAny, 3, false, kSliced},
-    {allreduce, "symmetric", 0, 2, kAny, 1, false, "one node, short: one signal"},
-    {allreduce, "sliced", 0, 2, 2, 2, false, kSliced},   // where stages have little room
+    {allreduce, "numa", kGrouped, 4, kAny, 4.5, false, kCrossOnce},
+    {broadcast, "numa", kGrouped, 4, kAny, 2, false, kCrossOnce},
+    {reduce, "numa", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
+    {reduce_scatter, "numa", kGrouped, 4, kAny, 3, false, kCrossOnce},
+    {allgather, "numa", kGrouped, 4, kAny, 1, false, kCrossOnce},
+    {allreduce, "two_shot", (512u << 10) + 1, 2, 2, 2, false, kSliced},
+    {allreduce, "two_shot", 16u << 10, 3, kAny, 3, false, kSliced},
+    {allreduce, "one_shot", 0, 2, kAny, 1, false, "one node, short: one signal"},
+    {allreduce, "two_shot", 0, 2, 2, 2, false, kSliced},   // where stages have little room
     {broadcast, "staged", 0, 2, kAny, 4, true, "one node: all copy from the root"},
-    {reduce, "sliced", 64u << 10, 4, kAny, 3, false, "one node, long: each sums a slice"},
+    {reduce, "two_shot", 64u << 10, 4, kAny, 3, false, "one node, long: each sums a slice"},
     {reduce, "staged", 0, 2, kAny, 4, true, "one node: the root sums"},
     {reduce_scatter, "staged", 0, 2, kAny, 2, false, "one node: each sums its own"},
     {allgather, "staged", 0, 2, kAny, 2, false, "one node: each copies what is shown"},

@@ -193,7 +193,7 @@ TEST_CASE("claimed: ranks in different calls are told so") {
   for (const bool claims : {true, false}) {
     const std::string bad = run_ranks(2, 60, [&](int rank, const std::string& folder) {
       Communicator world = join_fast(rank, 2, folder, 20000);
-      const char* other = claims ? "arrival_chain" : "symmetric";
+      const char* other = claims ? "arrival_chain" : "one_shot";
       Buffers<float> buffers(Case{Collective::allreduce, rank == 0 ? "arrival_chain" : other, 2,
                                   std::size_t(rank == 0 ? 10 : 11)}, rank);
       return expect_fault(Fault::mismatch, {"rank"}, [&] { world.run(buffers.call()); });

@@ -98,7 +98,7 @@ TEST_CASE("device peers: calls follow each other without the hosts waiting for d
     Call call{Collective::allreduce, Type::f32, Op::sum};
     call.count = kCount;
     call.input = call.output = numbers;
-    const char* algorithms[] = {"ring", "chain", "rabenseifner", "symmetric"};
+    const char* algorithms[] = {"ring", "chain", "rabenseifner", "one_shot"};
     for (int turn = 0; turn < 8; ++turn) {
       call.algorithm = algorithms[turn % 4];
       call.cut.segments = call.cut.window = turn % 4 == 1 ? 3 : 0;

@@ -42,7 +42,7 @@ std::string add(Communicator& world, const std::vector<int>& order) {
   call.input = mine.data();
   call.output = sum.data();
   call.count = count;
-  if (world.explain(call).find("grouped") != 0) return world.explain(call);
+  if (world.explain(call).find("numa") != 0) return world.explain(call);
   world.run(call);
   for (std::size_t i = 0; i < count; ++i) {
     const auto of = [&](int at) { return term(order[std::size_t(at)], i); };
@@ -64,7 +64,7 @@ TEST_CASE("groups of two: every collective, and sums to the bit") {
               for (int turn = 0; turn < 3; ++turn) {
                 Buffers<float> data(one, rank);
                 const Call call = data.call();
-                if (world.explain(call).find("grouped") != 0) return world.explain(call);
+                if (world.explain(call).find("numa") != 0) return world.explain(call);
                 world.run(call);
                 if (std::string wrong = data.check(); !wrong.empty()) return wrong;
               }
@@ -99,7 +99,7 @@ TEST_CASE("groups: off is off, and ranks that want different ones are told at st
         call.input = call.output = data.data();
         call.count = data.size();
         const std::string why = world.explain(call);
-        if (why.find("sliced") != 0 || why.find("PACELINE_GROUPS=1") == why.npos) return why;
+        if (why.find("two_shot") != 0 || why.find("PACELINE_GROUPS=1") == why.npos) return why;
         world.run(call);
         return {};
       });

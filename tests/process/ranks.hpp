@@ -103,7 +103,7 @@ inline Communicator join(int rank, int ranks, const std::string& folder, int tim
 inline bool is_attached(const Communicator& world) {
   Call call;
   call.collective = Collective::broadcast;
-  call.algorithm = "attached";
+  call.algorithm = "single_copy";
   try {
     return !world.explain(call).empty();
   } catch (const Error&) {

@@ -40,10 +40,10 @@ def test_all_collectives(size, threads):
 def test_algorithms_and_segments(algorithm):
     known = [row["name"] for row in _core.algorithms() if row["collective"] == "allreduce"]
     if algorithm not in known:
-        algorithm = next(name for name in known if name == "symmetric")
+        algorithm = next(name for name in known if name == "one_shot")
     group, x = group_of(4), data(4, 1000)
     total = sum(array.copy() for array in x)
-    straight = algorithm == "symmetric"
+    straight = algorithm == "one_shot"
     options = {} if straight else {"segments": 4}
     assert algorithm in group.explain("allreduce", x, algorithm=algorithm, **options)
     group.allreduce(x, algorithm=algorithm, **options)

@@ -24,10 +24,10 @@ def test_explain_marks_the_choice_of_the_library(paceline):
 
 def test_explain_says_what_groups_change(paceline, monkeypatch):
     _, out, _ = paceline("explain", "allreduce", "-n", 8, "--group", 4)
-    assert "8 ranks: grouped" in flat(out)
+    assert "8 ranks: numa" in flat(out)
     assert "in 2 groups of 4 ranks" in flat(out)
     _, out, _ = paceline("explain", "allreduce", "-n", 8)
-    assert "8 ranks: sliced" in flat(out) and "no groups; --group N" in flat(out)
+    assert "8 ranks: two_shot" in flat(out) and "no groups; --group N" in flat(out)
     monkeypatch.setenv("PACELINE_GROUPS", "3")
     _, out, _ = paceline("explain", "allreduce", "-n", 8)
     assert "no groups: 8 ranks make no two groups of 3" in flat(out)
@@ -60,14 +60,14 @@ def test_explain_leaves_out_what_needs_one_node(paceline):
     assert "attached: " not in flat(paceline("explain", "broadcast", *nodes)[1])
     for near in ["-n", 8], ["-n", 2, *nodes[2:]], ["-n", 1, "--machine", "edr-100g"]:
         _, out, _ = paceline("explain", "allreduce", *near)
-        assert "not here" not in flat(out) and re.search("^sliced", out, re.MULTILINE)
+        assert "not here" not in flat(out) and re.search("^two_shot", out, re.MULTILINE)
 
 
 def test_explain_gives_no_time_to_what_cannot_be(paceline):
-    _, out, _ = paceline("explain", "allreduce", "--algorithm", "sliced", "-n", 8,
+    _, out, _ = paceline("explain", "allreduce", "--algorithm", "two_shot", "-n", 8,
                          "--machine", "lab-200mbit,ranks_per_node=2")
-    assert re.search("^sliced.* <- chosen .* needs one node", out, re.MULTILINE), out
-    assert "one node: shared, symmetric, grouped" in flat(out)
+    assert re.search("^two_shot.* <- chosen .* needs one node", out, re.MULTILINE), out
+    assert "one node: shared, one_shot, numa" in flat(out)
 
 
 def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
@@ -75,7 +75,7 @@ def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
     _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")
     assert "2 ranks: attached - " in flat(out) and "ranks of a node are attached" in flat(out)
     _, out, _ = paceline("explain", "allreduce", "-n", 2, "--size", "8MiB")
-    assert "attached" not in flat(out)
+    assert "single_copy" not in flat(out)
     monkeypatch.undo()
     monkeypatch.setenv("PACELINE_ATTACH", "off")
     _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")

@@ -44,7 +44,7 @@ def faults(page):
     literature, ours = tables(page)[:2]
     rows = {row["algorithm"]: row for row in ours}
     due = {f"{row['collective']}/{row['name']}": row["knobs"] for row in _core.algorithms()
-           if row["load_store"] and row["name"] != "grouped"}
+           if row["load_store"] and row["name"] != "numa"}
     found += [f"{name}: a row too many or too few" for name in set(due) ^ set(rows)]
     for name in set(due) & set(rows):
         for ranks in range(2, 9):
@@ -83,10 +83,11 @@ def test_the_page_says_what_the_schedules_do():
 
 
 @pytest.mark.parametrize("true, wrong, fault", [
-    ("| allreduce/sliced | 2r |", "| allreduce/sliced | 2(r-1) |", "allreduce/sliced: copy in"),
+    ("| allreduce/two_shot | 2r |", "| allreduce/two_shot | 2(r-1) |",
+     "allreduce/two_shot: copy in"),
     ("| 0 | r-1 | B |\n| broadcast/shared", "| 0 | r-1 | 1 |\n| broadcast/shared",
      "broadcast/staged: waits"),
-    ("| 5r+1 | allreduce/sliced | -2 |", "| 5r+1 | allreduce/sliced | 0 |", "slices"),
+    ("| 5r+1 | allreduce/two_shot | -2 |", "| 5r+1 | allreduce/two_shot | 0 |", "slices"),
     ("| 3r-1 | 2r | 5r-1 |", "| 3r-1 | 2r | 5r |", "moved least"),
     ("| alltoall/shared |", "| alltoall/direct |", "too many or too few"),
 ])
@@ -130,7 +131,7 @@ def test_work_comes_before_waiting_and_gaps_are_the_rest():
 
 def straight(ranks=2, count=4096, **more):
     """A simulated load/store call, its world and elements."""
-    world = _core.World("allreduce", "sliced", ranks, blocks=2, **more)
+    world = _core.World("allreduce", "two_shot", ranks, blocks=2, **more)
     trace = draw.from_core(world.simulate(count, 4, "shm"))
     return traffic.labelled(trace, world, count), world
 
@@ -182,13 +183,13 @@ def steps_missed(trace, world, count):
 def test_a_measured_straight_call_is_told_whole(paceline, tmp_path):
     events, picture = tmp_path / "events.json", tmp_path / "picture.svg"
     status, out, err = paceline(
-        "draw", "allreduce", "-n", 3, "--size", "96KiB", "--algorithm", "sliced", "--blocks", 2,
+        "draw", "allreduce", "-n", 3, "--size", "96KiB", "--algorithm", "two_shot", "--blocks", 2,
         "--measured", "--json", events, "--svg", picture)
     assert status == 0, err
     assert "reduce + copy in" in out and "all ranks read and write" in out
     assert "reduce + copy in" in picture.read_text(encoding="utf-8")
     found = from_json(events.read_text(encoding="utf-8"))
-    world = _core.World("allreduce", "sliced", 3, blocks=2, in_place=True)
+    world = _core.World("allreduce", "two_shot", 3, blocks=2, in_place=True)
     count = 96 * 256
     assert steps_missed(found, world, count) == []
     less = [event for event in found.events if event.activity != "signal"]

@@ -36,17 +36,17 @@ TEST_CASE("choose: grouped for long messages where groups are asked for, and now
   for (const Algorithm* a : registry()) {
     if (!a->grouped) continue;
     CAPTURE(name_of(a->collective));
-    CHECK(chosen_for(a->collective, two, 64 << 10) == "grouped");
-    CHECK(chosen_for(a->collective, two, 64 << 20) == "grouped");
-    CHECK(chosen_for(a->collective, two, (64 << 10) - 1) != "grouped");
-    CHECK(chosen_for(a->collective, none, 64 << 20) != "grouped");
-    CHECK(chosen_for(a->collective, two, 64 << 20, false) != "grouped");
+    CHECK(chosen_for(a->collective, two, 64 << 10) == "numa");
+    CHECK(chosen_for(a->collective, two, 64 << 20) == "numa");
+    CHECK(chosen_for(a->collective, two, (64 << 10) - 1) != "numa");
+    CHECK(chosen_for(a->collective, none, 64 << 20) != "numa");
+    CHECK(chosen_for(a->collective, two, 64 << 20, false) != "numa");
   }
   Problem ordered = problem_of(Collective::allreduce, 8);   // these are no neighbours
   ordered.one_node = true;
   ordered.commutative = false;
   ordered.groups = two;
   const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8), true};
-  CHECK(choose(ordered, now).algorithm->name == std::string("sliced"));
-  CHECK_THROWS_AS(choose(ordered, now, {"grouped"}), Error);
+  CHECK(choose(ordered, now).algorithm->name == std::string("two_shot"));
+  CHECK_THROWS_AS(choose(ordered, now, {"numa"}), Error);
 }

@@ -315,21 +315,21 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
     return std::string(choose(p, now).algorithm->name);
   };
   constexpr std::size_t kFrom = 1u << 20;
-  CHECK(chosen_for(Collective::broadcast, 2, kFrom) == "attached");
-  CHECK(chosen_for(Collective::broadcast, 2, kFrom << 8) == "attached");
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom) == "single_copy");
+  CHECK(chosen_for(Collective::broadcast, 2, kFrom << 8) == "single_copy");
   CHECK(chosen_for(Collective::broadcast, 2, kFrom - 1) == "staged");
   CHECK(chosen_for(Collective::broadcast, 2, kFrom, false) == "staged");
   CHECK(chosen_for(Collective::broadcast, 3, kFrom) == "staged");
   for (const Algorithm* a : registry())
     for (int ranks : {1, 2, 3, 8})
       if (a->collective != Collective::broadcast || ranks != 2)
-        CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "attached");
+        CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "single_copy");
   Problem p = problem_of(Collective::broadcast, 3);
   p.one_node = p.attached = true;
   const Circumstances now{100, usual_machine(), stage_bytes(8u << 20, 3)};
-  CHECK(choose(p, now, {"attached"}).algorithm->attached);   // who asks gets it
+  CHECK(choose(p, now, {"single_copy"}).algorithm->attached);   // who asks gets it
   p.attached = false;
-  CHECK_THROWS_AS(choose(p, now, {"attached"}), Error);
+  CHECK_THROWS_AS(choose(p, now, {"single_copy"}), Error);
   p.attached = p.shared = true;   // but what all see is copied without help
   CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->shared);
 }

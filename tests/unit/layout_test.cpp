@@ -70,7 +70,7 @@ TEST_CASE("layout: ranks that send nothing cut long parts at lines, others equal
   Problem p = problem(Collective::allreduce, 2, 0);
   p.one_node = true;
   const std::vector<Piece> vector{{0, 65538}};
-  const Schedule near = build(find_algorithm(Collective::allreduce, "sliced"), p);
+  const Schedule near = build(find_algorithm(Collective::allreduce, "two_shot"), p);
   CHECK(place(near, vector, 1).offset == 32768 + 64);
   const Schedule far = build(find_algorithm(Collective::allreduce, "ring"), p);
   CHECK(place(far, vector, 1).offset == 32769);

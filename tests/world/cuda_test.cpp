@@ -128,7 +128,7 @@ TEST_CASE("cuda: a plan is a graph of the driver") {
   if (const std::string why = device::trouble_with_cuda(); !why.empty())
     return test::skip("no CUDA here: " + why);
   const std::size_t count = 1000;
-  for (const char* algorithm : {"ring", "chain", "symmetric"}) {
+  for (const char* algorithm : {"ring", "chain", "one_shot"}) {
     Group world(3);
     std::vector<Call> calls;
     for (int r = 0; r < 3; ++r) {

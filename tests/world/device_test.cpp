@@ -190,7 +190,7 @@ std::string wrong_sum(Group& world, Type type, Op op, const char* algorithm) {
 }
 
 TEST_CASE("device: every type and operation") {
-  for (const char* algorithm : {"chain", "ring", "rabenseifner", "symmetric"}) {
+  for (const char* algorithm : {"chain", "ring", "rabenseifner", "one_shot"}) {
     Group world(4, {.seed = 9});
     for (int t = 0; t < kTypes; ++t)
       for (int o = 0; o < kOps; ++o) {

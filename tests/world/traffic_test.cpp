@@ -35,10 +35,10 @@ Claim leader_by_position(double r, double, bool) {
 
 // Of two ranks and more.
 const std::map<std::string, Formula> kClaims = {
-    {"allreduce/symmetric", [](double r, double, bool) -> Claim {
+    {"allreduce/one_shot", [](double r, double, bool) -> Claim {
        return {2 * r, r * (r + 1), 0, 0, 0, r * (r - 1), r * (r - 1), 1};
      }},
-    {"allreduce/sliced", [](double r, double b, bool) -> Claim {
+    {"allreduce/two_shot", [](double r, double b, bool) -> Claim {
        return {2 * r, r + 1, 2 * (r - 1), 0, 1, 2 * (r - 1), (b + 1) * r * (r - 1), b + 1};
      }},
     {"allreduce/shared", [](double r, double, bool) -> Claim {
@@ -76,14 +76,14 @@ const std::map<std::string, Formula> kClaims = {
     {"broadcast/shared", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};
      }},
-    {"broadcast/attached", [](double r, double, bool) -> Claim {
+    {"broadcast/single_copy", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};
      }},
     {"reduce/staged", [](double r, double b, bool) -> Claim {
        const double back = std::fmax(0, b - kAhead);
        return {2 * (r - 1), r + 1, 0, 0, 0, r - 1, (b + back) * (r - 1), b};
      }},
-    {"reduce/sliced", [](double r, double b, bool) -> Claim {
+    {"reduce/two_shot", [](double r, double b, bool) -> Claim {
        const double all = (r - 1) / r;
        return {2 * (r - 1), r + 1, 2 * all, 0, 0, r - 1 + all, (b + 1) * r * (r - 1), b + 1};
      }},
@@ -110,10 +110,10 @@ const std::map<std::string, Formula> kClaims = {
      }},
 };
 
-// One rank alone has nobody to show anything to; symmetric, which it is never given, does.
+// One rank alone has nobody to show anything to; one_shot, which it is never given, does.
 Claim alone(const std::string& name, const Shape& shape) {
   Claim claim;
-  if (name == "allreduce/symmetric") claim.copy_in = 2;
+  if (name == "allreduce/one_shot") claim.copy_in = 2;
   if (shape.collective != Collective::broadcast && shape.collective != Collective::barrier)
     claim.copy = own(shape.in_place);
   return claim;
@@ -147,14 +147,14 @@ std::string differs(const Traffic& got, const Claim& claim, double n) {
 // no matter of rounding.
 std::vector<std::size_t> counts(const std::string& name, const World& world) {
   const auto even = 3 * std::size_t(world[0].cuts);
-  if (name == "reduce/sliced") return {0, even};   // the root's slice is left out
+  if (name == "reduce/two_shot") return {0, even};   // the root's slice is left out
   return {0, 1, even, 1009};
 }
 
 template <class Each>
 void for_load_store(Each&& each) {
   for (const Algorithm* a : registry()) {
-    if (!a->is_load_store() || a->grouped) continue;   // grouped_test.cpp has those
+    if (!a->is_load_store() || a->grouped) continue;   // numa_test.cpp has those
     const std::string name = str(name_of(a->collective), "/", a->name);
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (const int blocks : a->takes.blocks ? std::vector{1, 2, 5} : std::vector{0})

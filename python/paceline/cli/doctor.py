@@ -124,7 +124,7 @@ def groups(ranks):
         known = f"{text} here" if text else ""
         return Finding("groups", "ok", f"none: {'; '.join(filter(None, (known, missing)))}")
     return Finding("groups", "ok", f"{text} here: PACELINE_GROUPS=N groups N neighbours in rank "
-                   "order; algorithm=grouped groups ranks that are each bound to one of them")
+                   "order; algorithm=numa groups ranks that are each bound to one of them")
 
 
 def machine(ranks):

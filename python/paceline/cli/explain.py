@@ -239,7 +239,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
     explain_one(collective, ranks, size, choice, where, out)
     if choice["one_node"] and any(
-            row["attached"] for row in _core.algorithms() if row["collective"] == collective):
+            row["single_copy"] for row in _core.algorithms() if row["collective"] == collective):
         out.print(attached(trouble), soft_wrap=True)
     about_kept_figures(machine, out)
     return 0

@@ -64,7 +64,7 @@ SMALL = (
     whole("Small-PAP-aware: dynamic leader", "dynamic_leader", False),
     whole("ours: arrival leader", "arrival_leader", False),
     whole("ours, stable: arrival tree", "arrival_tree", False),
-    whole("ours, static: slices", "sliced"),
+    whole("ours, static: slices", "two_shot"),
 )
 LARGE = (
     whole("Def-MVAPICH: RSA", "rabenseifner"),
@@ -72,13 +72,13 @@ LARGE = (
     Case("RSG+Bcast", (("reduce", "scatter_gather"), ("broadcast", "binomial"))),
     whole("Large-PAP-aware: arrival chain", "arrival_chain", False),
     whole("ours, stable: arrival tree", "arrival_tree", False),
-    whole("ours, static: slices", "sliced"),
+    whole("ours, static: slices", "two_shot"),
 )
 
 
 def blocks_for(algorithm, nbytes):
     """Blocks of a message for those that take it in several; 0: it does not."""
-    if algorithm not in ("sliced", "arrival_chain"):
+    if algorithm not in ("two_shot", "arrival_chain"):
         return 0
     return max(1, min(MOST_BLOCKS, nbytes // BLOCK_BYTES))
 

@@ -1,5 +1,5 @@
-// Arrival sliced allreduce: all but the last to come each sum one slice of what they have, and add
-// the last one's when it is there.
+// Arrival two-shot allreduce: all but the last to come each sum one slice of what they have, and
+// add the last one's when it is there.
 //
 // Source   ours (docs/design/0044-arrival-in-the-node.md): sliced (sliced.cpp) by those who do not
 //          come last, so that all of them add before and after the last one comes.

@@ -22,7 +22,7 @@ int cuts(const Problem&, const Knobs& knobs) { return blocks_of(knobs); }
 
 std::optional<Reason> rejects(const Problem& pb) {
   if (pb.ranks > kSourcesAtOnce && !pb.canonical)
-    return Reason{str("the root sums at most ", kSourcesAtOnce, " vectors at once"), "sliced"};
+    return Reason{str("the root sums at most ", kSourcesAtOnce, " vectors at once"), "two_shot"};
   return {};
 }
 

@@ -1,6 +1,6 @@
 // Staged reduce_scatter: ranks of a node show each other what is theirs to sum.
 //
-// Source   elementary: the first half of the sliced allreduce.
+// Source   elementary: the first half of the two-shot allreduce.
 // Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
 // Cost     B meetings; per rank (p-1)/p n copied in, (p-1)/p n gamma.
 // Scratch  2 (p-1)/p n / B

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "engine/attached.hpp"
+#include "engine/shm/single_copy.hpp"
 #include "engine/operation.hpp"
 
 namespace paceline {

@@ -132,7 +132,7 @@ def _takes(comm, collective, algorithm):
 
 
 def _share_a_node(comm):
-    return _takes(comm, "allreduce", "symmetric")
+    return _takes(comm, "allreduce", "one_shot")
 
 
 def check_algorithms(comm):
@@ -143,7 +143,7 @@ def check_algorithms(comm):
         pieces = ((None, None), (1, 1), (4, 2), (7, 3))
         if row["staged"]:  # it takes blocks instead: see check_knobs
             pieces = pieces[: 2 if _share_a_node(comm) else 0]
-        on_terms = row["attached"] or row["by_nodes"] or row["follows_arrival"]
+        on_terms = row["single_copy"] or row["by_nodes"] or row["follows_arrival"]
         if on_terms and not _takes(comm, row["collective"], row["name"]):
             continue
         for segments, window in pieces:
@@ -158,12 +158,12 @@ def check_knobs(comm):
         ("allreduce", "circulant", "radix"), ("allreduce", "recursive_multiplying", "radix"),
         ("alltoall", "bruck", "radix"), ("broadcast", "circulant", "blocks"),
         ("reduce", "circulant", "blocks"), ("allreduce", "dual_root", "blocks"),
-        ("allreduce", "sliced", "blocks"), ("reduce", "sliced", "blocks"),
+        ("allreduce", "two_shot", "blocks"), ("reduce", "two_shot", "blocks"),
         ("reduce", "staged", "blocks"), ("broadcast", "staged", "blocks"),
         ("reduce_scatter", "staged", "blocks"), ("allgather", "staged", "blocks"),
         ("alltoall", "staged", "blocks"),
     ):  # fmt: skip
-        if algorithm in ("sliced", "staged") and not _share_a_node(comm):
+        if algorithm in ("two_shot", "staged") and not _share_a_node(comm):
             continue
         for value in (2, 3, 5):
             for count in (0, 1, 1009):

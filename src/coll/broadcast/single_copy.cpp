@@ -1,4 +1,5 @@
-// Attached broadcast: the root writes a part of the message into each peer, which reads the rest.
+// Single-copy broadcast: the root writes a part of the message into each peer, which reads the
+// rest.
 //
 // Source   ours (docs/design/0014-shared-buffers.md); single copies by help of the kernel: T. Ma,
 //          G. Bosilca, A. Bouteiller, J. Dongarra: Kernel-assisted and topology-aware MPI
@@ -21,8 +22,8 @@
 
 namespace paceline {
 
-const Algorithm broadcast_attached{.collective = Collective::broadcast,
-                                   .name = "attached",
+const Algorithm broadcast_single_copy{.collective = Collective::broadcast,
+                                   .name = "single_copy",
                                    .rejects = serves_all,
                                    .cuts = cuts_of_parts,
                                    .build = build_parts,

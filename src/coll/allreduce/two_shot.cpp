@@ -1,4 +1,4 @@
-// Sliced allreduce: ranks of a node show each other their vectors, and each sums one slice.
+// Two-shot allreduce: ranks of a node show each other their vectors, and each sums one slice.
 //
 // Source   J. Peng, J. Fang, J. Liu, M. Xie, Y. Dai, B. Yang, S. Li, Z. Wang: Optimizing MPI
 //          collectives on shared memory multi-cores. SC 2023; here block by block through two slots
@@ -96,8 +96,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_sliced{.collective = Collective::allreduce,
-                                 .name = "sliced",
+const Algorithm allreduce_two_shot{.collective = Collective::allreduce,
+                                 .name = "two_shot",
                                  .rejects = serves_all,
                                  .cuts = cuts,
                                  .build = build,

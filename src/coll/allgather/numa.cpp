@@ -1,4 +1,4 @@
-// Grouped allgather: a rank copies the units of its group from their owners, reads one of each
+// NUMA-aware allgather: a rank copies the units of its group from their owners, reads one of each
 // other group, and shows that to its group.
 //
 // Source   elementary: an allgather across groups, and one inside each.
@@ -88,7 +88,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allgather_grouped{Collective::allgather, "grouped", serves_all, cuts, build, cost,
+const Algorithm allgather_numa{Collective::allgather, "numa", serves_all, cuts, build, cost,
                                   {.blocks = true}, true, false, true};
 
 }  // namespace paceline

@@ -93,7 +93,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_grouped{Collective::reduce_scatter, "grouped", rejects_scattered,
+const Algorithm reduce_scatter_numa{Collective::reduce_scatter, "numa", rejects_scattered,
                                        cuts, build, cost, {.blocks = true}, true, false, true};
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 // Copies between ranks' buffers, and how a rank that gives up gets its own back.
-#include "engine/attached.hpp"
+#include "engine/shm/single_copy.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Sliced reduce: ranks of a node show each other their vectors, each sums one slice, and the root
+// Two-shot reduce: ranks of a node show each other their vectors, each sums one slice, and the root
 // collects the sums.
 //
 // Source   elementary: the allreduce of the same name, without its last step on the other ranks.
@@ -65,8 +65,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm reduce_sliced{.collective = Collective::reduce,
-                              .name = "sliced",
+const Algorithm reduce_two_shot{.collective = Collective::reduce,
+                              .name = "two_shot",
                               .rejects = rejects,
                               .cuts = cuts,
                               .build = build,

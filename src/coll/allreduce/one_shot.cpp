@@ -1,4 +1,4 @@
-// Symmetric allreduce: every rank shows its vector, and every rank sums all of them.
+// One-shot allreduce: every rank shows its vector, and every rank sums all of them.
 //
 // Source   elementary; as in DeepSpeed's collectives for short messages, here with rank order kept
 //          and no closing barrier (docs/design/0019-straight.md).
@@ -40,8 +40,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_symmetric{.collective = Collective::allreduce,
-                                    .name = "symmetric",
+const Algorithm allreduce_one_shot{.collective = Collective::allreduce,
+                                    .name = "one_shot",
                                     .rejects = serves_all,
                                     .cuts = cuts,
                                     .build = build,

@@ -1,4 +1,4 @@
-#include "engine/attached.hpp"
+#include "engine/shm/single_copy.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,5 @@
-// Grouped allreduce: sums inside groups of ranks first, so that a byte crosses between them once.
+// NUMA-aware allreduce: sums inside groups of ranks first, so that a byte crosses between them
+// once.
 //
 // Source   J. Peng, J. Fang, J. Liu, M. Xie, Y. Dai, B. Yang, S. Li, Z. Wang: Optimizing MPI
 //          collectives on shared memory multi-cores. SC 2023; here with a sum in each group, then
@@ -121,7 +122,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_grouped{Collective::allreduce, "grouped", rejects_scattered, cuts, build,
+const Algorithm allreduce_numa{Collective::allreduce, "numa", rejects_scattered, cuts, build,
                                   cost, {.blocks = true}, true, false, true};
 
 }  // namespace paceline

@@ -70,7 +70,7 @@ TEST_CASE("attached: every count and root, on 2 to 4 ranks, also of long message
     const std::string bad = run_attached(p, [&](Communicator& world) -> std::string {
       for (const std::size_t count : {0, 1, 2, p - 1, p + 1, 4097, 3 << 20})
         for (int root = 0; root < p; ++root) {
-          Buffers<float> data({Collective::broadcast, "attached", p, count, root}, world.rank());
+          Buffers<float> data({Collective::broadcast, "single_copy", p, count, root}, world.rank());
           world.run(data.call());
           if (std::string wrong = data.check(); !wrong.empty()) return wrong;
         }
@@ -92,7 +92,7 @@ TEST_CASE("attached: chosen by itself, in parts of the world, in plans, with a t
       if (!bad.empty()) return bad;
     }
     std::vector<std::byte> data(kLong);
-    if (const std::string told = pair.explain(broadcast_of(data)); !told.starts_with("attached"))
+    if (const std::string told = pair.explain(broadcast_of(data)); !told.starts_with("single_copy"))
       return told;
     Plan plan = pair.plan(broadcast_of(data));
     for (int turn = 0; turn < 3; ++turn) {

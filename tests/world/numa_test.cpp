@@ -80,13 +80,13 @@ TEST_CASE("grouped: into a group comes what the header says, and no more") {
       const auto crosses = [&](const Algorithm& a) {
         return crossing(a, shape_of(a, p, g, scattered));
       };
-      CHECK(near(crosses(allreduce_grouped), 2 * others));
-      CHECK(near(crosses(broadcast_grouped), 1));
-      CHECK(near(crosses(reduce_grouped), k - 1));
-      CHECK(near(crosses(reduce_scatter_grouped), others));
-      CHECK(near(crosses(allgather_grouped), others));
+      CHECK(near(crosses(allreduce_numa), 2 * others));
+      CHECK(near(crosses(broadcast_numa), 1));
+      CHECK(near(crosses(reduce_numa), k - 1));
+      CHECK(near(crosses(reduce_scatter_numa), others));
+      CHECK(near(crosses(allgather_numa), others));
       // The measure tells them from those that take all ranks as equal.
-      CHECK(crosses(allreduce_sliced) > 1.4 * crosses(allreduce_grouped));
+      CHECK(crosses(allreduce_two_shot) > 1.4 * crosses(allreduce_numa));
       CHECK(near(crosses(broadcast_staged), g));
     }
 }
@@ -114,12 +114,12 @@ TEST_CASE("grouped: rounds and sums are what the cost says") {
 }
 
 TEST_CASE("grouped: no meeting can be left out") {
-  for (const Algorithm* a : {&allreduce_grouped, &reduce_grouped, &reduce_scatter_grouped,
-                             &allgather_grouped, &broadcast_grouped})
+  for (const Algorithm* a : {&allreduce_numa, &reduce_numa, &reduce_scatter_numa,
+                             &allgather_numa, &broadcast_numa})
     for (bool scattered : {false, true}) {
       const World world = make_world(*a, shape_of(*a, 4, 2, scattered));
       REQUIRE(verify(world));
-      if (a == &broadcast_grouped) continue;   // its ranks signal differently often
+      if (a == &broadcast_numa) continue;   // its ranks signal differently often
       const int meetings = static_cast<int>(a->cost(world[0].problem, {.blocks = 2}).rounds);
       for (int which = 0; which < meetings; ++which)
         CHECK_MESSAGE(!verify(without_meeting(world, which)), a->name, " without meeting ", which);
@@ -161,14 +161,14 @@ TEST_CASE("grouped: ranks in groups that the communicator knows, over loop") {
       for (const Algorithm* a : grouped_ones())
         for (std::size_t count : {0, 1, p + 1, 20011}) {
           const bool is_long = count * std::size_t(units_of({a->collective, p})) >= 16384;
-          Case c{a->collective, is_long ? "grouped" : "", p, count, p - 1, count % 2 == 0};
+          Case c{a->collective, is_long ? "numa" : "", p, count, p - 1, count % 2 == 0};
           std::vector<std::unique_ptr<test::Buffers<float>>> data;
           std::vector<Request> requests;
           for (int r = 0; r < p; ++r) {
             data.push_back(std::make_unique<test::Buffers<float>>(c, r));
             const Call call = data.back()->call();
             const std::string why = ranks[std::size_t(r)].explain(call);
-            CHECK((why.find("grouped") == 0) == is_long);
+            CHECK((why.find("numa") == 0) == is_long);
             if (count > 1) CHECK(why.find(str(p / g, " groups of ", g, " ranks")) != why.npos);
             requests.push_back(ranks[std::size_t(r)].start(call));
           }

@@ -1,4 +1,4 @@
-// Grouped reduce: sums inside groups of ranks first; the root's group sums what the others have,
+// NUMA-aware reduce: sums inside groups of ranks first; the root's group sums what the others have,
 // and the root collects it.
 //
 // Source   elementary: the allreduce of the same name, for one group.
@@ -109,7 +109,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_grouped{Collective::reduce, "grouped", rejects, cuts, build,
+const Algorithm reduce_numa{Collective::reduce, "numa", rejects, cuts, build,
                                cost, {.blocks = true}, true, false, true};
 
 }  // namespace paceline

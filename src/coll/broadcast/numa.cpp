@@ -1,4 +1,4 @@
-// Grouped broadcast: the root's group copies from it; each other group reads every block once,
+// NUMA-aware broadcast: the root's group copies from it; each other group reads every block once,
 // every rank a slice of it, and puts it together by itself.
 //
 // Source   elementary: the staged broadcast, with a scatter and an allgather in every other group.
@@ -79,7 +79,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_grouped{Collective::broadcast, "grouped", serves_all, cuts, build, cost,
+const Algorithm broadcast_numa{Collective::broadcast, "numa", serves_all, cuts, build, cost,
                                   {.blocks = true}, true, false, true};
 
 }  // namespace paceline
