@@ -206,7 +206,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const Machine model = machine_from(machine);
   const bool near = model.ranks_per_node >= ranks;
   problem.one_node = near && ranks > 1;
-  problem.attached = attach && problem.one_node && text_of(Option::attach) == "auto";
+  problem.attached = attach && problem.one_node && text_of(Option::single_copy) == "auto";
   bool by_nodes = false;
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
@@ -218,7 +218,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
     problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);
   }
-  const int wanted = option(group, Option::groups);
+  const int wanted = option(group, Option::numa_ranks);
   std::vector<Locality> localities(static_cast<std::size_t>(ranks));
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};

@@ -18,7 +18,8 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
-  huge_pages, attach, algorithm, segments, window, numbers, transport, mpi, node, groups, machine,
+  huge_pages, single_copy, algorithm, segments, window, numbers, transport, mpi, node, numa_ranks,
+  machine,
   machine_dir, cuda_kernels, predict, record_dir, record_signal, preload, preload_summary, profile,
   profile_bytes, replace, rank, ranks, store, secret
 };

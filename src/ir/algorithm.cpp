@@ -42,7 +42,7 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
                   "explains; they must be on one node", ""};
   if (algorithm.by_nodes && problem.nodes.empty())
     return Reason{"it wants several nodes, of which one at least has several ranks; "
-                  "PACELINE_GROUPS=1 forbids to look", ""};
+                  "PACELINE_NUMA_RANKS=1 forbids to look", ""};
   if (algorithm.claimed && problem.ranks > kMostClaims)
     return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
   if (algorithm.follows_arrival && !problem.commutative)

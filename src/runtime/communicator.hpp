@@ -190,7 +190,7 @@ struct WorldConfig {
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
   bool huge_pages = false;            // for what allocate() gives; equal on all ranks of a node
-  std::string attach = "auto";   // whether the system copies between ranks' memory; or off
+  std::string single_copy = "auto";   // whether the system copies between ranks' memory; or off
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too
@@ -202,7 +202,7 @@ struct WorldConfig {
   Numbers numbers = Numbers::stable;   // of sums of floating types; equal on all ranks
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
-  int group_ranks = 0;
+  int numa_ranks = 0;
   // What choices between nodes reckon with (runtime/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
   // Where figures that were measured are kept (runtime/machine_file.hpp), and what the start has

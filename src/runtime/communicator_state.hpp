@@ -66,7 +66,7 @@ struct Communicator::State {
   StagingRoom staging_room() const { return room_in(*group, session->config()); }
   Circumstances circumstances_of(const Call& call, const Problem& problem) const {
     return {bytes_for_choice(call, problem), assumed.machine, staging_room().bytes,
-            session->config().group_ranks > 1, arrivals.expects(call)};
+            session->config().numa_ranks > 1, arrivals.expects(call)};
   }
 };
 

@@ -23,7 +23,7 @@ namespace paceline {
 namespace {
 
 ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = {}) {
-  return {config.shm_dir, config.shm_bytes, config.stage_bytes, names, config.attach,
+  return {config.shm_dir, config.shm_bytes, config.stage_bytes, names, config.single_copy,
           config.stopped_ms};
 }
 

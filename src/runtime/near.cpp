@@ -267,7 +267,8 @@ void Session::meet(const Flight& flight, const CopyDenied& barred) {
       {group.context, Fault::resource,
        str(flight.operation->describe(), ": ", name_of(group, transport_->rank()), " cannot ",
            barred.writes ? "write into" : "read", " the buffer of ", peer, ": ",
-           std::strerror(barred.error), ". PACELINE_ATTACH=off does without. The communicator ",
+           std::strerror(barred.error),
+           ". PACELINE_SINGLE_COPY=off does without. The communicator ",
            "cannot be used any more."),
        true});
 }

@@ -18,7 +18,7 @@ WorldConfig config_from_options() {
   config.shm_dir = text_of(Option::shm_dir);
   config.shm_bytes = static_cast<std::size_t>(number_of(Option::shm_bytes));
   config.stage_bytes = static_cast<std::size_t>(number_of(Option::stage_bytes));
-  config.attach = text_of(Option::attach);
+  config.single_copy = text_of(Option::single_copy);
   config.huge_pages = text_of(Option::huge_pages) == "on";
   for (int i = 0; i < kCollectives; ++i)
     config.algorithms[static_cast<std::size_t>(i)] =
@@ -27,7 +27,7 @@ WorldConfig config_from_options() {
   config.window = number(Option::window);
   for (Numbers one : {Numbers::fast, Numbers::stable, Numbers::canonical})
     if (text_of(Option::numbers) == name_of(one)) config.numbers = one;
-  config.group_ranks = number(Option::groups);
+  config.numa_ranks = number(Option::numa_ranks);
   config.machine = text_of(Option::machine);
   (void)assumed_by(config.machine);   // throws where it is wrong
   config.machine_dir = machine_folder();

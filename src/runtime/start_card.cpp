@@ -66,7 +66,7 @@ constexpr Row kRows[] = {
     {"segments", Equal::all, [](const Self& s) { return str(s.config.segments); }},
     {"window", Equal::all, [](const Self& s) { return str(s.config.window); }},
     {"predict", Equal::all, [](const Self& s) { return s.config.arrival; }},
-    {"groups", Equal::all, [](const Self& s) { return str(s.config.group_ranks); }},
+    {"numa_ranks", Equal::all, [](const Self& s) { return str(s.config.numa_ranks); }},
     {"machine", Equal::all, [](const Self& s) { return s.config.machine; }},
     {"shm_bytes", Equal::node, [](const Self& s) { return str(s.config.shm_bytes); }},
     {"stage_bytes", Equal::node, [](const Self& s) { return str(s.config.stage_bytes); }},
@@ -169,7 +169,7 @@ std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& con
 
 std::vector<Locality> agree_on_nodes(const std::vector<std::string>& cards,
                                      const std::vector<int>& nodes) {
-  const int wanted = std::max(0, number_in(cards[0], "groups"));
+  const int wanted = std::max(0, number_in(cards[0], "numa_ranks"));
   std::vector<Locality> out;
   std::map<int, std::vector<std::size_t>> met;   // node -> its ranks so far
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {

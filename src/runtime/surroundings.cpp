@@ -33,7 +33,7 @@ int count_nodes(const Group& group, const std::vector<int>& nodes) {
 }
 
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
-  if (config.group_ranks == 1 || on_one_node(group, config.nodes)) return {};
+  if (config.numa_ranks == 1 || on_one_node(group, config.nodes)) return {};
   std::vector<int> seen, found;
   for (int rank : group.ranks) {
     const int node = config.nodes[std::size_t(rank)];
@@ -60,7 +60,7 @@ std::string describe_nodes(const std::vector<int>& nodes) {
 }
 
 Grouping grouping_in(const Group& group, const WorldConfig& config) {
-  if (config.group_ranks == 1) return {{}, "no groups: PACELINE_GROUPS=1 forbids them"};
+  if (config.numa_ranks == 1) return {{}, "no groups: PACELINE_NUMA_RANKS=1 forbids them"};
   if (!on_one_node(group, config.nodes)) {
     const std::vector<int> nodes = nodes_in(group, config);
     return {{}, nodes.empty() ? "one rank on each node" : describe_nodes(nodes)};

@@ -18,7 +18,7 @@ using test::run_ranks;
 constexpr int kRanks = 4;
 
 Communicator join_groups(int rank, const std::string& folder, const char* groups) {
-  setenv("PACELINE_GROUPS", groups, 1);
+  setenv("PACELINE_NUMA_RANKS", groups, 1);
   WorldConfig config = config_from_options();
   config.rank = rank;
   config.ranks = kRanks;
@@ -99,7 +99,7 @@ TEST_CASE("groups: off is off, and ranks that want different ones are told at st
         call.input = call.output = data.data();
         call.count = data.size();
         const std::string why = world.explain(call);
-        if (why.find("two_shot") != 0 || why.find("PACELINE_GROUPS=1") == why.npos) return why;
+        if (why.find("two_shot") != 0 || why.find("PACELINE_NUMA_RANKS=1") == why.npos) return why;
         world.run(call);
         return {};
       });

@@ -117,7 +117,7 @@ TEST_CASE("attached: where one rank may not, or does not want to, all do without
       {"rank 1 may not write the memory of rank 0: Operation not permitted",
        [] { answer_call(SYS_process_vm_writev, kDenied); }},
       {"the system has no pidfd_open", [] { answer_call(SYS_pidfd_open, kDenied); }},
-      {"PACELINE_ATTACH=off on rank 1", [] { setenv("PACELINE_ATTACH", "off", 1); }},
+      {"PACELINE_SINGLE_COPY=off on rank 1", [] { setenv("PACELINE_SINGLE_COPY", "off", 1); }},
   };
   for (const Row& row : rows) {
     if (!can_attach()) return;
@@ -149,7 +149,8 @@ TEST_CASE("attached: what the system stops half-way is an error that names the p
     });
   };
   const std::string read =
-      run(1, {"rank 1 cannot read the buffer of rank 0", "not permitted", "PACELINE_ATTACH=off"},
+      run(1,
+          {"rank 1 cannot read the buffer of rank 0", "not permitted", "PACELINE_SINGLE_COPY=off"},
           [](Call&) { answer_call(SYS_process_vm_readv, kDenied); });
   CHECK_MESSAGE(read.empty(), read);
   const std::string written =

@@ -335,8 +335,8 @@ def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
     monkeypatch.setattr(attach.sys, "executable", "/nowhere")
     assert "No such file" in attach.trouble()
     assert doctor.single_copies(2).text.startswith("none; no cross-memory attach: ")
-    monkeypatch.setenv("PACELINE_ATTACH", "off")
-    assert attach.trouble() == "PACELINE_ATTACH=off"
+    monkeypatch.setenv("PACELINE_SINGLE_COPY", "off")
+    assert attach.trouble() == "PACELINE_SINGLE_COPY=off"
     monkeypatch.setattr(attach, "trouble", lambda: "")
     assert doctor.single_copies(2).text == (
         "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")

@@ -28,7 +28,7 @@ def test_explain_says_what_groups_change(paceline, monkeypatch):
     assert "in 2 groups of 4 ranks" in flat(out)
     _, out, _ = paceline("explain", "allreduce", "-n", 8)
     assert "8 ranks: two_shot" in flat(out) and "no groups; --group N" in flat(out)
-    monkeypatch.setenv("PACELINE_GROUPS", "3")
+    monkeypatch.setenv("PACELINE_NUMA_RANKS", "3")
     _, out, _ = paceline("explain", "allreduce", "-n", 8)
     assert "no groups: 8 ranks make no two groups of 3" in flat(out)
 
@@ -40,7 +40,7 @@ def test_explain_knows_nodes(paceline, monkeypatch):
         assert f"8 ranks: {algorithm}" in flat(out) and "on 4 nodes of 2 ranks" in flat(out)
     # 2 (k-1) g messages across, 2 (g-1) inside; 3/2 n and n.
     assert re.search(r"multilane.*<- chosen +14 +10 MiB +3.5 MiB", out), out
-    monkeypatch.setenv("PACELINE_GROUPS", "1")
+    monkeypatch.setenv("PACELINE_NUMA_RANKS", "1")
     _, out, _ = paceline("explain", "allreduce", "--size", "64B", *nodes)
     assert "hierarchical" not in out and "no groups" in out
     monkeypatch.undo()
@@ -77,9 +77,9 @@ def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
     _, out, _ = paceline("explain", "allreduce", "-n", 2, "--size", "8MiB")
     assert "single_copy" not in flat(out)
     monkeypatch.undo()
-    monkeypatch.setenv("PACELINE_ATTACH", "off")
+    monkeypatch.setenv("PACELINE_SINGLE_COPY", "off")
     _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")
-    assert "2 ranks: staged" in flat(out) and "not attached: PACELINE_ATTACH=off" in flat(out)
+    assert "2 ranks: staged" in flat(out) and "not attached: PACELINE_SINGLE_COPY=off" in flat(out)
 
 
 def test_explain_takes_knobs(paceline):

@@ -75,7 +75,7 @@ TEST_CASE("locality: nodes and last-level caches are read processor by processor
 TEST_CASE("locality: a rank may run somewhere, and some of it is known or nothing") {
   CHECK(!allowed_processors().empty());
   CHECK(localities_of(allowed_processors()).size() == allowed_processors().size());
-  CHECK(agree_on_nodes({start_card({.group_ranks = 1})}, {0}) == std::vector<Locality>{{}});
+  CHECK(agree_on_nodes({start_card({.numa_ranks = 1})}, {0}) == std::vector<Locality>{{}});
 }
 
 TEST_CASE("groups: by node before cache, and only equal ones of two ranks or more") {

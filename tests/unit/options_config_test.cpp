@@ -33,8 +33,8 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.shm_dir == mine.shm_dir);
   CHECK(theirs.shm_bytes == mine.shm_bytes);
   CHECK(theirs.huge_pages == mine.huge_pages);
-  CHECK(theirs.group_ranks == mine.group_ranks);
-  CHECK(theirs.attach == mine.attach);
+  CHECK(theirs.numa_ranks == mine.numa_ranks);
+  CHECK(theirs.single_copy == mine.single_copy);
   CHECK(theirs.machine == "auto");   // front ends ask the network; a world by itself does not
   CHECK(mine.machine == "usual");
   CHECK(theirs.numbers == mine.numbers);
@@ -45,8 +45,8 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_TIMEOUT_MS", "11"},      {"PACELINE_START_TIMEOUT_MS", "12"},
       {"PACELINE_WARN_MS", "13"},         {"PACELINE_PROGRESS", "caller"},
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
-      {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_GROUPS", "16"},
-      {"PACELINE_ATTACH", "off"},         {"PACELINE_STOPPED_MS", "16"},
+      {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_NUMA_RANKS", "16"},
+      {"PACELINE_SINGLE_COPY", "off"},         {"PACELINE_STOPPED_MS", "16"},
       {"PACELINE_MACHINE", "lab-200mbit"}, {"PACELINE_NUMBERS", "canonical"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},
       {"PACELINE_SEGMENTS", "14"},        {"PACELINE_WINDOW", "15"}};
@@ -59,10 +59,10 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.shm_dir == "/some/where");
   CHECK(config.shm_bytes == 5u << 20);
   CHECK(config.huge_pages);
-  CHECK(config.group_ranks == 16);
+  CHECK(config.numa_ranks == 16);
   CHECK(config.machine == "lab-200mbit");
   CHECK(config.numbers == Numbers::canonical);
-  CHECK(config.attach == "off");
+  CHECK(config.single_copy == "off");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::reduce)].empty());

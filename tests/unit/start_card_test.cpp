@@ -106,7 +106,7 @@ TEST_CASE("start card: every option reaches it that must be equal, and no other"
   }
   const std::pair<const char*, const char*> set[] = {
       {"transport", "mpi"},  {"numbers", "canonical"}, {"algorithm", "allreduce=ring"},
-      {"segments", "3"},     {"window", "2"},          {"groups", "4"},
+      {"segments", "3"},     {"window", "2"},          {"numa_ranks", "4"},
       {"machine", "1e-6,1e-9,1e-10"}, {"shm_bytes", "2097152"}, {"stage_bytes", "3145728"},
       {"huge_pages", "on"}};
   for (const auto& [name, value] : set) {
@@ -132,7 +132,7 @@ TEST_CASE("start card: what is no card is said to be none") {
 TEST_CASE("groups: all ranks agree, by what they said or as if") {
   const std::vector<int> one{0, 0, 0, 0}, two{0, 1, 0, 1};
   const auto at = [](int numa, int cache, int groups = 0) {
-    const std::string card = start_card({.group_ranks = groups});
+    const std::string card = start_card({.numa_ranks = groups});
     return with(with(card, "numa", str(numa)), "cache", str(cache));
   };
   CHECK(agree_on_nodes({at(0, 0), at(0, -1), at(1, 4), at(-1, -1)}, one) ==

@@ -20,12 +20,12 @@ struct LoopNodes {
   LoopNet net;
   std::vector<Communicator> ranks;
 
-  explicit LoopNodes(const std::vector<int>& nodes, int group_ranks = 0)
+  explicit LoopNodes(const std::vector<int>& nodes, int numa_ranks = 0)
       : net(static_cast<int>(nodes.size()), {.seed = 3}) {
     WorldConfig config;
     config.progress = Progress::caller;
     config.nodes = nodes;
-    config.group_ranks = group_ranks;
+    config.numa_ranks = numa_ranks;
     for (std::size_t r = 0; r < nodes.size(); ++r)
       ranks.push_back(join_transport(net.endpoint(static_cast<int>(r)), config));
   }
@@ -110,7 +110,7 @@ TEST_CASE("nodes: what goes by nodes is chosen on nodes alone, and it is said wh
       if (count == kShort)
         for (LoopNodes* world : {&even, &uneven}) CHECK(says(world->explain(here), "hierarchical"));
       CHECK(says(single.explain(here), "one rank on each node"));
-      CHECK(says(forbidden.explain(here), "PACELINE_GROUPS=1 forbids them"));
+      CHECK(says(forbidden.explain(here), "PACELINE_NUMA_RANKS=1 forbids them"));
       for (LoopNodes* world : {&single, &forbidden}) {
         const std::string why = world->explain(here);
         CHECK(!says(why, "hierarchical"));

@@ -28,8 +28,8 @@ REASONS = {
 
 def trouble():
     """Why the system copies nothing; empty: it would."""
-    if _core.option("attach") == "off":
-        return "PACELINE_ATTACH=off"
+    if _core.option("single_copy") == "off":
+        return "PACELINE_SINGLE_COPY=off"
     place = ctypes.create_string_buffer(8)
     command = [sys.executable, "-S", "-c", PROBE, str(ctypes.addressof(place))]
     try:

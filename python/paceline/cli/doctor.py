@@ -110,10 +110,10 @@ def huge_pages(ranks):
 
 def groups(ranks):
     """Whether ranks would be grouped by NUMA node or cache."""
-    asked = _core.option("groups")
+    asked = _core.option("numa_ranks")
     if asked:
-        return Finding("groups", "ok", "none: PACELINE_GROUPS=1" if asked == 1 else
-                       f"of {asked} ranks in rank order, as PACELINE_GROUPS says")
+        return Finding("groups", "ok", "none: PACELINE_NUMA_RANKS=1" if asked == 1 else
+                       f"of {asked} ranks in rank order, as PACELINE_NUMA_RANKS says")
     found = _core.localities()
     kinds = {"NUMA node": {numa for numa, _ in found}, "last-level cache": {c for _, c in found}}
     unknown = " and ".join(kind for kind, seen in kinds.items() if not seen or -1 in seen)
@@ -123,7 +123,8 @@ def groups(ranks):
         missing = f"the system does not tell the {unknown}" if unknown else ""
         known = f"{text} here" if text else ""
         return Finding("groups", "ok", f"none: {'; '.join(filter(None, (known, missing)))}")
-    return Finding("groups", "ok", f"{text} here: PACELINE_GROUPS=N groups N neighbours in rank "
+    return Finding("groups", "ok",
+                   f"{text} here: PACELINE_NUMA_RANKS=N groups N neighbours in rank "
                    "order; algorithm=numa groups ranks that are each bound to one of them")
 
 

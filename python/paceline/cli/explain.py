@@ -158,7 +158,7 @@ def groups_of(choice, ranks, group):
         return f"on {ranks // choice['group']} nodes of {choice['group']} ranks"
     if choice["group"]:
         return f"in {ranks // choice['group']} groups of {choice['group']} ranks"
-    asked = group or _core.option("groups")
+    asked = group or _core.option("numa_ranks")
     if asked > 1:
         return (f"no groups: {ranks} ranks make no two groups of {asked} on one node of this "
                 "machine")
@@ -205,7 +205,7 @@ def explain_one(collective, ranks, size, choice, where, out):
 @click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
 @knob_options
 @click.option("--group", default=0, type=Number(0, 4096),
-              help="So many ranks share a cache or memory; 0: as PACELINE_GROUPS says, 1: none do.")
+              help="Ranks that share a cache or memory; 0: as PACELINE_NUMA_RANKS says, 1: none.")
 @click.option("--machine", default="shm", show_default=True,
               help="The machine model to choose for and to simulate; shm: all ranks share a node, "
               "as in this version. `paceline draw allreduce --machine list` shows the names.")

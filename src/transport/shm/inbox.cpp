@@ -64,7 +64,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       files_(std::size_t(ranks_)),
       process_(std::size_t(ranks_)),
       pid_(std::size_t(ranks_), -1),
-      memory_(rank_, c.names, c.attach) {
+      memory_(rank_, c.names, c.single_copy) {
   const std::vector<std::string> cards = meeting.share(create(c));
   std::string why;   // this rank's own trouble comes first
   for (int i = 0; i < ranks_ && why.empty(); ++i) {

@@ -63,7 +63,7 @@ void PeerMemory::try_peer(const Peer& peer, const std::string& card) {
 std::string PeerMemory::why_not_with(const Peer& peer, const Card& theirs) const {
   for (const int rank : {rank_, peer.rank})
     if (const std::string& wish = rank == rank_ ? wish_ : theirs.wish; wish == "off")
-      return str("PACELINE_ATTACH=", wish, " on ", name_of(rank));
+      return str("PACELINE_SINGLE_COPY=", wish, " on ", name_of(rank));
   if (!peer.is_watched) return "the system has no pidfd_open";
   std::uint64_t found = 0;
   const auto copy = [&](bool writes, std::size_t offset) {

@@ -21,7 +21,7 @@ struct ShmConfig {
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages together, within limits each
   // What the ranks of the meeting are called outside, in order; empty: as in the meeting.
   std::vector<int> names = {};
-  std::string attach = "auto";   // copies between ranks' memory: see PeerMemory
+  std::string single_copy = "auto";   // copies between ranks' memory: see PeerMemory
   int stopped_ms = 5000;   // how long a rank that a signal has stopped is waited for; 0: for ever
 };
 
