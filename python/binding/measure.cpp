@@ -29,21 +29,21 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // A start line in memory that Python has mapped, and keeps.
 class HeldLine : public StartLine {
  public:
-  HeldLine(Buffer memory, int rank, int ranks, bool crowded)
-      : StartLine(memory.data(), rank, ranks, crowded, look_for_signals),
+  HeldLine(Buffer memory, int rank, int ranks, bool oversubscribed)
+      : StartLine(memory.data(), rank, ranks, oversubscribed, look_for_signals),
         memory_(std::move(memory)) {}
 
  private:
   Buffer memory_;
 };
 
-void make_line(HeldLine* self, nb::handle memory, int rank, int ranks, bool crowded) {
+void make_line(HeldLine* self, nb::handle memory, int rank, int ranks, bool oversubscribed) {
   Buffer held(memory, {"StartLine", "memory"});
   const std::size_t bytes = held.count() * size_of(held.type());
   if (rank < 0 || rank >= ranks || bytes < StartLine::bytes(ranks))
     fail(Fault::usage, "StartLine: rank ", rank, " of ", ranks, " in ", bytes,
          " bytes; it takes a rank below ranks, and ", StartLine::bytes(ranks), " bytes.");
-  new (self) HeldLine(std::move(held), rank, ranks, crowded);
+  new (self) HeldLine(std::move(held), rank, ranks, oversubscribed);
 }
 
 // A call with all that it needs, checked and ready to be made any number of times.
@@ -122,9 +122,9 @@ std::vector<std::vector<double>> alternate(HeldLine& line, const nb::list& calls
 
 void bind_measure(nb::module_& m) {
   nb::class_<HeldLine>(m, "StartLine", "Where the ranks of a benchmark meet before each call.")
-      .def("__init__", make_line, "memory"_a, "rank"_a, "ranks"_a, "crowded"_a,
+      .def("__init__", make_line, "memory"_a, "rank"_a, "ranks"_a, "oversubscribed"_a,
            "memory: bytes_for(ranks) bytes that all ranks map, zeroed at first, aligned to 128.\n"
-           "crowded: ranks outnumber cores, so that nobody may spin.")
+           "oversubscribed: ranks outnumber cores, so that nobody may spin.")
       .def_static("bytes_for", &StartLine::bytes, "ranks"_a, "How much memory it takes.")
       .def("barrier", &StartLine::barrier, Unlocked(),
            "Returns once every rank has called it as often as this one. Raises TimeoutError.")

@@ -219,10 +219,10 @@ def finish_mpi() -> None:
 class StartLine:
     """Where the ranks of a benchmark meet before each call."""
 
-    def __init__(self, memory: object, rank: int, ranks: int, crowded: bool) -> None:
+    def __init__(self, memory: object, rank: int, ranks: int, oversubscribed: bool) -> None:
         """
         memory: bytes_for(ranks) bytes that all ranks map, zeroed at first, aligned to 128.
-        crowded: ranks outnumber cores, so that nobody may spin.
+        oversubscribed: ranks outnumber cores, so that nobody may spin.
         """
 
     @staticmethod

@@ -59,7 +59,7 @@ double rate(StartLine& line, std::size_t bytes, const std::function<void()>& act
 
 double round_trip_ns(StartLine& line) {
   std::vector<double> found;
-  for (int i = 0; i < kSeries && line.ranks() > 1 && !line.crowded(); ++i) {
+  for (int i = 0; i < kSeries && line.ranks() > 1 && !line.oversubscribed(); ++i) {
     line.start();
     if (line.rank() > 1) continue;
     const std::int64_t begin = now_ns();

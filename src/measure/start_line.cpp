@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kLimit = 300 * kSecond;  // who is missing so long has died
 constexpr std::int64_t kSettled = 200'000;  // from the agreement to the start: all have read it
-constexpr std::int64_t kCrowded = 3'000'000;  // likewise where ranks take turns
+constexpr std::int64_t kOversubscribed = 3'000'000;  // likewise where ranks take turns
 constexpr std::int64_t kHot = 2'000, kHotPerRank = 500;  // likewise where all spin
 constexpr std::int64_t kSpin = 150'000;  // the last stretch: a core just woken is late and cold
 constexpr int kLooksPerCheck = 1000;
@@ -37,11 +37,11 @@ std::int64_t now_ns() {
       .count();
 }
 
-StartLine::StartLine(void* memory, int rank, int ranks, bool crowded, void (*idle)())
+StartLine::StartLine(void* memory, int rank, int ranks, bool oversubscribed, void (*idle)())
     : lanes_(static_cast<Lane*>(memory)),
       rank_(rank),
       ranks_(ranks),
-      crowded_(crowded),
+      oversubscribed_(oversubscribed),
       idle_(idle) {
   require(reinterpret_cast<std::uintptr_t>(memory) % alignof(Lane) == 0,
           "start line: its memory is not aligned to ", alignof(Lane), " bytes");
@@ -81,16 +81,17 @@ std::int64_t StartLine::agree(Wait wait, std::int64_t ahead) {
       rest();
     else if (looks % kLooksPerYield == 0)
       std::this_thread::yield();
-  wait_until(agreed, !crowded_);
+  wait_until(agreed, !oversubscribed_);
   return agreed;
 }
 
 void StartLine::barrier() { meet(Wait::asleep); }
 
-std::int64_t StartLine::start() { return agree(Wait::asleep, crowded_ ? kCrowded : kSettled); }
+std::int64_t StartLine::start() { return agree(Wait::asleep, oversubscribed_ ? kOversubscribed :
+                                               kSettled); }
 
 std::int64_t StartLine::start_hot() {
-  return crowded_ ? start() : agree(Wait::spinning, kHot + kHotPerRank * ranks_);
+  return oversubscribed_ ? start() : agree(Wait::spinning, kHot + kHotPerRank * ranks_);
 }
 
 }  // namespace paceline::measure

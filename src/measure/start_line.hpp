@@ -24,13 +24,13 @@ class StartLine {
   // Of the memory: zeroed at first, aligned like a Lane.
   static std::size_t bytes(int ranks) { return (kSeats + std::size_t(ranks)) * sizeof(Lane); }
 
-  // `crowded`: ranks outnumber cores and take turns, so that nobody may spin. `idle` is called now
-  // and then while this rank waits; what it throws ends the wait. May be null.
-  StartLine(void* memory, int rank, int ranks, bool crowded, void (*idle)() = nullptr);
+  // `oversubscribed`: ranks outnumber cores and take turns, so that nobody may spin. `idle` is
+  // called now and then while this rank waits; what it throws ends the wait. May be null.
+  StartLine(void* memory, int rank, int ranks, bool oversubscribed, void (*idle)() = nullptr);
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  bool crowded() const { return crowded_; }
+  bool oversubscribed() const { return oversubscribed_; }
 
   // Returns once every rank has called it as often as this one. Throws a timeout error that names
   // the missing ranks.
@@ -38,7 +38,8 @@ class StartLine {
   // Waits for everybody and then for one moment that all ranks agree on, which it returns.
   std::int64_t start();
   // Likewise without sleeping, in some microseconds: what has just run stays warm, and the shortest
-  // calls are not measured as the first ones after a pause. Where ranks are crowded it is start().
+  // calls are not measured as the first ones after a pause. Where ranks are oversubscribed it is
+  // start().
   std::int64_t start_hot();
 
   // A word for ranks 0 and 1 to play with.
@@ -53,7 +54,7 @@ class StartLine {
 
   Lane* lanes_;
   int rank_, ranks_;
-  bool crowded_;
+  bool oversubscribed_;
   void (*idle_)();
 };
 

@@ -28,8 +28,8 @@ struct Setting {
 constexpr std::array<Setting, 15> kSettings{{
     {"alpha_us", [](Machine& m, double v) { m.across.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.across.alpha_s / kMicro; }},
-    {"flight_us", [](Machine& m, double v) { m.across.flight_s = v * kMicro; },
-     [](const Machine& m) { return m.across.flight_s / kMicro; }},
+    {"latency_us", [](Machine& m, double v) { m.across.latency_s = v * kMicro; },
+     [](const Machine& m) { return m.across.latency_s / kMicro; }},
     {"gbit_per_s", [](Machine& m, double v) { m.across.beta_s_per_byte = per_byte(v * kGbit); },
      [](const Machine& m) { return rate_of(m.across.beta_s_per_byte, kGbit); }},
     {"short_kib", [](Machine& m, double v) { m.across.short_bytes = v * kKib; },
@@ -42,10 +42,10 @@ constexpr std::array<Setting, 15> kSettings{{
      [](const Machine& m) { return rate_of(m.across.long_beta_s_per_byte, kGbit); }},
     {"long_kib", [](Machine& m, double v) { m.across.long_bytes = v * kKib; },
      [](const Machine& m) { return m.across.long_bytes / kKib; }},
-    {"crowded_alpha_us", [](Machine& m, double v) { m.across.crowded_alpha_s = v * kMicro; },
-     [](const Machine& m) { return m.across.crowded_alpha_s / kMicro; }},
-    {"crowding_percent", [](Machine& m, double v) { m.across.crowding = v / 100; },
-     [](const Machine& m) { return m.across.crowding * 100; }},
+    {"alpha_loaded_us", [](Machine& m, double v) { m.across.alpha_loaded_s = v * kMicro; },
+     [](const Machine& m) { return m.across.alpha_loaded_s / kMicro; }},
+    {"contention_percent", [](Machine& m, double v) { m.across.contention = v / 100; },
+     [](const Machine& m) { return m.across.contention * 100; }},
     {"inside_alpha_us", [](Machine& m, double v) { m.inside.alpha_s = v * kMicro; },
      [](const Machine& m) { return m.inside.alpha_s / kMicro; }},
     {"inside_gbit_per_s",
@@ -116,10 +116,10 @@ Machine named(std::string_view name) {
 
 std::string text(const Link& link) {
   const double rate = link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte / kGbit : 0;
-  std::string more = link.flight_s > 0 ? str(link.flight_s / kMicro, " in flight") : "";
-  if (link.crowding > 0)
-    more += str(more.empty() ? "" : "; ", std::max(link.alpha_s, link.crowded_alpha_s) / kMicro,
-                " while all send, ", 100 * link.crowding, " % of it for that");
+  std::string more = link.latency_s > 0 ? str(link.latency_s / kMicro, " in flight") : "";
+  if (link.contention > 0)
+    more += str(more.empty() ? "" : "; ", std::max(link.alpha_s, link.alpha_loaded_s) / kMicro,
+                " while all send, ", 100 * link.contention, " % of it for that");
   return str("alpha ", link.alpha_s / kMicro, " us", more.empty() ? "" : " (" + more + ")", ", ",
              rate > 0 ? str(rate, " Gbit/s") : std::string("no limit of bandwidth"),
              link.long_beta_s_per_byte > 0 ? str(" (", rate_of(link.long_beta_s_per_byte, kGbit),
@@ -156,10 +156,10 @@ Machine machine_from(std::string_view text) {
     else apply(machine, part);
     from = comma + 1;
   }
-  if (machine.across.flight_s > machine.across.alpha_s)
-    fail(Fault::usage, "machine: flight_us is more than alpha_us, of which it is a part.");
-  if (machine.across.crowding > 1)
-    fail(Fault::usage, "machine: crowding_percent is more than 100, all of alpha.");
+  if (machine.across.latency_s > machine.across.alpha_s)
+    fail(Fault::usage, "machine: latency_us is more than alpha_us, of which it is a part.");
+  if (machine.across.contention > 1)
+    fail(Fault::usage, "machine: contention_percent is more than 100, all of alpha.");
   return machine;
 }
 

@@ -18,15 +18,15 @@ namespace paceline {
 struct Link {
   double alpha_s = 0;            // per message
   double beta_s_per_byte = 0;
-  double flight_s = 0;           // at most alpha
+  double latency_s = 0;           // at most alpha
   double short_bytes = 0;        // what is known holds from messages of this length on
   double long_beta_s_per_byte = 0;   // of long ones; 0: the same
   double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
   double lone_beta_s_per_byte = 0;   // of calls of at most 2 short_bytes; 0: the same
   // Of a short call: a message's alpha in a round in which every rank sends (0: the same), and the
   // part of it that is there because of that.
-  double crowded_alpha_s = 0;
-  double crowding = 0;
+  double alpha_loaded_s = 0;
+  double contention = 0;
 
   double long_from() const { return long_bytes > 0 ? long_bytes : short_bytes; }
   bool is_long(double bytes) const { return long_beta_s_per_byte > 0 && bytes > long_from(); }
@@ -55,11 +55,11 @@ const std::vector<Machine>& known_machines();
 
 // A known name, settings, or a name followed by settings: "edr-100g", "edr-100g,ranks_per_node=4",
 // "alpha_us=5,gbit_per_s=10,reduce_gbyte_per_s=4". Throws a usage error that lists the names.
-//   alpha_us, flight_us, gbit_per_s       messages across nodes
+//   alpha_us, latency_us, gbit_per_s       messages across nodes
 //   short_kib                             no piece is shorter
 //   lone_gbit_per_s                       in calls of at most twice that
 //   long_kib, long_gbit_per_s             of longer messages than that
-//   crowded_alpha_us, crowding_percent    alpha while every rank sends; what of it comes of that
+//   alpha_loaded_us, contention_percent    alpha while every rank sends; what of it comes of that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
 //   task_us                               what a call costs besides that the task graph makes

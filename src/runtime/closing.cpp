@@ -34,7 +34,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
   StagingBuffers* const stages = transport_->stages();
   if (stages && mates.size() > 1 && (is_whole || config_.node_staging > 0))
     group->stages = std::make_unique<ShmChannel>(*stages, group->context, mates, seat);
-  if (crowded_ && group->stages) group->stages->entry_book().take_turns();
+  if (oversubscribed_ && group->stages) group->stages->entry_book().take_turns();
   group->near = group->stages && is_whole;
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
     aborted(-1, group->context, early->second);

@@ -28,8 +28,8 @@ bool Yields::again() {
 }
 
 Patience::Patience(Company company) {
-  spins_ = company == Company::alone ? 300 : company == Company::crowded ? 50 : 1;
-  yields_ = company == Company::alone ? 1000 : company == Company::crowded ? 100 : 0;
+  spins_ = company == Company::alone ? 300 : company == Company::oversubscribed ? 50 : 1;
+  yields_ = company == Company::alone ? 1000 : company == Company::oversubscribed ? 100 : 0;
 }
 
 Patience::Next Patience::next() {

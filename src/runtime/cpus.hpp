@@ -19,7 +19,7 @@ class Yields {
 
 // Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
 // working. The session's own thread, beside one that computes, does not yield.
-enum class Company { alone, crowded, beside_compute };
+enum class Company { alone, oversubscribed, beside_compute };
 
 class Patience {
  public:

@@ -14,7 +14,7 @@ constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.1;
 
 // Of a byte in a train, one of a lone message takes so much at least.
 constexpr double kLeastLone = 0.1;
-constexpr double kMostCrowding = 0.7;   // rounds count, too
+constexpr double kMostContention = 0.7;   // rounds count, too
 
 // Noise has to reach more than half of them to change it.
 double middle(std::vector<double> looks) {
@@ -45,10 +45,10 @@ Figures judged(const Looks& looks, double alpha_s) {
   return out;
 }
 
-double crowding(double together_s, double alone_s, int nodes) {
+double contention(double together_s, double alone_s, int nodes) {
   if (together_s <= 0 || alone_s <= 0) return 0;
   const double others = double(nodes - 1) / nodes;
-  return std::clamp((1 - alone_s / together_s) / others, 0.0, kMostCrowding);
+  return std::clamp((1 - alone_s / together_s) / others, 0.0, kMostContention);
 }
 
 Link link_of(const Figures& agreed, const Bytes& lengths, int nodes) {
@@ -63,8 +63,8 @@ Link link_of(const Figures& agreed, const Bytes& lengths, int nodes) {
                      : agreed.modest_ratio <= kBetweenSlower ? lengths.modest
                                                              : lengths.small;
   }
-  out.crowded_alpha_s = agreed.together_s;
-  out.crowding = crowding(agreed.together_s, agreed.alone_s, nodes);
+  out.alpha_loaded_s = agreed.together_s;
+  out.contention = contention(agreed.together_s, agreed.alone_s, nodes);
   const double lone = (agreed.short_s - agreed.alpha_s) / lengths.small;
   if (agreed.short_s > 0) out.lone_beta_s_per_byte = std::clamp(lone, kLeastLone * best, best);
   return out;

@@ -45,7 +45,7 @@ Figures judged(const Looks& looks, double alpha_s);
 
 // Of a round in which every one of so many nodes sends, the part that is there because the others
 // do: nodes that share processors, or a switch that is slow, have some.
-double crowding(double together_s, double alone_s, int nodes);
+double contention(double together_s, double alone_s, int nodes);
 
 struct Bytes {
   double small = 0, modest = 0, medium = 0;

@@ -17,7 +17,7 @@ namespace {
 
 // A call that sends nothing looks so often for its peers before it waits like any other. Where
 // there are more ranks than processors it lets others run in between.
-constexpr int kLooks = 1000, kLooksCrowded = 200, kLooksBeforeYield = 2;
+constexpr int kLooks = 1000, kLooksOversubscribed = 200, kLooksBeforeYield = 2;
 // Likewise, where something else must go on meanwhile: who waits like any other looks at that.
 constexpr int kLooksBeside = 16;
 // Who only starts a brief call looks for some microseconds: so long it takes to hand it over to
@@ -178,7 +178,8 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   if (!flight->operation->is_load_store() || !flying_.empty()) return false;
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
-  const int most = config_.meanwhile ? kLooksBeside : crowded_ ? kLooksCrowded : kLooks;
+  const int most = config_.meanwhile ? kLooksBeside : oversubscribed_ ? kLooksOversubscribed :
+      kLooks;
   Yields yields;
   for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
     if (operation.advance(*transport_)) {
@@ -189,7 +190,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
       land(*flight);
       return true;
     }
-    if (!crowded_) pause();
+    if (!oversubscribed_) pause();
     else if (looks >= kLooksBeforeYield && !yields.again()) break;
   }
   enlist(flight);
@@ -199,7 +200,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
 // With the lock held, of a call that was launched while nothing else was under way.
 bool Session::ends_at_once(Flight& flight) {
   Operation& operation = *flight.operation;
-  if (crowded_ || !operation.is_brief()) return false;
+  if (oversubscribed_ || !operation.is_brief()) return false;
   for (int looks = 0; looks < kLooksAtStart && !operation.stranger(); ++looks) {
     if (operation.advance(*transport_)) looks = 0;
     if (operation.done()) {

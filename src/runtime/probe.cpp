@@ -245,7 +245,7 @@ Figures look_at_links(Communicator& ring) {
   return found;
 }
 
-void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found) {
+void look_at_contention(Communicator& firsts, Communicator* ring, Figures& found) {
   const Call meet = prepared(Collective::barrier, "dissemination");
   const int rounds = std::bit_width(unsigned(firsts.size() - 1));   // of this barrier
   firsts.run(meet);
@@ -371,7 +371,7 @@ Assumed probed(Communicator all, const WorldConfig& config) {
     try {   // with those whose ring has failed, for whom the others would wait
       Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
       const bool looks = !mine.failed && members == probing_ring(config.nodes, 0);
-      look_at_crowding(firsts, looks ? &*ring : nullptr, mine);
+      look_at_contention(firsts, looks ? &*ring : nullptr, mine);
     } catch (const Error&) {
       mine.failed = true;
     }

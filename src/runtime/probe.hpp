@@ -25,7 +25,7 @@ Figures look_at_links(Communicator& ring);
 
 // What a round costs when every node sends, and a message that is under way alone. Collective over
 // the first ranks of all nodes; one ring of them comes with its ring, the others wait for it.
-void look_at_crowding(Communicator& firsts, Communicator* ring, Figures& found);
+void look_at_contention(Communicator& firsts, Communicator* ring, Figures& found);
 
 // Collective: the worst figures of all ranks as a machine, the same on all of them. Where any has
 // failed, or nobody has looked, what was assumed before.

@@ -42,7 +42,7 @@ Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config
       config_(config),
       assumed_(assumed_by(config.machine)),
       transport_(std::move(transport)),
-      crowded_(transport_->is_crowded()),
+      oversubscribed_(transport_->is_oversubscribed()),
       gone_(std::size_t(transport_->ranks())) {
   transport_->listen(this);
   if (config_.progress == Progress::thread) thread_ = std::thread([this] { background(); });
@@ -288,7 +288,7 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
   check_owner();
   const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
-  Patience patience(crowded_ ? Company::crowded : Company::alone);
+  Patience patience(oversubscribed_ ? Company::oversubscribed : Company::alone);
   int looks = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;

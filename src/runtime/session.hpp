@@ -239,7 +239,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   WorldConfig config_;
   Assumed assumed_;
   std::unique_ptr<Transport> transport_;
-  bool crowded_;
+  bool oversubscribed_;
   ScratchPool scratch_;
   SharedBook shared_;
   Profile profile_;

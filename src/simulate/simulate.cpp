@@ -96,8 +96,8 @@ class Simulation {
       case What::arrival: break;
       case What::message: {
         ports_.release(item.rank, work_.items[item.partner].rank);
-        const double flight_s = link(item).flight_s;
-        if (flight_s > 0) happens_.push({now_s_ + flight_s, What::landing, now.id});
+        const double latency_s = link(item).latency_s;
+        if (latency_s > 0) happens_.push({now_s_ + latency_s, What::landing, now.id});
         else land(now.id);
         break;
       }
@@ -210,7 +210,7 @@ class Simulation {
       begin_s_[id] = now_s_;
       const Link& over = link(item);
       const double takes = over.time_s(static_cast<double>(item.message_bytes));
-      happens_.push({now_s_ + takes - over.flight_s, What::message, id});
+      happens_.push({now_s_ + takes - over.latency_s, What::message, id});
     }
   }
 

@@ -26,7 +26,7 @@ void walk(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes,
 
 }  // namespace
 
-bool Transport::is_crowded() const {
+bool Transport::is_oversubscribed() const {
   return ranks() > static_cast<int>(allowed_processors().size());
 }
 

@@ -89,7 +89,7 @@ class Transport {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   // Whether this rank's processors are too few for the ranks that may run nowhere else.
-  virtual bool is_crowded() const;
+  virtual bool is_oversubscribed() const;
   virtual void listen(Listener* listener) = 0;
   // Where ranks that share memory see each other's stages; null where there are none. For groups
   // whose ranks are all on this node.

@@ -78,7 +78,7 @@ struct Share {
 // Of a message of a short call, where the others' are in the way of those that could be under way.
 double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
   const double quiet = cost.rounds > 0 ? 1 - cost.sent(ranks) / (cost.rounds * ranks) : 0;
-  return std::max(link.alpha_s, link.crowded_alpha_s) * (1 - link.crowding * quiet);
+  return std::max(link.alpha_s, link.alpha_loaded_s) * (1 - link.contention * quiet);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
     t.start *= kInStep;
     t.wire *= kInStep;
   }
-  if (!in_step) t.flight = cost.rounds * link.flight_s * port.senders;
+  if (!in_step) t.flight = cost.rounds * link.latency_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
 

@@ -42,7 +42,7 @@ class SlowTransport : public Transport {
   int ranks() const override { return below_->ranks(); }
   void listen(Listener* listener) override { below_->listen(listener_ = listener); }
   StagingBuffers* stages() override { return near_ ? below_->stages() : nullptr; }
-  bool is_crowded() const override { return true; }   // on any machine: all share one thread
+  bool is_oversubscribed() const override { return true; }   // on any machine: all share one thread
   void send(Transfer& t) override {
     headers_[std::size_t(t.peer)].push_back({rank(), t.key, t.fingerprint});
     port_s_ = std::max(port_s_, fibers_.now_s()) + kBetaS * double(t.bytes);

@@ -49,13 +49,13 @@ TEST_CASE("ranks let others make their stores visible, where the system can") {
 }
 
 // Ranks that must take turns on a processor yield; those that have one each must not.
-TEST_CASE("ranks are crowded where they outnumber the processors that they may run on") {
+TEST_CASE("ranks are oversubscribed where they outnumber the processors that they may run on") {
   const std::vector<int> all = allowed_processors();
   if (all.size() < 2) return test::skip("one processor alone");
   struct Row {
     const char* what;
     std::vector<std::vector<int>> allowed;   // by rank
-    std::vector<bool> crowded;
+    std::vector<bool> oversubscribed;
   };
   const std::vector<int> one{all[0]}, other{all[1]}, both{all[0], all[1]};
   const Row rows[] = {
@@ -78,9 +78,10 @@ TEST_CASE("ranks are crowded where they outnumber the processors that they may r
           FileStore store(folder);
           StoreMeeting meeting(store, "crowd", rank, p, std::chrono::seconds(10));
           const auto transport = make_shm(meeting, {});
-          const bool crowded = transport->is_crowded();
+          const bool oversubscribed = transport->is_oversubscribed();
           meeting.share("looked");
-          return crowded == row.crowded[std::size_t(rank)] ? "" : str("rank ", rank, " is wrong");
+          return oversubscribed == row.oversubscribed[std::size_t(rank)] ? "" :
+              str("rank ", rank, " is wrong");
         });
     CHECK_MESSAGE(bad.empty(), row.what, ": ", bad);
   }

@@ -273,7 +273,7 @@ def test_clocks_in_time_namespaces_are_found(tmp_path, name):
     found = files.read_folder(tmp_path)
     [(rank, (offset_s, error_s))] = shift_of_namespaces(found).items()
     assert rank == 1 and abs(offset_s - 500) <= error_s
-    # Half a round trip bounds the error on any machine; a crowded one may answer late.
+    # Half a round trip bounds the error on any machine; an oversubscribed one may answer late.
     if error_s < 1e-4:
         assert abs(offset_s - 500) < 1e-4
     together = calls.together(found)

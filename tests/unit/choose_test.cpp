@@ -134,7 +134,7 @@ TEST_CASE("choose: the number of blocks is the best one") {
 TEST_CASE("choose: what a link is like decides between nodes") {
   using enum Collective;
   // What a probe finds at 200 Mbit/s: most of alpha passes in flight.
-  const std::string slow = "alpha_us=170,flight_us=163,gbit_per_s=0.195,short_kib=8";
+  const std::string slow = "alpha_us=170,latency_us=163,gbit_per_s=0.195,short_kib=8";
   const std::string announced = slow + ",long_gbit_per_s=0.13", later = announced + ",long_kib=32";
   const auto choice = [](Collective collective, int ranks, std::size_t bytes,
                          const std::string& machine) {
@@ -176,11 +176,11 @@ TEST_CASE("choose: what a link is like decides between nodes") {
 TEST_CASE("choose: short calls have few messages where others' messages are in the way") {
   using enum Collective;
   const Machine probed = machine_from(
-      "alpha_us=400,flight_us=390,crowding_percent=60,gbit_per_s=0.2,short_kib=8,long_kib=32");
-  const Machine real = machine_from("alpha_us=400,flight_us=390,gbit_per_s=0.2,short_kib=8");
+      "alpha_us=400,latency_us=390,contention_percent=60,gbit_per_s=0.2,short_kib=8,long_kib=32");
+  const Machine real = machine_from("alpha_us=400,latency_us=390,gbit_per_s=0.2,short_kib=8");
   // As nine nodes of two cores were found to be, whose links let 20 KB pass at once.
   const Machine lab = machine_from(
-      "alpha_us=60,flight_us=50,crowded_alpha_us=90,crowding_percent=60,gbit_per_s=0.2,"
+      "alpha_us=60,latency_us=50,alpha_loaded_us=90,contention_percent=60,gbit_per_s=0.2,"
       "short_kib=8,lone_gbit_per_s=2");
   const auto name = [&](Collective collective, int ranks, std::size_t kib) {
     return choose(problem_of(collective, ranks), {kib << 10, probed}).algorithm->name;

@@ -105,7 +105,7 @@ TEST_CASE("measure_offset: a clock that is shifted by a hook is found within 100
   std::thread answers([&] { answer_pings(zero, 1, ns); });
   const ClockOffset found = measure_offset(one, [] { return ns() + kShift; });
   answers.join();
-  // What it claims holds on any machine; a crowded one may be slow to answer.
+  // What it claims holds on any machine; an oversubscribed one may be slow to answer.
   CHECK(std::abs(found.offset_ns - kShift) <= found.error_ns);
   if (found.error_ns < 100'000) CHECK(std::abs(found.offset_ns - kShift) < 100'000);
 }

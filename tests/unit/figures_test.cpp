@@ -79,13 +79,13 @@ TEST_CASE("figures: noise does not hide that announced messages stall") {
 }
 
 TEST_CASE("figures: what of alpha is there because all send") {
-  CHECK(crowding(100e-6, 100e-6, 3) == 0);
-  CHECK(crowding(100e-6, 130e-6, 3) == 0);   // noise
+  CHECK(contention(100e-6, 100e-6, 3) == 0);
+  CHECK(contention(100e-6, 130e-6, 3) == 0);   // noise
   // Of three ranks, the messages of two others; a byte alone is not quite alone.
-  CHECK(crowding(100e-6, 60e-6, 3) == doctest::Approx(0.6));
-  CHECK(crowding(100e-6, 75e-6, 2) == doctest::Approx(0.5));
-  CHECK(crowding(100e-6, 1e-6, 2) == doctest::Approx(0.7));
-  CHECK(crowding(100e-6, 0, 3) == 0);   // nobody has looked
+  CHECK(contention(100e-6, 60e-6, 3) == doctest::Approx(0.6));
+  CHECK(contention(100e-6, 75e-6, 2) == doctest::Approx(0.5));
+  CHECK(contention(100e-6, 1e-6, 2) == doctest::Approx(0.7));
+  CHECK(contention(100e-6, 0, 3) == 0);   // nobody has looked
 }
 
 TEST_CASE("figures: a lone message may take less than its part of a train, not more") {

@@ -44,7 +44,7 @@ MeasuredMachine measured(int number) {
   m.nodes = 9;
   m.day = "2026-11-23";
   m.sample_s_per_byte = 4.125e-8;
-  m.settings = settings_of(machine_from("alpha_us=130.7,gbit_per_s=0.2,crowding_percent=33.3"));
+  m.settings = settings_of(machine_from("alpha_us=130.7,gbit_per_s=0.2,contention_percent=33.3"));
   return m;
 }
 

@@ -18,22 +18,23 @@ struct Memory {
 
 // action(line) on so many threads, each with its own seat.
 template <class Action>
-void together(int ranks, bool crowded, const Action& action) {
+void together(int ranks, bool oversubscribed, const Action& action) {
   Memory memory(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      StartLine line(memory.lanes.data(), rank, ranks, crowded);
+      StartLine line(memory.lanes.data(), rank, ranks, oversubscribed);
       action(line);
     });
   for (std::thread& thread : threads) thread.join();
 }
 
 TEST_CASE("all ranks start at one moment, and none before it") {
-  for (const auto& [crowded, hot] : {std::pair{false, false}, {true, false}, {false, true}}) {
+  for (const auto& [oversubscribed, hot] : {std::pair{false, false}, {true, false},
+                                            {false, true}}) {
     std::array<std::array<std::int64_t, 5>, 3> moments{};
     std::atomic<int> early = 0;
-    together(3, crowded, [&, hot = hot](StartLine& line) {
+    together(3, oversubscribed, [&, hot = hot](StartLine& line) {
       for (std::int64_t& moment : moments[std::size_t(line.rank())]) {
         moment = hot ? line.start_hot() : line.start();
         early += now_ns() < moment;
@@ -100,18 +101,18 @@ TEST_CASE("a time is that of one call, and the writing of inputs is no part of i
 }
 
 TEST_CASE("probes find numbers, and none where ranks take turns on the cores") {
-  std::array<double, 3> trips{-1, -1, -1}, crowded{-1, -1, -1};
+  std::array<double, 3> trips{-1, -1, -1}, oversubscribed{-1, -1, -1};
   std::array<Rates, 3> rates;
   together(2, false, [&](StartLine& line) {
     trips[std::size_t(line.rank())] = round_trip_ns(line);
     rates[std::size_t(line.rank())] = memory_rates(line, 1 << 16);
   });
   together(3, true, [&](StartLine& line) {
-    crowded[std::size_t(line.rank())] = round_trip_ns(line);
+    oversubscribed[std::size_t(line.rank())] = round_trip_ns(line);
   });
   CHECK(trips[0] > 1);
   CHECK(trips[1] > 1);
-  CHECK(crowded == std::array<double, 3>{});
+  CHECK(oversubscribed == std::array<double, 3>{});
   for (std::size_t rank : {0, 1}) {
     CHECK(rates[rank].add > 1e5);
     CHECK(rates[rank].copy > 1e5);

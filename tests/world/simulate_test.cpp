@@ -138,15 +138,15 @@ std::string broken_rule(const World& world, const Trace& trace) {
 
 TEST_CASE("simulate: what is in flight keeps no port") {
   Machine m = machine_with(0);
-  m.across.flight_s = 4e-6;
+  m.across.latency_s = 4e-6;
   const double part_s = kElement * 1000 * m.across.beta_s_per_byte;
   Shape shape{.ranks = 3};
   shape.cut.segments = shape.cut.window = 4;
   const World world = world_of("broadcast", "chain", shape);
   const auto span = [&] { return simulate(world, 4000, kElement, m).span_s(); };
   const double hop_s = m.across.alpha_s + part_s;
-  CHECK(close(span(), 2 * hop_s + 3 * (hop_s - m.across.flight_s)));
-  m.across.flight_s = 0;
+  CHECK(close(span(), 2 * hop_s + 3 * (hop_s - m.across.latency_s)));
+  m.across.latency_s = 0;
   CHECK(close(span(), 5 * hop_s));
 }
 

@@ -25,7 +25,7 @@ class Meeting:
 
     def __init__(self, path, rank, ranks):
         self.rank, self.ranks = rank, ranks
-        self.crowded = ranks > len(os.sched_getaffinity(0))
+        self.oversubscribed = ranks > len(os.sched_getaffinity(0))
         file = os.open(path, os.O_RDWR)
         try:
             whole = np.frombuffer(mmap.mmap(file, size_of(ranks)), dtype=np.uint8)
@@ -34,7 +34,7 @@ class Meeting:
         # By default the system may let a sleep last 50 us longer than asked for.
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0)
         line, words = np.split(whole, [_core.StartLine.bytes_for(ranks)])
-        self.line = _core.StartLine(line, rank, ranks, self.crowded)
+        self.line = _core.StartLine(line, rank, ranks, self.oversubscribed)
         self.votes, self.settled = np.split(words.view(np.int64), 2)
 
     def barrier(self):

@@ -21,16 +21,16 @@ def needed(kind, library, ranks):
     """What it needs besides this process's environment: {variable: value}.
 
     The benchmark binds ranks by itself, and ranks that outnumber cores must let each other run."""
-    crowded = ranks > len(os.sched_getaffinity(0))
+    oversubscribed = ranks > len(os.sched_getaffinity(0))
     wanted = {}
-    if kind == OPENMPI and crowded:
+    if kind == OPENMPI and oversubscribed:
         wanted["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if kind == INTEL:
         wanted["I_MPI_PIN"] = "off"
         folder = os.path.dirname(library)
         if os.path.exists(os.path.join(folder, "libshm-fi.so")):  # in a wheel, beside the library
             wanted["FI_PROVIDER_PATH"] = folder
-        if crowded:
+        if oversubscribed:
             wanted["I_MPI_THREAD_YIELD"] = "2"
     return {name: value for name, value in wanted.items() if name not in os.environ}
 

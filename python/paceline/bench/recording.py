@@ -73,7 +73,7 @@ def main():
         case.rewrite()
         _core.start_trace(communicator._core)
         late_ns = int(spec["arrivals"][rank] * 1e9)
-        wait_until(meeting.start() + late_ns, spin=not meeting.crowded)
+        wait_until(meeting.start() + late_ns, spin=not meeting.oversubscribed)
         arrival = time.monotonic()
         call()
         leave = time.monotonic()

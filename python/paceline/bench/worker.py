@@ -43,14 +43,14 @@ def of_size(table, nbytes):
     return next(count for limit, count in table if nbytes <= limit)
 
 
-def repeats_for(nbytes, wanted, native, crowded):
+def repeats_for(nbytes, wanted, native, oversubscribed):
     """How often each variant runs in one launch."""
-    return wanted or of_size(NATIVE_REPEATS if native and not crowded else REPEATS, nbytes)
+    return wanted or of_size(NATIVE_REPEATS if native and not oversubscribed else REPEATS, nbytes)
 
 
-def most_in_batch(collective, nbytes, crowded):
+def most_in_batch(collective, nbytes, oversubscribed):
     """How many calls a batch may have."""
-    if crowded:
+    if oversubscribed:
         return of_size(CROWDED_BATCHES, nbytes)
     return of_size(BATCHES, nbytes) if collective in IN_STEP else 1
 
@@ -132,7 +132,7 @@ class Worker:
         calls, notes = self.checked(cases)
         size = next(iter(cases.values())).bytes
         repeats = repeats_for(size, self.spec["repeats"], self.spec["native"],
-                              self.meeting.crowded)
+                              self.meeting.oversubscribed)
         found = {"bytes": size, "notes": notes}
         if self.spec["arrival"]:
             return {**found, "batches": {}, "times": {},
@@ -207,7 +207,7 @@ class Worker:
     def batches_for(self, calls, nbytes):
         """By label how many calls between two looks at the clock: powers of 2, the same on all
         ranks."""
-        most = most_in_batch(self.spec["collective"], nbytes, self.meeting.crowded)
+        most = most_in_batch(self.spec["collective"], nbytes, self.meeting.oversubscribed)
         single = {label: 1 for label in calls}
         if most == 1:
             return single

@@ -36,7 +36,7 @@ class MpiTransport : public Transport {
   std::string_view name() const override { return "mpi"; }
   int rank() const override { return port_->rank(); }
   int ranks() const override { return port_->ranks(); }
-  bool is_crowded() const override { return false; }  // not known: route asks its neighbours
+  bool is_oversubscribed() const override { return false; }  // not known: route asks its neighbours
   void listen(Listener* listener) override { listener_ = listener; }
 
   void send(Transfer& t) override;

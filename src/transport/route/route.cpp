@@ -24,7 +24,7 @@ class Route : public Transport {
   std::string_view name() const override { return "route"; }
   int rank() const override { return far_->rank(); }
   int ranks() const override { return far_->ranks(); }
-  bool is_crowded() const override { return near_->is_crowded(); }
+  bool is_oversubscribed() const override { return near_->is_oversubscribed(); }
   StagingBuffers* stages() override { return near_->stages(); }
   void listen(Listener* listener) override {
     near_->listen(listener);

@@ -179,7 +179,7 @@ void Inboxes::attach(const Meeting& meeting, int peer, const std::string& card) 
 }
 
 // A rank whose processors are not known may be anywhere.
-bool Inboxes::is_crowded() const {
+bool Inboxes::is_oversubscribed() const {
   const std::vector<int> own = allowed_processors();
   int here = 1;
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -60,7 +60,7 @@ class Inboxes {
   }
   int ranks() const { return ranks_; }
   int process_id(int rank) const { return pid_[std::size_t(rank)]; }
-  bool is_crowded() const;   // see Transport
+  bool is_oversubscribed() const;   // see Transport
   bool has_died(int rank) const;  // its process has ended
   // Whether who goes to sleep can make all ranks' stores show (membarrier), so that those who wake
   // it need no fence of their own.

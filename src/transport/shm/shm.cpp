@@ -73,7 +73,7 @@ class ShmTransport : public Transport {
   std::string_view name() const override { return "shm"; }
   int rank() const override { return names_[std::size_t(rank_)]; }
   int ranks() const override { return ranks_; }
-  bool is_crowded() const override { return boxes_.is_crowded(); }
+  bool is_oversubscribed() const override { return boxes_.is_oversubscribed(); }
   void listen(Listener* listener) override { listener_ = listener; }
   StagingBuffers* stages() override { return stages_.get(); }
 

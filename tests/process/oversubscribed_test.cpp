@@ -68,7 +68,7 @@ std::string wait_in_vain(int rank, const std::string& folder, int processors) {
 }  // namespace
 
 TEST_CASE("a time-out comes in time beside programs that compute") {
-  for (const int processors : {1, 2}) {  // of the ranks: crowded, and one each
+  for (const int processors : {1, 2}) {  // of the ranks: oversubscribed, and one each
     const std::string bad = test::run_ranks(2, 60, [&](int rank, const std::string& folder) {
       return wait_in_vain(rank, folder, processors);
     });
