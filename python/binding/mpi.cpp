@@ -52,7 +52,8 @@ void bind_mpi(nb::module_& m) {
   nb::class_<MpiWorld>(m, "MpiWorld", "All processes of an MPI, and its own collectives.")
       .def_prop_ro("rank", &MpiWorld::rank)
       .def_prop_ro("size", &MpiWorld::ranks)
-      .def("nudge", &MpiWorld::nudge, Unlocked(), "Lets MPI go on with what it has yet to send.")
+      .def("wake_peers", &MpiWorld::wake_peers, Unlocked(),
+           "Lets MPI go on with what it has yet to send.")
       .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
            "The MPI's own blocking collective. Raises RefusalError for types and operations that\n"
            "it does not have.");

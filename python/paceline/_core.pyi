@@ -161,7 +161,7 @@ class MpiWorld:
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
-    def nudge(self) -> None:
+    def wake_peers(self) -> None:
         """Lets MPI go on with what it has yet to send."""
 
     def run(

@@ -121,9 +121,9 @@ std::vector<int> ClaimedOperation::waits_for() const {
   return waits_for_ >= 0 ? std::vector<int>{rank_of(waits_for_)} : std::vector<int>{};
 }
 
-bool ClaimedOperation::stirs() {
+bool ClaimedOperation::can_progress() {
   if (done() || stranger_) return false;
-  if (now_) return now_->stirs();
+  if (now_) return now_->can_progress();
   if (position_ >= 0) return true;   // one that came before is about to say who it is
   if (!stages_.is_next(call_)) return false;
   if (!decided_) return !stages_.behind(call_, stranger_);

@@ -75,7 +75,7 @@ class ClaimedOperation : public Operation {
   bool is_load_store() const override { return true; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
-  bool stirs() override;
+  bool can_progress() override;
 
  private:
   void begin() override;

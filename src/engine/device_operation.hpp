@@ -28,7 +28,7 @@ class DeviceOperation : public Operation {
   bool advance(Transport& transport) override;
   std::size_t scratch_bytes() const override { return 0; }   // that of the device is its own
   std::vector<int> waits_for() const override;
-  bool stirs() override { return true; }
+  bool can_progress() override { return true; }
   bool is_polling() const override { return true; }
 
   // For the next start: what it waits for on the caller's stream, which it keeps.

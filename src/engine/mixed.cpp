@@ -52,7 +52,7 @@ bool MixedOperation::advance(Transport& transport) {
   moved |= MessageOperation::advance(transport);
   if (!has_ended_) return moved;
   staging_.leave_loudly(call_);
-  transport.nudge(mates_);
+  transport.wake_peers(mates_);
   complete();
   return true;
 }
@@ -94,7 +94,7 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
   if (static_cast<std::uint32_t>(step.seq) >= raised) {
     raised = static_cast<std::uint32_t>(step.seq) + 1;
     staging_.raise(step.lane, call_, raised);
-    transport.nudge(mates_);
+    transport.wake_peers(mates_);
   }
   if (events_) log(id, begun_s_[id]);
   end(id);
@@ -104,7 +104,7 @@ std::byte* MixedOperation::scratch_of(int position) const {
   return staging_.room(seats_[static_cast<std::size_t>(position)], call_);
 }
 
-bool MixedOperation::stirs() {
+bool MixedOperation::can_progress() {
   if (done() || stranger_) return false;
   if (!entered_)
     return staging_.is_next(call_) &&

@@ -18,7 +18,7 @@ class MixedOperation : public MessageOperation {
 
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
-  bool stirs() override;
+  bool can_progress() override;
 
  private:
   void begin() override;

@@ -82,7 +82,7 @@ class Operation {
   // The ranks (of the transport) whose messages it waits for, and what one of them is waited for
   // with.
   virtual std::vector<int> waits_for() const = 0;
-  virtual bool stirs() { return false; }   // could go on, and nobody would have been told
+  virtual bool can_progress() { return false; }   // could go on, and nobody would have been told
   // Waits for something that wakes nobody, such as a device: it is to be looked at often.
   virtual bool is_polling() const { return false; }
   // What keeps it from going on, such as a device that has gone: its group is to be broken.

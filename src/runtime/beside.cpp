@@ -55,15 +55,15 @@ void Session::background() {
 }
 
 void Session::attend(std::unique_lock<std::mutex>& lock) {
-  Patience patience(Company::beside_compute);
+  Backoff patience(Load::beside_compute);
   double watched_s = now_s();
   call_back(lock);
   while (!stop_ && has_work() && waiting_.load() == 0) {
     if (progress()) patience.reset();
     call_back(lock);
     lock.unlock();
-    if (patience.next() == Patience::Next::sleep)
-      transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return stirs(); });
+    if (patience.next() == Backoff::Next::sleep)
+      transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return can_progress(); });
     lock.lock();
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();

@@ -19,7 +19,7 @@ void pause() {
 #endif
 }
 
-bool Yields::again() {
+bool YieldBudget::again() {
   const double now = now_s();
   if (since_s_ == 0) since_s_ = now;
   if (now - since_s_ > kYieldsS) return false;
@@ -27,12 +27,12 @@ bool Yields::again() {
   return true;
 }
 
-Patience::Patience(Company company) {
-  spins_ = company == Company::alone ? 300 : company == Company::oversubscribed ? 50 : 1;
-  yields_ = company == Company::alone ? 1000 : company == Company::oversubscribed ? 100 : 0;
+Backoff::Backoff(Load company) {
+  spins_ = company == Load::alone ? 300 : company == Load::oversubscribed ? 50 : 1;
+  yields_ = company == Load::alone ? 1000 : company == Load::oversubscribed ? 100 : 0;
 }
 
-Patience::Next Patience::next() {
+Backoff::Next Backoff::next() {
   ++looks_;
   if (looks_ <= spins_) {
     pause();

@@ -8,7 +8,7 @@ void pause();   // the processor may look after its other threads for a moment
 // Yields for a while. To a rank that waits like this one that costs a microsecond; to a program
 // that computes it hands a whole time slice, and after two of these it is wiser to sleep: a sleeper
 // that is woken runs at once.
-class Yields {
+class YieldBudget {
  public:
   bool again();   // false: no more
   void reset() { since_s_ = 0; }
@@ -19,11 +19,11 @@ class Yields {
 
 // Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
 // working. The session's own thread, beside one that computes, does not yield.
-enum class Company { alone, oversubscribed, beside_compute };
+enum class Load { alone, oversubscribed, beside_compute };
 
-class Patience {
+class Backoff {
  public:
-  explicit Patience(Company company);
+  explicit Backoff(Load company);
 
   enum class Next { again, sleep };
   Next next();  // call after each fruitless look; pauses or yields by itself
@@ -33,7 +33,7 @@ class Patience {
   }
 
  private:
-  Yields yielding_;
+  YieldBudget yielding_;
   int spins_, yields_;
   int looks_ = 0;
 };

@@ -60,7 +60,7 @@ void meet_in_memory(Communicator& world, MpiWorld& mpi, int limit_ms) {
   barrier.timeout_ms = limit_ms;
   Communicator apart = world.subgroup(all, kMeeting);   // whose calls the user does not count
   Request met = apart.start(barrier);
-  while (!met.wait_for(1)) mpi.nudge();
+  while (!met.wait_for(1)) mpi.wake_peers();
 }
 
 // Neighbours through memory, all others through MPI.

@@ -151,7 +151,7 @@ void Session::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_st
     const double waited_s = now_s() - begun_s;
     const auto is_late = [&](int rank) {
       const int limit_ms =
-          transport_->last_heard(rank).inside ? config_.attachers_ms : config_.timeout_ms;
+          transport_->peer_status(rank).inside ? config_.attachers_ms : config_.timeout_ms;
       return limit_ms > 0 && waited_s > 1e-3 * limit_ms;
     };
     const std::vector<int> ranks = pending_attachers();
@@ -180,7 +180,7 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
   Operation& operation = *flight->operation;
   const int most = config_.meanwhile ? kLooksBeside : oversubscribed_ ? kLooksOversubscribed :
       kLooks;
-  Yields yields;
+  YieldBudget yields;
   for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
     if (operation.advance(*transport_)) {
       looks = 0;
@@ -234,11 +234,11 @@ void Session::remember(RecentCalls& recent, const Asked& asked,
   recent.keep(asked, flight, fingerprint);
 }
 
-bool Session::stirs() {
+bool Session::can_progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   return std::any_of(flying_.begin(), flying_.end(),
-                     [](const auto& flight) { return flight->operation->stirs(); });
+                     [](const auto& flight) { return flight->operation->can_progress(); });
 }
 
 // A peer's stage shows another call than this rank's.

@@ -92,7 +92,7 @@ void Session::launch(Flight& flight, const void* input, void* output,
 void Session::land(Flight& flight) {
   const Operation& operation = *flight.operation;
   if (operation.number() == flight.group->last)
-    transport_->announce(
+    transport_->publish_status(
         {flight.group->context, operation.fingerprint(), operation.number(), false});
   if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
   if (operation.is_polling()) --polling_;
@@ -120,7 +120,7 @@ void Session::call_back(std::unique_lock<std::mutex>& lock) {
 // With the lock held: the operation is under way, and may be for long.
 void Session::enlist(const std::shared_ptr<Flight>& flight) {
   const Operation& operation = *flight->operation;
-  transport_->announce(
+  transport_->publish_status(
       {flight->group->context, operation.fingerprint(), operation.number(), true});
   flight->started_s = now_s();
   if (operation.is_polling()) ++polling_;
@@ -288,7 +288,7 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
   check_owner();
   const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
-  Patience patience(oversubscribed_ ? Company::oversubscribed : Company::alone);
+  Backoff patience(oversubscribed_ ? Load::oversubscribed : Load::alone);
   int looks = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
@@ -306,12 +306,12 @@ bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most
       patience.reset();
       continue;
     }
-    const bool is_patient = patience.next() == Patience::Next::again;
+    const bool is_patient = patience.next() == Backoff::Next::again;
     if (is_patient && ++looks % kLooksApart != 0) continue;
     const int most_us = config_.meanwhile ? kShortSleepUs : sleep_us();
     if (config_.meanwhile && config_.meanwhile()) patience.reset();   // more will come at once
     else if (is_patient) continue;
-    else transport_->rest(most_us, [this] { return stirs(); });
+    else transport_->rest(most_us, [this] { return can_progress(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
       watch_between_waits();
       return false;

@@ -196,7 +196,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void meet(const Flight& flight, const CallMismatch& stranger);
   void meet(const Flight& flight, const CopyDenied& barred);
   void meet(const Flight& flight, const Error& failure);
-  bool stirs();     // whether something under way could go on
+  bool can_progress();     // whether something under way could go on
   int sleep_us() const;   // between two looks
   void clear_stages();
   void look_around();
@@ -232,7 +232,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::string missing(const Flight& flight) const;
   std::string behind(const Flight& flight) const;
   static std::string name_of(const Group& group, int world_rank);
-  static std::string name_with(const Group& group, int peer, const Doing& doing);
+  static std::string name_with(const Group& group, int peer, const PeerStatus& doing);
 
   std::uint32_t forks_ = forks();
   int process_;

@@ -88,7 +88,7 @@ void Session::watch_between_waits() {
 void Session::look_for_strangers() {
   for (const auto& flight : flying_)
     for (int peer : flight->operation->waits_for()) {
-      const Doing doing = transport_->last_heard(peer);
+      const PeerStatus doing = transport_->peer_status(peer);
       const Operation& mine = *flight->operation;
       if (doing.context != flight->group->context || doing.number != mine.number()) continue;
       if (doing.fingerprint != mine.fingerprint())
@@ -120,7 +120,7 @@ std::string Session::name_of(const Group& group, int world_rank) {
              position == world_rank ? "" : str(" (rank ", world_rank, " of the world)"));
 }
 
-std::string Session::name_with(const Group& group, int peer, const Doing& doing) {
+std::string Session::name_with(const Group& group, int peer, const PeerStatus& doing) {
   std::string where = doing.silent ? "does not answer, and has not been heard of yet"
                                    : "has not called anything yet";
   if (doing.number > 0)
@@ -137,7 +137,7 @@ std::string Session::missing(const Flight& flight) const {
   std::string out;
   for (int peer : flight.operation->waits_for())
     out += str(out.empty() ? "" : "; ",
-               name_with(*flight.group, peer, transport_->last_heard(peer)));
+               name_with(*flight.group, peer, transport_->peer_status(peer)));
   return out + behind(flight);
 }
 
@@ -148,7 +148,7 @@ std::string Session::missing(const Flight& flight) const {
 std::string Session::behind(const Flight& flight) const {
   const Group& group = *flight.group;
   // In the order of calls, as far as that is known, from the own one on: numbers begin anew.
-  const auto place = [&](const Doing& d) {
+  const auto place = [&](const PeerStatus& d) {
     if (d.number == 0) return kNothing;
     if (d.context != group.context) return kElsewhere;
     const auto ahead = static_cast<std::int32_t>(d.number - flight.operation->number());
@@ -158,7 +158,7 @@ std::string Session::behind(const Flight& flight) const {
   constexpr std::int64_t own = -1;
   std::int64_t first = own, last = own;
   for (int peer : awaited) {
-    const std::int64_t at = place(transport_->last_heard(peer));
+    const std::int64_t at = place(transport_->peer_status(peer));
     first = std::min(first, at);
     if (at != kElsewhere) last = std::max(last, at);
   }
@@ -166,7 +166,7 @@ std::string Session::behind(const Flight& flight) const {
   std::vector<std::pair<std::int64_t, int>> found;
   for (int peer : group.ranks) {
     if (peer == transport_->rank() || std::count(awaited.begin(), awaited.end(), peer)) continue;
-    const Doing doing = transport_->last_heard(peer);
+    const PeerStatus doing = transport_->peer_status(peer);
     const std::int64_t at = place(doing);
     if (doing.silent || (doing.current && (at <= first || at == kElsewhere)))
       found.emplace_back(at, peer);
@@ -175,7 +175,7 @@ std::string Session::behind(const Flight& flight) const {
   std::string out;
   for (std::size_t i = 0; i < std::min(found.size(), kMostNamed); ++i)
     out += str(i == 0 ? "; no further: " : ", ",
-               name_with(group, found[i].second, transport_->last_heard(found[i].second)));
+               name_with(group, found[i].second, transport_->peer_status(found[i].second)));
   if (found.size() > kMostNamed) out += str(" and ", found.size() - kMostNamed, " more");
   return out;
 }

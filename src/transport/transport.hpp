@@ -73,7 +73,7 @@ struct Listener {
 };
 
 // What a rank is about, for the others to read when it is missed.
-struct Doing {
+struct PeerStatus {
   std::uint64_t context = 0;
   Fingerprint fingerprint;
   std::uint32_t number = 0;
@@ -110,14 +110,14 @@ class Transport {
   virtual bool owes() const { return false; }
   virtual void leave() = 0;                // tells the peers that nothing will come any more
   virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
-  // Until something arrives, at most so long; not at all if `stirs` says so once peers can see that
-  // this rank is about to sleep.
-  virtual void rest(int timeout_us, const std::function<bool()>& stirs) = 0;
+  // Until something arrives, at most so long; not at all if `can_progress` says so once peers can
+  // see that this rank is about to sleep.
+  virtual void rest(int timeout_us, const std::function<bool()>& can_progress) = 0;
   // Something was stored where these ranks may have looked for it: ends their sleep.
-  virtual void nudge(const std::vector<int>&) {}
+  virtual void wake_peers(const std::vector<int>&) {}
   virtual void wake() = 0;                 // ends another thread's rest(); callable at any time
-  virtual void announce(const Doing& doing) = 0;
-  virtual Doing last_heard(int peer) const = 0;
+  virtual void publish_status(const PeerStatus& doing) = 0;
+  virtual PeerStatus peer_status(int peer) const = 0;
 };
 
 // Copies between a list of parts and one piece of memory, `offset` bytes into the list.

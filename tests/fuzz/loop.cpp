@@ -93,17 +93,17 @@ class FaultyTransport : public Transport {
     for (int peer = 0; net_.fibers.is_ending() && peer < ranks(); ++peer)
       if (peer != rank()) listener_->lost(peer, "everybody has");
   }
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
-    if (stirs()) return net_.fibers.yield(true);
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override {
+    if (can_progress()) return net_.fibers.yield(true);
     net_.fibers.sleep(1e-6 * double(1 + net_.random.below(std::size_t(timeout_us))));
   }
-  void nudge(const std::vector<int>& ranks) override {
-    below_->nudge(ranks);
+  void wake_peers(const std::vector<int>& ranks) override {
+    below_->wake_peers(ranks);
     net_.fibers.yield(true);
   }
   void wake() override { below_->wake(); }
-  void announce(const Doing& doing) override { below_->announce(doing); }
-  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
+  void publish_status(const PeerStatus& doing) override { below_->publish_status(doing); }
+  PeerStatus peer_status(int peer) const override { return below_->peer_status(peer); }
 
  private:
   struct HeldBack {

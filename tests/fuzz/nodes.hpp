@@ -81,8 +81,8 @@ class SlowTransport : public Transport {
   void check_peers() override { below_->check_peers(); }
   void rest(int, const std::function<bool()>&) override { fibers_.sleep(1e-5); }
   void wake() override {}
-  void announce(const Doing& doing) override { below_->announce(doing); }
-  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
+  void publish_status(const PeerStatus& doing) override { below_->publish_status(doing); }
+  PeerStatus peer_status(int peer) const override { return below_->peer_status(peer); }
 
  private:
   struct Waiting {

@@ -29,8 +29,8 @@ struct Recorder : Transport {
   void check_peers() override {}
   void rest(int, const std::function<bool()>&) override {}
   void wake() override {}
-  void announce(const Doing&) override {}
-  Doing last_heard(int) const override { return {}; }
+  void publish_status(const PeerStatus&) override {}
+  PeerStatus peer_status(int) const override { return {}; }
 };
 
 struct World {

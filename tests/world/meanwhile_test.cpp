@@ -24,9 +24,9 @@ class CountsSleeps : public test::PassedOn {
  public:
   using PassedOn::PassedOn;
   bool counts = false;
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override {
     if (counts) ++sleeps;
-    PassedOn::rest(timeout_us, stirs);
+    PassedOn::rest(timeout_us, can_progress);
   }
 };
 

@@ -305,19 +305,19 @@ TEST_CASE("who leaves ends all its messages and calls MPI no more; the last one 
 TEST_CASE("a peer answers what it is about; until then its messages tell") {
   Pair pair(12);
   Random& random = pair.net.random;
-  const Doing doing{7, {8, 9}, 10, false};
-  pair.end[0]->announce(doing);
+  const PeerStatus doing{7, {8, 9}, 10, false};
+  pair.end[0]->publish_status(doing);
   Owned given(1, 5, 0, 16, random);
   given.transfer.key.number = 3;
   pair.end[0]->send(given.transfer);
   for (int i = 0; i < 20; ++i) pair.end[1]->progress();
-  CHECK(pair.end[1]->last_heard(0).number == 3);
-  CHECK_FALSE(pair.end[1]->last_heard(0).current);
+  CHECK(pair.end[1]->peer_status(0).number == 3);
+  CHECK_FALSE(pair.end[1]->peer_status(0).current);
   Owned awaited(0, 5, 1, 16, random);
   pair.end[1]->recv(awaited.transfer);
   pair.end[1]->check_peers();
   pair.step();
-  const Doing heard = pair.end[1]->last_heard(0);
+  const PeerStatus heard = pair.end[1]->peer_status(0);
   CHECK(heard.context == 7);
   CHECK(heard.fingerprint == doing.fingerprint);
   CHECK(heard.number == 10);

@@ -30,12 +30,12 @@ class PassedOn : public Transport {
   }
   void leave() override { below_->leave(); }
   void check_peers() override { below_->check_peers(); }
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
-    below_->rest(timeout_us, stirs);
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override {
+    below_->rest(timeout_us, can_progress);
   }
   void wake() override { below_->wake(); }
-  void announce(const Doing& doing) override { below_->announce(doing); }
-  Doing last_heard(int peer) const override { return below_->last_heard(peer); }
+  void publish_status(const PeerStatus& doing) override { below_->publish_status(doing); }
+  PeerStatus peer_status(int peer) const override { return below_->peer_status(peer); }
 
  private:
   std::unique_ptr<Transport> below_;

@@ -141,7 +141,7 @@ def main():
         [[took]] = _core.alternate(meeting.line, [call], 0, 1, [1])
         times.append(took)
         if variant.library == "mpi":  # which may have yet to send what others wait for
-            meeting.settle(library.world.nudge)
+            meeting.settle(library.world.wake_peers)
     fault = case.fault()
     if fault:
         raise paceline.InternalError(f"bench: {variant.label}: wrong result: {fault}")

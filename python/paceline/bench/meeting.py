@@ -41,12 +41,12 @@ class Meeting:
         """Returns once every rank has called it as often as this one. Raises TimeoutError."""
         self.line.barrier()
 
-    def settle(self, nudge):
-        """The same, calling nudge() meanwhile: an MPI may have yet to send what others wait for."""
+    def settle(self, wake_peers):
+        """The same, calling wake_peers() meanwhile: an MPI may have yet to send."""
         self.settled[self.rank] += 1
         deadline = time.monotonic() + SETTLE_S
         while self.settled.min() < self.settled[self.rank]:
-            nudge()
+            wake_peers()
             time.sleep(SETTLE_STEP_S)
             if time.monotonic() > deadline:
                 raise TimeoutError(f"bench: rank {self.settled.argmin()} of {self.ranks} has not "

@@ -165,7 +165,7 @@ class Worker:
     def settle(self):
         """Waits for all ranks, as between two calls of a program; across nodes MPI goes on."""
         if self.cluster:
-            self.meeting.settle(self.world.nudge)
+            self.meeting.settle(self.world.wake_peers)
 
     def counted(self, calls, cases, repeats, tap):
         """In the core, a call at a time, with the counters of this node's interface around each;

@@ -84,7 +84,7 @@ def meet_in_store(world: Any, store: dist.Store, timeout: timedelta) -> None:
     deadline = time.monotonic() + timeout.total_seconds()
     store.add("paceline/met", 1)
     while store.add("paceline/met", 0) < world.size and time.monotonic() < deadline:
-        world.nudge()
+        world.wake_peers()
         time.sleep(0.001)
 
 

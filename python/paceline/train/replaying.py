@@ -233,7 +233,7 @@ class Rank:
     def settle(self):
         """Waits for all ranks; between nodes an MPI may have yet to send."""
         if self.world:
-            self.meeting.settle(self.world.nudge)
+            self.meeting.settle(self.world.wake_peers)
         else:
             self.meeting.barrier()
 

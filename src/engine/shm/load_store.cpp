@@ -153,7 +153,7 @@ bool LoadStoreOperation::advance(Transport& transport) {
     begun_ = false;
   }
   if (positions_) positions_->leave();
-  if (stages_.leave(call_)) transport.nudge(*channel_.ranks);
+  if (stages_.leave(call_)) transport.wake_peers(*channel_.ranks);
   complete();
   return true;
 }
@@ -162,7 +162,7 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
   if (item.kind == Kind::wait) return wait(item);
   if (item.kind == Kind::signal) {
     stages_.signal(call_, item.signals);
-    transport.nudge(*channel_.ranks);
+    transport.wake_peers(*channel_.ranks);
   } else if (item.position != kOwn) {
     return cross(item);
   } else {
@@ -226,7 +226,7 @@ std::byte* LoadStoreOperation::scratch_of(int position) const {
   return stages_.room(named(position), call_);
 }
 
-bool LoadStoreOperation::stirs() {
+bool LoadStoreOperation::can_progress() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
     return stages_.is_next(call_) && stages_.can_enter(room_bytes_, swaps_) &&

@@ -26,7 +26,7 @@ class LoadStoreOperation : public Operation {
   bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
-  bool stirs() override;
+  bool can_progress() override;
 
  private:
   // Signals that follow each other are one, of so many given so far; a wait wants so many of the

@@ -54,7 +54,7 @@ struct LoopNet::State {
   std::vector<std::vector<Inbox>> inbox_;  // by receiver, by sender
   std::vector<std::vector<Notice>> notices_;
   std::vector<bool> alive_;
-  std::vector<Doing> doing_;
+  std::vector<PeerStatus> doing_;
   std::map<std::pair<int, std::uint64_t>, std::unique_ptr<StagingMemory>> stages_;
 };
 
@@ -188,11 +188,11 @@ class LoopTransport : public Transport {
   void rest(int, const std::function<bool()>&) override { std::this_thread::yield(); }
   void wake() override {}
 
-  void announce(const Doing& doing) override {
+  void publish_status(const PeerStatus& doing) override {
     const std::lock_guard lock(net_.mutex_);
     net_.doing_[std::size_t(rank_)] = doing;
   }
-  Doing last_heard(int peer) const override {
+  PeerStatus peer_status(int peer) const override {
     const std::lock_guard lock(net_.mutex_);
     return net_.doing_[std::size_t(peer)];
   }

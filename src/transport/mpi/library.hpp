@@ -47,7 +47,7 @@ class MpiWorld : public Meeting {
   // Messages among these ranks; once per world. Keeps the world.
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
   // Lets MPI go on with what it has yet to send: some do so only while it is called.
-  virtual void nudge() = 0;
+  virtual void wake_peers() = 0;
   // The MPI's own collective, complete on return. Throws a refusal for types and operations it has
   // none for (16-bit floats, average), and for collectives that the form cannot do.
   virtual void run(const MpiCall& call) = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "transport/mpi/mailbox.hpp"
-#include "transport/mpi/naps.hpp"
+#include "transport/mpi/poll_interval.hpp"
 #include "transport/mpi/peer.hpp"
 #include "transport/mpi/sockets.hpp"
 #include "transport/mpi/streams.hpp"
@@ -49,10 +49,11 @@ class MpiTransport : public Transport {
   void abort(int to, std::uint64_t context, const std::string& why) override;
   void leave() override;
   void check_peers() override;
-  void rest(int timeout_us, const std::function<bool()>& stirs) override;
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override;
   void wake() override {}  // naps are short
-  void announce(const Doing& doing) override { doing_ = doing; }
-  Doing last_heard(int p) const override { return peers_[std::size_t(p)].is_at(port_->now_s()); }
+  void publish_status(const PeerStatus& doing) override { doing_ = doing; }
+  PeerStatus peer_status(int p) const override { return peers_[std::size_t(p)].is_at(
+      port_->now_s()); }
 
  private:
   void post(int to, Header header) {
@@ -82,12 +83,12 @@ class MpiTransport : public Transport {
   std::unique_ptr<MpiPort> port_;
   Mailbox mail_;
   Streams streams_;
-  Naps naps_;
+  PollInterval naps_;
   Sockets sockets_;
   std::vector<Peer> peers_;
   std::vector<int> asked_;  // messages, of poll()
   Listener* listener_ = nullptr;
-  Doing doing_;
+  PeerStatus doing_;
   bool waiting_for_tags_ = false;
   bool left_ = false;
   bool answers_goodbyes_ = false;  // everybody has been told that this rank leaves

@@ -29,7 +29,7 @@ struct Peer {
   std::uint64_t known_read = 0;   // of these, as far as the peer has said
   std::uint64_t read = 0;         // of the peer's: matched, or thrown away
   std::uint64_t told_read = 0;
-  Doing heard{0, {}, 0, false, false};
+  PeerStatus heard{0, {}, 0, false, false};
   double asked_s = -kAskAgainS;
   double unanswered_s = 0;   // since when a question is open; 0: none is
   double follow_s = -kFollowS;   // when one that was asked last said that it waits for this one
@@ -39,8 +39,8 @@ struct Peer {
   bool closed = false;   // it does not even hear that we leave
   bool is_over = false;  // its last word has come
 
-  Doing is_at(double now_s) const {
-    Doing doing = heard;
+  PeerStatus is_at(double now_s) const {
+    PeerStatus doing = heard;
     doing.silent = unanswered_s > 0 && now_s - unanswered_s > kAnswerS;
     doing.current = doing.current && !doing.silent;
     return doing;

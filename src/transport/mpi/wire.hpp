@@ -60,7 +60,7 @@ inline Awaited awaited_of(const std::byte* payload, std::size_t bytes) {
   return said;
 }
 
-inline Header answer_of(const Doing& doing) {
+inline Header answer_of(const PeerStatus& doing) {
   Header h;
   h.kind = Kind::answer;
   h.context = doing.context;

@@ -57,17 +57,17 @@ class Route : public Transport {
     near_->check_peers();
     far_->check_peers();
   }
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
-    if (is_alone_) return far_->rest(timeout_us, stirs);
-    near_->rest(std::min(timeout_us, kFarNapUs), stirs);
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override {
+    if (is_alone_) return far_->rest(timeout_us, can_progress);
+    near_->rest(std::min(timeout_us, kFarNapUs), can_progress);
   }
-  void nudge(const std::vector<int>& ranks) override { near_->nudge(ranks); }
+  void wake_peers(const std::vector<int>& ranks) override { near_->wake_peers(ranks); }
   void wake() override { near_->wake(); }
-  void announce(const Doing& doing) override {
-    near_->announce(doing);
-    far_->announce(doing);
+  void publish_status(const PeerStatus& doing) override {
+    near_->publish_status(doing);
+    far_->publish_status(doing);
   }
-  Doing last_heard(int peer) const override { return to(peer).last_heard(peer); }
+  PeerStatus peer_status(int peer) const override { return to(peer).peer_status(peer); }
 
  private:
   Transport& to(int peer) const { return is_near_[std::size_t(peer)] ? *near_ : *far_; }

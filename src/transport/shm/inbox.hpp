@@ -25,7 +25,7 @@ struct InboxHeader {
   std::atomic<std::uint32_t> left;                // the owner has said good-bye
   alignas(
       64) std::atomic<std::uint64_t> version;  // of what follows; odd while the owner changes it
-  std::atomic<std::uint64_t> context;          // what the owner is about (Doing)
+  std::atomic<std::uint64_t> context;          // what the owner is about (PeerStatus)
   std::atomic<std::uint64_t> what, count;
   std::atomic<std::uint64_t> number;  // number << 1 | inside
 };

@@ -67,7 +67,7 @@ class ShmTransport : public Transport {
   void leave() override {
     boxes_.header(rank_).left.store(1, std::memory_order_release);
     for (int p = 0; p < ranks_; ++p)
-      if (p != rank_) nudge(p);
+      if (p != rank_) wake_peers(p);
   }
 
   std::string_view name() const override { return "shm"; }
@@ -158,28 +158,28 @@ class ShmTransport : public Transport {
     }
   }
 
-  void nudge(const std::vector<int>& ranks) override {
+  void wake_peers(const std::vector<int>& ranks) override {
     order_before_looking();
     for (int rank : ranks)
-      if (const int p = at(rank); p != rank_) rouse(p);
+      if (const int p = at(rank); p != rank_) futex_wake(p);
   }
 
-  void rest(int timeout_us, const std::function<bool()>& stirs) override {
+  void rest(int timeout_us, const std::function<bool()>& can_progress) override {
     std::atomic<std::uint32_t>& asleep = boxes_.header(rank_).asleep;
     asleep.store(1, std::memory_order_relaxed);
     order_before_sleeping();
     for (Peer& peer : peers_)
       if (&peer != &peers_[std::size_t(rank_)] && peer.in.filled_cell())
         return asleep.store(0, std::memory_order_relaxed);
-    if (stirs && stirs()) return asleep.store(0, std::memory_order_relaxed);
+    if (can_progress && can_progress()) return asleep.store(0, std::memory_order_relaxed);
     const timespec timeout{timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     futex(asleep, FUTEX_WAIT, 1, &timeout);
     asleep.store(0, std::memory_order_relaxed);
   }
 
-  void wake() override { nudge(rank_); }
+  void wake() override { wake_peers(rank_); }
 
-  void announce(const Doing& d) override {
+  void publish_status(const PeerStatus& d) override {
     InboxHeader& h = boxes_.header(rank_);
     const std::uint64_t version = h.version.load(std::memory_order_relaxed);
     h.version.store(version + 1, std::memory_order_relaxed);
@@ -193,18 +193,18 @@ class ShmTransport : public Transport {
   }
 
   // An empty answer where the peer keeps changing it: then it is not stuck either.
-  Doing last_heard(int peer) const override {
+  PeerStatus peer_status(int peer) const override {
     const InboxHeader& h = boxes_.header(at(peer));
     const std::uint64_t version = h.version.load(std::memory_order_acquire);
     const std::uint64_t number = h.number.load(std::memory_order_relaxed);
-    const Doing doing{
+    const PeerStatus doing{
         h.context.load(std::memory_order_relaxed),
         {h.what.load(std::memory_order_relaxed), h.count.load(std::memory_order_relaxed)},
         static_cast<std::uint32_t>(number >> 1),
         (number & 1) != 0};
     std::atomic_thread_fence(std::memory_order_acquire);
     return version % 2 == 0 && version == h.version.load(std::memory_order_relaxed) ? doing
-                                                                                    : Doing{};
+                                                                                    : PeerStatus{};
   }
 
  private:
@@ -215,9 +215,9 @@ class ShmTransport : public Transport {
     listener_->lost(names_[std::size_t(p)], stopped_.why(p, boxes_.process_id(p)));
   }
 
-  void nudge(int p) {
+  void wake_peers(int p) {
     order_before_looking();
-    rouse(p);
+    futex_wake(p);
   }
 
   // Who stores and then looks whether somebody sleeps, against who is about to sleep and looks what
@@ -231,7 +231,7 @@ class ShmTransport : public Transport {
     if (boxes_.is_light()) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
   }
 
-  void rouse(int p) {
+  void futex_wake(int p) {
     std::atomic<std::uint32_t>& asleep = boxes_.header(p).asleep;
     if (asleep.load(std::memory_order_relaxed) == 0) return;
     asleep.store(0, std::memory_order_relaxed);
@@ -261,7 +261,7 @@ class ShmTransport : public Transport {
       if (t.done.load(std::memory_order_relaxed) || (!t.granted && t.token != kNoToken))
         peer.sends.erase(peer.sends.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (moved) nudge(p);
+    if (moved) wake_peers(p);
     return moved;
   }
 

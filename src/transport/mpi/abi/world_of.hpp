@@ -63,7 +63,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
     return said;
   }
 
-  void nudge() override {
+  void wake_peers() override {
     int found = 0;
     typename A::Status status;
     mpi_.check(mpi_.call.Iprobe(A::any_source, 0, communicator_, &found, &status), "Iprobe");

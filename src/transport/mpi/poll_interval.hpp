@@ -1,4 +1,4 @@
-// Naps: how long a rank sleeps between two looks for messages.
+// PollInterval: how long a rank sleeps between two looks for messages.
 //
 // Where sockets are known to end its naps they may be long, the longer nothing has come the longer,
 // but not for ever: MPI may go on by itself. Else it looks often, for nobody would wake it.
@@ -10,7 +10,7 @@
 
 namespace paceline::mpi {
 
-class Naps {
+class PollInterval {
  public:
   static constexpr int kPart = 8, kShortestUs = 50, kToldUs = 400, kLongestUs = 1000;
   static constexpr int kSure = 4, kSurest = 8;   // messages that sockets have told of

@@ -1,5 +1,5 @@
 // How long a rank sleeps between two looks for messages of an MPI, and what ends its sleep.
-#include "transport/mpi/naps.hpp"
+#include "transport/mpi/poll_interval.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 
 #include "transport/mpi/sockets.hpp"
 
-using paceline::mpi::Naps;
+using paceline::mpi::PollInterval;
 using paceline::mpi::Sockets;
 
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostUs = 100'000;
 
 // So many messages, each of which a socket has told of, or none.
-void messages(Naps& naps, int count, bool told) {
+void messages(PollInterval& naps, int count, bool told) {
   for (int i = 0; i < count; ++i) {
     naps.woke(told);
     naps.look(true);
@@ -66,38 +66,38 @@ bool ends_early(Sockets& sockets) {
 }  // namespace
 
 TEST_CASE("naps: short where nothing would end them") {
-  Naps naps;
-  CHECK(naps.next_us(10, kMostUs) == Naps::kShortestUs);
-  CHECK(naps.next_us(20, kMostUs) == Naps::kShortestUs);
-  messages(naps, Naps::kSure - 1, true);
-  CHECK(naps.next_us(30, kMostUs) == Naps::kShortestUs);
-  CHECK(naps.next_us(40, kMostUs) == Naps::kShortestUs);
+  PollInterval naps;
+  CHECK(naps.next_us(10, kMostUs) == PollInterval::kShortestUs);
+  CHECK(naps.next_us(20, kMostUs) == PollInterval::kShortestUs);
+  messages(naps, PollInterval::kSure - 1, true);
+  CHECK(naps.next_us(30, kMostUs) == PollInterval::kShortestUs);
+  CHECK(naps.next_us(40, kMostUs) == PollInterval::kShortestUs);
 }
 
 TEST_CASE("naps: long where sockets tell of messages, longer after an age without any") {
-  Naps naps;
-  messages(naps, Naps::kSure, true);
-  CHECK(naps.next_us(10, kMostUs) == Naps::kToldUs);
-  const int grown = naps.next_us(10 + 2e-6 * Naps::kPart * Naps::kToldUs, kMostUs);
-  CHECK(grown >= 2 * Naps::kToldUs - 1);
-  CHECK(grown <= 2 * Naps::kToldUs + 1);
-  CHECK(naps.next_us(11, kMostUs) == Naps::kLongestUs);
+  PollInterval naps;
+  messages(naps, PollInterval::kSure, true);
+  CHECK(naps.next_us(10, kMostUs) == PollInterval::kToldUs);
+  const int grown = naps.next_us(10 + 2e-6 * PollInterval::kPart * PollInterval::kToldUs, kMostUs);
+  CHECK(grown >= 2 * PollInterval::kToldUs - 1);
+  CHECK(grown <= 2 * PollInterval::kToldUs + 1);
+  CHECK(naps.next_us(11, kMostUs) == PollInterval::kLongestUs);
   CHECK(naps.next_us(11, 200) == 200);
   naps.look(false);
-  CHECK(naps.next_us(12, kMostUs) == Naps::kLongestUs);
+  CHECK(naps.next_us(12, kMostUs) == PollInterval::kLongestUs);
   naps.stir();
-  CHECK(naps.next_us(13, kMostUs) == Naps::kToldUs);
+  CHECK(naps.next_us(13, kMostUs) == PollInterval::kToldUs);
 }
 
 TEST_CASE("naps: messages that no socket tells of make them short again, and are reported once") {
-  Naps naps;
+  PollInterval naps;
   messages(naps, 100, true);
   CHECK_FALSE(naps.missed());
-  messages(naps, Naps::kSurest - Naps::kSure + 1, false);
+  messages(naps, PollInterval::kSurest - PollInterval::kSure + 1, false);
   CHECK(naps.missed());
   CHECK_FALSE(naps.missed());
   naps.next_us(10, kMostUs);
-  CHECK(naps.next_us(11, kMostUs) == Naps::kShortestUs);
+  CHECK(naps.next_us(11, kMostUs) == PollInterval::kShortestUs);
 }
 
 TEST_CASE("sockets: what comes ends a nap, once, read or not") {
