@@ -198,7 +198,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const auto option = [](int asked, Option row) {
     return asked ? asked : static_cast<int>(number_of(row));
   };
-  const Wish wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
+  const Overrides wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
                   {.segments = option(segments, Option::segments),
                    .window = option(window, Option::window), .knobs = {radix, blocks}}};
   problem.canonical = has_op(problem.collective) && text_of(Option::numbers) == "canonical";

@@ -48,7 +48,8 @@ std::optional<CallMismatch> Positions::stranger() {
   return stages_.find_stranger(call_);
 }
 
-ClaimedOperation::ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound,
+                                   const Channel& channel)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
       claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),

@@ -69,7 +69,7 @@ class Positions {
 
 class ClaimedOperation : public Operation {
  public:
-  ClaimedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
   std::size_t scratch_bytes() const override { return 0; }
   bool is_load_store() const override { return true; }
@@ -88,7 +88,7 @@ class ClaimedOperation : public Operation {
   }
 
   ShmChannel& stages_;
-  std::shared_ptr<const Bound> claimed_;
+  std::shared_ptr<const CompiledSchedule> claimed_;
   Positions positions_;
   std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position
   std::unique_ptr<LoadStoreOperation> usual_;             // null: it always claims

@@ -15,7 +15,8 @@ bool has_data(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 
 }  // namespace
 
-DeviceOperation::DeviceOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
+                                 const Channel& channel,
                                  std::shared_ptr<DeviceEnd> end, Op op)
     : Operation(std::move(bound), channel), end_(std::move(end)), op_(op) {
   const Schedule& s = schedule();
@@ -121,7 +122,7 @@ void DeviceOperation::issue_message(std::uint32_t step, Transport& transport) {
 }
 
 void DeviceOperation::issue_combination(std::uint32_t step) {
-  const BoundStep& b = bound_->steps[step];
+  const CompiledStep& b = bound_->steps[step];
   wait_for_those_before(step, end_->work());
   const std::size_t element = size_of(bound_->type);
   for (std::uint32_t i = 0; i < b.stretches; ++i) {
@@ -145,7 +146,7 @@ void DeviceOperation::issue_combination(std::uint32_t step) {
 }
 
 void DeviceOperation::copy_stretches(std::uint32_t step, Stream stream, bool out) {
-  const BoundStep& b = bound_->steps[step];
+  const CompiledStep& b = bound_->steps[step];
   std::byte* slot = slots_[step];
   for (std::uint32_t i = 0; i < b.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[b.first + i];

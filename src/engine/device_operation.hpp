@@ -21,7 +21,7 @@ namespace paceline {
 class DeviceOperation : public Operation {
  public:
   // Throws a resource error where the device has no room for the scratch.
-  DeviceOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+  DeviceOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                   std::shared_ptr<DeviceEnd> end, Op op);
   ~DeviceOperation() override;
 

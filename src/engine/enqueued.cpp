@@ -25,7 +25,8 @@ struct Node {
 
 class Graph {
  public:
-  explicit Graph(const std::vector<std::shared_ptr<const Bound>>& world) : world_(world) {
+  explicit Graph(const std::vector<std::shared_ptr<const CompiledSchedule>>& world)
+      : world_(world) {
     for (int at = 0; at < ranks(); ++at) node_of_.emplace_back(schedule(at).steps.size(), kNone);
     for (int at = 0; at < ranks(); ++at) add_steps(at);
     match();
@@ -146,7 +147,7 @@ class Graph {
     nodes_[to].after.push_back(from);
   }
 
-  const std::vector<std::shared_ptr<const Bound>>& world_;
+  const std::vector<std::shared_ptr<const CompiledSchedule>>& world_;
   std::vector<Node> nodes_;
   std::vector<std::vector<Number>> node_of_;   // by position and step
   std::map<Message, std::pair<int, Number>> receives_, waits_;
@@ -154,9 +155,9 @@ class Graph {
 
 class Lowering {
  public:
-  Lowering(const std::vector<std::shared_ptr<const Bound>>& world, Op op, int most_lanes)
+  Lowering(const std::vector<std::shared_ptr<const CompiledSchedule>>& world, Op op, int most_lanes)
       : world_(world), graph_(world) {
-    const Bound& first = *world.front();
+    const CompiledSchedule& first = *world.front();
     const Problem& problem = first.schedule->problem;
     program_.type = first.type;
     program_.has_op = has_op(problem.collective);
@@ -182,7 +183,7 @@ class Lowering {
   // By stream, one more than the number of the last task that is known to have come before.
   using Known = std::vector<Number>;
 
-  const Bound& bound(int at) const { return *world_[static_cast<std::size_t>(at)]; }
+  const CompiledSchedule& bound(int at) const { return *world_[static_cast<std::size_t>(at)]; }
 
   Number stream_of(int at, bool sends, int lane) const {
     return static_cast<Number>((at * 2 + (sends ? 0 : 1)) * lanes_ + lane % lanes_);
@@ -251,8 +252,8 @@ class Lowering {
   }
 
   void append_step(const Node& node) {
-    const Bound& b = bound(node.position);
-    const BoundStep& step = b.steps[node.step];
+    const CompiledSchedule& b = bound(node.position);
+    const CompiledStep& step = b.steps[node.step];
     for (std::uint32_t i = 0; i < step.stretches; ++i) {
       const Stretch& stretch = b.stretches[step.first + i];
       begin_part(stretch.elements, step.places);
@@ -263,8 +264,8 @@ class Lowering {
 
   // The stretches of the send and those of the receive may end at different places.
   void append_message(const Node& node) {
-    const Bound &from = bound(node.position), &to = bound(node.receiver);
-    const BoundStep &sent = from.steps[node.step], &received = to.steps[node.receive];
+    const CompiledSchedule &from = bound(node.position), &to = bound(node.receiver);
+    const CompiledStep &sent = from.steps[node.step], &received = to.steps[node.receive];
     require(sent.bytes == received.bytes, "device: a message of ", sent.bytes, " bytes for ",
             received.bytes);
     std::uint32_t i = 0, k = 0;
@@ -291,7 +292,7 @@ class Lowering {
         {elements, static_cast<std::uint32_t>(program_.places.size()), places});
   }
 
-  const std::vector<std::shared_ptr<const Bound>>& world_;
+  const std::vector<std::shared_ptr<const CompiledSchedule>>& world_;
   Graph graph_;
   DeviceProgram program_;
   std::size_t element_ = 1;
@@ -303,7 +304,8 @@ class Lowering {
 
 }  // namespace
 
-DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const Bound>>& world, Op op,
+DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledSchedule>>& world,
+                               Op op,
                                int most_lanes) {
   require(!world.empty(), "device: a world without ranks");
   return Lowering(world, op, most_lanes).take();

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 
 namespace paceline {
 
@@ -60,7 +60,8 @@ inline constexpr int kMostDeviceLanes = 8;   // further lanes share these stream
 
 // `world`: by position, of schedules that are not fused. Throws an internal error where they do not
 // fit together (verify says more).
-DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const Bound>>& world, Op op,
+DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledSchedule>>& world,
+                               Op op,
                                int most_lanes = kMostDeviceLanes);
 
 // Empty where any two tasks that touch the same memory, one of them writing, are ordered by streams

@@ -14,7 +14,8 @@ std::tuple<int, int, int> place_of(int peer, const Key& key) { return {peer, key
 
 }  // namespace
 
-MessageOperation::MessageOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound,
+                                   const Channel& channel)
     : Operation(std::move(bound), channel) {
   const Schedule& s = schedule();
   const std::size_t talking = static_cast<std::size_t>(std::count_if(
@@ -122,7 +123,7 @@ void MessageOperation::run(std::uint32_t step, Transport& transport) {
 }
 
 void MessageOperation::post(std::uint32_t step, Transport& transport) {
-  const BoundStep& b = bound_->steps[step];
+  const CompiledStep& b = bound_->steps[step];
   Transfer& t = transfers_[static_cast<std::size_t>(transfer_of_[step])];
   t.key.number = number();
   t.fingerprint = fingerprint_;
@@ -154,7 +155,7 @@ void MessageOperation::consume(void* state, std::size_t offset, const std::byte*
 
 void MessageOperation::consume(std::uint32_t step, std::size_t offset, const std::byte* data,
                               std::size_t bytes) {
-  const BoundStep& b = bound_->steps[step];
+  const CompiledStep& b = bound_->steps[step];
   const std::size_t values = std::min(bytes, b.bytes - std::min(offset, b.bytes));
   if (values > 0) consume(b, offset, data, values);
   if (values == bytes) return;
@@ -162,7 +163,7 @@ void MessageOperation::consume(std::uint32_t step, std::size_t offset, const std
   std::memcpy(notes_->to_receive(message_of(step)).data + at, data + values, bytes - values);
 }
 
-void MessageOperation::consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+void MessageOperation::consume(const CompiledStep& step, std::size_t offset, const std::byte* data,
                         std::size_t bytes) const {
   const std::size_t element = size_of(bound_->type);
   for (std::uint32_t i = 0; i < step.stretches && bytes > 0; ++i) {

@@ -11,7 +11,7 @@ namespace paceline {
 
 class MessageOperation : public Operation {
  public:
-  MessageOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  MessageOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
@@ -36,7 +36,7 @@ class MessageOperation : public Operation {
   void run(std::uint32_t step, Transport& transport);
   static void consume(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
   void consume(std::uint32_t step, std::size_t offset, const std::byte* data, std::size_t bytes);
-  void consume(const BoundStep& step, std::size_t offset, const std::byte* data,
+  void consume(const CompiledStep& step, std::size_t offset, const std::byte* data,
                std::size_t bytes) const;
   // Whether there are notes at the end of this step's message.
   bool is_noted(std::uint32_t step) const;

@@ -4,7 +4,8 @@
 
 namespace paceline {
 
-MixedOperation::MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel)
+MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
+                               const Channel& channel)
     : MessageOperation(std::move(bound), channel),
       staging_(*channel_.stages),
       mates_(staging_.members()),

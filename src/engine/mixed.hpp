@@ -14,7 +14,7 @@ namespace paceline {
 
 class MixedOperation : public MessageOperation {
  public:
-  MixedOperation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;

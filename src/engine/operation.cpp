@@ -32,16 +32,16 @@ Activity activity_of(Kind kind) {
 
 }  // namespace
 
-Operation::Operation(std::shared_ptr<const Bound> bound, const Channel& channel)
+Operation::Operation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel)
     : bound_(std::move(bound)), channel_(channel) {
   std::uint32_t most = 0;
-  for (const BoundStep& step : bound_->steps) most = std::max(most, step.places);
+  for (const CompiledStep& step : bound_->steps) most = std::max(most, step.places);
   sources_.resize(most);
 }
 
 bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kind != Kind::finish; }
 
-std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
+std::unique_ptr<Operation> make_operation(std::shared_ptr<const CompiledSchedule> bound,
                                           const Channel& channel) {
   if (!bound->positions.empty() || bound->by_arrival)
     return std::make_unique<ClaimedOperation>(std::move(bound), channel);
@@ -86,7 +86,7 @@ std::byte* Operation::scratch_of(int position) const {
 }
 
 // reduce: {target, sources}; copy: {target, source}, a reduction of one source; finish: {block}.
-void Operation::combine(const BoundStep& step) {
+void Operation::combine(const CompiledStep& step) {
   const std::size_t element = size_of(bound_->type);
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 #include "engine/notes.hpp"
 #include "engine/shm/shm_channel.hpp"
 #include "trace/trace.hpp"
@@ -49,7 +49,7 @@ struct Buffers {
 
 class Operation {
  public:
-  Operation(std::shared_ptr<const Bound> bound, const Channel& channel);
+  Operation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -116,10 +116,10 @@ class Operation {
   }
   // Of the transport; -1: who it will be is not known yet.
   virtual int peer_of(int position) const { return rank_of(position); }
-  void combine(const BoundStep& step);
+  void combine(const CompiledStep& step);
   void log(std::uint32_t step, double begin_s, int steps = 1);
 
-  std::shared_ptr<const Bound> bound_;
+  std::shared_ptr<const CompiledSchedule> bound_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
   const PeerBuffers* peers_ = nullptr;
@@ -145,7 +145,7 @@ class Operation {
 };
 
 bool talks(Kind kind);   // whether a step has to do with a peer that must do its part
-std::unique_ptr<Operation> make_operation(std::shared_ptr<const Bound> bound,
+std::unique_ptr<Operation> make_operation(std::shared_ptr<const CompiledSchedule> bound,
                                           const Channel& channel);
 
 }  // namespace paceline

@@ -153,7 +153,8 @@ ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
 
 void ArrivalBook::count(const Call& call) { sequence_.count(signature_of(call)); }
 
-void ArrivalBook::begin(const Turn& begun, const Call& call, const std::shared_ptr<Flight>& flight,
+void ArrivalBook::begin(const Turn& begun, const Call& call,
+                        const std::shared_ptr<ActiveOp>& flight,
                         bool is_blocking) {
   if (!is_on()) return;
   count(call);
@@ -189,7 +190,7 @@ void ArrivalBook::settle_alike(const Call& call) {
   if (const auto site = find(key_of(call))) settle(*site);
 }
 
-void ArrivalBook::settle(const std::shared_ptr<Flight>& flight) {
+void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& flight) {
   const auto site = flight->turn.site;
   if (site && site->started.flight == flight) settle(*site);
 }
@@ -204,7 +205,7 @@ void ArrivalBook::settle(Site& site) {
   site.started = {};
 }
 
-void ArrivalBook::learn_from(std::shared_ptr<Flight>& awaited) {
+void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
   const auto flight = std::exchange(awaited, nullptr);
   if (!flight->operation->done()) {
     try {

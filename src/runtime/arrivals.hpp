@@ -58,7 +58,7 @@ class ArrivalBook {
   // It is being started as this flight, whose notes, if it has any, are told what this rank has to
   // say. Its caller waits for it before it makes another one (`is_blocking`), or may not; then this
   // rank says that it will if it always has, as a program of training steps does, and keeps to it.
-  void begin(const Turn& turn, const Call& call, const std::shared_ptr<Flight>& flight,
+  void begin(const Turn& turn, const Call& call, const std::shared_ptr<ActiveOp>& flight,
              bool is_blocking);
   void begin(const Call& call) {   // without messages
     if (is_on()) count(call);
@@ -75,7 +75,7 @@ class ArrivalBook {
     if (is_on()) settle_alike(call);
   }
   // A flight is about to be started again: what is to be learned from it is learned now.
-  void settle(const std::shared_ptr<Flight>& flight);
+  void settle(const std::shared_ptr<ActiveOp>& flight);
 
   // Who came late by how much, how often that was foreseen, and what is decided; for explain().
   std::string evidence(const Call& call) const;
@@ -87,7 +87,7 @@ class ArrivalBook {
 
   // A call that was started without waiting, until the next one like it.
   struct Started {
-    std::shared_ptr<Flight> flight;
+    std::shared_ptr<ActiveOp> flight;
     bool is_awaited = false;   // as this rank has said
   };
 
@@ -100,7 +100,7 @@ class ArrivalBook {
   Turn looked_up(const Call& call) const;
   void settle_alike(const Call& call);
   void settle(Site& site);
-  void learn_from(std::shared_ptr<Flight>& awaited);
+  void learn_from(std::shared_ptr<ActiveOp>& awaited);
   void learn(const Turn& turn, const Notes& notes);
 
   bool learns_;
@@ -109,7 +109,7 @@ class ArrivalBook {
   double beta_s_per_byte_;
   CallSequence sequence_;
   std::list<std::shared_ptr<Site>> newest_first_;
-  std::shared_ptr<Flight> awaited_;
+  std::shared_ptr<ActiveOp> awaited_;
   // What the last call with notes had been told: for collectives that reach nobody but the root.
   std::vector<int> named_;
   std::int64_t named_gap_ns_ = 0;

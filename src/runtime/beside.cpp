@@ -73,7 +73,7 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
 
 // One that is done without having landed, since it was stopped, has its callback called here and
 // not there.
-void Session::on_complete(Flight& flight, std::uint32_t start,
+void Session::on_complete(ActiveOp& flight, std::uint32_t start,
                           std::function<void(bool)> callback) {
   check_owner();
   {
@@ -96,7 +96,7 @@ void Session::rouse_thread() {
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
-bool Session::sleep(Flight& flight, std::uint32_t start, int most_ms) {
+bool Session::sleep(ActiveOp& flight, std::uint32_t start, int most_ms) {
   check_owner();
   if (!thread_.joinable()) return wait(flight, start, 0, most_ms);   // nobody else would go on
   {

@@ -45,7 +45,7 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 // Throws what went wrong with it. A flight that has ended leaves the list first: it keeps the
 // session, which would never end.
-void Session::raise(const Flight& flight) {
+void Session::raise(const ActiveOp& flight) {
   {
     const std::lock_guard lock(mutex_);
     try {
@@ -159,7 +159,7 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
     keep_record(why);
   } catch (const std::bad_alloc&) {   // it is but a help
   }
-  for (const auto& flight : flying_) {
+  for (const auto& flight : active_) {
     if (flight->group.get() != &group) continue;
     if (!flight->label.empty() && group.labels.size() < kLongestWord)
       group.labels += str(group.labels.empty() ? "call #" : ", #", flight->operation->number(),

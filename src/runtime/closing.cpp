@@ -55,13 +55,13 @@ void Session::close(Group& group) {
 // One after the other, each by its own time-out. What completes meanwhile leaves the list.
 void Session::complete() {
   for (;;) {
-    std::shared_ptr<Flight> flight;
+    std::shared_ptr<ActiveOp> flight;
     std::uint32_t start = 0;
     {
       check_owner();
       const std::lock_guard lock(mutex_);
-      if (flying_.empty()) return;
-      flight = flying_.front();
+      if (active_.empty()) return;
+      flight = active_.front();
       start = flight->operation->number();
     }
     wait(*flight, start, 0, 0);
@@ -69,13 +69,13 @@ void Session::complete() {
 }
 
 bool Session::is_under_way(const Group& group) const {
-  return std::any_of(flying_.begin(), flying_.end(),
+  return std::any_of(active_.begin(), active_.end(),
                      [&](const auto& flight) { return flight->group.get() == &group; });
 }
 
 // With the lock held: flights that have ended leave the list.
 void Session::land_stopped() {
-  std::erase_if(flying_, [&](const auto& flight) {
+  std::erase_if(active_, [&](const auto& flight) {
     if (!flight->operation->done()) return false;
     land(*flight);
     return true;
@@ -125,7 +125,7 @@ void Session::fail_under_way() {
     what = error.what();
   } catch (...) {
   }
-  for (const auto& flight : flying_) {
+  for (const auto& flight : active_) {
     Group& group = *flight->group;
     if (is_starved)
       starve(group);

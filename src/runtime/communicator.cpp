@@ -57,9 +57,9 @@ Problem Communicator::State::problem_of(const Call& call) const {
 }
 
 // What the call asks for, else what the options do.
-Wish Communicator::State::wish_of(const Call& call) const {
+Overrides Communicator::State::wish_of(const Call& call) const {
   const WorldConfig& config = session->config();
-  Wish wish{call.algorithm, call.cut};
+  Overrides wish{call.algorithm, call.cut};
   if (call.collective == Collective::barrier) return wish;
   if (wish.algorithm.empty())
     wish.algorithm = config.algorithms[static_cast<std::size_t>(call.collective)];
@@ -71,23 +71,23 @@ Wish Communicator::State::wish_of(const Call& call) const {
 // Where the call takes another algorithm for some late ranks: for one, or it would for no others.
 bool Communicator::State::has_notes(const Call& call, const Problem& problem,
                                     const Choice& choice) const {
-  const Wish wish = wish_of(call);
+  const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
   if (!arrivals.learns() || !arrivals.wants(call) || is_asked || !nodes.empty()) return false;
   Problem aware = problem;
   if (aware.late.empty()) aware.late = {0};
-  const auto form = form_for_late(aware, circumstances_of(call, aware));
+  const auto form = form_for_late(aware, inputs_of(call, aware));
   return form && may_switch(aware, *choice.algorithm, *form->algorithm);
 }
 
 std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Problem& problem,
                                                       const Choice& usual) const {
-  const Wish wish = wish_of(call);
+  const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
   if (!group->near || is_asked || call.uneven || !call.combines || call.device.end ||
       !expected_by(session->config().arrival).learns)
     return {};
-  return chosen_by_arrival(problem, circumstances_of(call, problem), usual);
+  return chosen_by_arrival(problem, inputs_of(call, problem), usual);
 }
 
 std::string Communicator::State::evidence(const Call& call, const Problem& problem,
@@ -129,24 +129,24 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
 
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
   alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
-  const Choice choice = choose(alike, circumstances_of(call, problem), wish_of(call));
+  const Choice choice = choose(alike, inputs_of(call, problem), wish_of(call));
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
   prepared->shared = choice.algorithm->shared;
   prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
-  Bound bound = bound_of(choice, problem, layout, call, staging_room());
+  CompiledSchedule bound = compile(choice, problem, layout, call, staging_room());
   const auto other = by_arrival(call, alike, choice);
   std::size_t room = bound.scratch_bytes;
   if (other) {
-    Bound arriving = bound_of(*other, problem, layout, call, staging_room());
+    CompiledSchedule arriving = compile(*other, problem, layout, call, staging_room());
     room = std::max(room, arriving.scratch_bytes);
-    bound.by_arrival = std::make_shared<const Bound>(std::move(arriving));
+    bound.by_arrival = std::make_shared<const CompiledSchedule>(std::move(arriving));
   }
   if (bound.load_store) session->open_staging(*group, room);
   if (bound.mixed) session->open_staging(*group, bound.staging_bytes);
   bound.has_notes = prepared->has_notes;
-  prepared->bound = std::make_shared<Bound>(std::move(bound));
+  prepared->bound = std::make_shared<CompiledSchedule>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^
                      digest_of(problem.late) << 1 ^ (prepared->has_notes ? 4 : 0) ^
@@ -156,11 +156,11 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
 }
 
 // A flight that nobody holds any more and that has landed, or a new one.
-std::shared_ptr<Flight> Communicator::State::free_flight(Prepared& prepared) {
+std::shared_ptr<ActiveOp> Communicator::State::free_flight(Prepared& prepared) {
   const std::lock_guard lock(mutex);
   for (const auto& flight : prepared.flights)
     if (flight.use_count() == 1 && !flight->operation->under_way()) return flight;
-  auto flight = std::make_shared<Flight>();
+  auto flight = std::make_shared<ActiveOp>();
   flight->session = session;
   flight->group = group;
   flight->operation = operation_of(
@@ -329,8 +329,8 @@ std::string Communicator::explain(const Call& call) const {
                        .find(call, problem, layout, state_->group->ranks).has_value();
   problem.in_place = problem.in_place && problem.shared;
   problem.late = state_->arrivals.turn_of(call).late;
-  const Circumstances now = state_->circumstances_of(call, problem);
-  const Wish wish = state_->wish_of(call);
+  const ChoiceInputs now = state_->inputs_of(call, problem);
+  const Overrides wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
   std::string copies;   // the choice, were the ranks attached
   problem.attached = true;

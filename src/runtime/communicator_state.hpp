@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "runtime/arrivals.hpp"
-#include "runtime/bound_of.hpp"
+#include "runtime/compile.hpp"
 #include "runtime/check_call.hpp"
-#include "runtime/plans.hpp"
-#include "runtime/recent.hpp"
+#include "runtime/schedule_cache.hpp"
+#include "runtime/call_cache.hpp"
 #include "runtime/session.hpp"
 #include "runtime/surroundings.hpp"
 #include "tune/choose.hpp"
@@ -29,8 +29,8 @@ struct Communicator::State {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the books
-  PlanBook book;
-  RecentCalls recent;
+  ScheduleCache book;
+  CallCache recent;
   Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
   Grouping grouping;   // likewise
   bool spans_nodes;
@@ -54,17 +54,17 @@ struct Communicator::State {
   Ready prepare(const Call& call, const std::vector<int>& late = {});
   std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
                                     const Layout& layout);
-  std::shared_ptr<Flight> free_flight(Prepared& prepared);
+  std::shared_ptr<ActiveOp> free_flight(Prepared& prepared);
   std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
-  Wish wish_of(const Call& call) const;
+  Overrides wish_of(const Call& call) const;
   bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
   // What calls may take instead, by who comes when.
   std::optional<Choice> by_arrival(const Call& call, const Problem& problem,
                                    const Choice& usual) const;
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
   StagingRoom staging_room() const { return room_in(*group, session->config()); }
-  Circumstances circumstances_of(const Call& call, const Problem& problem) const {
+  ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
     return {bytes_for_choice(call, problem), assumed.machine, staging_room().bytes,
             session->config().numa_ranks > 1, arrivals.expects(call)};
   }
@@ -75,7 +75,7 @@ struct Plan::State {
   std::shared_ptr<Communicator::State> communicator;
   Call call;
   std::vector<int> late = {};
-  std::shared_ptr<Flight> flight = {};
+  std::shared_ptr<ActiveOp> flight = {};
   Fingerprint fingerprint = {};
 
   void prepare();

@@ -18,7 +18,7 @@ std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channe
   return std::make_unique<DeviceOperation>(prepared.bound, channel, call.device.end, call.op);
 }
 
-void follow(Flight& flight, const OnDevice& device) {
+void follow(ActiveOp& flight, const OnDevice& device) {
   if (!device.end) return;
   static_cast<DeviceOperation&>(*flight.operation).set_begin(device.end->mark(device.stream));
 }

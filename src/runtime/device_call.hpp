@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/plans.hpp"
+#include "runtime/schedule_cache.hpp"
 #include "runtime/session.hpp"
 
 namespace paceline {
@@ -16,6 +16,6 @@ std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channe
 
 // Before the start of a flight: it comes after what is on the caller's stream. Nothing for calls on
 // memory of the host. Throws a usage error for a stream of another device.
-void follow(Flight& flight, const OnDevice& device);
+void follow(ActiveOp& flight, const OnDevice& device);
 
 }  // namespace paceline

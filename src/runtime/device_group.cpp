@@ -64,7 +64,7 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
       fail(Fault::refusal, "device: ", named.name, " reads the memory of other devices, and these "
            "do not all reach each other; name one that sends, such as ring.");
   }
-  Circumstances now{.bytes = bytes_for_choice(call, asked), .machine = machine_};
+  ChoiceInputs now{.bytes = bytes_for_choice(call, asked), .machine = machine_};
   now.stage_bytes = ~std::size_t{0} >> 1;
   return choose(asked, now, {call.algorithm, call.cut});
 }
@@ -92,13 +92,13 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   }
   Shape shape{.key = key, .choice = chosen(calls.front(), problems.front()), .run = nullptr};
   const Algorithm& algorithm = *shape.choice.algorithm;
-  std::vector<std::shared_ptr<const Bound>> world;
+  std::vector<std::shared_ptr<const CompiledSchedule>> world;
   for (std::size_t at = 0; at < calls.size(); ++at) {
     problems[at].one_node = algorithm.is_load_store();
     problems[at].shared = algorithm.shared;
     auto schedule = std::make_shared<Schedule>(
         lower(algorithm, problems[at], shape.choice.cut, Reader::device));
-    world.push_back(std::make_shared<Bound>(
+    world.push_back(std::make_shared<CompiledSchedule>(
         resolve(std::move(schedule), layouts[at], calls[at].type, calls[at].op,
                 algorithm.is_load_store() ? layouts : std::vector<Layout>{})));
   }

@@ -207,7 +207,7 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
     problem.one_node = named.is_load_store();
     problem.shared = named.shared;
   }
-  Circumstances now{.bytes = bytes_for_choice(call, problem), .machine = machine_};
+  ChoiceInputs now{.bytes = bytes_for_choice(call, problem), .machine = machine_};
   now.stage_bytes = ~std::size_t{0} >> 1;
   Shape shape;
   shape.choice = choose(problem, now, {call.algorithm, call.cut});
@@ -222,11 +222,11 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
     problems.push_back(problem);
     layouts.push_back(even_layout(problem, call.count));
   }
-  std::vector<std::shared_ptr<const Bound>> world;
+  std::vector<std::shared_ptr<const CompiledSchedule>> world;
   for (std::size_t at = 0; at < problems.size(); ++at) {
     auto schedule = std::make_shared<Schedule>(
         lower(algorithm, problems[at], shape.choice.cut, Reader::device));
-    world.push_back(std::make_shared<Bound>(
+    world.push_back(std::make_shared<CompiledSchedule>(
         resolve(std::move(schedule), layouts[at], call.type, call.op,
                 algorithm.is_load_store() ? layouts : std::vector<Layout>{})));
   }

@@ -173,9 +173,9 @@ void Session::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_st
 
 // With the lock held. A call that sends nothing, while nothing else is under way, needs no
 // book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.
-bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+bool Session::run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                           const Fingerprint& fingerprint) {
-  if (!flight->operation->is_load_store() || !flying_.empty()) return false;
+  if (!flight->operation->is_load_store() || !active_.empty()) return false;
   launch(*flight, input, output, fingerprint);
   Operation& operation = *flight->operation;
   const int most = config_.meanwhile ? kLooksBeside : oversubscribed_ ? kLooksOversubscribed :
@@ -193,12 +193,12 @@ bool Session::run_through(const std::shared_ptr<Flight>& flight, const void* inp
     if (!oversubscribed_) pause();
     else if (looks >= kLooksBeforeYield && !yields.again()) break;
   }
-  enlist(flight);
+  track(flight);
   return true;
 }
 
 // With the lock held, of a call that was launched while nothing else was under way.
-bool Session::ends_at_once(Flight& flight) {
+bool Session::ends_at_once(ActiveOp& flight) {
   Operation& operation = *flight.operation;
   if (oversubscribed_ || !operation.is_brief()) return false;
   for (int looks = 0; looks < kLooksAtStart && !operation.stranger(); ++looks) {
@@ -212,12 +212,12 @@ bool Session::ends_at_once(Flight& flight) {
   return false;
 }
 
-bool Session::run_again(RecentCalls& recent, const Asked& asked) {
+bool Session::run_again(CallCache& recent, const Asked& asked) {
   check_owner();
-  std::shared_ptr<Flight> flight;
+  std::shared_ptr<ActiveOp> flight;
   {
     const std::lock_guard lock(mutex_);
-    const RecentCalls::Entry* entry = recent.find(asked);
+    const CallCache::Entry* entry = recent.find(asked);
     if (!entry || entry->flight->operation->under_way()) return false;
     if (!run_through(entry->flight, asked.call.input, asked.call.output, entry->fingerprint))
       return false;
@@ -228,8 +228,8 @@ bool Session::run_again(RecentCalls& recent, const Asked& asked) {
   return true;
 }
 
-void Session::remember(RecentCalls& recent, const Asked& asked,
-                       const std::shared_ptr<Flight>& flight, const Fingerprint& fingerprint) {
+void Session::remember(CallCache& recent, const Asked& asked,
+                       const std::shared_ptr<ActiveOp>& flight, const Fingerprint& fingerprint) {
   const std::lock_guard lock(mutex_);
   recent.keep(asked, flight, fingerprint);
 }
@@ -237,12 +237,12 @@ void Session::remember(RecentCalls& recent, const Asked& asked,
 bool Session::can_progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
-  return std::any_of(flying_.begin(), flying_.end(),
+  return std::any_of(active_.begin(), active_.end(),
                      [](const auto& flight) { return flight->operation->can_progress(); });
 }
 
 // A peer's stage shows another call than this rank's.
-void Session::meet(const Flight& flight, const CallMismatch& stranger) {
+void Session::meet(const ActiveOp& flight, const CallMismatch& stranger) {
   const Group& group = *flight.group;
   const CallStamp &mine = stranger.mine, &theirs = stranger.theirs;
   const int them = stranger.position, me = group.rank;
@@ -261,7 +261,7 @@ void Session::meet(const Flight& flight, const CallMismatch& stranger) {
 }
 
 // The system let ranks copy each other's memory when they started, and does not now.
-void Session::meet(const Flight& flight, const CopyDenied& barred) {
+void Session::meet(const ActiveOp& flight, const CopyDenied& barred) {
   const Group& group = *flight.group;
   const std::string peer = name_of(group, group.ranks[static_cast<std::size_t>(barred.position)]);
   trouble_.push_back(
@@ -276,7 +276,7 @@ void Session::meet(const Flight& flight, const CopyDenied& barred) {
 
 // Its device cannot go on, or this rank lacks what it takes to reach a peer's stage. The peers are
 // told.
-void Session::meet(const Flight& flight, const Error& failure) {
+void Session::meet(const ActiveOp& flight, const Error& failure) {
   const Group& group = *flight.group;
   trouble_.push_back({group.context, failure.fault(),
                       str(flight.operation->describe(), ": ", name_of(group, transport_->rank()),

@@ -14,7 +14,7 @@
 namespace paceline {
 
 struct Group;
-struct Flight;
+struct ActiveOp;
 class Session;
 
 // Recording can begin and end while others are in calls: a recorder that one of them may still
@@ -50,7 +50,7 @@ class Profiled {
   ~Profiled();
   Profiled(const Profiled&) = delete;
   // A non-blocking call is complete when the flight is.
-  void follow(Flight& flight) const;
+  void follow(ActiveOp& flight) const;
 
  private:
   CallRecord* record_ = nullptr;

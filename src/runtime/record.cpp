@@ -124,7 +124,7 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
       const std::uint32_t number = group->last - back + 1;
       one.calls.push_back({number, group->history[number % group->history.size()], false, 0, {}});
     }
-    for (const auto& flight : flying_) {
+    for (const auto& flight : active_) {
       const std::uint32_t past = group->last - flight->operation->number();
       if (flight->group != group || !flight->operation->under_way() || past >= count) continue;
       RecordedCall& call = one.calls[count - 1 - past];

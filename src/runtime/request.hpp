@@ -11,12 +11,12 @@
 namespace paceline {
 
 class Session;
-struct Flight;  // the operation and what it keeps alive
+struct ActiveOp;  // the operation and what it keeps alive
 
 class Request {
  public:
   Request() = default;
-  Request(std::shared_ptr<Flight> flight, std::uint32_t start)
+  Request(std::shared_ptr<ActiveOp> flight, std::uint32_t start)
       : flight_(std::move(flight)), start_(start) {}
 
   bool valid() const { return flight_ != nullptr; }
@@ -41,7 +41,7 @@ class Request {
   void on_complete(std::function<void(bool)> callback);
 
  private:
-  std::shared_ptr<Flight> flight_;
+  std::shared_ptr<ActiveOp> flight_;
   std::uint32_t start_ = 0;   // number of the call: a plan's flight makes others after it
 };
 

@@ -57,11 +57,11 @@ Session::~Session() {
   work_.notify_all();
   transport_->wake();
   if (thread_.joinable()) thread_.join();
-  for (const auto& flight : flying_)
+  for (const auto& flight : active_)
     flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
 }
 
-void Session::launch(Flight& flight, const void* input, void* output,
+void Session::launch(ActiveOp& flight, const void* input, void* output,
                      const Fingerprint& fingerprint) {
   Group& group = *flight.group;
   // What went wrong on this node shows before anything new is sent. Other nodes are looked at after
@@ -89,7 +89,7 @@ void Session::launch(Flight& flight, const void* input, void* output,
 }
 
 // With the lock held: the operation is over.
-void Session::land(Flight& flight) {
+void Session::land(ActiveOp& flight) {
   const Operation& operation = *flight.operation;
   if (operation.number() == flight.group->last)
     transport_->publish_status(
@@ -118,7 +118,7 @@ void Session::call_back(std::unique_lock<std::mutex>& lock) {
 }
 
 // With the lock held: the operation is under way, and may be for long.
-void Session::enlist(const std::shared_ptr<Flight>& flight) {
+void Session::track(const std::shared_ptr<ActiveOp>& flight) {
   const Operation& operation = *flight->operation;
   transport_->publish_status(
       {flight->group->context, operation.fingerprint(), operation.number(), true});
@@ -128,19 +128,19 @@ void Session::enlist(const std::shared_ptr<Flight>& flight) {
   const auto behind = [&](const auto& other) {
     return other->operation->priority() < operation.priority();
   };
-  flying_.insert(std::find_if(flying_.begin(), flying_.end(), behind), flight);
+  active_.insert(std::find_if(active_.begin(), active_.end(), behind), flight);
 }
 
 int Session::sleep_us() const { return polling_.load() > 0 ? kShortSleepUs : kSleepUs; }
 
-void Session::start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+void Session::start(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
   check_owner();
   std::unique_lock lock(mutex_);
-  const bool is_alone = flying_.empty();
+  const bool is_alone = active_.empty();
   launch(*flight, input, output, fingerprint);
-  if (is_alone && flying_.empty() && ends_at_once(*flight)) return call_back(lock);
-  enlist(flight);
+  if (is_alone && active_.empty() && ends_at_once(*flight)) return call_back(lock);
+  track(flight);
   const std::uint64_t context = flight->group->context;
   const std::uint32_t number = flight->operation->number();
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
@@ -164,7 +164,7 @@ struct Session::Waiting {
   Session& session;
 };
 
-void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+void Session::run(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                   const Fingerprint& fingerprint) {
   check_owner();
   bool load_store;
@@ -179,7 +179,7 @@ void Session::run(const std::shared_ptr<Flight>& flight, const void* input, void
   wait_on(*flight);
 }
 
-void Session::wait_on(Flight& flight) {
+void Session::wait_on(ActiveOp& flight) {
   const Waiting waiting(*this);
   if (!flight.operation->done()) wait(flight, flight.operation->number(), 0, 0);
   if (flight.operation->error()) raise(flight);
@@ -189,7 +189,7 @@ void Session::leave() {
   if (is_inherited()) return;
   const std::string why = "this rank has left the world (finalize); it can make no more calls.";
   std::unique_lock lock(mutex_);
-  for (const auto& flight : flying_) flight->operation->stop(*transport_, Error(Fault::usage, why));
+  for (const auto& flight : active_) flight->operation->stop(*transport_, Error(Fault::usage, why));
   std::exception_ptr stopped;
   try {
     wait_for_attachers(lock, true);
@@ -207,7 +207,7 @@ void Session::leave() {
 bool Session::progress() try {
   return drive();
 } catch (...) {
-  if (flying_.empty()) throw;
+  if (active_.empty()) throw;
   fail_under_way();
   return false;
 }
@@ -218,8 +218,8 @@ bool Session::drive() {
   // and failed in the next.
   const auto is_own = [](const Trouble& t) { return t.tell_others; };
   if (std::any_of(trouble_.begin(), trouble_.end(), is_own)) settle();
-  for (std::size_t i = 0; i < flying_.size();) {
-    Flight& flight = *flying_[i];
+  for (std::size_t i = 0; i < active_.size();) {
+    ActiveOp& flight = *active_[i];
     moved |= flight.operation->advance(*transport_);
     if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
@@ -232,7 +232,7 @@ bool Session::drive() {
     }
     land(flight);
     const std::shared_ptr<Group> closed = flight.group->closed ? flight.group : nullptr;
-    flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (closed) release(*closed);
   }
   if (!trouble_.empty()) settle();
@@ -241,12 +241,12 @@ bool Session::drive() {
 
 // What a rank that waits for this one may wait for in turn.
 int Session::awaits() const {
-  for (const auto& flight : flying_)
+  for (const auto& flight : active_)
     for (int peer : flight->operation->waits_for()) return peer;
   return -1;
 }
 
-bool Session::test(Flight& flight, std::uint32_t start) try {
+bool Session::test(ActiveOp& flight, std::uint32_t start) try {
   check_owner();
   if (!flight.operation->has_ended(start)) {
     std::unique_lock lock(mutex_, std::try_to_lock);
@@ -265,7 +265,7 @@ bool Session::test(Flight& flight, std::uint32_t start) try {
 
 // While somebody waits with a limit of his own.
 struct Session::Limited {
-  Limited(Session& owner, Flight& waited_for, Limit limit)
+  Limited(Session& owner, ActiveOp& waited_for, Limit limit)
       : session(owner), flight(waited_for), own(limit) {
     if (own.timeout_ms <= 0) return;
     const std::lock_guard lock(session.mutex_);
@@ -280,11 +280,11 @@ struct Session::Limited {
   Limited& operator=(const Limited&) = delete;
 
   Session& session;
-  Flight& flight;
+  ActiveOp& flight;
   const Limit own;
 };
 
-bool Session::wait(Flight& flight, std::uint32_t start, int timeout_ms, int most_ms) try {
+bool Session::wait(ActiveOp& flight, std::uint32_t start, int timeout_ms, int most_ms) try {
   check_owner();
   const Limited limited(*this, flight, {start, now_s(), timeout_ms});
   if (CallRecord* const record = flight.profiled) Recorder::wait(*record);

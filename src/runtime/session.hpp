@@ -22,7 +22,7 @@
 #include "runtime/communicator.hpp"
 #include "runtime/forks.hpp"
 #include "runtime/profiled.hpp"
-#include "runtime/recent.hpp"
+#include "runtime/call_cache.hpp"
 #include "runtime/record.hpp"
 #include "runtime/shared_memory.hpp"
 #include "transport/transport.hpp"
@@ -58,7 +58,7 @@ struct Limit {
 };
 
 // An operation with what it needs while it is under way. Kept and started again by its cache.
-struct Flight {
+struct ActiveOp {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::shared_ptr<void> keeps;  // whatever must outlive the operation
@@ -108,22 +108,22 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
-  void start(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+  void start(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
              const Fingerprint& fingerprint);
   // The same, and waits for it; the session's thread is not bothered.
-  void run(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+  void run(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
            const Fingerprint& fingerprint);
   // Runs a call that sends nothing as it was run before; whether there was such a call.
-  bool run_again(RecentCalls& recent, const Asked& asked);
-  void remember(RecentCalls& recent, const Asked& asked, const std::shared_ptr<Flight>& flight,
+  bool run_again(CallCache& recent, const Asked& asked);
+  void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<ActiveOp>& flight,
                 const Fingerprint& fingerprint);
   // `start`: the number of the call that is meant. A plan may have made its next one meanwhile.
-  bool test(Flight& flight, std::uint32_t start);
-  bool wait(Flight& flight, std::uint32_t start, int timeout_ms,
+  bool test(ActiveOp& flight, std::uint32_t start);
+  bool wait(ActiveOp& flight, std::uint32_t start, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
-  void on_complete(Flight& flight, std::uint32_t start, std::function<void(bool)> callback);
+  void on_complete(ActiveOp& flight, std::uint32_t start, std::function<void(bool)> callback);
   // Until it or another one has ended.
-  bool sleep(Flight& flight, std::uint32_t start, int most_ms);
+  bool sleep(ActiveOp& flight, std::uint32_t start, int most_ms);
 
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
@@ -173,17 +173,17 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool drive();
   void fail_under_way();
   // With the lock held: whether somebody must drive this, now or then.
-  bool has_work() const { return !flying_.empty() || transport_->owes(); }
+  bool has_work() const { return !active_.empty() || transport_->owes(); }
   void wake_thread();   // with the lock held: nobody waits, and there is work
   void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
-  void launch(Flight& flight, const void* input, void* output, const Fingerprint& fingerprint);
-  bool run_through(const std::shared_ptr<Flight>& flight, const void* input, void* output,
+  void launch(ActiveOp& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  bool run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
-  bool ends_at_once(Flight& flight);
-  void wait_on(Flight& flight);
-  void enlist(const std::shared_ptr<Flight>& flight);
-  void land(Flight& flight);
+  bool ends_at_once(ActiveOp& flight);
+  void wait_on(ActiveOp& flight);
+  void track(const std::shared_ptr<ActiveOp>& flight);
+  void land(ActiveOp& flight);
   void call_back(std::unique_lock<std::mutex>& lock);   // those whose flights have landed
   void land_stopped();
   static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called
@@ -193,16 +193,16 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool is_under_way(const Group& group) const;
   void release(Group& group);
   void forget_closed();
-  void meet(const Flight& flight, const CallMismatch& stranger);
-  void meet(const Flight& flight, const CopyDenied& barred);
-  void meet(const Flight& flight, const Error& failure);
+  void meet(const ActiveOp& flight, const CallMismatch& stranger);
+  void meet(const ActiveOp& flight, const CopyDenied& barred);
+  void meet(const ActiveOp& flight, const Error& failure);
   bool can_progress();     // whether something under way could go on
   int sleep_us() const;   // between two looks
   void clear_stages();
   void look_around();
   std::vector<int> pending_attachers();
   void wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop);
-  [[noreturn]] void raise(const Flight& flight);
+  [[noreturn]] void raise(const ActiveOp& flight);
   void settle();    // breaks what trouble was found with
   void starve(Group& group);
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
@@ -224,13 +224,13 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
   void watch_between_waits();   // without the lock; throws what the caller's look throws
-  Limit limit_of(const Flight& flight) const;
-  void give_up(Flight& flight, const Limit& limit);
-  void warn(Flight& flight, double waited_s);
+  Limit limit_of(const ActiveOp& flight) const;
+  void give_up(ActiveOp& flight, const Limit& limit);
+  void warn(ActiveOp& flight, double waited_s);
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
-  std::string missing(const Flight& flight) const;
-  std::string behind(const Flight& flight) const;
+  std::string missing(const ActiveOp& flight) const;
+  std::string behind(const ActiveOp& flight) const;
   static std::string name_of(const Group& group, int world_rank);
   static std::string name_with(const Group& group, int peer, const PeerStatus& doing);
 
@@ -253,7 +253,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   ClosedContexts closed_;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<ShmChannel>>> left_stages_;   // of closed
   ClosedContexts spent_;   // those that were broken, whose stages ranks may still look for
-  std::vector<std::shared_ptr<Flight>> flying_;
+  std::vector<std::shared_ptr<ActiveOp>> active_;
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is
   std::atomic<int> waiting_{0};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/machine.hpp"
-#include "runtime/bound_of.hpp"
+#include "runtime/compile.hpp"
 #include "runtime/locality.hpp"
 #include "runtime/session.hpp"
 

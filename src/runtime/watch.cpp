@@ -25,7 +25,7 @@ void Session::watch(double now) try {
   if (progress()) return;
   look_for_strangers();
   look_for_lost();
-  for (const auto& flight : flying_) {
+  for (const auto& flight : active_) {
     const double waited_s = now - flight->started_s;
     if (flight->operation->done()) continue;
     const Limit limit = limit_of(*flight);
@@ -35,12 +35,12 @@ void Session::watch(double now) try {
       warn(*flight, waited_s);
   }
 } catch (...) {
-  if (flying_.empty()) throw;
+  if (active_.empty()) throw;
   fail_under_way();
 }
 
 // The first to end of those who wait for this start; else the call's, or the group's.
-Limit Session::limit_of(const Flight& flight) const {
+Limit Session::limit_of(const ActiveOp& flight) const {
   const std::uint32_t start = flight.operation->number();
   const Limit* first = nullptr;
   const auto end_s = [](const Limit& l) { return l.begun_s + 1e-3 * l.timeout_ms; };
@@ -86,7 +86,7 @@ void Session::watch_between_waits() {
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
 // message between them: what a peer that is waited for says it is doing is compared as well.
 void Session::look_for_strangers() {
-  for (const auto& flight : flying_)
+  for (const auto& flight : active_)
     for (int peer : flight->operation->waits_for()) {
       const PeerStatus doing = transport_->peer_status(peer);
       const Operation& mine = *flight->operation;
@@ -100,7 +100,7 @@ void Session::look_for_strangers() {
 // With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been
 // read.
 void Session::look_for_lost() {
-  for (const auto& flight : flying_)
+  for (const auto& flight : active_)
     for (int peer : flight->operation->waits_for()) {
       const std::string& why = gone_[static_cast<std::size_t>(peer)];
       if (why.empty()) continue;
@@ -133,7 +133,7 @@ std::string Session::name_with(const Group& group, int peer, const PeerStatus& d
   return str(name_of(group, peer), " ", where);
 }
 
-std::string Session::missing(const Flight& flight) const {
+std::string Session::missing(const ActiveOp& flight) const {
   std::string out;
   for (int peer : flight.operation->waits_for())
     out += str(out.empty() ? "" : "; ",
@@ -145,7 +145,7 @@ std::string Session::missing(const Flight& flight) const {
 // former, the last ones first, those that are elsewhere, and those that do not answer. With several
 // calls under way a rank that is waited for may say that it has left a later one; then nobody
 // before that is beyond doubt.
-std::string Session::behind(const Flight& flight) const {
+std::string Session::behind(const ActiveOp& flight) const {
   const Group& group = *flight.group;
   // In the order of calls, as far as that is known, from the own one on: numbers begin anew.
   const auto place = [&](const PeerStatus& d) {
@@ -180,7 +180,7 @@ std::string Session::behind(const Flight& flight) const {
   return out;
 }
 
-void Session::give_up(Flight& flight, const Limit& limit) {
+void Session::give_up(ActiveOp& flight, const Limit& limit) {
   break_group(*flight.group, Fault::timeout,
               str(flight.operation->describe(), ": ", name_of(*flight.group, transport_->rank()),
                   " has waited ", limit.timeout_ms * 1e-3, " s; ", missing(flight),
@@ -188,7 +188,7 @@ void Session::give_up(Flight& flight, const Limit& limit) {
               true);
 }
 
-void Session::warn(Flight& flight, double waited_s) {
+void Session::warn(ActiveOp& flight, double waited_s) {
   flight.warned = true;
   std::fprintf(stderr, "paceline: %s: %s has waited %.0f s; %s.\n",
                flight.operation->describe().c_str(),

@@ -217,7 +217,7 @@ std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
   return std::max(std::clamp(bytes / 8, 128 * kib, 256 * kib), std::min(bytes / 128, 512 * kib));
 }
 
-std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
+std::optional<Choice> chosen_staged(const Problem& p, const ChoiceInputs& now,
                                     const Algorithm* only) {
   if (!p.one_node || now.stage_bytes == 0) return {};
   for (const Staged& row : kStaged) {
@@ -247,7 +247,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const Circumstances& now,
 }
 
 // The shortest of the rows, or of those of one algorithm; one that has no row is taken whole.
-Choice chosen(const Problem& p, const Circumstances& now, const Algorithm* only, bool in_segments) {
+Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, bool in_segments) {
   if (auto shared = chosen_shared(p, now.bytes); shared && (!only || only == shared->algorithm))
     return *shared;
   if (auto attached = chosen_attached(p, now.bytes);
@@ -287,7 +287,7 @@ const Algorithm& asked_for(const Problem& p, const std::string& name) {
   return a;
 }
 
-bool is_named(const Wish& wish) { return !wish.algorithm.empty() && wish.algorithm != "auto"; }
+bool is_named(const Overrides& wish) { return !wish.algorithm.empty() && wish.algorithm != "auto"; }
 
 struct Knob {
   const char* name;
@@ -328,7 +328,7 @@ const Machine& usual_machine(int ranks_per_node) {
   return ranks_per_node == 0 ? inside : across;
 }
 
-Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish) {
+Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& wish) {
   const auto where = name_of(problem.collective);
   check_late(problem);
   const auto [segments, window] = std::pair{wish.cut.segments, wish.cut.window};
@@ -352,7 +352,7 @@ Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish
   check_knobs(*choice.algorithm, wish.cut.knobs);
   if (wish.cut.segments > 0) {
     // What is left to choose is chosen for one segment.
-    const Circumstances each{now.bytes / static_cast<std::size_t>(wish.cut.segments), now.machine};
+    const ChoiceInputs each{now.bytes / static_cast<std::size_t>(wish.cut.segments), now.machine};
     choice.cut.knobs = chosen(problem, each, choice.algorithm, in_segments).cut.knobs;
     choice.cut.segments = wish.cut.segments;
     choice.cut.whole_tail = false;

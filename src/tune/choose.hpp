@@ -20,7 +20,7 @@ const Machine& usual_machine(int ranks_per_node = 0);
 
 // What a choice looks at besides the problem. Equal on all ranks by the standard, or agreed when
 // the communicator was made.
-struct Circumstances {
+struct ChoiceInputs {
   std::size_t bytes = 0;   // of the whole message (all units); 0 where not every rank knows them
   Machine machine = usual_machine();
   // Of each rank, where ranks share memory: all (Problem::one_node), or those of a node
@@ -42,7 +42,7 @@ struct Choice {
 std::uint64_t hash_of(const Choice& choice);
 
 // What the caller asks for; empty and 0: chosen.
-struct Wish {
+struct Overrides {
   std::string algorithm;
   Cut cut = {};   // its numbers; the rest is decided by choose()
 };
@@ -51,6 +51,6 @@ struct Wish {
 void check_knobs(const Algorithm& algorithm, const Knobs& knobs);
 
 // Throws a usage error or a refusal for a wish that cannot be met.
-Choice choose(const Problem& problem, const Circumstances& now, const Wish& wish = {});
+Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& wish = {});
 
 }  // namespace paceline

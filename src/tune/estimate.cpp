@@ -84,7 +84,7 @@ double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
 }  // namespace
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const Circumstances& now) {
+                  const ChoiceInputs& now) {
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;

@@ -41,6 +41,6 @@ struct Estimate {
 };
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const Circumstances& now);
+                  const ChoiceInputs& now);
 
 }  // namespace paceline

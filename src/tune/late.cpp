@@ -37,7 +37,7 @@ struct Terms {
   double n, alpha, beta, gamma;
   double late, early, ranks;
 
-  Terms(const Problem& p, const Circumstances& now)
+  Terms(const Problem& p, const ChoiceInputs& now)
       : n(static_cast<double>(now.bytes)), alpha(std::max(now.machine.across.alpha_s, 1e-9)),
         beta(now.machine.across.beta_s_per_byte), gamma(now.machine.gamma_s_per_byte),
         late(static_cast<double>(p.late.size())), early(p.ranks - late), ranks(p.ranks) {}
@@ -96,7 +96,7 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
 
 }  // namespace
 
-std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now) {
+std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now) {
   const bool few = 4 * problem.late.size() <= static_cast<std::size_t>(problem.ranks);
   if (problem.late.empty() || !few || problem.one_node || !problem.nodes.empty() || now.bytes == 0)
     return {};
@@ -121,7 +121,7 @@ bool knows_late(const Problem& p, const Algorithm& a) {
   });
 }
 
-std::optional<Choice> chosen_by_arrival(const Problem& p, const Circumstances& now,
+std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& now,
                                         const Choice& usual) {
   if (!p.one_node || p.ranks < kFewest || !p.fast || !usual.algorithm->staged) return {};
   if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
@@ -137,7 +137,7 @@ std::optional<Choice> chosen_by_arrival(const Problem& p, const Circumstances& n
   return {};
 }
 
-std::optional<Choice> chosen_late(const Problem& p, const Circumstances& now,
+std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now);
   if (!form || !may_switch(p, *usual.algorithm, *form->algorithm)) return {};

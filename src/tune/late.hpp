@@ -24,7 +24,7 @@ struct LateForm {
 
 // The best form for the late ranks of the problem; none where there is none that serves it, where
 // more than a quarter of the ranks are late, or the ranks share nodes.
-std::optional<LateForm> form_for_late(const Problem& problem, const Circumstances& now);
+std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now);
 
 // Whether a call may go from one of them to the other by who is predicted late: its bits are the
 // same, or may differ.
@@ -35,12 +35,12 @@ bool knows_late(const Problem& problem, const Algorithm& algorithm);
 
 // The form for those who are late, where the call may go over to it from what is usual, and it is
 // worth it.
-std::optional<Choice> chosen_late(const Problem& problem, const Circumstances& now,
+std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
 
 // What calls may take instead of the usual where ranks share a node and their last ones came late
 // (engine/entries.hpp); nothing where it would change bits that must not follow arrival.
-std::optional<Choice> chosen_by_arrival(const Problem& problem, const Circumstances& now,
+std::optional<Choice> chosen_by_arrival(const Problem& problem, const ChoiceInputs& now,
                                         const Choice& usual);
 
 }  // namespace paceline

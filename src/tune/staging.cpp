@@ -12,7 +12,7 @@ constexpr std::size_t kSlotLoss = 128, kLongestElement = 16;   // bytes
 
 // A segment takes twice its length at most, in slots whose blocks are as long as the longest and
 // which are rounded up to cache lines.
-bool fits_staging(Choice& choice, const Problem& p, const Circumstances& now, int most_window) {
+bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int most_window) {
   const auto units = static_cast<std::size_t>(units_of(p));
   const std::size_t blocks = units * static_cast<std::size_t>(
                                          choice.algorithm->cuts(p, choice.cut.knobs));

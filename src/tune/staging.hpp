@@ -7,6 +7,6 @@ namespace paceline {
 
 // Whether the segments under way have room there, at most `most_window` at a time; if need be makes
 // the choice's segments more, and fewer of them go on at a time.
-bool fits_staging(Choice& choice, const Problem& p, const Circumstances& now, int most_window);
+bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int most_window);
 
 }  // namespace paceline

@@ -98,7 +98,7 @@ double run(const Wanted& w, Transport& transport, std::uint32_t number) {
       {.segments = w.segments, .window = w.window, .knobs = {.blocks = w.blocks},
        .in_step = w.in_step != 0},
       Reader::proof));   // not fused: both simulators then combine what has come
-  auto bound = std::make_shared<Bound>(
+  auto bound = std::make_shared<CompiledSchedule>(
       resolve(schedule, even_layout(problem, w.count), Type::f32, Op::sum));
   if (bound->reduce) {
     add = bound->reduce;

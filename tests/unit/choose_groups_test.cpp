@@ -29,7 +29,7 @@ TEST_CASE("choose: grouped for long messages where groups are asked for, and now
     Problem p = problem_of(c, 8);
     p.one_node = true;
     p.groups = std::move(groups);
-    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, 8), by_groups};
+    const ChoiceInputs now{bytes, usual_machine(), stage_bytes(8u << 20, 8), by_groups};
     return std::string(choose(p, now).algorithm->name);
   };
   const std::vector<int> none, two{0, 1, 0, 1, 0, 1, 0, 1};
@@ -46,7 +46,7 @@ TEST_CASE("choose: grouped for long messages where groups are asked for, and now
   ordered.one_node = true;
   ordered.commutative = false;
   ordered.groups = two;
-  const Circumstances now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8), true};
+  const ChoiceInputs now{1 << 20, usual_machine(), stage_bytes(8u << 20, 8), true};
   CHECK(choose(ordered, now).algorithm->name == std::string("two_shot"));
   CHECK_THROWS_AS(choose(ordered, now, {"numa"}), Error);
 }

@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "coll/registry.hpp"
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 #include "ir/in_step.hpp"
 #include "transport/shm/staging.hpp"
 
@@ -38,7 +38,7 @@ std::string chosen(Collective collective, int ranks, std::size_t bytes, const ch
   return choose(problem_of(collective, ranks), {bytes, machine_from(machine)}).algorithm->name;
 }
 
-std::string error_of(const Wish& wish, Collective collective = Collective::allreduce) {
+std::string error_of(const Overrides& wish, Collective collective = Collective::allreduce) {
   try {
     choose(problem_of(collective, 4), {1 << 20}, wish);
   } catch (const Error& error) {
@@ -68,7 +68,7 @@ TEST_CASE("choose: every problem is served, alike on all ranks") {
             p.commutative = !(flags & 1);
             p.uneven = (flags & 2) && units_of(p) > 1;
             p.root = has_root(p.collective) && (flags & 4) ? ranks - 1 : 0;
-            const Circumstances now{bytes, machine_from(name)};
+            const ChoiceInputs now{bytes, machine_from(name)};
             const Choice choice = choose(p, now);
             CAPTURE(print(choice));
             REQUIRE(choice.algorithm != nullptr);
@@ -216,7 +216,7 @@ TEST_CASE("choose: short calls have few messages where others' messages are in t
 
 TEST_CASE("choose: wishes are met") {
   const Problem p = problem_of(Collective::allreduce, 4);
-  const Circumstances now{1 << 20};
+  const ChoiceInputs now{1 << 20};
   CHECK(print(choose(p, now, {"ring"})) == "ring radix 0 blocks 0 segments 1 window 1");
   CHECK(choose(p, now, {"ring"}).why == "asked for");
   CHECK(print(choose(p, now, {"ring", {8}})) == "ring radix 0 blocks 0 segments 8 window 6");
@@ -228,7 +228,7 @@ TEST_CASE("choose: wishes are met") {
   CHECK(choose(p, now, {"auto"}).algorithm == choose(p, now).algorithm);
   // Segments that are asked for leave each of them fewer blocks.
   const Problem b = problem_of(Collective::broadcast, 8);
-  const Circumstances long_one{64 << 20};
+  const ChoiceInputs long_one{64 << 20};
   const int in_one = choose(b, long_one, {"circulant"}).cut.knobs.blocks;
   CHECK(choose(b, long_one, {"circulant", {16}}).cut.knobs.blocks < in_one);
 }
@@ -293,7 +293,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
         const std::vector<Layout> layouts(std::size_t(p), even_layout(problem, count));
         const auto schedule =
             std::make_shared<Schedule>(build(*choice.algorithm, problem, choice.cut.knobs));
-        const Bound bound = resolve(schedule, layouts[0], Type::f32, Op::sum, layouts);
+        const CompiledSchedule bound = resolve(schedule, layouts[0], Type::f32, Op::sum, layouts);
         CAPTURE(count);
         CHECK_MESSAGE(bound.scratch_bytes <= room, name_of(a->collective), " ", p);
       }
@@ -311,7 +311,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
     Problem p = problem_of(c, ranks);
     p.one_node = true;
     p.attached = attached;
-    const Circumstances now{bytes, usual_machine(), stage_bytes(8u << 20, ranks)};
+    const ChoiceInputs now{bytes, usual_machine(), stage_bytes(8u << 20, ranks)};
     return std::string(choose(p, now).algorithm->name);
   };
   constexpr std::size_t kFrom = 1u << 20;
@@ -326,7 +326,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
         CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "single_copy");
   Problem p = problem_of(Collective::broadcast, 3);
   p.one_node = p.attached = true;
-  const Circumstances now{100, usual_machine(), stage_bytes(8u << 20, 3)};
+  const ChoiceInputs now{100, usual_machine(), stage_bytes(8u << 20, 3)};
   CHECK(choose(p, now, {"single_copy"}).algorithm->attached);   // who asks gets it
   p.attached = false;
   CHECK_THROWS_AS(choose(p, now, {"single_copy"}), Error);
@@ -337,7 +337,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
 TEST_CASE("choose: by nodes where ranks share them, alike however they are numbered") {
   using enum Collective;
   const auto chosen_for = [](Collective c, std::size_t bytes, std::vector<int> nodes,
-                             bool commutative = true, const Wish& wish = {},
+                             bool commutative = true, const Overrides& wish = {},
                              bool staging = false) {
     Problem p = problem_of(c, 8);
     p.commutative = commutative;

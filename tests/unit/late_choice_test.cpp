@@ -31,15 +31,15 @@ constexpr Candidate kRows[] = {
     {Collective::reduce, "direct", CutInto::sums},
 };
 
-Circumstances network(double alpha_s, std::size_t bytes, bool predicts) {
-  Circumstances now{.bytes = bytes, .machine = usual_machine(1)};
+ChoiceInputs network(double alpha_s, std::size_t bytes, bool predicts) {
+  ChoiceInputs now{.bytes = bytes, .machine = usual_machine(1)};
   now.machine.across.alpha_s = alpha_s;
   now.machine.across.beta_s_per_byte = kBeta;
   now.predicts = predicts;
   return now;
 }
 
-double seconds_of(std::string_view name, const Problem& p, const Circumstances& now) {
+double seconds_of(std::string_view name, const Problem& p, const ChoiceInputs& now) {
   for (const Candidate& row : kRows)
     if (row.algorithm == name && row.collective == p.collective)
       return estimate(row, find_algorithm(row.collective, std::string(name)), p, now).seconds;

@@ -43,7 +43,7 @@ struct World {
   explicit World(const Algorithm& a)
       : schedule(std::make_shared<Schedule>(
             fuse(build(a, {.collective = a.collective, .ranks = 4})))),
-        operation(std::make_shared<Bound>(resolve(
+        operation(std::make_shared<CompiledSchedule>(resolve(
                       schedule, even_layout(schedule->problem, 64), Type::f32, Op::sum)),
                   {7, &ranks}) {
     scratch.resize(operation.scratch_bytes());

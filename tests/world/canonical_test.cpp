@@ -222,7 +222,7 @@ TEST_CASE("canonical: what is chosen keeps the order, and exact operations have 
             const int root = c == Collective::reduce ? p - 1 : 0;
             Problem problem{.collective = c, .ranks = p, .root = root, .canonical = true};
             problem.one_node = near;
-            const Circumstances now{bytes, machine_from(machine), 1u << 20};
+            const ChoiceInputs now{bytes, machine_from(machine), 1u << 20};
             CHECK(choose(problem, now).algorithm->canonical);
             problem.uneven = c == Collective::reduce_scatter;
             CHECK(choose(problem, now).algorithm->canonical);

@@ -22,7 +22,7 @@ using enum Collective;
 inline constexpr Collective kWithData[] = {allreduce, broadcast, reduce,  reduce_scatter,
                                            allgather, alltoall,  gather, scatter};
 
-using Chooser = std::function<Choice(const Problem&, const Circumstances&)>;
+using Chooser = std::function<Choice(const Problem&, const ChoiceInputs&)>;
 
 // A call: of the whole message, in bytes.
 struct Setting {

@@ -39,7 +39,7 @@ double allowed(const std::string& rule) {
   return 1 + kEpsilon;
 }
 
-Choice by_default(const Problem& p, const Circumstances& now) { return choose(p, now); }
+Choice by_default(const Problem& p, const ChoiceInputs& now) { return choose(p, now); }
 
 // Every number of ranks and every power of two where there is time.
 Grid grid() {
@@ -67,7 +67,7 @@ std::string missed(const Chooser& chooser) {
 // Takes `algorithm` where `applies`, and what choose() takes elsewhere.
 Chooser taking(Collective collective, const char* algorithm,
                const std::function<bool(const Problem&, std::size_t)>& applies) {
-  return [=](const Problem& p, const Circumstances& now) {
+  return [=](const Problem& p, const ChoiceInputs& now) {
     Choice choice = choose(p, now);
     if (p.collective == collective && applies(p, now.bytes))
       choice = {.algorithm = &find_algorithm(collective, algorithm), .why = "a mutant"};
@@ -134,7 +134,7 @@ TEST_CASE("guidelines: bad choices are noticed") {
   misses(taking(allgather, "ring", is_short), "G5 allgather <= allreduce");
   misses(taking(gather, "linear", is_short), "G5 gather <= allgather");
   misses(taking(scatter, "linear", is_short), "G5 scatter <= broadcast");
-  misses([](const Problem& p, const Circumstances& now) {   // five barriers instead of one
+  misses([](const Problem& p, const ChoiceInputs& now) {   // five barriers instead of one
     Choice choice = choose(p, now);
     if (p.collective == barrier) choice.cut.segments = 5;
     return choice;

@@ -43,7 +43,7 @@ std::string execute(const World& world, const Case& c, Random& random) {
     Member& m = members.back();
     m.transport->listen(&taker);
     const auto schedule = std::make_shared<Schedule>(world[std::size_t(r)]);
-    auto bound = std::make_shared<Bound>(
+    auto bound = std::make_shared<CompiledSchedule>(
         resolve(schedule, even_layout(schedule->problem, c.count), Type::f32, c.op));
     m.operation = std::make_unique<MessageOperation>(bound, Channel{1, &ranks});
     m.scratch.resize(m.operation->scratch_bytes());

@@ -45,7 +45,7 @@ std::string results(const World& world, const Case& c, Type type, Random& random
              random.below(600)};
     m.transport->listen(&taker);
     const auto schedule = std::make_shared<Schedule>(world[std::size_t(r)]);
-    auto bound = std::make_shared<Bound>(
+    auto bound = std::make_shared<CompiledSchedule>(
         resolve(schedule, even_layout(schedule->problem, c.count), type, c.op));
     m.operation = std::make_unique<MessageOperation>(bound, Channel{1, &ranks});
     m.scratch.resize(m.operation->scratch_bytes());

@@ -188,10 +188,10 @@ TEST_CASE("late: reduce_scatter, allgather and alltoall have nothing left to gai
 }
 
 TEST_CASE("late: the choice goes over to a form where it pays and bits allow it") {
-  const Circumstances now{.bytes = kBytes, .machine = machine_with(1e-4)};
+  const ChoiceInputs now{.bytes = kBytes, .machine = machine_with(1e-4)};
   Problem p{.collective = Collective::allreduce, .ranks = 8, .late = {5}};
   CHECK(!choose(p, now).algorithm->expects_late);   // stable, and it may not have begun with direct
-  Circumstances predicting = now;
+  ChoiceInputs predicting = now;
   predicting.predicts = true;
   const Choice stable = choose(p, predicting);
   CHECK(std::string_view(stable.algorithm->name) == "tail_direct");

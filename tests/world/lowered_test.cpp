@@ -11,7 +11,7 @@
 #include "ir/lower.hpp"
 #include "ir/pipeline.hpp"
 #include "ir/load_store.hpp"
-#include "runtime/bound_of.hpp"
+#include "runtime/compile.hpp"
 #include "world/worlds.hpp"
 
 using namespace paceline;
@@ -30,7 +30,7 @@ Schedule as_run(const Algorithm& a, const Problem& problem, const Cut& cut) {
   call.type = Type::f32;
   call.count = a.collective == Collective::barrier ? 0 : kCount;
   const Choice choice{.algorithm = &a, .cut = cut, .why = "asked for"};
-  return *bound_of(choice, problem, even_layout(problem, call.count), call, kRoom).schedule;
+  return *compile(choice, problem, even_layout(problem, call.count), call, kRoom).schedule;
 }
 
 // The passes by hand, one of them left out or another number taken.

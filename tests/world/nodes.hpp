@@ -46,7 +46,7 @@ struct Chosen {
   double span_s;
 
   Chosen(const Message& message, const Nodes& nodes, bool in_turn, Machine machine,
-         const Wish& wish = {}) {
+         const Overrides& wish = {}) {
     machine.ranks_per_node = nodes.ranks;
     const Shape shape{.collective = message.collective, .ranks = nodes.all(),
                       .group = nodes.ranks, .scattered = in_turn, .no_staging = true};

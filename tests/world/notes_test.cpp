@@ -71,7 +71,7 @@ struct Ranks {
       r.transport = net.endpoint(pb.rank);
       r.transport->listen(&r);
       r.schedule = std::make_shared<Schedule>(lower(few.algorithm, pb, few.cut));
-      auto bound = std::make_shared<Bound>(
+      auto bound = std::make_shared<CompiledSchedule>(
           resolve(r.schedule, even_layout(pb, few.count), Type::i32, Op::sum));
       bound->has_notes = true;
       r.operation =

@@ -18,7 +18,8 @@ constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
 
 }  // namespace
 
-LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound,
+                                       const Channel& channel,
                                      Positions* positions)
     : Operation(std::move(bound), channel),
       stages_(*channel_.stages),
@@ -50,7 +51,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const Bound> bound, const
     }
     items_.push_back(item);
   }
-  for (const BoundStep& step : bound_->steps) most += step.bytes;
+  for (const CompiledStep& step : bound_->steps) most += step.bytes;
   is_brief_ = most <= kBrief;
   is_long_ = !s.problem.in_place && most >= (s.problem.ranks == 2 ? kLongOfTwo : kLong);
   for (Item& item : items_)
@@ -70,7 +71,7 @@ void LoadStoreOperation::find_interleaved() {
   std::size_t all = 0;
   for (Item& item : items_) {
     if (!item.only) continue;
-    const BoundStep& step = bound_->steps[item.first];
+    const CompiledStep& step = bound_->steps[item.first];
     const Place* const target = bound_->places.data() + item.only->first_place;
     const Place* const end = target + step.places;
     const Place* const theirs =
@@ -95,7 +96,7 @@ int LoadStoreOperation::crosses_to(const Step& step) const {
 // Whether the next step only goes on with what the first one has produced: same places, same
 // lengths, and it copies from there or divides it.
 bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) const {
-  const BoundStep &a = bound_->steps[first], &b = bound_->steps[next];
+  const CompiledStep &a = bound_->steps[first], &b = bound_->steps[next];
   if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
   for (std::uint32_t i = 0; i < a.stretches; ++i) {
     const Stretch &x = bound_->stretches[a.first + i], &y = bound_->stretches[b.first + i];
@@ -174,7 +175,7 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
 // Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
 // not come.
 bool LoadStoreOperation::cross(const Item& item) {
-  const BoundStep& step = bound_->steps[item.first];
+  const CompiledStep& step = bound_->steps[item.first];
   waits_for_ = item.position;
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];

@@ -18,7 +18,7 @@ class Positions;   // engine/claimed.hpp
 class LoadStoreOperation : public Operation {
  public:
   // `positions`: where its peers are positions, of a call that was entered when this starts.
-  LoadStoreOperation(std::shared_ptr<const Bound> bound, const Channel& channel,
+  LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                     Positions* positions = nullptr);
 
   std::size_t scratch_bytes() const override { return 0; }   // the stage has it
@@ -67,14 +67,14 @@ class LoadStoreOperation : public Operation {
   void interleave(int targets, int sources, std::size_t bytes, int divisor) const;
   bool is_reduce_copy(const Item& item) const;
   void reduce_copy(const Item& item);
-  void copy_in_nontemporal(const BoundStep& step) const;
-  bool is_shown(const BoundStep& step) const;
-  void show(const BoundStep& step);
+  void copy_in_nontemporal(const CompiledStep& step) const;
+  bool is_shown(const CompiledStep& step) const;
+  void show(const CompiledStep& step);
   void run_fused(const Item& item);   // in strips
-  std::byte* make(const BoundStep& step, const Strip& strip, std::byte* aside) const;
-  void store_result(const BoundStep& step, const Strip& strip, std::byte* made) const;
-  const Place* places_of(const BoundStep& step, const Strip& strip) const;
-  std::byte* target_of(const BoundStep& step, const Strip& strip) const;
+  std::byte* make(const CompiledStep& step, const Strip& strip, std::byte* aside) const;
+  void store_result(const CompiledStep& step, const Strip& strip, std::byte* made) const;
+  const Place* places_of(const CompiledStep& step, const Strip& strip) const;
+  std::byte* target_of(const CompiledStep& step, const Strip& strip) const;
   bool fuse_together(std::uint32_t first, std::uint32_t next) const;
   bool streams(const Place& place) const;
 

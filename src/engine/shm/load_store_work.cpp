@@ -35,7 +35,7 @@ bool LoadStoreOperation::is_one(const Item& item) const {
 }
 
 bool LoadStoreOperation::is_plain(const Item& item) const {
-  const BoundStep& first = bound_->steps[item.first];
+  const CompiledStep& first = bound_->steps[item.first];
   return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
          !streams(bound_->places[bound_->stretches[first.first].first_place]);
 }
@@ -80,10 +80,10 @@ void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
 
 // A sum, its division and its copies: in one pass.
 bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
-  const BoundStep& sum = bound_->steps[item.first];
+  const CompiledStep& sum = bound_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
-    const BoundStep& step = bound_->steps[i];
+    const CompiledStep& step = bound_->steps[i];
     if (step.places == 1 && i > item.first + 1) return false;   // copied before it is divided
     if (step.stretches > 0 && streams(*places_of(step, {}))) return false;
   }
@@ -91,14 +91,14 @@ bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
 }
 
 void LoadStoreOperation::reduce_copy(const Item& item) {
-  const BoundStep& sum = bound_->steps[item.first];
+  const CompiledStep& sum = bound_->steps[item.first];
   const int sources = static_cast<int>(sum.places) - 1;
   const bool ends = item.first + 1 < item.last && bound_->steps[item.first + 1].places == 1;
   const int divisor = ends ? bound_->divisor : 1;
   for (Strip all{}; all.stretch < sum.stretches; ++all.stretch) {
     int targets = 0;
     for (std::uint32_t i = item.first; i < item.last; ++i)
-      if (const BoundStep& step = bound_->steps[i]; step.places > 1)
+      if (const CompiledStep& step = bound_->steps[i]; step.places > 1)
         targets_[std::size_t(targets++)] = target_of(step, all);
     const Place* const places = places_of(sum, all);
     for (int k = 0; k < sources; ++k) sources_[std::size_t(k)] = at(places[k + 1]);
@@ -112,7 +112,7 @@ void LoadStoreOperation::reduce_copy(const Item& item) {
 
 void LoadStoreOperation::work(const Item& item) {
   if (item.only) return combine_only(item);
-  const BoundStep& first = bound_->steps[item.first];
+  const CompiledStep& first = bound_->steps[item.first];
   if (first.stretches == 0) return;
   is_shown_far_ = false;
   const bool one = is_one(item);
@@ -126,12 +126,12 @@ void LoadStoreOperation::work(const Item& item) {
 }
 
 // Whether it copies so much into the stage that it matters how.
-bool LoadStoreOperation::is_shown(const BoundStep& step) const {
+bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
   const Place& target = bound_->places[bound_->stretches[step.first].first_place];
   return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
 }
 
-void LoadStoreOperation::show(const BoundStep& step) {
+void LoadStoreOperation::show(const CompiledStep& step) {
   if (stages_.is_far()) {
     copy_in_nontemporal(step);
     nontemporal_fence();
@@ -145,7 +145,7 @@ void LoadStoreOperation::show(const BoundStep& step) {
   if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
-void LoadStoreOperation::copy_in_nontemporal(const BoundStep& step) const {
+void LoadStoreOperation::copy_in_nontemporal(const CompiledStep& step) const {
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
     const Stretch& stretch = bound_->stretches[step.first + i];
     const Place* places = bound_->places.data() + stretch.first_place;
@@ -155,7 +155,7 @@ void LoadStoreOperation::copy_in_nontemporal(const BoundStep& step) const {
 
 void LoadStoreOperation::run_fused(const Item& item) {
   alignas(64) std::byte aside[kStrip];
-  const BoundStep& first = bound_->steps[item.first];
+  const CompiledStep& first = bound_->steps[item.first];
   for (std::uint32_t i = 0; i < first.stretches; ++i) {
     const std::size_t bytes = bound_->stretches[first.first + i].elements * size_of(bound_->type);
     for (std::size_t at = 0; at < bytes; at += kStrip) {
@@ -168,16 +168,16 @@ void LoadStoreOperation::run_fused(const Item& item) {
   }
 }
 
-const Place* LoadStoreOperation::places_of(const BoundStep& step, const Strip& strip) const {
+const Place* LoadStoreOperation::places_of(const CompiledStep& step, const Strip& strip) const {
   return bound_->places.data() + bound_->stretches[step.first + strip.stretch].first_place;
 }
 
-std::byte* LoadStoreOperation::target_of(const BoundStep& step, const Strip& strip) const {
+std::byte* LoadStoreOperation::target_of(const CompiledStep& step, const Strip& strip) const {
   return at(*places_of(step, strip)) + strip.offset;
 }
 
 // What is not to stay in the cache is made aside, and stored last.
-std::byte* LoadStoreOperation::make(const BoundStep& step, const Strip& strip,
+std::byte* LoadStoreOperation::make(const CompiledStep& step, const Strip& strip,
                                    std::byte* aside) const {
   const Place* places = places_of(step, strip);
   std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
@@ -191,7 +191,7 @@ std::byte* LoadStoreOperation::make(const BoundStep& step, const Strip& strip,
   return made;
 }
 
-void LoadStoreOperation::store_result(const BoundStep& step, const Strip& strip,
+void LoadStoreOperation::store_result(const CompiledStep& step, const Strip& strip,
                                       std::byte* made) const {
   if (step.places == 1) {
     if (bound_->divisor > 1)

@@ -1,4 +1,4 @@
-#include "runtime/recent.hpp"
+#include "runtime/call_cache.hpp"
 
 #include "base/random.hpp"
 
@@ -40,7 +40,7 @@ bool has_same_buffers(const Call& a, const Call& b) {
   return a.input == b.input && a.output == b.output;
 }
 
-bool is_asked(const RecentCalls::Entry& entry, const Asked& asked, bool in_place) {
+bool is_asked(const CallCache::Entry& entry, const Asked& asked, bool in_place) {
   return entry.flight && entry.in_place == in_place && entry.shares == asked.shares &&
          is_same(entry.call, asked.call) && entry.late == asked.late &&
          (asked.shares == 0 || has_same_buffers(entry.call, asked.call));
@@ -61,7 +61,7 @@ std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
   return false;
 }
 
-RecentCalls::Ways& RecentCalls::ways_of(const Asked& asked, bool in_place) {
+CallCache::Ways& CallCache::ways_of(const Asked& asked, bool in_place) {
   const Call& call = asked.call;
   std::uint64_t mixed = std::uint64_t{call.count} << 16 ^
                         static_cast<std::uint64_t>(call.collective) << 9 ^
@@ -73,7 +73,7 @@ RecentCalls::Ways& RecentCalls::ways_of(const Asked& asked, bool in_place) {
 }
 
 // The same as last time, buffers and all, is in place if it was so then.
-const RecentCalls::Entry* RecentCalls::find(const Asked& asked) {
+const CallCache::Entry* CallCache::find(const Asked& asked) {
   const Call& call = asked.call;
   if (last_ && last_->shares == asked.shares && is_same(last_->call, call) &&
       has_same_buffers(last_->call, call) && is_plain(call) && last_->late == asked.late)
@@ -89,7 +89,7 @@ const RecentCalls::Entry* RecentCalls::find(const Asked& asked) {
   return nullptr;
 }
 
-void RecentCalls::keep(const Asked& asked, std::shared_ptr<Flight> flight,
+void CallCache::keep(const Asked& asked, std::shared_ptr<ActiveOp> flight,
                        const Fingerprint& fingerprint) {
   const auto in_place = plain_in_place(asked.call, rank_, ranks_);
   if (!in_place) return;

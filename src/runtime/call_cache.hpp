@@ -1,4 +1,4 @@
-// RecentCalls: what a communicator has been asked for last. A call that is asked for again needs no
+// CallCache: what a communicator has been asked for last. A call that is asked for again needs no
 // checks, no layout and no choice: they would come out the same.
 #pragma once
 
@@ -18,24 +18,24 @@ struct Asked {
   std::uint64_t late = 0;     // ranks that it takes for late: ArrivalBook::Turn::digest
 };
 
-class RecentCalls {
+class CallCache {
  public:
   struct Entry {
     Call call;                // with the buffers of the last time
     bool in_place = false;
     std::uint64_t shares = 0;
-    std::shared_ptr<Flight> flight;
+    std::shared_ptr<ActiveOp> flight;
     Fingerprint fingerprint;
     std::uint64_t late = 0;
   };
 
-  RecentCalls(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  CallCache(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
   // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
   // with the same buffers.
   const Entry* find(const Asked& asked);
   // Not kept is what has to be looked through every time.
-  void keep(const Asked& asked, std::shared_ptr<Flight> flight, const Fingerprint& fingerprint);
+  void keep(const Asked& asked, std::shared_ptr<ActiveOp> flight, const Fingerprint& fingerprint);
 
  private:
   static constexpr std::size_t kPlaces = 16, kWays = 2;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/recent.hpp"
+#include "runtime/call_cache.hpp"
 #include "runtime/session.hpp"
 
 using namespace paceline;
@@ -26,8 +26,8 @@ TEST_CASE("recent calls: other buffers are the same call, unless some are shared
   const Call on_a = call_of(32, a.data()), on_b = call_of(32, b.data());
   Call apart = on_a;
   apart.output = b.data();
-  RecentCalls recent(0, 2);
-  const auto one = std::make_shared<Flight>(), two = std::make_shared<Flight>();
+  CallCache recent(0, 2);
+  const auto one = std::make_shared<ActiveOp>(), two = std::make_shared<ActiveOp>();
   recent.keep({on_a, 0}, one, {1, 1});
   REQUIRE(recent.find({on_b, 0}));
   CHECK(recent.find({on_b, 0})->flight == one);
@@ -46,8 +46,8 @@ TEST_CASE("recent calls: other buffers are the same call, unless some are shared
 TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call before") {
   std::vector<float> a(64);
   const Call call = call_of(32, a.data());
-  RecentCalls recent(0, 2);
-  recent.keep({call, 0}, std::make_shared<Flight>(), {1, 1});
+  CallCache recent(0, 2);
+  recent.keep({call, 0}, std::make_shared<ActiveOp>(), {1, 1});
   Call other = call;
   SUBCASE("in segments") { other.cut.segments = 2; }
   SUBCASE("by another algorithm") { other.algorithm = "ring"; }
@@ -65,7 +65,7 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
     CHECK(recent.find({call, 0}));   // whichever was asked for last
     CHECK(!recent.find({other, 0}));
   }
-  const auto flight = std::make_shared<Flight>();
+  const auto flight = std::make_shared<ActiveOp>();
   recent.keep({other, 0}, flight, {2, 2});
   CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
 }
@@ -77,8 +77,8 @@ TEST_CASE("recent calls: each field is part of the call, also where values trade
   call.output = b.data();
   call.root = 3;
   for (const std::uint64_t shares : {0, 1}) {   // whether some array is shared
-    RecentCalls recent(3, 4);
-    recent.keep({call, shares}, std::make_shared<Flight>(), {1, 1});
+    CallCache recent(3, 4);
+    recent.keep({call, shares}, std::make_shared<ActiveOp>(), {1, 1});
     const auto finds = [&](auto&& change) {
       Call other = call;
       change(other);
@@ -100,8 +100,8 @@ TEST_CASE("recent calls: each field is part of the call, also where values trade
 
 TEST_CASE("recent calls: a training's dozen sizes stay known") {
   std::vector<float> a(64);
-  RecentCalls recent(0, 2);
-  const auto flight = std::make_shared<Flight>();
+  CallCache recent(0, 2);
+  const auto flight = std::make_shared<ActiveOp>();
   int known = 0;
   for (int round = 0; round < 2; ++round)
     for (std::size_t count = 2; count <= 2u << 24; count *= 4) {

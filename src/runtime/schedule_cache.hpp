@@ -1,11 +1,11 @@
-// PlanBook: what a communicator has prepared for the shapes of call that it has seen. Bounded.
+// ScheduleCache: what a communicator has prepared for the shapes of call that it has seen. Bounded.
 #pragma once
 
 #include <list>
 #include <memory>
 #include <vector>
 
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/session.hpp"
 
@@ -22,15 +22,15 @@ struct CallShape {
 
 struct Prepared {
   CallShape shape;
-  std::shared_ptr<const Bound> bound;
+  std::shared_ptr<const CompiledSchedule> bound;
   std::uint64_t choice = 0;                      // hash of algorithm, knobs, segments and window
   bool shared = false;                           // its steps touch the buffers of peers
   bool load_store = false;                         // likewise, or their stages: nothing is sent
   bool has_notes = false;                        // at the end of its messages
-  std::vector<std::shared_ptr<Flight>> flights;  // some under way, some free to start again
+  std::vector<std::shared_ptr<ActiveOp>> flights;  // some under way, some free to start again
 };
 
-class PlanBook {
+class ScheduleCache {
  public:
   // The newest shapes are kept; the others are forgotten, and made again when they come back.
   static constexpr std::size_t kMost = 128;

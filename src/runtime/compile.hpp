@@ -1,10 +1,10 @@
-// bound_of: from a call and the choice made for it to what the engine runs.
+// compile: from a call and the choice made for it to what the engine runs.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 #include "runtime/communicator.hpp"
 #include "tune/choose.hpp"
 
@@ -21,7 +21,7 @@ struct StagingRoom {
 
 // Throws a refusal where the call needs more room or more signals than staging buffers have; equal
 // on all ranks.
-Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layout,
+CompiledSchedule compile(const Choice& choice, const Problem& problem, const Layout& layout,
                const Call& call, const StagingRoom& room);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "runtime/bound_of.hpp"
+#include "runtime/compile.hpp"
 
 #include <algorithm>
 
@@ -34,7 +34,8 @@ void check_signals(const Choice& choice, Problem problem) {
 
 // Before anything is sent, and equal on all ranks: one that is alone on its node needs no room, and
 // looks at what others need.
-void check_staging(const Choice& choice, const Bound& own, const Call& call, std::size_t most) {
+void check_staging(const Choice& choice, const CompiledSchedule& own, const Call& call,
+                   std::size_t most) {
   Problem problem = own.schedule->problem;
   const std::string where = str(name_of(problem.collective), "/", choice.algorithm->name, ": ");
   const Cut& cut = choice.cut;
@@ -69,13 +70,14 @@ void check_staging(const Choice& choice, const Bound& own, const Call& call, std
 // Where ranks claim positions: what each position does. Which of the others is the root's makes no
 // difference to it (verify/positions.hpp).
 void add_positions(const Choice& choice, const Problem& problem, const Layout& layout,
-                   const std::vector<Layout>& peers, Bound& bound, Op op) {
+                   const std::vector<Layout>& peers, CompiledSchedule& bound, Op op) {
   const bool is_root = problem.rank == problem.root;
   const auto add = [&](const Problem& at) {
-    Bound one = resolve(std::make_shared<Schedule>(build(*choice.algorithm, at, choice.cut.knobs)),
+    CompiledSchedule one =
+        resolve(std::make_shared<Schedule>(build(*choice.algorithm, at, choice.cut.knobs)),
                         layout, bound.type, op, peers);
     one.load_store = true;
-    bound.positions.push_back(std::make_shared<Bound>(std::move(one)));
+    bound.positions.push_back(std::make_shared<CompiledSchedule>(std::move(one)));
   };
   if (choice.algorithm->by_subtree) {
     bound.subtrees = subtrees_beside(problem.rank, problem.ranks);
@@ -107,7 +109,7 @@ std::string describe(const Choice& c) {
              ": ", c.why);
 }
 
-Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layout,
+CompiledSchedule compile(const Choice& choice, const Problem& problem, const Layout& layout,
                const Call& call, const StagingRoom& room) {
   const bool load_store = choice.algorithm->is_load_store(), by_stages = load_store &&
       room.one_node;
@@ -120,7 +122,7 @@ Bound bound_of(const Choice& choice, const Problem& problem, const Layout& layou
     peer.rank = static_cast<int>(peers.size());
     peers.push_back(even_layout(peer, call.count));
   }
-  Bound bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
+  CompiledSchedule bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
   bound.load_store = by_stages;
   if (by_stages && choice.algorithm->claimed && problem.ranks > 1)
     add_positions(choice, problem, layout, peers, bound, call.op);

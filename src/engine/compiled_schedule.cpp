@@ -1,4 +1,4 @@
-#include "engine/bound.hpp"
+#include "engine/compiled_schedule.hpp"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ constexpr std::size_t kSlotAlignment = 64;  // of scratch slots: a cache line
 
 class Binder {
  public:
-  Binder(Bound& bound, const Layout& layout, const std::vector<Layout>& peers)
+  Binder(CompiledSchedule& bound, const Layout& layout, const std::vector<Layout>& peers)
       : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
     if (s_.problem.one_node || bound_.mixed) longest_ = longest_block();
@@ -27,7 +27,7 @@ class Binder {
   }
 
   void add(const Step& step) {
-    BoundStep out;
+    CompiledStep out;
     out.first = static_cast<std::uint32_t>(bound_.stretches.size());
     const bool list = step.kind == Kind::send || step.kind == Kind::recv;
     if (list) {
@@ -48,7 +48,7 @@ class Binder {
   bool is_staging(int slot) const { return bound_.mixed && slot < s_.staging; }
 
   // One stretch per block, joined with the one before where every operand goes on without a gap.
-  void append(BoundStep& out, const Segment* operands, std::uint32_t n) {
+  void append(CompiledStep& out, const Segment* operands, std::uint32_t n) {
     for (int i = 0; i < operands[0].blocks; ++i) {
       const std::size_t count = piece(operands[0], i).count;
       if (count == 0) continue;
@@ -64,7 +64,7 @@ class Binder {
     }
   }
 
-  bool joins(const BoundStep& out, std::uint32_t at, std::uint32_t n) const {
+  bool joins(const CompiledStep& out, std::uint32_t at, std::uint32_t n) const {
     if (bound_.stretches.size() == out.first) return false;
     const Stretch& last = bound_.stretches.back();
     for (std::uint32_t k = 0; k < n; ++k) {
@@ -119,7 +119,7 @@ class Binder {
     return count_of(s_, layout_, before) * element_;
   }
 
-  Bound& bound_;
+  CompiledSchedule& bound_;
   const Schedule& s_;
   const Layout& layout_;
   const std::vector<Layout>& peers_;
@@ -138,9 +138,10 @@ bool has_mates(const Schedule& schedule) {
 
 }  // namespace
 
-Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
+CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type,
+                         Op op,
               const std::vector<Layout>& peers) {
-  Bound bound;
+  CompiledSchedule bound;
   bound.schedule = std::move(schedule);
   bound.type = type;
   const Problem& problem = bound.schedule->problem;
@@ -155,7 +156,7 @@ Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Ty
   return bound;
 }
 
-void leave_out_combining(Bound& bound, bool load_store) {
+void leave_out_combining(CompiledSchedule& bound, bool load_store) {
   const Problem& problem = bound.schedule->problem;
   if (!has_op(problem.collective))
     fail(Fault::refusal, name_of(problem.collective), ": combines nothing that could be left out.");

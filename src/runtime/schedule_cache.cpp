@@ -1,4 +1,4 @@
-#include "runtime/plans.hpp"
+#include "runtime/schedule_cache.hpp"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ bool CallShape::operator==(const CallShape& o) const {
          a.counts_received == b.counts_received && late == o.late;
 }
 
-std::shared_ptr<Prepared> PlanBook::find(const CallShape& shape) {
+std::shared_ptr<Prepared> ScheduleCache::find(const CallShape& shape) {
   const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
                                [&](const auto& p) { return p->shape == shape; });
   if (it == newest_first_.end()) return nullptr;
@@ -21,7 +21,7 @@ std::shared_ptr<Prepared> PlanBook::find(const CallShape& shape) {
   return newest_first_.front();
 }
 
-void PlanBook::add(std::shared_ptr<Prepared> prepared) {
+void ScheduleCache::add(std::shared_ptr<Prepared> prepared) {
   newest_first_.push_front(std::move(prepared));
   if (newest_first_.size() > kMost) newest_first_.pop_back();
 }

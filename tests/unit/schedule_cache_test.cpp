@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/plans.hpp"
+#include "runtime/schedule_cache.hpp"
 
 using namespace paceline;
 
@@ -32,7 +32,7 @@ std::shared_ptr<Prepared> plan_of(const CallShape& shape) {
 }  // namespace
 
 TEST_CASE("plans: a call that differs in anything is another, also where values trade places") {
-  PlanBook book;
+  ScheduleCache book;
   book.add(plan_of(shape()));
   CallShape s = shape();
   bool other = true;

@@ -1,4 +1,5 @@
-// Bound: a schedule with everything filled in but the addresses: places, lengths, kernels, scratch.
+// CompiledSchedule: a schedule with everything filled in but the addresses: places, lengths,
+// kernels, scratch.
 //
 // Made once per shape and kept; starting it allocates nothing.
 #pragma once
@@ -31,7 +32,7 @@ struct Stretch {
   std::uint32_t first_place = 0;
 };
 
-struct BoundStep {
+struct CompiledStep {
   std::uint32_t first = 0;  // its stretches
   std::uint32_t stretches = 0;
   std::uint32_t places = 0;    // per stretch
@@ -39,7 +40,7 @@ struct BoundStep {
   std::size_t bytes = 0;       // of the target or the message
 };
 
-struct Bound {
+struct CompiledSchedule {
   std::shared_ptr<const Schedule> schedule;
   bool load_store = false;   // proven to be one, and its rank has a stage (ir/load_store.hpp)
   bool mixed = false;      // its rank reaches others' staging buffers, and sends (engine/mixed.hpp)
@@ -50,26 +51,27 @@ struct Bound {
   bool has_notes = false;   // at the end of its messages (engine/notes.hpp)
   std::size_t scratch_bytes = 0;
   std::size_t staging_bytes = 0;   // where it is mixed: the part of scratch in the staging buffer
-  std::vector<BoundStep> steps;
+  std::vector<CompiledStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;
   // Where ranks claim positions: what is done at each of them, and whose the first one is. By
   // subtree: what is done by a rank that so many of these subtrees, one after the other, came
   // before, whose ranks are [first, second); it names the last rank of a subtree for the one of it
   // that came last.
-  std::vector<std::shared_ptr<const Bound>> positions;
+  std::vector<std::shared_ptr<const CompiledSchedule>> positions;
   std::vector<std::pair<int, int>> subtrees;
   Kept kept = Kept::nobodys;
   // Where calls may go by who comes when: what they then are, with positions; this is the usual.
-  std::shared_ptr<const Bound> by_arrival;
+  std::shared_ptr<const CompiledSchedule> by_arrival;
 };
 
 // `peers`: the layouts of all ranks, by position, where the schedule touches their memory.
-Bound resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type, Op op,
+CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type,
+                         Op op,
               const std::vector<Layout>& peers = {});
 
 // What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
 // where a step combines what it reads from its peers' memory: then nothing would be moved either.
-void leave_out_combining(Bound& bound, bool load_store);
+void leave_out_combining(CompiledSchedule& bound, bool load_store);
 
 }  // namespace paceline
