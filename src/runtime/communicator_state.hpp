@@ -13,7 +13,7 @@
 #include "runtime/schedule_cache.hpp"
 #include "runtime/call_cache.hpp"
 #include "runtime/session.hpp"
-#include "runtime/surroundings.hpp"
+#include "runtime/topology.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {

@@ -29,11 +29,11 @@ ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = 
 
 // The ranks of this rank's node, through memory; called by their numbers in the whole meeting.
 // `notes`: this rank's, and then those of all ranks.
-std::unique_ptr<Transport> make_near(Meeting& meeting, const std::vector<int>& neighbours,
+std::unique_ptr<Transport> make_near(Bootstrap& meeting, const std::vector<int>& neighbours,
                                      const WorldConfig& config, std::vector<std::string>& notes) {
-  PartMeeting part(meeting, neighbours);
+  PartBootstrap part(meeting, neighbours);
   std::unique_ptr<Transport> near;
-  notes = together(meeting, [&] { near = make_shm(part, shm_config(config, neighbours)); },
+  notes = collective_try(meeting, [&] { near = make_shm(part, shm_config(config, neighbours)); },
                    notes.front());
   return near;
 }
@@ -43,7 +43,7 @@ std::size_t agree_on_staging(MpiWorld& world, Transport& near, std::size_t neigh
   const StagingBuffers* const stages = near.stages();
   const std::size_t own = neighbours == 1 ? ~std::size_t{0} : stages ? stages->bytes() : 0;
   std::size_t least = own;
-  for (const std::string& bytes : world.share(str(own)))
+  for (const std::string& bytes : world.allgather(str(own)))
     least = std::min<std::size_t>(least, std::stoull(bytes));
   return least == ~std::size_t{0} ? 0 : least;
 }
@@ -74,7 +74,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     config.nodes.resize(std::size_t(config.ranks));   // as if every rank had a node of its own
     std::iota(config.nodes.begin(), config.nodes.end(), 0);
     if (const std::string note = machine_note(config, library.about()); !note.empty())
-      config.known = agree_on_machine(world.share(note), config);
+      config.known = agree_on_machine(world.allgather(note), config);
     return join_transport(world.transport(config.mpi), config);
   }
   const std::vector<int> neighbours = nodes.members(nodes.of_rank[std::size_t(config.rank)]);
@@ -110,7 +110,7 @@ void check_rank(const WorldConfig& config) {
          "; ranks go from 0 to the number of ranks - 1.");
 }
 
-Communicator join_meeting(StoreMeeting& meeting, std::shared_ptr<Store> store,
+Communicator join_meeting(StoreBootstrap& meeting, std::shared_ptr<Store> store,
                           WorldConfig config) {
   const std::vector<std::string> cards = exchange_cards(meeting, config);
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
@@ -151,7 +151,7 @@ Tries& all_tries() {
 // a descriptor.
 Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   check_rank(config);
-  StoreMeeting meeting(*store, config.name, config.rank, config.ranks,
+  StoreBootstrap meeting(*store, config.name, config.rank, config.ranks,
                        std::chrono::milliseconds(config.start_timeout_ms), config.idle);
   try {
     return join_meeting(meeting, store, std::move(config));

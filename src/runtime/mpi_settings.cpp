@@ -25,9 +25,9 @@ void choose_netmod(const MpiLibrary& library) {
     setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
 }
 
-void widen_buffers(const MpiLibrary& library, Meeting& meeting) {
+void widen_buffers(const MpiLibrary& library, Bootstrap& meeting) {
   if (!has_buffers(library)) return;
-  const std::vector<std::string> said = meeting.share(value_of(kBuffer).value_or("unset"));
+  const std::vector<std::string> said = meeting.allgather(value_of(kBuffer).value_or("unset"));
   for (std::size_t rank = 1; rank < said.size(); ++rank)
     if (said[rank] != said[0])
       fail(Fault::usage, "start-up: ", kBuffer, " differs between ranks (rank 0: ", said[0],

@@ -1,7 +1,7 @@
 // What an MPI is told before it is initialised here, unless the environment says it already.
 #pragma once
 
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/mpi/library.hpp"
 
 namespace paceline {
@@ -15,6 +15,6 @@ void choose_netmod(const MpiLibrary& library);
 // of its buffers holds, by default 16 KiB. A KiB more has room for our header beside that
 // (docs/design/0012, 0022). Ranks whose buffers differ wait for each other for ever, in the first
 // message: a usage error, the same on all ranks, says so before. Collective.
-void widen_buffers(const MpiLibrary& library, Meeting& meeting);
+void widen_buffers(const MpiLibrary& library, Bootstrap& meeting);
 
 }  // namespace paceline

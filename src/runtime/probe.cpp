@@ -91,8 +91,8 @@ class Ring {
   }
 
   // Of every length in turn, not for long. What one has left in queues must not be the next one's.
-  Looks in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
-    Looks found;
+  LinkSamples in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
+    LinkSamples found;
     double took_s = 0;   // the last one
     for (int i = 0; i < looks; ++i) {
       const double at_s = now_s();
@@ -221,7 +221,7 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
           first.begin() + std::ptrdiff_t(begin(ring + 1))};
 }
 
-Figures look_at_links(Communicator& ring) {
+LinkFit look_at_links(Communicator& ring) {
   const double begun_s = now_s();
   Ring look(ring);
   look.message_s(1, 1);   // connections are made
@@ -238,14 +238,14 @@ Figures look_at_links(Communicator& ring) {
       kOfTrains * std::clamp(kBudgetBytes * all_s / sent, kLeastBudgetS, kMostBudgetS);
   const double most = std::min(budget_s / all_s, kMostLookBytes / sent) / double(kLengths);
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
-  Figures found = judged(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
+  LinkFit found = judged(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
   found.task_s = task_s();
   found.short_s = short_s;
   return found;
 }
 
-void look_at_contention(Communicator& firsts, Communicator* ring, Figures& found) {
+void look_at_contention(Communicator& firsts, Communicator* ring, LinkFit& found) {
   const Call meet = prepared(Collective::barrier, "dissemination");
   const int rounds = std::bit_width(unsigned(firsts.size() - 1));   // of this barrier
   firsts.run(meet);
@@ -264,7 +264,7 @@ void look_at_contention(Communicator& firsts, Communicator* ring, Figures& found
   firsts.run(meet);
 }
 
-Assumed agree_on_links(Communicator& all, const Figures& mine) {
+Assumed agree_on_links(Communicator& all, const LinkFit& mine) {
   double worst[] = {mine.alpha_s,      mine.beta_s_per_byte, mine.modest_ratio,
                     mine.medium_ratio, mine.large_ratio,     mine.gamma_s_per_byte,
                     mine.short_s,      mine.together_s,      mine.alone_s,
@@ -358,7 +358,7 @@ bool agrees_with(Communicator& all, const WorldConfig& config, const Link& link,
 }
 
 Assumed probed(Communicator all, const WorldConfig& config) {
-  Figures mine;
+  LinkFit mine;
   const std::vector<int> members = probing_ring(config.nodes, all.rank());
   if (std::find(members.begin(), members.end(), all.rank()) != members.end()) {
     std::optional<Communicator> ring;

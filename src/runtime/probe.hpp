@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/communicator.hpp"
-#include "runtime/figures.hpp"
+#include "runtime/link_fit.hpp"
 
 namespace paceline {
 
@@ -21,15 +21,15 @@ std::vector<int> first_ranks(const std::vector<int>& nodes);
 std::vector<int> probing_ring(const std::vector<int>& nodes, int rank);
 
 // Collective over the ring, whose ranks it tells apart by nothing but their times.
-Figures look_at_links(Communicator& ring);
+LinkFit look_at_links(Communicator& ring);
 
 // What a round costs when every node sends, and a message that is under way alone. Collective over
 // the first ranks of all nodes; one ring of them comes with its ring, the others wait for it.
-void look_at_contention(Communicator& firsts, Communicator* ring, Figures& found);
+void look_at_contention(Communicator& firsts, Communicator* ring, LinkFit& found);
 
 // Collective: the worst figures of all ranks as a machine, the same on all of them. Where any has
 // failed, or nobody has looked, what was assumed before.
-Assumed agree_on_links(Communicator& all, const Figures& mine);
+Assumed agree_on_links(Communicator& all, const LinkFit& mine);
 
 // What a later start compares: seconds per byte of a short train round every ring, the longest of
 // all ranks and the same on all of them; 0 where it failed. `beta` is the link's. Collective, once

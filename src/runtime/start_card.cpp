@@ -111,7 +111,7 @@ std::string shown(std::string_view name, const std::string& value) {
 
 // From here on who waits for a rank of this boot sees whether it has died; one that already has may
 // have said why.
-void know_processes(Meeting& meeting, const std::vector<std::string>& cards) {
+void know_processes(Bootstrap& meeting, const std::vector<std::string>& cards) {
   const std::string space = process_space();
   for (int rank = 0; rank < meeting.ranks(); ++rank) {
     const std::string process = said_in(cards[std::size_t(rank)], kProcess);
@@ -160,8 +160,8 @@ void check_cards(const std::vector<std::string>& cards) {
       if (differs(row, cards[0], cards[rank])) fail_different(row, cards, 0, rank);
 }
 
-std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& config) {
-  const std::vector<std::string> cards = meeting.share(start_card(config));
+std::vector<std::string> exchange_cards(Bootstrap& meeting, const WorldConfig& config) {
+  const std::vector<std::string> cards = meeting.allgather(start_card(config));
   check_cards(cards);
   know_processes(meeting, cards);
   return cards;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/communicator.hpp"
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 
 namespace paceline {
 
@@ -19,7 +19,7 @@ std::string start_card(const WorldConfig& config);
 
 // The first exchange of a start: the cards of all ranks. Collective. Throws a usage error, the same
 // on all ranks, where something differs that must be equal on all of them.
-std::vector<std::string> exchange_cards(Meeting& meeting, const WorldConfig& config);
+std::vector<std::string> exchange_cards(Bootstrap& meeting, const WorldConfig& config);
 void check_cards(const std::vector<std::string>& cards);   // that alone
 
 // What a card says under a name; empty where it says nothing.

@@ -81,11 +81,11 @@ std::string random_name() {
 }
 
 // Whether all ranks are those of one job, in its order; throws if only some have started one.
-bool is_started(Meeting& meeting) {
+bool is_started(Bootstrap& meeting) {
   const std::string& mine = started().card;
   const std::string none = "none";
   const std::vector<std::string> cards =
-      meeting.share(mine.empty() ? none : str(mine, " rank ", meeting.rank()));
+      meeting.allgather(mine.empty() ? none : str(mine, " rank ", meeting.rank()));
   const bool nowhere = std::all_of(cards.begin(), cards.end(),
                                    [&](const std::string& card) { return card == none; });
   if (nowhere) return false;
@@ -99,14 +99,14 @@ bool is_started(Meeting& meeting) {
 
 }  // namespace
 
-MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
+MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
                  const WorldConfig& config) {
   const auto limit = std::chrono::milliseconds(config.start_timeout_ms);
   if (!is_started(meeting)) {
     std::shared_ptr<MpiLibrary> library;
-    together(meeting, [&] { library = load(nodes, config); });
+    collective_try(meeting, [&] { library = load(nodes, config); });
     widen_buffers(*library, meeting);
-    const std::string name = meeting.share(random_name()).front();
+    const std::string name = meeting.allgather(random_name()).front();
     auto server = std::make_unique<PmiServer>(
         std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank}, limit);
     server->run([&] { init_mpi(*library); });

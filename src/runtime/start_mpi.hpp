@@ -20,7 +20,7 @@ struct MpiJob {
 // All ranks of the meeting, as MPI processes. Collective. The first time it loads and initialises
 // an MPI of MPICH's family, served out of the store; later worlds of the same ranks find it there.
 // Throws on every rank where one has no such library.
-MpiJob start_mpi(Meeting& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
+MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
                  const WorldConfig& config);
 
 }  // namespace paceline

@@ -84,7 +84,7 @@ int play_mpi(const Options& options) {
                   options.programs, static_cast<unsigned long long>(options.seed), begun->ranks());
     std::fflush(stdout);
     status = bad.empty() ? 0 : 1;
-    begun->share("");   // who has failed waits for the others' words
+    begun->allgather("");   // who has failed waits for the others' words
   }
   mpi->finalize();
   return status;

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
       } catch (const std::exception& error) {
         bad = str("threw: ", error.what());
       }
-      world->share("");  // the next one begins together
+      world->allgather("");  // the next one begins together
       if (!bad.empty()) status = 1;
       if (!bad.empty() || ranks.rank == 0)
         std::printf("%s: rank %d of %d: %s\n", name.c_str(), ranks.rank, ranks.ranks,

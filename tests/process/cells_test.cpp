@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/shm/peer.hpp"
 #include "transport/shm/shm.hpp"
 
@@ -39,13 +39,13 @@ Seen receive(std::uint32_t bytes, bool comes_first) {
   MemoryStore store;
   Seen seen;
   const auto meeting = [&](int rank) {
-    return StoreMeeting(store, "cells", rank, 2, std::chrono::seconds(20));
+    return StoreBootstrap(store, "cells", rank, 2, std::chrono::seconds(20));
   };
   std::thread peer([&] {
-    StoreMeeting mine = meeting(1);
+    StoreBootstrap mine = meeting(1);
     Inboxes boxes(mine, {});
     Ring out = boxes.ring(0, 1);
-    if (!comes_first) mine.share("receiving");
+    if (!comes_first) mine.allgather("receiving");
     Transfer whole;
     whole.key = {.context = 1, .number = 1};
     whole.bytes = kTotal;
@@ -53,10 +53,10 @@ Seen receive(std::uint32_t bytes, bool comes_first) {
     shm::head(cell, CellKind::eager, whole);
     cell.bytes = bytes;
     out.publish();
-    if (comes_first) mine.share("written");
-    mine.share("over");
+    if (comes_first) mine.allgather("written");
+    mine.allgather("over");
   });
-  StoreMeeting mine = meeting(0);
+  StoreBootstrap mine = meeting(0);
   const auto transport = make_shm(mine, {});
   transport->listen(&seen.notes);
   std::vector<std::byte> memory(kTotal);
@@ -66,17 +66,17 @@ Seen receive(std::uint32_t bytes, bool comes_first) {
   t.bytes = kTotal;
   t.parts.push_back({memory.data(), kTotal});
   if (comes_first) {
-    mine.share("waiting");
+    mine.allgather("waiting");
     while (!transport->progress()) std::this_thread::yield();
   }
   transport->recv(t);
   if (!comes_first) {
-    mine.share("receiving");
+    mine.allgather("receiving");
     while (!transport->progress()) std::this_thread::yield();
   }
   seen.done = t.done;
   transport->cancel(t);
-  mine.share("over");
+  mine.allgather("over");
   peer.join();
   return seen;
 }
@@ -107,16 +107,16 @@ TEST_CASE("a sentence that is longer than a cell, and even than the ring, comes 
   const ShmConfig small{.bytes = 8192};
   const std::string longer(3000, 'a'), shorter = "rank 1 left", longest(9000, 'b');
   std::thread peer([&] {
-    StoreMeeting mine(store, "words", 1, 2, std::chrono::seconds(20));
+    StoreBootstrap mine(store, "words", 1, 2, std::chrono::seconds(20));
     const auto transport = make_shm(mine, small);
     Heard heard;
     transport->listen(&heard);
     for (std::uint64_t context = 1; const std::string& why : {longer, shorter, longest})
       transport->abort(0, context++, why);
     while (transport->owes()) transport->progress();
-    mine.share("over");
+    mine.allgather("over");
   });
-  StoreMeeting mine(store, "words", 0, 2, std::chrono::seconds(20));
+  StoreBootstrap mine(store, "words", 0, 2, std::chrono::seconds(20));
   const auto transport = make_shm(mine, small);
   Heard heard;
   transport->listen(&heard);
@@ -125,7 +125,7 @@ TEST_CASE("a sentence that is longer than a cell, and even than the ring, comes 
   while (lines() < 3 && std::chrono::steady_clock::now() < end) transport->progress();
   CHECK(heard.what ==
         str("1: ", longer, "\n2: ", shorter, "\n3: ", shortened(longest, 4096), "\n"));
-  mine.share("over");
+  mine.allgather("over");
   peer.join();
 }
 

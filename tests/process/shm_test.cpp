@@ -76,10 +76,10 @@ TEST_CASE("ranks are oversubscribed where they outnumber the processors that the
           for (int processor : row.allowed[std::size_t(rank)]) CPU_SET(processor, &set);
           if (sched_setaffinity(0, sizeof set, &set) != 0) return "cannot be bound";
           FileStore store(folder);
-          StoreMeeting meeting(store, "crowd", rank, p, std::chrono::seconds(10));
+          StoreBootstrap meeting(store, "crowd", rank, p, std::chrono::seconds(10));
           const auto transport = make_shm(meeting, {});
           const bool oversubscribed = transport->is_oversubscribed();
-          meeting.share("looked");
+          meeting.allgather("looked");
           return oversubscribed == row.oversubscribed[std::size_t(rank)] ? "" :
               str("rank ", rank, " is wrong");
         });

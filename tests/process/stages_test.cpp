@@ -230,16 +230,16 @@ TEST_CASE("inboxes of many ranks keep to what shm_bytes says, or to what there i
       config.progress = Progress::caller;
       config.shm_dir = small.path();
       FileStore store(folder);
-      StoreMeeting meeting(store, "met", rank, row.ranks, std::chrono::seconds(100));
+      StoreBootstrap meeting(store, "met", rank, row.ranks, std::chrono::seconds(100));
       std::size_t taken = 0;
       {
         const auto rings = make_shm(meeting, {.dir = small.path(), .stage_bytes = 1});
         taken = row.folder - room_in(small.path()).free;
-        meeting.share("looked");
+        meeting.allgather("looked");
         const std::size_t stages = rings->stages() ? std::size_t(row.ranks) * 80 * kKiB : 0;
         if (taken > row.most + stages) return str(taken, " bytes are taken");
       }
-      meeting.share("gone");
+      meeting.allgather("gone");
       Communicator world = join_world(std::make_shared<FileStore>(folder), config);
       if (std::string bad = sends(world); !bad.empty()) return bad;
       const std::string text = heard.text();

@@ -10,7 +10,7 @@
 
 #include "process/ranks.hpp"
 #include "runtime/session.hpp"
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/shm/shm.hpp"
 
 using namespace paceline;
@@ -57,7 +57,7 @@ TEST_CASE("a start is ended by what its caller looks for, also while memory is s
   constexpr int kPartly = 1;   // its rank meets, and shows nothing
   const std::string bad = run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
     FileStore store(folder);
-    StoreMeeting meeting(store, "world", rank, 2, std::chrono::seconds(20));
+    StoreBootstrap meeting(store, "world", rank, 2, std::chrono::seconds(20));
     WorldConfig config;
     config.rank = rank;
     config.ranks = 2;
@@ -159,8 +159,8 @@ TEST_CASE("a starting rank holds one descriptor for each peer's process, and non
       return static_cast<int>(std::distance(begin(files), end(files)));
     };
     FileStore store(folder);
-    StoreMeeting meeting(store, "world", rank, kRanks, std::chrono::seconds(20));
-    const std::vector<std::string> ids = meeting.share(std::to_string(getpid()));
+    StoreBootstrap meeting(store, "world", rank, kRanks, std::chrono::seconds(20));
+    const std::vector<std::string> ids = meeting.allgather(std::to_string(getpid()));
     const int before = count();
     for (int peer = 0; peer < kRanks; ++peer)
       if (peer != rank) meeting.know(peer, std::stoi(ids[std::size_t(peer)]));

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "expect_fault.hpp"
 #include "skip.hpp"
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/shm/inbox.hpp"
 #include "transport/shm/segment.hpp"
 
@@ -20,13 +20,13 @@ namespace paceline {
 namespace {
 
 // Rank 0, and as many others whose cards are this one's own, changed or not.
-class Mirrors : public Meeting {
+class Mirrors : public Bootstrap {
  public:
   using Change = std::string (*)(const std::string&);
   Mirrors(int ranks, Change change) : ranks_(ranks), change_(change) {}
   int rank() const override { return 0; }
   int ranks() const override { return ranks_; }
-  std::vector<std::string> share(const std::string& mine) override {
+  std::vector<std::string> allgather(const std::string& mine) override {
     said.push_back(mine);
     std::vector<std::string> all(std::size_t(ranks_), change_(mine));
     all[0] = mine;

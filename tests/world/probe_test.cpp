@@ -97,7 +97,7 @@ TEST_CASE("what is measured is the same on all ranks, and in what they split off
 TEST_CASE("ranks that have found different figures take the worst of each") {
   const auto different = [](const Communicator& all) {
     const double r = all.rank() + 1;
-    return Figures{1e-5 * r, 4e-8 / r, 0.9 + 0.1 * r, 0.9 + 0.1 * r, 2.5 / r, 1e-10, 2e-5 * r,
+    return LinkFit{1e-5 * r, 4e-8 / r, 0.9 + 0.1 * r, 0.9 + 0.1 * r, 2.5 / r, 1e-10, 2e-5 * r,
                    1e-5 * r, 1e-5, false, 3e-6 * r};
   };
   std::vector<std::string> agreed(4), mutant(4);
@@ -106,7 +106,7 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
     const Assumed found = agree_on_links(all, different(all));
     CHECK(found.machine.task_s == 12e-6);
     agreed[place] = describe(found);
-    const Figures mine = different(all);   // of who does not ask the others
+    const LinkFit mine = different(all);   // of who does not ask the others
     Machine own;
     own.across = link_of(mine, {8 << 10, 16 << 10, 32 << 10}, 4);
     mutant[place] = describe(own);
@@ -123,7 +123,7 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
 TEST_CASE("where measuring fails on a rank, all take the usual machine") {
   std::vector<std::string> found(3);
   on_nodes({0, 1, 2}, "usual", [&](Communicator& all) {
-    const Figures mine{1e-5, 4e-8, 1, 1, 1, 1e-10, 0, 0, 0, all.rank() == 1};
+    const LinkFit mine{1e-5, 4e-8, 1, 1, 1, 1e-10, 0, 0, 0, all.rank() == 1};
     found[std::size_t(all.rank())] = describe(agree_on_links(all, mine));
   });
   CHECK(all_equal(found));

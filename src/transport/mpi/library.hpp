@@ -12,7 +12,7 @@
 
 #include "base/types.hpp"
 #include "ir/problem.hpp"
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/mpi/config.hpp"
 #include "transport/transport.hpp"
 
@@ -42,7 +42,7 @@ struct MpiCall {
 
 // Ranks of an MPI communicator: a duplicate of it, which is ours alone. Keeps its library loaded.
 // After leave() of its transport it makes no call into MPI any more: MPI may be finalised then.
-class MpiWorld : public Meeting {
+class MpiWorld : public Bootstrap {
  public:
   // Messages among these ranks; once per world. Keeps the world.
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;

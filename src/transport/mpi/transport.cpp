@@ -256,10 +256,10 @@ void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {
   naps_.woke(sockets_.rest(naps_.next_us(now_s, timeout_us)));
 }
 
-void agree(Meeting& meeting, const MpiConfig& config) {
+void agree(Bootstrap& meeting, const MpiConfig& config) {
   const std::string mine =
       str("eager_bytes ", config.eager_bytes, ", chunk_bytes ", config.chunk_bytes);
-  const std::vector<std::string> said = meeting.share(mine);
+  const std::vector<std::string> said = meeting.allgather(mine);
   for (std::size_t r = 0; r < said.size(); ++r)
     if (said[r] != mine)
       fail(Fault::mismatch, "mpi: the configuration differs between ranks (rank ", meeting.rank(),

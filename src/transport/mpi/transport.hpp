@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/mpi/config.hpp"
 #include "transport/mpi/port.hpp"
 #include "transport/transport.hpp"
@@ -15,7 +15,7 @@
 namespace paceline::mpi {
 
 // Throws on every rank where they do not have the same configuration. Collective.
-void agree(Meeting& meeting, const MpiConfig& config);
+void agree(Bootstrap& meeting, const MpiConfig& config);
 
 std::unique_ptr<Transport> make_transport(std::unique_ptr<MpiPort> port, const MpiConfig& config);
 

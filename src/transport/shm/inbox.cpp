@@ -57,7 +57,7 @@ Ring Inboxes::ring(int owner, int writer) const {
   return Ring(rings + std::size_t(writer) * shape.bytes(), shape);
 }
 
-Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
+Inboxes::Inboxes(Bootstrap& meeting, const ShmConfig& c)
     : rank_(meeting.rank()),
       ranks_(meeting.ranks()),
       shapes_(std::size_t(ranks_), ring_shape(c.bytes, ranks_)),
@@ -65,7 +65,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
       process_(std::size_t(ranks_)),
       pid_(std::size_t(ranks_), -1),
       memory_(rank_, c.names, c.single_copy) {
-  const std::vector<std::string> cards = meeting.share(create(c));
+  const std::vector<std::string> cards = meeting.allgather(create(c));
   std::string why;   // this rank's own trouble comes first
   for (int i = 0; i < ranks_ && why.empty(); ++i) {
     const int peer = (rank_ + i) % ranks_;
@@ -76,7 +76,7 @@ Inboxes::Inboxes(Meeting& meeting, const ShmConfig& c)
     }
   }
   const std::string no_stage = why.empty() && ranks_ > 1 ? reserve(c) : "";
-  settle(c, meeting.share(str(why, "\n", no_stage, "\n", memory_.finding())));
+  settle(c, meeting.allgather(str(why, "\n", no_stage, "\n", memory_.finding())));
   files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
 }
 
@@ -136,7 +136,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   return str(kFailed, error.what());   // the others must not wait for it
 }
 
-void Inboxes::attach(const Meeting& meeting, int peer, const std::string& card) {
+void Inboxes::attach(const Bootstrap& meeting, int peer, const std::string& card) {
   if (card.starts_with(kFailed)) {
     const std::string why = card.substr(kFailed.size());
     if (peer == rank_) fail(Fault::resource, why);

@@ -45,7 +45,7 @@ struct alignas(64) Drained {
 
 class Inboxes {
  public:
-  Inboxes(Meeting& meeting, const ShmConfig& config);
+  Inboxes(Bootstrap& meeting, const ShmConfig& config);
   Inboxes(const Inboxes&) = delete;
   Inboxes& operator=(const Inboxes&) = delete;
 
@@ -72,7 +72,7 @@ class Inboxes {
 
  private:
   std::string create(const ShmConfig& config);   // the card that leads to it
-  void attach(const Meeting& meeting, int peer, const std::string& card);
+  void attach(const Bootstrap& meeting, int peer, const std::string& card);
   std::string reserve(const ShmConfig& config);   // the first stage; why not
   void settle(const ShmConfig& config, const std::vector<std::string>& said);
 

@@ -146,11 +146,11 @@ std::vector<int> group_nodes(const std::vector<std::vector<bool>>& reaches) {
   return node;
 }
 
-Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name) {
+Nodes find_nodes(Bootstrap& meeting, const std::string& folder, const std::string& name) {
   const int me = meeting.rank(), ranks = meeting.ranks();
   Card mine{str(boot_id(), " ", one_line(name)), "", "", "", own_process()};
   const SharedFile page = make_page(folder, mine);
-  const std::vector<std::string> cards = meeting.share(write(mine));
+  const std::vector<std::string> cards = meeting.allgather(write(mine));
   Nodes nodes;
   std::vector<std::string> machines;
   const std::string space = process_space();
@@ -175,7 +175,7 @@ Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string&
       split = str("rank ", me, " and rank ", peer, " share no memory: ", why);
   }
   const std::string print = print_of(cards);
-  const std::vector<std::string> rows = meeting.share(stale.empty() ? row + print : stale);
+  const std::vector<std::string> rows = meeting.allgather(stale.empty() ? row + print : stale);
   // What this rank has found itself says more than what it is told.
   if (stale.starts_with(kLacks)) fail(Fault::resource, stale.substr(1));
   if (!stale.empty()) fail(Fault::lost, stale);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 
 namespace paceline {
 
@@ -23,7 +23,7 @@ struct Nodes {
 
 // Collective; equal on all ranks but for `why_apart`. `folder` is a memory file system. Ranks that
 // give different names count as apart, whether or not they share memory.
-Nodes find_nodes(Meeting& meeting, const std::string& folder, const std::string& name);
+Nodes find_nodes(Bootstrap& meeting, const std::string& folder, const std::string& name);
 
 // The rule by itself: reaches[a][b] says whether a has opened b's page. Every rank joins the first
 // node all of whose members it reaches, and that reach it.

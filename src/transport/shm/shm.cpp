@@ -45,7 +45,7 @@ std::vector<int> everybody(int ranks) {
 
 class ShmTransport : public Transport {
  public:
-  ShmTransport(Meeting& meeting, const ShmConfig& config)
+  ShmTransport(Bootstrap& meeting, const ShmConfig& config)
       : rank_(meeting.rank()),
         ranks_(meeting.ranks()),
         boxes_(meeting, config),
@@ -389,7 +389,7 @@ class ShmTransport : public Transport {
   Listener* listener_ = nullptr;
 };
 
-std::unique_ptr<Transport> make_shm(Meeting& meeting, const ShmConfig& config) {
+std::unique_ptr<Transport> make_shm(Bootstrap& meeting, const ShmConfig& config) {
   return std::make_unique<ShmTransport>(meeting, config);
 }
 

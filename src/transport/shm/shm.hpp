@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
@@ -27,6 +27,6 @@ struct ShmConfig {
 
 // Among the ranks of a meeting. Returns once every rank has attached to every other; throws on all
 // of them where one cannot. Always meets twice, so that several can be made in parts of a meeting.
-std::unique_ptr<Transport> make_shm(Meeting& meeting, const ShmConfig& config);
+std::unique_ptr<Transport> make_shm(Bootstrap& meeting, const ShmConfig& config);
 
 }  // namespace paceline

@@ -41,7 +41,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
     return make_transport(std::make_unique<PortOf<A>>(this->shared_from_this()), config);
   }
 
-  std::vector<std::string> share(const std::string& mine) override {
+  std::vector<std::string> allgather(const std::string& mine) override {
     const auto byte = mpi_.handle.byte;
     int length = size_of_message(mine.size());
     std::vector<int> lengths(std::size_t(ranks_), 0), at(std::size_t(ranks_), 0);

@@ -1,4 +1,4 @@
-#include "runtime/surroundings.hpp"
+#include "runtime/topology.hpp"
 
 #include <algorithm>
 #include <map>

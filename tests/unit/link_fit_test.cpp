@@ -1,5 +1,5 @@
 // What looks at a link come to: noise must not hide that announced messages stall.
-#include "runtime/figures.hpp"
+#include "runtime/link_fit.hpp"
 
 #include <doctest/doctest.h>
 
@@ -26,12 +26,12 @@ struct Truth {
 };
 
 // Others' work makes every fifth look longer, by up to as much again; now and then by far more.
-Looks looked(const Truth& truth, Random& random) {
+LinkSamples looked(const Truth& truth, Random& random) {
   const auto noise = [&] {
     const std::size_t kind = random.below(100);
     return kind < 2 ? 5 : kind < 20 ? 1 + double(random.below(100)) / 100 : 1;
   };
-  Looks out;
+  LinkSamples out;
   for (int i = 0; i < kLooks; ++i) {
     const bool stalls = int(random.below(100)) < truth.stalls_percent;
     out.s_per_byte[0].push_back(truth.small * noise());
@@ -43,7 +43,7 @@ Looks looked(const Truth& truth, Random& random) {
 }
 
 // The rule that there was before.
-Figures by_the_least(const Looks& looks, double alpha_s) {
+LinkFit by_the_least(const LinkSamples& looks, double alpha_s) {
   const auto least = [&](std::size_t k) {
     return *std::min_element(looks.s_per_byte[k].begin(), looks.s_per_byte[k].end());
   };
@@ -52,7 +52,7 @@ Figures by_the_least(const Looks& looks, double alpha_s) {
 
 // In how many of all seeds the messages of a ring of 9 ranks are at least and at most so long.
 int messages_between(std::size_t least, std::size_t most, const Truth& truth,
-                     const std::function<Figures(const Looks&, double)>& rule) {
+                     const std::function<LinkFit(const LinkSamples&, double)>& rule) {
   int found = 0;
   Problem problem;
   problem.collective = Collective::allreduce;
@@ -89,7 +89,7 @@ TEST_CASE("figures: what of alpha is there because all send") {
 }
 
 TEST_CASE("figures: a lone message may take less than its part of a train, not more") {
-  Figures found{.alpha_s = 1e-4,
+  LinkFit found{.alpha_s = 1e-4,
                 .beta_s_per_byte = 4e-8,
                 .modest_ratio = 1,
                 .medium_ratio = 1,
@@ -120,10 +120,10 @@ TEST_CASE("figures: who does not mind long messages gets few pieces, or such as 
 }
 
 TEST_CASE("figures: of looks that agree they say what these say") {
-  Looks looks;
+  LinkSamples looks;
   for (std::size_t k = 0; k < kLengths; ++k)
     looks.s_per_byte[k].assign(kLooks, 40e-9 * double(k + 1));
-  const Figures found = judged(looks, kAlphaS);
+  const LinkFit found = judged(looks, kAlphaS);
   CHECK(found.alpha_s == kAlphaS);
   CHECK(found.beta_s_per_byte == doctest::Approx(40e-9));
   CHECK(found.modest_ratio == doctest::Approx(2));

@@ -1,4 +1,4 @@
-// Figures: what a link is like, from looks at it that noise has been at.
+// LinkFit: what a link is like, from looks at it that noise has been at.
 //
 // Other work adds to some looks and not to others. So do the stalls of messages that an MPI
 // announces, and the least of some looks misses them. So small messages, which do not stall, are
@@ -21,12 +21,12 @@ namespace paceline {
 inline constexpr std::size_t kLengths = 4;
 
 // Seconds per byte of trains of messages of each length: small, modest, medium, large.
-struct Looks {
+struct LinkSamples {
   std::array<std::vector<double>, kLengths> s_per_byte;
 };
 
 // What one rank has found; 0: it has not looked.
-struct Figures {
+struct LinkFit {
   double alpha_s = 0;
   double beta_s_per_byte = 0;        // of small messages
   double modest_ratio = 0;           // how many times as long a byte of these takes,
@@ -41,7 +41,7 @@ struct Figures {
 };
 
 // What the looks say of a link whose shortest messages take alpha_s.
-Figures judged(const Looks& looks, double alpha_s);
+LinkFit judged(const LinkSamples& looks, double alpha_s);
 
 // Of a round in which every one of so many nodes sends, the part that is there because the others
 // do: nodes that share processors, or a switch that is slow, have some.
@@ -52,6 +52,6 @@ struct Bytes {
 };
 
 // The link of these figures, which are equal on all ranks.
-Link link_of(const Figures& agreed, const Bytes& lengths, int nodes);
+Link link_of(const LinkFit& agreed, const Bytes& lengths, int nodes);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "runtime/figures.hpp"
+#include "runtime/link_fit.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -34,9 +34,9 @@ double mean_but_the_worst(std::vector<double> looks) {
 
 }  // namespace
 
-Figures judged(const Looks& looks, double alpha_s) {
+LinkFit judged(const LinkSamples& looks, double alpha_s) {
   const auto& [small, modest, medium, large] = looks.s_per_byte;
-  Figures out;
+  LinkFit out;
   out.alpha_s = alpha_s;
   out.beta_s_per_byte = middle(small);
   out.modest_ratio = mean_but_the_worst(modest) / out.beta_s_per_byte;
@@ -51,7 +51,7 @@ double contention(double together_s, double alone_s, int nodes) {
   return std::clamp((1 - alone_s / together_s) / others, 0.0, kMostContention);
 }
 
-Link link_of(const Figures& agreed, const Bytes& lengths, int nodes) {
+Link link_of(const LinkFit& agreed, const Bytes& lengths, int nodes) {
   const double beta = agreed.beta_s_per_byte;
   const double between = std::min({1.0, agreed.modest_ratio, agreed.medium_ratio});
   const double best = beta * std::min(between, agreed.large_ratio);

@@ -1,4 +1,4 @@
-#include "transport/meeting.hpp"
+#include "transport/bootstrap.hpp"
 
 #include <algorithm>
 
@@ -25,17 +25,17 @@ std::string pack(Fault fault, const std::string& why) {
 
 }  // namespace
 
-void Meeting::know(int, int) {}
+void Bootstrap::know(int, int) {}
 
-SharedWatch Meeting::watch(int, int process_id) const {
+SharedWatch Bootstrap::watch(int, int process_id) const {
   return std::make_shared<const ProcessWatch>(process_id);
 }
 
-std::string StoreMeeting::key(int rank, int turn) const {
+std::string StoreBootstrap::key(int rank, int turn) const {
   return str("paceline/", name_, "/", turn, "/", rank);
 }
 
-std::vector<std::string> StoreMeeting::share(const std::string& mine) try {
+std::vector<std::string> StoreBootstrap::allgather(const std::string& mine) try {
   store_.set(key(rank_, turn_), mine);
   ++said_;
   std::vector<std::string> said = hear(mine);
@@ -58,7 +58,7 @@ std::vector<std::string> StoreMeeting::share(const std::string& mine) try {
 
 // Where the store cannot be written to now it may be later, when this rank has given back what it
 // holds; else the others wait as for one that is gone.
-void StoreMeeting::end(Fault fault, const std::string& why) {
+void StoreBootstrap::end(Fault fault, const std::string& why) {
   is_over_ = true;
   vigil_.forget_all();
   if (has_ended_) return;
@@ -71,7 +71,7 @@ void StoreMeeting::end(Fault fault, const std::string& why) {
   }
 }
 
-std::vector<std::string> StoreMeeting::hear(const std::string& mine) {
+std::vector<std::string> StoreBootstrap::hear(const std::string& mine) {
   std::vector<std::string> said;
   for (int r = 0; r < ranks_; ++r) {
     said.push_back(r == rank_ ? mine : Vigil::get(store_, key(r, turn_), timeout_,
@@ -81,7 +81,7 @@ std::vector<std::string> StoreMeeting::hear(const std::string& mine) {
   return said;
 }
 
-void StoreMeeting::look() {
+void StoreBootstrap::look() {
   if (idle_) idle_();
   const int missing =
       vigil_.missing(store_, [this](int rank) { return key(rank, turn_); });
@@ -93,34 +93,34 @@ void StoreMeeting::look() {
   throw Error(Fault::lost, why);
 }
 
-PartMeeting::PartMeeting(Meeting& whole, std::vector<int> members)
+PartBootstrap::PartBootstrap(Bootstrap& whole, std::vector<int> members)
     : whole_(whole), members_(std::move(members)) {
   const auto me = std::find(members_.begin(), members_.end(), whole.rank());
   require(me != members_.end(), "a rank meets in a part that it belongs to");
   rank_ = static_cast<int>(me - members_.begin());
 }
 
-std::vector<std::string> PartMeeting::share(const std::string& mine) {
-  const std::vector<std::string> all = whole_.share(mine);
+std::vector<std::string> PartBootstrap::allgather(const std::string& mine) {
+  const std::vector<std::string> all = whole_.allgather(mine);
   std::vector<std::string> said;
   for (int member : members_) said.push_back(all[std::size_t(member)]);
   return said;
 }
 
-std::vector<std::string> together(Meeting& meeting, const std::function<void()>& step,
+std::vector<std::string> collective_try(Bootstrap& meeting, const std::function<void()>& step,
                                   const std::string& note) {
   constexpr char kWell = '\n';   // with which no error begins
   try {
     step();
   } catch (const Error& error) {
     // Who is missing in a meeting inside the step will not hear this either.
-    if (!meeting.is_over() && error.fault() != Fault::timeout) meeting.share(error.what());
+    if (!meeting.is_over() && error.fault() != Fault::timeout) meeting.allgather(error.what());
     throw;
   } catch (const std::exception& error) {
-    if (!meeting.is_over()) meeting.share(str("start-up: ", error.what()));
+    if (!meeting.is_over()) meeting.allgather(str("start-up: ", error.what()));
     throw;
   }
-  std::vector<std::string> said = meeting.share(kWell + note);
+  std::vector<std::string> said = meeting.allgather(kWell + note);
   for (int r = 0; r < meeting.ranks(); ++r) {
     std::string& theirs = said[std::size_t(r)];
     if (!theirs.starts_with(kWell))

@@ -1,4 +1,4 @@
-// Meeting: at start-up every rank says something, and every rank hears all of it.
+// Bootstrap: at start-up every rank says something, and every rank hears all of it.
 //
 // All that ranks need before they can talk, whoever brought them together: a key-value store, an
 // MPI, or threads of one process.
@@ -15,14 +15,14 @@
 
 namespace paceline {
 
-class Meeting {
+class Bootstrap {
  public:
-  virtual ~Meeting() = default;
+  virtual ~Bootstrap() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   // Collective: entry r is what rank r said in its call of the same turn. Throws a timeout error
   // where a rank does not come.
-  virtual std::vector<std::string> share(const std::string& mine) = 0;
+  virtual std::vector<std::string> allgather(const std::string& mine) = 0;
   // The process of a rank on this machine, once that is proven: should it end, those who wait for
   // what it has yet to say hear of that, where the meeting can see it.
   virtual void know(int rank, int process_id);
@@ -42,9 +42,9 @@ class GivenUp : public Error {
 // its place, for those on other nodes; whoever ends the meeting, for whatever reason, says why in
 // the own place of the next turn. `idle` is called now and then by who waits; what it throws ends
 // the meeting.
-class StoreMeeting : public Meeting {
+class StoreBootstrap : public Bootstrap {
  public:
-  StoreMeeting(Store& store, std::string name, int rank, int ranks,
+  StoreBootstrap(Store& store, std::string name, int rank, int ranks,
                std::chrono::milliseconds timeout, void (*idle)() = nullptr)
       : store_(store),
         name_(std::move(name)),
@@ -54,7 +54,7 @@ class StoreMeeting : public Meeting {
         idle_(idle) {}
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
-  std::vector<std::string> share(const std::string& mine) override;
+  std::vector<std::string> allgather(const std::string& mine) override;
   void know(int rank, int process_id) override { vigil_.know(rank, process_id); }
   SharedWatch watch(int rank, int process_id) const override {
     return vigil_.watch(rank, process_id);
@@ -81,12 +81,13 @@ class StoreMeeting : public Meeting {
 
 // Some of the ranks among themselves. Every rank of the whole takes part in every turn, each in a
 // part of its own, so that one meeting serves them all.
-class PartMeeting : public Meeting {
+class PartBootstrap : public Bootstrap {
  public:
-  PartMeeting(Meeting& whole, std::vector<int> members);   // in order; the caller is one of them
+  // in order; the caller is one of them
+  PartBootstrap(Bootstrap& whole, std::vector<int> members);
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(members_.size()); }
-  std::vector<std::string> share(const std::string& mine) override;
+  std::vector<std::string> allgather(const std::string& mine) override;
   void know(int rank, int process_id) override {
     whole_.know(members_[static_cast<std::size_t>(rank)], process_id);
   }
@@ -96,7 +97,7 @@ class PartMeeting : public Meeting {
   bool is_over() const override { return whole_.is_over(); }
 
  private:
-  Meeting& whole_;
+  Bootstrap& whole_;
   std::vector<int> members_;
   int rank_ = 0;
 };
@@ -104,7 +105,7 @@ class PartMeeting : public Meeting {
 // Does a step of the start-up that may fail on some ranks. Collective; throws on every rank if it
 // failed on any: there what went wrong, elsewhere who failed and why. Returns every rank's `note`,
 // which travels with the word that it went well.
-std::vector<std::string> together(Meeting& meeting, const std::function<void()>& step,
+std::vector<std::string> collective_try(Bootstrap& meeting, const std::function<void()>& step,
                                   const std::string& note = "");
 
 }  // namespace paceline
