@@ -14,14 +14,14 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "device.hpp"
-#include "door.h"
+#include "stub.h"
 #include "elements.hpp"
 #include "hosts.hpp"
 #include "packing.hpp"
 #include "profiler.hpp"
 #include "recovery.hpp"
 #include "refusals.hpp"
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -48,33 +48,33 @@ int report(const char* name, MPI_Comm comm) {
 }
 
 // Counts the call as the host's.
-bool passes(Seat& seat, Collective collective, Pass why) {
-  ++seat.of(collective).passed[static_cast<std::size_t>(why)];
+bool passes(CommState& state, Collective collective, FallbackReason why) {
+  ++state.of(collective).passed[static_cast<std::size_t>(why)];
   return false;
 }
 
 // Whether a call on this communicator is ours, of so many bytes.
-bool is_ours(Seat& seat, Collective collective, std::size_t bytes) {
-  if (seat.why == Pass::differed && is_wanted(collective)) check_not_ended(seat);
-  if (!seat.communicator.valid()) return passes(seat, collective, seat.why);
-  if (!is_wanted(collective)) return passes(seat, collective, Pass::option);
+bool is_ours(CommState& state, Collective collective, std::size_t bytes) {
+  if (state.why == FallbackReason::differed && is_wanted(collective)) check_not_ended(state);
+  if (!state.communicator.valid()) return passes(state, collective, state.why);
+  if (!is_wanted(collective)) return passes(state, collective, FallbackReason::option);
   if (bytes == 0 && collective != Collective::barrier)
-    return passes(seat, collective, Pass::empty);
-  if (is_hosts_faster({collective, bytes, seat.ranks, seat.nodes}))
-    return passes(seat, collective, Pass::host);
+    return passes(state, collective, FallbackReason::empty);
+  if (is_hosts_faster({collective, bytes, state.ranks, state.nodes}))
+    return passes(state, collective, FallbackReason::host);
   return true;
 }
 
-void serve(Seat& seat, Call& call, std::size_t bytes) {
-  ++seat.calls;
+void serve(CommState& state, Call& call, std::size_t bytes) {
+  ++state.calls;
   call.may_wait = false;
   try {
-    seat.communicator.run(call);
+    state.communicator.run(call);
   } catch (const Error&) {
-    seat.is_spoilt = has_op(call.collective) && call.input == call.output;
+    state.is_spoilt = has_op(call.collective) && call.input == call.output;
     throw;
   }
-  Count& count = seat.of(call.collective);
+  CallStats& count = state.of(call.collective);
   ++count.served;
   count.bytes += bytes;
 }
@@ -89,17 +89,17 @@ struct Reduction {
 };
 
 // As a call of ours, but for the buffers; nothing where it is the host's.
-std::optional<Call> call_of(Seat& seat, const Reduction& r) {
-  if (r.count < 0 || r.root < 0 || r.root >= seat.ranks) return {};
+std::optional<Call> call_of(CommState& state, const Reduction& r) {
+  if (r.count < 0 || r.root < 0 || r.root >= state.ranks) return {};
   const Element* element = find_element(r.type);
   const Op* op = find_op(r.op);
   const bool pieces = r.collective == Collective::reduce_scatter;
   const std::size_t bytes = !element ? 1 : std::size_t(r.count) * element->bytes *
-                                               std::size_t(pieces ? seat.ranks : 1);
-  if (!is_ours(seat, r.collective, bytes)) return {};
-  if (!op) return passes(seat, r.collective, Pass::op), std::nullopt;
+                                               std::size_t(pieces ? state.ranks : 1);
+  if (!is_ours(state, r.collective, bytes)) return {};
+  if (!op) return passes(state, r.collective, FallbackReason::op), std::nullopt;
   if (!element || element->kind == Class::plain || !is_defined(*op, element->kind))
-    return passes(seat, r.collective, Pass::type), std::nullopt;
+    return passes(state, r.collective, FallbackReason::type), std::nullopt;
   std::optional<Call> call(std::in_place);
   call->collective = r.collective;
   call->type = element->type;
@@ -114,15 +114,15 @@ std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type);
 // The calls below do their work in `body`, which says whether it has; otherwise the host does.
 template <class Body, class Host>
 int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
-  Seat* seat = nullptr;
+  CommState* state = nullptr;
   try {
-    seat = seat_of(comm);
-    if (seat && body(*seat)) {
-      seat->trim();
+    state = state_of(comm);
+    if (state && body(*state)) {
+      state->trim();
       return MPI_SUCCESS;
     }
   } catch (const Error& error) {
-    if (!seat || error.fault() != Fault::mismatch || !goes_on_by_host(*seat, comm, error))
+    if (!state || error.fault() != Fault::mismatch || !goes_on_by_host(*state, comm, error))
       return report(name, comm);
   } catch (...) {
     return report(name, comm);
@@ -131,17 +131,17 @@ int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
 }
 
 int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
-    auto call = call_of(seat, {Collective::allreduce, count, type, op});
+  const auto ours = [&](CommState& state) {
+    auto call = call_of(state, {Collective::allreduce, count, type, op});
     if (!call) return false;
     if (are_refused(Collective::allreduce, {in, out, out, count}))
-      return passes(seat, Collective::allreduce, Pass::refused);
+      return passes(state, Collective::allreduce, FallbackReason::refused);
     const bool in_place = in == MPI_IN_PLACE || in == out;
     const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
     HostCopy output(out, bytes_of(*call), in_place);
     call->input = in_place ? output.address() : input.address();
     call->output = output.address();
-    serve(seat, *call, bytes_of(*call));
+    serve(state, *call, bytes_of(*call));
     output.put_back();
     return true;
   };
@@ -150,28 +150,29 @@ int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op
 }
 
 // MPI_Reduce allows it at the root alone. Open MPI refuses it; MPICH reads where it points to.
-bool in_place_away_from_root(Seat& seat) {
-  if (kFamily.starts_with("Open MPI")) return passes(seat, Collective::reduce, Pass::refused);
-  fail(Fault::usage, "reduce: rank ", seat.rank,
+bool in_place_away_from_root(CommState& state) {
+  if (kFamily.starts_with("Open MPI")) return passes(state, Collective::reduce,
+                                                     FallbackReason::refused);
+  fail(Fault::usage, "reduce: rank ", state.rank,
        " passes MPI_IN_PLACE; only the root may, others must pass their input.");
 }
 
 int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
            MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
-    auto call = call_of(seat, {Collective::reduce, count, type, op, root});
+  const auto ours = [&](CommState& state) {
+    auto call = call_of(state, {Collective::reduce, count, type, op, root});
     if (!call) return false;
-    const bool at_root = seat.rank == root;  // elsewhere `out` may be anything
-    if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(seat);
+    const bool at_root = state.rank == root;  // elsewhere `out` may be anything
+    if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(state);
     const void* into = at_root ? out : in;
     if (are_refused(Collective::reduce, {in, into, at_root ? out : nullptr, count}))
-      return passes(seat, Collective::reduce, Pass::refused);
+      return passes(state, Collective::reduce, FallbackReason::refused);
     const bool in_place = at_root && (in == MPI_IN_PLACE || in == out);
     const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
     HostCopy output(at_root ? out : nullptr, bytes_of(*call), in_place);
     call->input = in_place ? output.address() : input.address();
     call->output = output.address();
-    serve(seat, *call, bytes_of(*call));
+    serve(state, *call, bytes_of(*call));
     output.put_back();
     return true;
   };
@@ -181,19 +182,19 @@ int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, i
 
 int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
-    auto call = call_of(seat, {Collective::reduce_scatter, count, type, op});
+  const auto ours = [&](CommState& state) {
+    auto call = call_of(state, {Collective::reduce_scatter, count, type, op});
     if (!call) return false;
     if (are_refused(Collective::reduce_scatter, {in, out, out, count}))
-      return passes(seat, Collective::reduce_scatter, Pass::refused);
-    const std::size_t piece = bytes_of(*call), all = piece * std::size_t(seat.ranks);
+      return passes(state, Collective::reduce_scatter, FallbackReason::refused);
+    const std::size_t piece = bytes_of(*call), all = piece * std::size_t(state.ranks);
     // In place MPI wants the result at the front, which is another rank's input here.
     const bool in_place = in == MPI_IN_PLACE || in == out;
     const HostCopy input(in_place ? nullptr : in, all, true);
     HostCopy output(out, in_place ? all : piece, in_place);
     call->input = in_place ? output.address() : input.address();
-    call->output = in_place ? seat.spare_bytes(piece) : static_cast<std::byte*>(output.address());
-    serve(seat, *call, all);
+    call->output = in_place ? state.spare_bytes(piece) : static_cast<std::byte*>(output.address());
+    serve(state, *call, all);
     if (in_place) std::memcpy(output.address(), call->output, piece);
     output.put_back();
     return true;
@@ -202,38 +203,38 @@ int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type
                [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
 }
 
-void broadcast(Seat& seat, void* data, std::size_t bytes, int root) {
+void broadcast(CommState& state, void* data, std::size_t bytes, int root) {
   Call call;
   call.collective = Collective::broadcast;
   call.root = root;
   call.count = bytes;
   call.output = data;
-  serve(seat, call, bytes);
+  serve(state, call, bytes);
 }
 
 int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
-    if (count < 0 || root < 0 || root >= seat.ranks || type == MPI_DATATYPE_NULL) return false;
+  const auto ours = [&](CommState& state) {
+    if (count < 0 || root < 0 || root >= state.ranks || type == MPI_DATATYPE_NULL) return false;
     const Element* element = find_element(type);
     const std::size_t bytes =
         element ? element->bytes * std::size_t(count) : packed_bytes(count, type);
-    if (!is_ours(seat, Collective::broadcast, bytes)) return false;
+    if (!is_ours(state, Collective::broadcast, bytes)) return false;
     // On all ranks, also on those that pack nothing.
-    if (bytes > kMostPacked) return passes(seat, Collective::broadcast, Pass::too_long);
+    if (bytes > kMostPacked) return passes(state, Collective::broadcast, FallbackReason::too_long);
     if (element ? are_refused(Collective::broadcast, {buffer, buffer, nullptr, count})
                 : is_refused(buffer, count, type))
-      return passes(seat, Collective::broadcast, Pass::refused);
-    const bool at_root = seat.rank == root;
+      return passes(state, Collective::broadcast, FallbackReason::refused);
+    const bool at_root = state.rank == root;
     if (element) {
       HostCopy data(buffer, bytes, at_root);
-      broadcast(seat, data.address(), bytes, root);
+      broadcast(state, data.address(), bytes, root);
       if (!at_root) data.put_back();
       return true;
     }
     HostCopy data(buffer, std::size_t(count), type, true);
-    std::byte* packed = seat.spare_bytes(bytes);
+    std::byte* packed = state.spare_bytes(bytes);
     if (at_root) pack(data.address(), count, type, packed, bytes, comm);
-    broadcast(seat, packed, bytes, root);
+    broadcast(state, packed, bytes, root);
     if (at_root) return true;
     unpack(packed, bytes, data.address(), count, type, comm);
     data.put_back();
@@ -263,28 +264,29 @@ struct Side {
   }
 };
 
-bool are_sides_refused(const Seat& seat, const void* in, const Side& from, const void* out,
+bool are_sides_refused(const CommState& state, const void* in, const Side& from, const void* out,
                        const Side& into) {
   const bool in_place = in == MPI_IN_PLACE;
   if (!in_place && !from.element && is_refused(in, from.count, from.type)) return true;
   if (!into.element && is_refused(out, into.count, into.type)) return true;
   const bool are_alike = from.type == into.type && from.count == into.count;
-  const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(seat.rank);
+  const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(state.rank);
   const void* own = are_alike ? reinterpret_cast<const void*>(at) : nullptr;
   // A datatype may bring its own addresses.
   const auto named = [&](const void* buffer, const Side& side) {
-    return buffer || side.element ? buffer : &seat;
+    return buffer || side.element ? buffer : &state;
   };
   return are_refused(Collective::allgather, {named(in, from), named(out, into), own, from.count});
 }
 
 // Pieces meet in one row of bytes: the receive buffer itself, or spare memory where that has holes.
-void gather(Seat& seat, const void* in, const Side& from, void* out, const Side& into,
+void gather(CommState& state, const void* in, const Side& from, void* out, const Side& into,
             MPI_Comm comm) {
-  const std::size_t piece = into.bytes, me = std::size_t(seat.rank), all = std::size_t(seat.ranks);
+  const std::size_t piece = into.bytes, me = std::size_t(state.rank), all =
+      std::size_t(state.ranks);
   const auto count = std::size_t(into.count);
   std::byte* row =
-      into.element ? static_cast<std::byte*>(out) : seat.spare_bytes(piece * all);
+      into.element ? static_cast<std::byte*>(out) : state.spare_bytes(piece * all);
   std::byte* own = row + piece * me;
   Call call;
   call.collective = Collective::allgather;
@@ -299,7 +301,7 @@ void gather(Seat& seat, const void* in, const Side& from, void* out, const Side&
   } else {
     pack(in, from.count, from.type, own, piece, comm);
   }
-  serve(seat, call, piece * all);
+  serve(state, call, piece * all);
   if (into.element) return;
   for (std::size_t r = 0; r < all; ++r)
     unpack(row + piece * r, piece, element_at(out, r * count, into.type), into.count, into.type,
@@ -308,24 +310,24 @@ void gather(Seat& seat, const void* in, const Side& from, void* out, const Side&
 
 int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_count,
               MPI_Datatype out_type, MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
+  const auto ours = [&](CommState& state) {
     const bool in_place = in == MPI_IN_PLACE;
     if (out_count < 0 || out_type == MPI_DATATYPE_NULL) return false;
     if (!in_place && (count < 0 || type == MPI_DATATYPE_NULL)) return false;
     const Side into(out_count, out_type);
     const Side from = in_place ? into : Side(count, type);
-    const std::size_t bytes = into.bytes * std::size_t(seat.ranks);
-    if (!is_ours(seat, Collective::allgather, bytes)) return false;
+    const std::size_t bytes = into.bytes * std::size_t(state.ranks);
+    if (!is_ours(state, Collective::allgather, bytes)) return false;
     if (into.bytes > kMostPacked)
-      return passes(seat, Collective::allgather, Pass::too_long);
+      return passes(state, Collective::allgather, FallbackReason::too_long);
     if (from.bytes != into.bytes)
-      fail(Fault::usage, "rank ", seat.rank, " sends ", from.bytes, " bytes and receives ",
+      fail(Fault::usage, "rank ", state.rank, " sends ", from.bytes, " bytes and receives ",
            into.bytes, " of each rank; both must be equal.");
-    if (are_sides_refused(seat, in, from, out, into))
-      return passes(seat, Collective::allgather, Pass::refused);
+    if (are_sides_refused(state, in, from, out, into))
+      return passes(state, Collective::allgather, FallbackReason::refused);
     const HostCopy input = from.on_host(in_place ? nullptr : in, 1, true);
-    HostCopy output = into.on_host(out, seat.ranks, in_place);
-    gather(seat, in_place ? MPI_IN_PLACE : input.address(), from, output.address(), into, comm);
+    HostCopy output = into.on_host(out, state.ranks, in_place);
+    gather(state, in_place ? MPI_IN_PLACE : input.address(), from, output.address(), into, comm);
     output.put_back();
     return true;
   };
@@ -335,10 +337,10 @@ int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_c
 }
 
 int barrier(MPI_Comm comm) {
-  const auto ours = [&](Seat& seat) {
-    if (!is_ours(seat, Collective::barrier, 0)) return false;
+  const auto ours = [&](CommState& state) {
+    if (!is_ours(state, Collective::barrier, 0)) return false;
     Call call;
-    serve(seat, call, 0);
+    serve(state, call, 0);
     return true;
   };
   return taken("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });

@@ -136,7 +136,7 @@ struct Agreement {
 };
 
 // Every rank says whether it can, what it was told to serve, and which world it is in.
-Agreement agree(MPI_Comm comm, const Seat& seat, bool ready, bool in_world) {
+Agreement agree(MPI_Comm comm, const CommState& state, bool ready, bool in_world) {
   World& world = World::get();
   std::shared_ptr<const Everybody> everybody;
   long digest = 17, id = LONG_MAX;
@@ -147,7 +147,7 @@ Agreement agree(MPI_Comm comm, const Seat& seat, bool ready, bool in_world) {
   {
     const std::lock_guard lock(world.mutex);
     if (in_world) everybody = world.everybody;
-    if (seat.rank == 0) id = (long{world_rank} << 32) + ++world.made;
+    if (state.rank == 0) id = (long{world_rank} << 32) + ++world.made;
   }
   const long mine = everybody ? everybody->id : 0;
   long said[] = {ready, digest, -digest, mine, -mine, id};
@@ -156,9 +156,9 @@ Agreement agree(MPI_Comm comm, const Seat& seat, bool ready, bool in_world) {
   return {said[0] == 1, said[1] == -said[2], everybody, said[5]};
 }
 
-void say(const Seat& seat, const std::string& trouble) {
+void say(const CommState& state, const std::string& trouble) {
   std::fprintf(stderr, "paceline: preload: %s Calls on this communicator of %d ranks are the host "
-               "MPI's.\n", trouble.c_str(), seat.ranks);
+               "MPI's.\n", trouble.c_str(), state.ranks);
 }
 
 // What a step that may fail here alone has thrown; empty where it has not.
@@ -173,15 +173,15 @@ std::string trouble_of(Step&& step) {
 }
 
 // The ranks of `comm` as a world of their own; invalid on all ranks where any of them failed.
-Communicator join_apart(MPI_Comm comm, const Seat& seat, const WorldConfig& config) {
+Communicator join_apart(MPI_Comm comm, const CommState& state, const WorldConfig& config) {
   Communicator joined;
   const std::string trouble = trouble_of([&] {
-    const Own own(comm, seat.rank);
+    const Own own(comm, state.rank);
     joined = join_mpi(*mpi::make_from_header(), &own.comm, config);
   });
   int all_joined = trouble.empty();
   check(PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm), "Allreduce");
-  if (!trouble.empty()) say(seat, trouble);
+  if (!trouble.empty()) say(state, trouble);
   return all_joined ? joined : Communicator();
 }
 
@@ -242,40 +242,40 @@ void say_that_it_recovers() {
                "errors are the host's to give; all calls pass through to it.\n");
 }
 
-void join_intra(MPI_Comm comm, Seat& seat) {
+void join_intra(MPI_Comm comm, CommState& state) {
   std::optional<WorldConfig> config;
   const std::string trouble = trouble_of([&] {
     prepare_progress();
     config = config_of_drop_in();
   });
-  const std::vector<int> ranks = world_ranks(comm, seat.ranks);
-  const Agreement agreed = agree(comm, seat, trouble.empty(), !ranks.empty());
-  seat.why = Pass::not_joined;
-  if (!trouble.empty()) say(seat, trouble);
-  if (agreed.all_ready && !agreed.same_options && seat.rank == 0)
-    say(seat, "PACELINE_PRELOAD differs between ranks; all must have the same.");
+  const std::vector<int> ranks = world_ranks(comm, state.ranks);
+  const Agreement agreed = agree(comm, state, trouble.empty(), !ranks.empty());
+  state.why = FallbackReason::not_joined;
+  if (!trouble.empty()) say(state, trouble);
+  if (agreed.all_ready && !agreed.same_options && state.rank == 0)
+    say(state, "PACELINE_PRELOAD differs between ranks; all must have the same.");
   if (!agreed.all_ready || !agreed.same_options) return;
-  seat.why = Pass::option;
+  state.why = FallbackReason::option;
   if (!is_any_wanted()) return;
-  seat.why = Pass::not_joined;
-  seat.communicator =
-      agreed.world ? part_of(*agreed.world, ranks, agreed.id) : join_apart(comm, seat, *config);
-  if (!seat.communicator.valid()) return;
-  seat.nodes = seat.communicator.nodes();
-  if (!agreed.world) remember(seat.communicator, ranks, agreed.id);
+  state.why = FallbackReason::not_joined;
+  state.communicator =
+      agreed.world ? part_of(*agreed.world, ranks, agreed.id) : join_apart(comm, state, *config);
+  if (!state.communicator.valid()) return;
+  state.nodes = state.communicator.nodes();
+  if (!agreed.world) remember(state.communicator, ranks, agreed.id);
 }
 
 }  // namespace
 
-void join(MPI_Comm comm, Seat& seat) {
+void join(MPI_Comm comm, CommState& state) {
   int between = 0;
   check(PMPI_Comm_test_inter(comm, &between), "Comm_test_inter");
-  check(PMPI_Comm_rank(comm, &seat.rank), "Comm_rank");
-  check(PMPI_Comm_size(comm, &seat.ranks), "Comm_size");
-  seat.why = between ? Pass::between_groups : Pass::one_rank;
-  if (between || seat.ranks == 1) return;
-  if (!may_recover()) return join_intra(comm, seat);
-  seat.why = Pass::recovers;
+  check(PMPI_Comm_rank(comm, &state.rank), "Comm_rank");
+  check(PMPI_Comm_size(comm, &state.ranks), "Comm_size");
+  state.why = between ? FallbackReason::between_groups : FallbackReason::one_rank;
+  if (between || state.ranks == 1) return;
+  if (!may_recover()) return join_intra(comm, state);
+  state.why = FallbackReason::recovers;
   say_that_it_recovers();
 }
 

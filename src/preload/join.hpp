@@ -1,14 +1,14 @@
 // How a communicator of MPI becomes one of Paceline.
 #pragma once
 
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 namespace paceline::preload {
 
 // Fills the seat. Collective over `comm`; on every rank its communicator is valid, or on none. The
 // first communicator of all processes becomes the world: later ones are groups of it, and cost no
 // memory. One that is joined before is a world of its own.
-void join(MPI_Comm comm, Seat& seat);
+void join(MPI_Comm comm, CommState& state);
 
 // Lets go of the world; the seats have been emptied.
 void leave_worlds();

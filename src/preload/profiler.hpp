@@ -1,7 +1,7 @@
 // Profiler: records every collective call that a program of MPI makes, whoever serves it.
 #pragma once
 
-#include "door.h"
+#include "stub.h"
 
 namespace paceline::preload {
 

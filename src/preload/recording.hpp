@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "door.h"
+#include "stub.h"
 #include "profile_state.hpp"
 
 namespace paceline::preload {

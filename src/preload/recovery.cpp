@@ -37,27 +37,28 @@ std::uint32_t agree(MPI_Comm comm, std::uint32_t wrong, const Known& known) {
 
 }  // namespace
 
-bool goes_on_by_host(Seat& seat, MPI_Comm comm, const Error& error) {
+bool goes_on_by_host(CommState& state, MPI_Comm comm, const Error& error) {
   std::uint32_t wrong = 0;
-  if (!seat.communicator.valid() || !read_number(error.what(), wrong)) return false;
-  const std::uint32_t now = seat.calls;
+  if (!state.communicator.valid() || !read_number(error.what(), wrong)) return false;
+  const std::uint32_t now = state.calls;
   if (!is_after(now, wrong)) {
-    seat.has_reported = true;
+    state.has_reported = true;
     return false;
   }
-  seat.ended_by_others =
-      agree(comm, wrong, {seat.is_spoilt ? now : now - 1, now, seat.has_reported});
-  seat.communicator = {};
-  seat.why = Pass::differed;
-  if (seat.rank == 0)
+  state.ended_by_others =
+      agree(comm, wrong, {state.is_spoilt ? now : now - 1, now, state.has_reported});
+  state.communicator = {};
+  state.why = FallbackReason::differed;
+  if (state.rank == 0)
     std::fprintf(stderr, "paceline: preload: %s Further calls on this communicator of %d ranks are "
-                 "the host MPI's.\n", error.what(), seat.ranks);
-  return is_after(now, seat.ended_by_others);
+                 "the host MPI's.\n", error.what(), state.ranks);
+  return is_after(now, state.ended_by_others);
 }
 
-void check_not_ended(Seat& seat) {
-  if (seat.why != Pass::differed || !is_after(seat.ended_by_others, seat.calls)) return;
-  ++seat.calls;
+void check_not_ended(CommState& state) {
+  if (state.why != FallbackReason::differed ||
+      !is_after(state.ended_by_others, state.calls)) return;
+  ++state.calls;
   fail(Fault::mismatch, "calls on this communicator differ between ranks, and another rank has "
        "ended this one. The host MPI takes those that nobody has ended.");
 }

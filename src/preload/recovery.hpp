@@ -7,16 +7,16 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 namespace paceline::preload {
 
 // Whether the host takes this call, which has failed here because calls differ; else the error is
 // to be reported. Waits for the others' next calls, unless this is the wrong call itself.
-bool goes_on_by_host(Seat& seat, MPI_Comm comm, const Error& error);
+bool goes_on_by_host(CommState& state, MPI_Comm comm, const Error& error);
 
 // Of a communicator which is the host's for that reason: throws if the call is one that another
 // rank has ended.
-void check_not_ended(Seat& seat);
+void check_not_ended(CommState& state);
 
 }  // namespace paceline::preload

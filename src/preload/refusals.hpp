@@ -5,7 +5,7 @@
 // that the host refuses has sent nothing, here as there.
 #pragma once
 
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 namespace paceline::preload {
 

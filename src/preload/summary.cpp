@@ -21,7 +21,7 @@ constexpr struct {
     {Collective::barrier, "MPI_Barrier"},
 };
 
-// In the order of Pass.
+// In the order of FallbackReason.
 constexpr const char* kWhy[] = {
     "one rank",  "between groups", "PACELINE_PRELOAD", "not joined", "no data",
     "datatype",  "operation",      "over 2 GiB", "host is faster", "wrong arguments",
@@ -29,7 +29,7 @@ constexpr const char* kWhy[] = {
 };
 static_assert(sizeof kWhy / sizeof *kWhy == kPasses);
 
-std::string line_of(const char* name, const Count& count) {
+std::string line_of(const char* name, const CallStats& count) {
   std::uint64_t passed = 0;
   std::string why;
   for (std::size_t i = 0; i < count.passed.size(); ++i) {

@@ -1,7 +1,7 @@
 // The summary at MPI_Finalize: what was served, what passed, and why.
 #pragma once
 
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 namespace paceline::preload {
 

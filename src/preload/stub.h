@@ -1,4 +1,4 @@
-/* The door: which calls of MPI the drop-in library takes, between door.c and what serves them. */
+/* The stub: which calls of MPI the drop-in library takes, between stub.c and what serves them. */
 #ifndef PACELINE_PRELOAD_DOOR_H
 #define PACELINE_PRELOAD_DOOR_H
 

@@ -14,23 +14,23 @@
 namespace paceline::preload {
 
 // Why a call is the host's. Each is equal on all ranks of a correct program.
-enum class Pass {
+enum class FallbackReason {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
   differed, recovers
 };
 inline constexpr int kPasses = 12;
 
-struct Count {
+struct CallStats {
   std::uint64_t served = 0, bytes = 0;
   std::array<std::uint64_t, kPasses> passed = {};
 
-  void add(const Count& other);
+  void add(const CallStats& other);
 };
-using Counts = std::array<Count, kCollectives>;
+using Counts = std::array<CallStats, kCollectives>;
 
-struct Seat {
+struct CommState {
   Communicator communicator;  // invalid: all calls pass, because of `why`
-  Pass why = Pass::one_rank;
+  FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
   std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
   std::uint32_t ended_by_others = 0;  // where calls have differed: up to here they fail
@@ -39,14 +39,14 @@ struct Seat {
   Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
   std::vector<std::byte> spare;  // packed data
 
-  Count& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
+  CallStats& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
   std::byte* spare_bytes(std::size_t bytes);  // at least so many
   void trim();  // after a call: what is much is given back, so that a communicator keeps 16 MiB
 };
 
 // The seat of this process at `comm`, made where it is not there yet. Null where MPI is not running
 // or `comm` is null: then the call passes, uncounted.
-Seat* seat_of(MPI_Comm comm);
+CommState* state_of(MPI_Comm comm);
 
 // Whether the options let us serve such calls; of those that the drop-in has.
 bool is_wanted(Collective collective);

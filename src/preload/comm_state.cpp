@@ -1,4 +1,4 @@
-#include "seats.hpp"
+#include "comm_state.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<Seat*> seats;
+  std::vector<CommState*> states;
   Counts gone;  // of seats that are there no more
   int seat_key = MPI_KEYVAL_INVALID;
   std::atomic<bool> is_running{false};   // from the first seat to MPI_Finalize
@@ -34,7 +34,7 @@ struct Registry {
 struct Last {
   MPI_Comm comm{};
   std::uint64_t turn = 0;  // of the registry; another one: nothing
-  Seat* seat = nullptr;
+  CommState* state = nullptr;
 };
 thread_local Last last;
 
@@ -42,11 +42,11 @@ thread_local Last last;
 // begun, when everything has been left and the seat is an empty one.
 int delete_seat(MPI_Comm, int, void* value, void*) {
   Registry& registry = Registry::get();
-  const std::unique_ptr<Seat> seat(static_cast<Seat*>(value));
+  const std::unique_ptr<CommState> state(static_cast<CommState*>(value));
   const std::lock_guard lock(registry.mutex);
   ++registry.turn;
-  std::erase(registry.seats, seat.get());
-  for (std::size_t c = 0; c < registry.gone.size(); ++c) registry.gone[c].add(seat->counts[c]);
+  std::erase(registry.states, state.get());
+  for (std::size_t c = 0; c < registry.gone.size(); ++c) registry.gone[c].add(state->counts[c]);
   return MPI_SUCCESS;
 }
 
@@ -61,11 +61,11 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
     const std::lock_guard lock(registry.mutex);
     ++registry.turn;
     counts = registry.gone;
-    for (Seat* seat : registry.seats) {
-      for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(seat->counts[c]);
-      left.push_back(std::move(seat->communicator));
-      seat->communicator = {};
-      seat->why = Pass::not_joined;
+    for (CommState* state : registry.states) {
+      for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(state->counts[c]);
+      left.push_back(std::move(state->communicator));
+      state->communicator = {};
+      state->why = FallbackReason::not_joined;
     }
   }
   left.clear();  // worlds of their own, in the order in which they were joined
@@ -104,48 +104,49 @@ bool begin(Registry& registry) {
 
 // No lock: making one is collective, and another thread may be making one of another communicator
 // whose ranks must not wait for this one.
-Seat* make(Registry& registry, MPI_Comm comm) {
-  auto seat = std::make_unique<Seat>();
-  join(comm, *seat);
-  check(PMPI_Comm_set_attr(comm, registry.seat_key, seat.get()), "Comm_set_attr");
+CommState* make(Registry& registry, MPI_Comm comm) {
+  auto state = std::make_unique<CommState>();
+  join(comm, *state);
+  check(PMPI_Comm_set_attr(comm, registry.seat_key, state.get()), "Comm_set_attr");
   const std::lock_guard lock(registry.mutex);
-  registry.seats.push_back(seat.get());
-  return seat.release();
+  registry.states.push_back(state.get());
+  return state.release();
 }
 
-Seat* look_up(MPI_Comm comm) {
+CommState* look_up(MPI_Comm comm) {
   Registry& registry = Registry::get();
   if (comm == MPI_COMM_NULL) return nullptr;
   if (!registry.is_running.load(std::memory_order_acquire) && !begin(registry)) return nullptr;
   const std::uint64_t turn = registry.turn.load();
-  Seat* seat = nullptr;
+  CommState* state = nullptr;
   int found = 0;
-  if (PMPI_Comm_get_attr(comm, registry.seat_key, &seat, &found) != MPI_SUCCESS) return nullptr;
-  if (!found) seat = make(registry, comm);
-  last = {comm, turn, seat};
-  return seat;
+  if (PMPI_Comm_get_attr(comm, registry.seat_key, &state, &found) != MPI_SUCCESS) return nullptr;
+  if (!found) state = make(registry, comm);
+  last = {comm, turn, state};
+  return state;
 }
 
 }  // namespace
 
-void Count::add(const Count& other) {
+void CallStats::add(const CallStats& other) {
   served += other.served;
   bytes += other.bytes;
   for (std::size_t i = 0; i < passed.size(); ++i) passed[i] += other.passed[i];
 }
 
-std::byte* Seat::spare_bytes(std::size_t bytes) {
+std::byte* CommState::spare_bytes(std::size_t bytes) {
   if (spare.size() < bytes) spare.resize(bytes);
   return spare.data();
 }
 
-void Seat::trim() {
+void CommState::trim() {
   constexpr std::size_t kMostKept = 16u << 20;
   if (spare.size() > kMostKept) std::vector<std::byte>().swap(spare);
 }
 
-Seat* seat_of(MPI_Comm comm) {
-  if (last.seat && last.comm == comm && last.turn == Registry::get().turn.load()) return last.seat;
+CommState* state_of(MPI_Comm comm) {
+  if (last.state && last.comm == comm &&
+      last.turn == Registry::get().turn.load()) return last.state;
   return look_up(comm);
 }
 

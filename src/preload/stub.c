@@ -8,7 +8,7 @@
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
 #define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT, environ */
-#include "door.h"
+#include "stub.h"
 
 #include <dlfcn.h>
 #include <limits.h>
