@@ -8,7 +8,7 @@ simulator or from a measurement; nothing here knows which.
 """
 
 from .picture import Picture
-from .spent import table
+from .time_breakdown import table
 from .trace import Event, Trace, checked, from_core, from_json, read, to_json
 
 __all__ = ["Event", "Trace", "from_core", "from_json", "read", "to_json", "to_svg", "to_terminal"]
@@ -28,6 +28,6 @@ def to_terminal(trace, width=100, summary=False):
 
     Beyond 16 ranks a rank has one line: the wire in its upper half, work in its lower.
     """
-    from .screen import Screen  # it needs rich
+    from .terminal import Screen  # it needs rich
 
     return Screen(checked(trace), width).text(summary)

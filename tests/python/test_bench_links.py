@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from paceline import _core
-from paceline.bench import crossing, launching, links
+from paceline.bench import wire_check, launching, links
 from paceline.bench.plan import Plan
 from paceline.bench.variants import Variant
 
@@ -56,7 +56,7 @@ def test_the_best_schedule_sends_just_that(collective, algorithm):
 
 @pytest.mark.parametrize("ranks_of", [[[0, 1], [2, 3]], [[0, 2], [1, 3]]])
 def test_parts_of_leaders_are_what_their_nodes_ask_for(ranks_of):
-    world = _core.World("allreduce", "multilane", 4, **crossing.nodes(ranks_of))
+    world = _core.World("allreduce", "multilane", 4, **wire_check.nodes(ranks_of))
     sends = links.of_schedule(world, COUNT, SIZE, ranks_of)
     needed = links.least("allreduce", COUNT * SIZE, ranks_of)
     assert sends.total == needed.total
@@ -128,13 +128,13 @@ def refusal(variant, files, fraction=0.9):
     plan = Plan("allreduce", [NBYTES], 3, "float32", "sum", 0, 0, False, [variant],
                 cluster=CLUSTER)
     times = {variant.label: [[BOUND_S / fraction]]}
-    return crossing.refusal(variant, [files], [[rank["cases"][0] for rank in files]], times, plan)
+    return wire_check.refusal(variant, [files], [[rank["cases"][0] for rank in files]], times, plan)
 
 
 def test_what_crosses_the_links_is_believed():
     assert refusal(RING, launch(RING)) == ""
     assert refusal(HOST, launch(HOST)) == ""
-    assert crossing.refusal(RING, [], [], {RING.label: []}, SimpleNamespace(cluster=None)) == ""
+    assert wire_check.refusal(RING, [], [], {RING.label: []}, SimpleNamespace(cluster=None)) == ""
 
 
 def test_what_does_not_is_refused():

@@ -9,7 +9,7 @@ import pytest
 from launched import flat
 
 from paceline import _core, draw, traffic
-from paceline.spent import REST, spent, table
+from paceline.time_breakdown import REST, spent, table
 from paceline.trace import Event, Trace, from_json, kind
 
 pytestmark = pytest.mark.ranks

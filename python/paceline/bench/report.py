@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.bench import ceiling, crossing, modes, statistics
+from paceline.bench import ceiling, wire_check, modes, statistics
 
 WIDE = 5  # a median so many times the fastest repetition: others were using the machine
 COLOURS = {"faster": "bold green", "not slower": "green", "slower": "bold red", "undecided": ""}
@@ -92,16 +92,17 @@ def merge(launches, plan):
                     for launch in found
                 ]
         for variant in plan.variants:
-            why = crossing.refusal(variant, launches, found, times, plan)
+            why = wire_check.refusal(variant, launches, found, times, plan)
             if why:
-                notes.append(f"{crossing.REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: "
+                notes.append(
+                    f"{wire_check.REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: "
                              f"{why}")
             elif variant.label in times:
                 rows.append(Row(variant, nbytes, times[variant.label], limits,
                                 against(variant, times, plan.peer),
                                 batch_of(variant.label, found), bool(mode.kept),
-                                *crossing.known(variant, found), alone(variant, times),
-                                *crossing.counted(variant, launches, found, plan)))
+                                *wire_check.known(variant, found), alone(variant, times),
+                                *wire_check.counted(variant, launches, found, plan)))
     return rows, list(dict.fromkeys(notes + [note for row in rows if (note := scatter(row))]))
 
 
@@ -259,7 +260,7 @@ def record(row, plan):
     s, variant, interval = row.summary, row.variant, row.interval
     chosen = {"segments": variant.count(row.bytes)} if variant.form == "concurrent" else {}
     if variant.library == "paceline" and not variant.shared:
-        chosen = crossing.choice(variant, row.bytes, plan, row.machine)
+        chosen = wire_check.choice(variant, row.bytes, plan, row.machine)
     peer = None
     if row.ratios is not None:
         peer = {"name": plan.peer, "time_ratio_median": float(np.median(row.ratios)),

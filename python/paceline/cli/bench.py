@@ -6,7 +6,7 @@ from rich.markup import escape
 
 from paceline import _core
 from paceline.bench import report, statistics
-from paceline.bench.crossing import REFUSED
+from paceline.bench.wire_check import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance

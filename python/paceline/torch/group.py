@@ -14,7 +14,7 @@ from paceline.errors import TimeoutError, UsageError
 from paceline.torch import minors, replace
 from paceline.torch.collectives import Collectives
 from paceline.torch.gloo import GlooOnly
-from paceline.torch.points import Points
+from paceline.torch.p2p import PointToPoint
 from paceline.torch.store import TorchStore, attempt
 
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
@@ -22,7 +22,7 @@ _made: dict[str, int] = {}  # other groups, by what tells their ranks from other
 _drawn: dict[str, int] = {}  # the tag of such a group, by its place
 
 
-class PacelineGroup(Collectives, GlooOnly, Points, minors.Base):
+class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
     """Some ranks, as torch.distributed sees them: a group's backend, or, where torch knows no
     backends in Python, the group. Made by create()."""
 

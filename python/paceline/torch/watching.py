@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paceline.torch.points import Points
+    from paceline.torch.p2p import PointToPoint
 
 LOOK_S = 0.0002
 _LONGEST_S = 0.002  # between two looks, when nobody has sent for long
@@ -24,13 +24,13 @@ class Watcher:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._points: set[Points] = set()  # with receives that are posted
+        self._p2p: set[PointToPoint] = set()  # with receives that are posted
         self._thread: threading.Thread | None = None
         self._is_asleep = self._is_ending = False
 
     def add(self, points: "Points") -> None:
         with self._changed:
-            self._points.add(points)
+            self._p2p.add(points)
             if self._thread is None:
                 self._start()
             elif self._is_asleep:
@@ -47,13 +47,13 @@ class Watcher:
         pause, idle_s = LOOK_S, 0.0
         while not self._is_ending:
             time.sleep(pause)
-            is_moving = any([self._look(points) for points in list(self._points)])
+            is_moving = any([self._look(points) for points in list(self._p2p)])
             pause = LOOK_S if is_moving else min(_LONGEST_S, 1.1 * pause)
-            idle_s = 0.0 if self._points else idle_s + pause
+            idle_s = 0.0 if self._p2p else idle_s + pause
             if idle_s > _IDLE_S:
                 with self._changed:
                     self._is_asleep = True
-                    while not self._points and not self._is_ending:
+                    while not self._p2p and not self._is_ending:
                         self._changed.wait()
                     self._is_asleep = False
                 idle_s = 0.0
@@ -64,7 +64,7 @@ class Watcher:
             before = len(points._posted)
             points._look()
             if not points._posted:
-                self._points.discard(points)
+                self._p2p.discard(points)
             return len(points._posted) != before
 
     def _stop(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 
 from paceline import _core
-from paceline.bench import crossing, links, statistics
+from paceline.bench import wire_check, links, statistics
 from paceline.bench.host import mpi_of_host
 from paceline.bench.launching import Late, run_module
 from paceline.errors import Error, UsageError
@@ -159,14 +159,14 @@ class _Key:
 def judged(ranks, steps, job, in_a_row):
     """One launch: ({model: {way: s}}, notes about what is refused)."""
     times, notes = {}, []
-    names, ranks_of = crossing.places(ranks)
+    names, ranks_of = wire_check.places(ranks)
     for model, step in steps.items():
         found = [rank["models"].get(model, {}) for rank in ranks]
         times[model] = {}
         for way in found[0]:
             why = fault([rank[way] for rank in found], step, job, (names, ranks_of), in_a_row)
             if why:
-                notes.append(f"{crossing.REFUSED} {way}, {model}: {why}")
+                notes.append(f"{wire_check.REFUSED} {way}, {model}: {why}")
             else:
                 times[model][way] = max(rank[way]["step_s"] for rank in found)
     return times, notes

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from .picture import Picture, colour
-from .spent import table
+from .time_breakdown import table
 from .trace import LABELS, kind, kinds, rows
 from .units import number, ticks, unit_of
 

@@ -38,7 +38,7 @@ _NAP_MS = 10
 _GRACE_MS = 1000  # for the core, which knows more, to say first that time is up
 
 
-class Points:
+class PointToPoint:
     """Mixed into the process group, beside Collectives."""
 
     _comm: Communicator
@@ -158,13 +158,13 @@ class Points:
 class Channel:
     """One direction between two ranks."""
 
-    def __init__(self, points: Points, comm: Communicator, source: int):
-        self._points, self._comm, self._source = points, comm, source
+    def __init__(self, points: PointToPoint, comm: Communicator, source: int):
+        self._p2p, self._comm, self._source = points, comm, source
         self._envelope = bytearray()
         self.request: Any = None  # for the next envelope, while somebody asks for it
 
     def broadcast(self, memory: Any) -> Any:
-        knobs = self._points._knobs
+        knobs = self._p2p._knobs
         return self._comm.start("broadcast", None, memory, "sum", 0, None, None, knobs, None)
 
     def next_message(self, is_awaited: bool) -> "Message | None":
@@ -218,11 +218,11 @@ class Receive:
     source: of whom; -1: of any, until it is found.
     """
 
-    def __init__(self, points: Points, memory: torch.Tensor, source: int, tag: int):
+    def __init__(self, points: PointToPoint, memory: torch.Tensor, source: int, tag: int):
         self.source, self.tag = source, tag
         self.is_on_device = not memory.is_cpu
         self.error: BaseException | None = None
-        self._points, self._memory = points, memory
+        self._p2p, self._memory = points, memory
         self._message: Message | None = None
 
     def wants(self, message: Message) -> bool:
@@ -253,7 +253,7 @@ class Receive:
             lambda request: request.wait_for(milliseconds))
 
     def wait(self) -> None:
-        limit_ms = self._points._knobs.timeout_ms
+        limit_ms = self._p2p._knobs.timeout_ms
         while not self._begins_within(limit_ms + (_GRACE_MS if self.source >= 0 else 0)):
             if self._is_withdrawn():
                 who = "no rank" if self.source < 0 else f"not even rank {self.source}"
@@ -282,7 +282,7 @@ class Receive:
         return True
 
     def _copy(self, message: Message) -> None:
-        with self._points._points_lock:
+        with self._p2p._points_lock:
             kept, message.memory = message.memory, self._memory
             if kept is not None and kept is not self._memory:
                 put(self._memory.view(-1), kept)
@@ -297,7 +297,7 @@ class Receive:
 
     def _nap(self) -> None:
         """Until something may have come."""
-        points = self._points
+        points = self._p2p
         channel = points._channels.get((self.source, points._comm.rank))
         request = channel.request if channel is not None else None
         if request is None:
@@ -310,18 +310,18 @@ class Receive:
 
     def _has_begun(self) -> bool:
         if self._message is None and self.error is None:
-            with self._points._points_lock:
-                self._points._look()
+            with self._p2p._points_lock:
+                self._p2p._look()
         if self.error is not None:
             raise self.error
         return self._message is not None
 
     def _is_withdrawn(self) -> bool:
         """Whether it takes no message any more: it has not begun, and now never will."""
-        with self._points._points_lock:
-            if self not in self._points._posted:
+        with self._p2p._points_lock:
+            if self not in self._p2p._posted:
                 return False
-            self._points._posted.remove(self)
+            self._p2p._posted.remove(self)
             return True
 
 
