@@ -14,7 +14,7 @@
 #include "devices.hpp"
 #include "engine/device_end.hpp"
 #include "pending.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/device_peers.hpp"
 
 namespace nb = nanobind;

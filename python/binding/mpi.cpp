@@ -13,7 +13,7 @@
 #include "arguments.hpp"
 #include "binding.hpp"
 #include "config.hpp"
-#include "runtime/join.hpp"
+#include "runtime/bootstrap/join.hpp"
 #include "transport/mpi/library.hpp"
 
 namespace nb = nanobind;

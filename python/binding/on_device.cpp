@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "device/cuda/cuda.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline::binding {
 namespace {

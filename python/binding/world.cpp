@@ -17,7 +17,7 @@
 #include "config.hpp"
 #include "pending.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/options_config.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 #include "transport/sealed_store.hpp"
 
 namespace nb = nanobind;

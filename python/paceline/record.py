@@ -1,5 +1,5 @@
 """Flight records of several ranks, held against each other: who has done something else, who is
-missing, who waits for whom. What src/runtime/record.hpp writes is read here.
+missing, who waits for whom. What src/runtime/diagnostics/record.hpp writes is read here.
 """
 
 from collections import defaultdict

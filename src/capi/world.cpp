@@ -6,9 +6,9 @@
 #include "base/options.hpp"
 #include "base/options_launcher.hpp"
 #include "edge.hpp"
-#include "runtime/call_site.hpp"
-#include "runtime/join.hpp"
-#include "runtime/options_config.hpp"
+#include "runtime/diagnostics/call_site.hpp"
+#include "runtime/bootstrap/join.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 #include "transport/sealed_store.hpp"
 
 using namespace paceline;

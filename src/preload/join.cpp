@@ -15,9 +15,9 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "runtime/call_site.hpp"
-#include "runtime/join.hpp"
-#include "runtime/options_config.hpp"
+#include "runtime/diagnostics/call_site.hpp"
+#include "runtime/bootstrap/join.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 #include "transport/mpi/abi/header.hpp"
 
 namespace paceline::preload {

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "base/str.hpp"
-#include "runtime/call_site.hpp"
+#include "runtime/diagnostics/call_site.hpp"
 
 namespace paceline::preload {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "base/str.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

@@ -7,13 +7,13 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/device_call.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/machine_choice.hpp"
+#include "runtime/bootstrap/machine_choice.hpp"
 #include "runtime/profiled.hpp"
-#include "runtime/record_signal.hpp"
+#include "runtime/diagnostics/record_signal.hpp"
 #include "runtime/shared_memory.hpp"
 #include "tune/late.hpp"
 

@@ -10,9 +10,9 @@
 #include "base/types.hpp"
 #include "device/driver.hpp"
 #include "ir/algorithm.hpp"
-#include "runtime/assumed.hpp"
-#include "runtime/locality.hpp"
-#include "runtime/record.hpp"
+#include "runtime/bootstrap/assumed.hpp"
+#include "runtime/bootstrap/locality.hpp"
+#include "runtime/diagnostics/record.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
 #include "transport/mpi/config.hpp"
@@ -72,7 +72,7 @@ struct Call {
 
 class Plan;
 class Profile;        // runtime/profiled.hpp
-struct KnownMachine;   // runtime/machine_choice.hpp
+struct KnownMachine;   // runtime/bootstrap/machine_choice.hpp
 
 // Memory of the same size on every rank of a communicator. Where they share a node each rank
 // reaches all of it, and calls on it take the algorithms called `shared`; elsewhere it is memory
@@ -203,10 +203,10 @@ struct WorldConfig {
   // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
   // Equal on all ranks.
   int numa_ranks = 0;
-  // What choices between nodes reckon with (runtime/assumed.hpp). Equal on all ranks.
+  // What choices between nodes reckon with (runtime/bootstrap/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
-  // Where figures that were measured are kept (runtime/machine_file.hpp), and what the start has
-  // found there and agreed on; for `auto`.
+  // Where figures that were measured are kept (runtime/bootstrap/machine_file.hpp), and what the
+  // start has found there and agreed on; for `auto`.
   std::string machine_dir = {};
   std::shared_ptr<const KnownMachine> known = {};
   // Who is taken for late (runtime/arrivals.hpp): off, auto, or static:3,5. Equal on all ranks.

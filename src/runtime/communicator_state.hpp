@@ -12,8 +12,8 @@
 #include "runtime/check_call.hpp"
 #include "runtime/schedule_cache.hpp"
 #include "runtime/call_cache.hpp"
-#include "runtime/session.hpp"
-#include "runtime/topology.hpp"
+#include "runtime/progress/session.hpp"
+#include "runtime/bootstrap/topology.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {

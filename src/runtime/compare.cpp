@@ -3,7 +3,7 @@
 
 #include "base/str.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 

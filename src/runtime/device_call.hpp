@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/schedule_cache.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 

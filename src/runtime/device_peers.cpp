@@ -15,7 +15,7 @@
 #include "coll/registry.hpp"
 #include "ir/lower.hpp"
 #include "runtime/check_call.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/device_peers.hpp"
 
 namespace paceline {

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/str.hpp"
 #include "profile/clocks.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

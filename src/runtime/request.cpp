@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "engine/device_operation.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 

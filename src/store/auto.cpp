@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/str.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline::store {
 

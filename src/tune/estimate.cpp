@@ -18,7 +18,7 @@ constexpr double kTail = 0.85;     // the same for cutting what follows the sums
 // the little it could win (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
 
-// How many short messages a rank sends where lone ones are looked at (runtime/probe.cpp).
+// How many short messages a rank sends where lone ones are looked at (runtime/bootstrap/probe.cpp).
 constexpr double kLone = 2;
 
 // The seconds of the parts of a call, and what of them every further piece takes.

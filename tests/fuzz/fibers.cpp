@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -204,7 +204,8 @@ bool Fibers::run(long most_turns) {
 
 namespace paceline {
 
-// Takes the place of the core's own, src/runtime/clock.cpp, in programs that are linked with this.
+// Takes the place of the core's own, src/runtime/progress/clock.cpp, in programs that are linked
+// with this.
 double now_s() {
   if (const auto* fibers = fuzz::Fibers::active()) return fibers->now_s();
   timespec t{};

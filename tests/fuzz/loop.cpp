@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "fuzz/fibers.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline::fuzz {

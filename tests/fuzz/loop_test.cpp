@@ -3,7 +3,7 @@
 
 #include "expect_fault.hpp"
 #include "fuzz/loop.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 

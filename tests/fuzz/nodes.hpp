@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/fibers.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline::fuzz {

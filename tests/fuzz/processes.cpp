@@ -8,7 +8,7 @@
 #include "fuzz/command.hpp"
 #include "fuzz/play.hpp"
 #include "process/ranks.hpp"
-#include "runtime/join.hpp"
+#include "runtime/bootstrap/join.hpp"
 
 namespace paceline::fuzz {
 namespace {

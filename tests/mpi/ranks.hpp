@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "expect_fault.hpp"
-#include "runtime/join.hpp"
+#include "runtime/bootstrap/join.hpp"
 #include "world/cases.hpp"
 
 namespace paceline::test {

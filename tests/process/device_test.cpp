@@ -8,7 +8,7 @@
 #include "device/emulation.hpp"
 #include "engine/device_end.hpp"
 #include "process/ranks.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "world/cases.hpp"
 #include "world/worlds.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "process/answer_call.hpp"
 #include "process/ranks.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "skip.hpp"
 
 namespace paceline {

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "process/ranks.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {

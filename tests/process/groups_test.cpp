@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "process/ranks.hpp"
-#include "runtime/options_config.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 #include "world/collective_case.hpp"
 
 namespace paceline {

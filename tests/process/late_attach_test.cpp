@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "process/ranks.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {

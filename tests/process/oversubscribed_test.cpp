@@ -3,7 +3,7 @@
 #include <sys/prctl.h>
 
 #include "process/ranks.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {

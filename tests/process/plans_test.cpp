@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "process/ranks.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

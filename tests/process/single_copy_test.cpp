@@ -8,7 +8,7 @@
 
 #include "process/answer_call.hpp"
 #include "process/ranks.hpp"
-#include "runtime/options_config.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 #include "world/collective_case.hpp"
 
 namespace paceline {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "process/ranks.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/bootstrap.hpp"
 #include "transport/shm/shm.hpp"
 

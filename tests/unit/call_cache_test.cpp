@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/call_cache.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 using namespace paceline;
 

@@ -1,5 +1,5 @@
 // Which ranks are near each other: read from a pretended system, agreed on, and made into groups.
-#include "runtime/locality.hpp"
+#include "runtime/bootstrap/locality.hpp"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "base/processors.hpp"
 #include "expect_fault.hpp"
-#include "runtime/start_card.hpp"
+#include "runtime/bootstrap/start_card.hpp"
 #include "shapes/groups.hpp"
 
 using namespace paceline;

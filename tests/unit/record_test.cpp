@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/fingerprint.hpp"
-#include "runtime/record.hpp"
+#include "runtime/diagnostics/record.hpp"
 
 using namespace paceline;
 

@@ -9,8 +9,8 @@
 
 #include "base/options.hpp"
 #include "expect_fault.hpp"
-#include "runtime/options_config.hpp"
-#include "runtime/start_card.hpp"
+#include "runtime/bootstrap/options_config.hpp"
+#include "runtime/bootstrap/start_card.hpp"
 
 using namespace paceline;
 using test::expect_fault;

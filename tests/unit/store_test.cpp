@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "expect_fault.hpp"
-#include "runtime/record.hpp"
+#include "runtime/diagnostics/record.hpp"
 #include "skip.hpp"
 #include "transport/store.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/mpi/transport.hpp"
 #include "tune/choose.hpp"

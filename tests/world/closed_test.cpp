@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "world/cases.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"

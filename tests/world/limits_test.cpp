@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "expect_fault.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

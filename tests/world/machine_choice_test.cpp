@@ -1,5 +1,5 @@
 // What a first start measures and keeps, and later starts take from the file, on threads.
-#include "runtime/machine_choice.hpp"
+#include "runtime/bootstrap/machine_choice.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

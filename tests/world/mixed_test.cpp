@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "simulate/simulate.hpp"
 #include "transport/loop/loop.hpp"
 #include "tune/choose.hpp"

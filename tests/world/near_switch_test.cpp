@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/str.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 

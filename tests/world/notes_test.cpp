@@ -10,7 +10,7 @@
 #include "coll/registry.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/lower.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/random.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "simulate/simulate.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/collective_case.hpp"

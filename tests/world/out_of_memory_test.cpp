@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "expect_fault.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

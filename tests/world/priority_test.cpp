@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "simulate/simulate.hpp"
 #include "transport/mpi/transport.hpp"
 #include "verify/verify.hpp"

@@ -1,5 +1,5 @@
 // The machine that ranks of several nodes assume: asked for, or measured and agreed on.
-#include "runtime/probe.hpp"
+#include "runtime/bootstrap/probe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "expect_fault.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/engine.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 #include "store/types.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "runtime/join.hpp"
+#include "runtime/bootstrap/join.hpp"
 
 int main() {
   const auto mpi = paceline::mpi::make_from_header();

@@ -1,4 +1,4 @@
-#include "runtime/join.hpp"
+#include "runtime/bootstrap/join.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -7,12 +7,12 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/machine_choice.hpp"
-#include "runtime/mpi_settings.hpp"
-#include "runtime/session.hpp"
-#include "runtime/start_card.hpp"
-#include "runtime/start_mpi.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/bootstrap/machine_choice.hpp"
+#include "runtime/bootstrap/mpi_settings.hpp"
+#include "runtime/progress/session.hpp"
+#include "runtime/bootstrap/start_card.hpp"
+#include "runtime/bootstrap/start_mpi.hpp"
 #include "transport/mpi/watchdog.hpp"
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/locality.hpp"
+#include "runtime/bootstrap/locality.hpp"
 
 #include <algorithm>
 #include <charconv>

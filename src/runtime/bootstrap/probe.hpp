@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/communicator.hpp"
-#include "runtime/link_fit.hpp"
+#include "runtime/bootstrap/link_fit.hpp"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "runtime/record.hpp"
+#include "runtime/diagnostics/record.hpp"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/str.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

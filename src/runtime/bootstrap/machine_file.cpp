@@ -1,4 +1,4 @@
-#include "runtime/machine_file.hpp"
+#include "runtime/bootstrap/machine_file.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>

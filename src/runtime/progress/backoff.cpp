@@ -1,8 +1,8 @@
-#include "runtime/cpus.hpp"
+#include "runtime/progress/backoff.hpp"
 
 #include <sched.h>
 
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {

@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/clock.hpp"
-#include "runtime/cpus.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/backoff.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

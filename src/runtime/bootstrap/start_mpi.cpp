@@ -1,4 +1,4 @@
-#include "runtime/start_mpi.hpp"
+#include "runtime/bootstrap/start_mpi.hpp"
 
 #include <sys/random.h>
 
@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "runtime/join.hpp"
-#include "runtime/mpi_settings.hpp"
+#include "runtime/bootstrap/join.hpp"
+#include "runtime/bootstrap/mpi_settings.hpp"
 #include "transport/mpi/pmi.hpp"
 #include "transport/mpi/watchdog.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/record_signal.hpp"
+#include "runtime/diagnostics/record_signal.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

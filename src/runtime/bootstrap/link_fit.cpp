@@ -1,4 +1,4 @@
-#include "runtime/link_fit.hpp"
+#include "runtime/bootstrap/link_fit.hpp"
 
 #include <algorithm>
 #include <numeric>

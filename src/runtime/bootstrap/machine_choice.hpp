@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/communicator.hpp"
-#include "runtime/machine_file.hpp"
+#include "runtime/bootstrap/machine_file.hpp"
 
 namespace paceline {
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <utility>
 
-#include "runtime/clock.hpp"
-#include "runtime/cpus.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/backoff.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

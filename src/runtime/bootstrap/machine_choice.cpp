@@ -1,4 +1,4 @@
-#include "runtime/machine_choice.hpp"
+#include "runtime/bootstrap/machine_choice.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,9 +8,9 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/random.hpp"
-#include "runtime/clock.hpp"
-#include "runtime/hardware.hpp"
-#include "runtime/probe.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/bootstrap/hardware.hpp"
+#include "runtime/bootstrap/probe.hpp"
 
 namespace paceline {
 namespace {

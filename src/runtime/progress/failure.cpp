@@ -4,8 +4,8 @@
 #include <cctype>
 #include <new>
 
-#include "runtime/clock.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/assumed.hpp"
+#include "runtime/bootstrap/assumed.hpp"
 
 #include "base/error.hpp"
 #include "tune/choose.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/hardware.hpp"
+#include "runtime/bootstrap/hardware.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/start_card.hpp"
+#include "runtime/bootstrap/start_card.hpp"
 
 #include <algorithm>
 #include <charconv>

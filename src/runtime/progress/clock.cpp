@@ -1,4 +1,4 @@
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 #include <ctime>
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <limits>
 
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/forks.hpp"
+#include "runtime/diagnostics/forks.hpp"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include "runtime/clock.hpp"
-#include "runtime/cpus.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/backoff.hpp"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/call_site.hpp"
+#include "runtime/diagnostics/call_site.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,4 +1,4 @@
-#include "runtime/topology.hpp"
+#include "runtime/bootstrap/topology.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "runtime/probe.hpp"
+#include "runtime/bootstrap/probe.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "kernels/kernels.hpp"
-#include "runtime/clock.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "model/machine.hpp"
 #include "runtime/compile.hpp"
-#include "runtime/locality.hpp"
-#include "runtime/session.hpp"
+#include "runtime/bootstrap/locality.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 

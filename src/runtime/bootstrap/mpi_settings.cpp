@@ -1,4 +1,4 @@
-#include "runtime/mpi_settings.hpp"
+#include "runtime/bootstrap/mpi_settings.hpp"
 
 #include <cstdlib>
 

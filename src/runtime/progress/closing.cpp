@@ -2,7 +2,7 @@
 // communicator: until they have ended, and nobody holds them, it is known here.
 #include <algorithm>
 
-#include "runtime/session.hpp"
+#include "runtime/progress/session.hpp"
 
 namespace paceline {
 

@@ -1,9 +1,9 @@
-#include "runtime/options_config.hpp"
+#include "runtime/bootstrap/options_config.hpp"
 
 #include "base/options.hpp"
 #include "runtime/arrivals.hpp"
-#include "runtime/assumed.hpp"
-#include "runtime/machine_file.hpp"
+#include "runtime/bootstrap/assumed.hpp"
+#include "runtime/bootstrap/machine_file.hpp"
 
 namespace paceline {
 
