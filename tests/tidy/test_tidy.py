@@ -95,6 +95,10 @@ MUTANTS = [
     ("header_form", "src/ir/a.hpp", HPP, "#pragma once\n"),
     ("header_form", "src/ir/a.hpp", HPP, HPP.replace("sentence.", "sentence")),
     ("header_form", "include/paceline/a.h", "/* What this is: a sentence. */\n", "int a;\n"),
+    ("retired_words", "src/ir/a.cpp", "is_load_store(x);", "is_str" "aight(x);"),
+    ("retired_words", "src/engine/a.hpp", HPP, HPP + "class Stage" "View;\n"),
+    ("retired_words", "docs/options.md", "`PACELINE_SINGLE_COPY`",
+     "`PACELINE_ATT" "ACH`"),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import ast
 import re
 
 from tidy_layers import LAYERS, folder_of, reachable, target_of
+from tidy_retired import retired_words
 from tidy_source import code_of, functions_of, includes_of
 
 COLUMNS, FUNCTION_LINES, FILE_LINES = 100, 60, 400
@@ -209,5 +210,5 @@ def header_form(path, text, tree):
 RULES = (
     columns, file_lines, function_lines, mpi_header, python_header, layers, rooms_exist,
     tests_not_included, lowered_once, pure, getenv_once, data_runs_nothing, algorithm_header,
-    registered_once, todo_has_issue, no_machine_paths, header_form,
+    registered_once, todo_has_issue, no_machine_paths, header_form, retired_words,
 )  # fmt: skip
