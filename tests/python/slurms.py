@@ -1,6 +1,7 @@
 """A Slurm of two nodes on this machine, for the tests: its daemons, started and ended here."""
 
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,8 @@ NODES = ("one", "two")
 NEEDED = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 START_S = 30
 
-# Its nodes have the processors that are claimed here, and everything stays on the loopback.
+# Its nodes have the processors that are claimed here, and everything stays on the loopback. MPICH
+# names its memory after the job: one that was killed leaves it to the next job of that number.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -24,6 +26,7 @@ SlurmctldPort={ports[0]}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
+FirstJobId={first}
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={folder}/state
@@ -80,7 +83,8 @@ class Slurm:
     def configure(self):
         ports = [self.held.enter_context(held_port()) for _ in range(3)]
         host = os.uname().nodename.split(".")[0]
-        text = CONFIGURATION.format(host=host, folder=self.folder, ports=ports)
+        text = CONFIGURATION.format(host=host, folder=self.folder, ports=ports,
+                                    first=1 + secrets.randbelow(60_000_000))
         (self.folder / "state").mkdir()
         for place in (self.folder, *(self.folder / node for node in NODES)):
             (place / "tmp").mkdir(parents=True)

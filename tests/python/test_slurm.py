@@ -1,7 +1,9 @@
 """Worlds under srun and sbatch, in a Slurm of two nodes on this machine."""
 
 import re
+import shlex
 import sys
+import time
 
 import launched
 import mpis
@@ -16,6 +18,7 @@ MPIS = mpis.found()
 INTERFACE = {"mpich": "pmi2", "openmpi": "pmix"}
 UNDER_MPI = launched.RANKS / "under_mpi.py"
 STARTS = launched.RANKS / "starts.py"
+REQUEUED = launched.RANKS / "requeued.py"
 
 # Both nodes are this machine: their ranks use MPI between them only if they are told to.
 APART = ("bash", "-c", 'PACELINE_NODE=$SLURMD_NODENAME exec "$@"', "bash")
@@ -145,3 +148,50 @@ def test_rank_that_does_not_come(slurm, interface):
                                PACELINE_START_TIMEOUT_MS="2000")
     assert status == 1, out + errors
     assert "rank 0 of 2: MPI has not started within 2000 ms" in errors, errors
+
+
+def until(slurm, job, state, told):
+    """Asks Slurm until its job is in that state."""
+    end = time.monotonic() + 60
+    while state not in (said := slurm.tell("scontrol", "--oneliner", "show", "job", job)):
+        assert time.monotonic() < end, said + told.read_text()
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("ending", ["killed", "under_way"])
+@pytest.mark.parametrize("how, interface", [
+    ("init", "pmi2"), ("init", "pmix"), ("torch", "none"), ("folder", "none"),
+])  # fmt: skip
+def test_requeued(slurm, tmp_path, how, interface, ending):
+    """A job that starts again, with the number and the ports it had: one world, on one node."""
+    if how == "torch":
+        pytest.importorskip("torch")
+    if interface not in str(slurm.interfaces):
+        pytest.skip(f"this Slurm has no plug-in for {interface}")
+    host = next((m for m in MPIS if INTERFACE[m.family] == interface), None)
+    before = shlex.join(BY_HAND) if how == "torch" else ""
+    (tmp_path / "store").mkdir()
+    program = shlex.join([sys.executable, str(REQUEUED), how, ending, str(tmp_path)])
+    script, told = tmp_path / "batch.sh", tmp_path / "told"
+    script.write_text(f"""#!/bin/bash
+srun --mpi={interface} {before} {program} &
+while [ -z "$SLURM_RESTART_COUNT" ]; do
+  [ -e {tmp_path}/0 -a -e {tmp_path}/1 -a -e {tmp_path}/2 ] && scontrol requeue $SLURM_JOB_ID
+  sleep 0.1
+done
+wait $!
+""")
+    with held_port() as free:
+        settings = {**(host.environment() if host else {}), "MASTER_PORT": str(free)}
+        status, out, errors = slurm.run("sbatch", "--parsable", "--requeue", "-N2", "-n3",
+                                        "--open-mode=append", "-o", told, script, env=settings)
+        assert status == 0, errors
+        until(slurm, job := out.strip(), "JobState=PENDING Reason=BeginTime", told)
+        slurm.tell("scontrol", "update", f"JobId={job}", "StartTime=now")
+        until(slurm, job, "JobState=COMPLETED" if how != "folder" else "JobState=FAILED", told)
+    said = told.read_text()
+    if how == "folder":  # which init() wants new for each run
+        assert len(re.findall("is in the store from an earlier run", said)) == 3, said
+    else:
+        lines = sorted(line for line in said.splitlines() if line.startswith("run "))
+        assert lines == [f"run 1: rank {r} of 3: 6, nodes 1" for r in range(3)], said
