@@ -78,9 +78,9 @@ struct Volumes {
 #define ALL(n, type) volumes.all(n, type)
 #define SUM(counts, type) volumes.sum(counts, type)
 #define EACH(counts, types) volumes.each(counts, types)
-#define NEAR_ALL(n, type) volumes.one_node().all(n, type)
-#define NEAR_SUM(counts, type) volumes.one_node().sum(counts, type)
-#define NEAR_EACH(counts, types) volumes.one_node().each(counts, types)
+#define NEAR_ALL(n, type) volumes.near().all(n, type)
+#define NEAR_SUM(counts, type) volumes.near().sum(counts, type)
+#define NEAR_EACH(counts, types) volumes.near().each(counts, types)
 #define AT(root) volumes.is_at(root)
 #define BYTES(bytes) [&]([[maybe_unused]] const Volumes& volumes) -> Volume { return {bytes}; }
 

@@ -151,11 +151,11 @@ DevicePeers::Told DevicePeers::tell(const Call& call) const {
   told.in_place = asked.in_place;
   if (call.input) {
     told.has_input = true;
-    told.input = where_of(driver_->allgather(device_, static_cast<const std::byte*>(call.input)));
+    told.input = where_of(driver_->share(device_, static_cast<const std::byte*>(call.input)));
   }
   if (call.output) {
     told.has_output = true;
-    told.output = where_of(driver_->allgather(device_, static_cast<const std::byte*>(call.output)));
+    told.output = where_of(driver_->share(device_, static_cast<const std::byte*>(call.output)));
   }
   return told;
 }
@@ -280,7 +280,7 @@ void DevicePeers::share_scratch(Shape& shape) {
   std::string trouble;
   if (bytes > 0) try {
     own = driver_->allocate(device_, bytes);
-    mine = where_of(driver_->allgather(device_, own));
+    mine = where_of(driver_->share(device_, own));
   } catch (const Error& error) {   // the others must not wait
     trouble = error.what();
     mine.length = sizeof mine.allocation + 1;

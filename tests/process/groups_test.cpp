@@ -110,7 +110,7 @@ TEST_CASE("groups: off is off, and ranks that want different ones are told at st
           join_groups(rank, folder, rank == 3 ? "4" : "2");
         } catch (const Error& error) {
           const std::string text = error.what();
-          return text.find("groups differs between ranks (rank 0: 2, rank 3: 4)") != text.npos
+          return text.find("numa_ranks differs between ranks (rank 0: 2, rank 3: 4)") != text.npos
                      ? ""
                      : text;
         }

@@ -166,7 +166,7 @@ TEST_CASE("a starting rank holds one descriptor for each peer's process, and non
       if (peer != rank) meeting.know(peer, std::stoi(ids[std::size_t(peer)]));
     const int known = count();
     if (known > before + kRanks - 1) return str(known - before, " to know ", kRanks - 1, " peers");
-    const auto near = make_shm(meeting, {.bytes = 4u << 20, .attach = "off"});
+    const auto near = make_shm(meeting, {.bytes = 4u << 20, .single_copy = "off"});
     const int more = count() - known;   // its own first stage
     return more > 1 ? str(more, " more with the memory of all") : std::string();
   });

@@ -73,7 +73,7 @@ def test_explain_gives_no_time_to_what_cannot_be(paceline):
 def test_explain_says_whether_the_system_copies(paceline, monkeypatch):
     monkeypatch.setattr(attach, "trouble", lambda: "")
     _, out, _ = paceline("explain", "broadcast", "-n", 2, "--size", "8MiB")
-    assert "2 ranks: attached - " in flat(out) and "ranks of a node are attached" in flat(out)
+    assert "2 ranks: single_copy - " in flat(out) and "ranks of a node are attached" in flat(out)
     _, out, _ = paceline("explain", "allreduce", "-n", 2, "--size", "8MiB")
     assert "single_copy" not in flat(out)
     monkeypatch.undo()

@@ -94,7 +94,7 @@ def test_a_cpp_test_that_cannot_run_is_no_success():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # one that any user may look into
         os.chmod(folder, 0o755)
         unit = shutil.copy(HERE.parents[1] / "build/release/tests/unit", folder)
-        command = [unit, "--source-file=*/strangers_test.cpp"]
+        command = [unit, "--source-file=*/shm_security_test.cpp"]
         done = subprocess.run(command, user=65534, group=65534, extra_groups=[], text=True,
                               capture_output=True, timeout=60)  # fmt: skip
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED ")]

@@ -243,7 +243,7 @@ TEST_CASE("stages: who is about to say which call this is shows none until it is
   peer.line(3).turn.store(3 << 16);   // what it said in the first call is still there
   CHECK(!r.views[0].find_stranger(3));
   r.views[1].enter(3, 8, 3, {4, 5});
-  r.views[1].publish_status(3);
+  r.views[1].announce(3);
   const auto found = r.views[0].find_stranger(3);
   REQUIRE(found);
   CHECK(found->theirs.number() == 3);

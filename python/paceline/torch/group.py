@@ -36,7 +36,7 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
         self._owns_world = owns_world
         self._coalesced = None
         self._is_gloo = taken_for == "gloo"
-        self._begin_points()
+        self._begin_p2p()
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -54,7 +54,7 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
 
         Lets the communicator go: torch's C++ may keep the group until the process has ended.
         """
-        self._end_points()
+        self._end_p2p()
         if self._owns_world:
             if world.torch_world is self._comm:
                 world.torch_world = None

@@ -45,14 +45,14 @@ class PointToPoint:
     _knobs: calls.Knobs
     _work: Callable[..., Work]
 
-    def _begin_points(self) -> None:
+    def _begin_p2p(self) -> None:
         self._channels: dict[tuple[int, int], Channel] = {}
         self._posted: list[Receive] = []  # that no message has been found for
         self._kept: list[Message] = []  # that no receive has asked for
-        self._points_lock = threading.RLock()
+        self._p2p_lock = threading.RLock()
 
-    def _end_points(self) -> None:
-        with self._points_lock:
+    def _end_p2p(self) -> None:
+        with self._p2p_lock:
             for receive in self._posted:
                 receive.error = UsageError("recv: its process group has been destroyed.")
             self._posted.clear()
@@ -67,7 +67,7 @@ class PointToPoint:
         _ENVELOPE.pack_into(envelope, 0, tag, _TYPES.index(memory.dtype), raw.numel(), where)
         if where == _INSIDE:
             envelope[_ENVELOPE.size : _ENVELOPE.size + raw.numel()] = raw.numpy().data
-        with self._points_lock:
+        with self._p2p_lock:
             channel = self._channel(self._comm.rank, dst)
             request = channel.broadcast(envelope)
             if where != _INSIDE:
@@ -78,7 +78,7 @@ class PointToPoint:
 
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
         memory, finish = room(moved(tensors[0]))
-        with self._points_lock:
+        with self._p2p_lock:
             self._channel(src, self._comm.rank)  # refuses what cannot be
             receive = Receive(self, memory, src, tag)
             self._post(receive)
@@ -87,7 +87,7 @@ class PointToPoint:
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
         """From whichever rank sends first. A rank that is lost shows by the time-out only."""
         memory, finish = room(moved(tensors[0]))
-        with self._points_lock:
+        with self._p2p_lock:
             receive = Receive(self, memory, -1, tag)
             self._post(receive)
         return self._work(receive, list(tensors), finish)
@@ -234,7 +234,7 @@ class Receive:
         if not message.fits(memory):
             self.error = MismatchError(
                 f"recv: rank {message.source} sends {message.length} bytes of {message.type} under "
-                f"tag {self.tag} where rank {self._points._comm.rank} expects {memory.nbytes} of "
+                f"tag {self.tag} where rank {self._p2p._comm.rank} expects {memory.nbytes} of "
                 f"{memory.dtype}; both must be equal. The message is lost."
             )
         if message.memory is None:
@@ -258,7 +258,7 @@ class Receive:
             if self._is_withdrawn():
                 who = "no rank" if self.source < 0 else f"not even rank {self.source}"
                 raise TimeoutError(
-                    f"recv: {who} has sent anything to rank {self._points._comm.rank} under tag "
+                    f"recv: {who} has sent anything to rank {self._p2p._comm.rank} under tag "
                     f"{self.tag} within {limit_ms} ms. Raise the time-out, or look at the ranks "
                     "that should send."
                 )
@@ -282,7 +282,7 @@ class Receive:
         return True
 
     def _copy(self, message: Message) -> None:
-        with self._p2p._points_lock:
+        with self._p2p._p2p_lock:
             kept, message.memory = message.memory, self._memory
             if kept is not None and kept is not self._memory:
                 put(self._memory.view(-1), kept)
@@ -310,7 +310,7 @@ class Receive:
 
     def _has_begun(self) -> bool:
         if self._message is None and self.error is None:
-            with self._p2p._points_lock:
+            with self._p2p._p2p_lock:
                 self._p2p._look()
         if self.error is not None:
             raise self.error
@@ -318,7 +318,7 @@ class Receive:
 
     def _is_withdrawn(self) -> bool:
         """Whether it takes no message any more: it has not begun, and now never will."""
-        with self._p2p._points_lock:
+        with self._p2p._p2p_lock:
             if self not in self._p2p._posted:
                 return False
             self._p2p._posted.remove(self)

@@ -28,9 +28,9 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self._is_asleep = self._is_ending = False
 
-    def add(self, points: "Points") -> None:
+    def add(self, p2p: "PointToPoint") -> None:
         with self._changed:
-            self._p2p.add(points)
+            self._p2p.add(p2p)
             if self._thread is None:
                 self._start()
             elif self._is_asleep:
@@ -47,7 +47,7 @@ class Watcher:
         pause, idle_s = LOOK_S, 0.0
         while not self._is_ending:
             time.sleep(pause)
-            is_moving = any([self._look(points) for points in list(self._p2p)])
+            is_moving = any([self._look(p2p) for p2p in list(self._p2p)])
             pause = LOOK_S if is_moving else min(_LONGEST_S, 1.1 * pause)
             idle_s = 0.0 if self._p2p else idle_s + pause
             if idle_s > _IDLE_S:
@@ -58,14 +58,14 @@ class Watcher:
                     self._is_asleep = False
                 idle_s = 0.0
 
-    def _look(self, points: "Points") -> bool:
+    def _look(self, p2p: "PointToPoint") -> bool:
         """Whether a receive has found its message."""
-        with points._points_lock:
-            before = len(points._posted)
-            points._look()
-            if not points._posted:
-                self._p2p.discard(points)
-            return len(points._posted) != before
+        with p2p._p2p_lock:
+            before = len(p2p._posted)
+            p2p._look()
+            if not p2p._posted:
+                self._p2p.discard(p2p)
+            return len(p2p._posted) != before
 
     def _stop(self) -> None:
         with self._changed:
