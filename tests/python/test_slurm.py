@@ -150,11 +150,10 @@ def test_rank_that_does_not_come(slurm, interface):
     assert "rank 0 of 2: MPI has not started within 2000 ms" in errors, errors
 
 
-def until(slurm, job, state, told):
-    """Asks Slurm until its job is in that state."""
+def until(is_so, told):
     end = time.monotonic() + 60
-    while state not in (said := slurm.tell("scontrol", "--oneliner", "show", "job", job)):
-        assert time.monotonic() < end, said + told.read_text()
+    while not is_so():
+        assert time.monotonic() < end, told.read_text()
         time.sleep(0.1)
 
 
@@ -186,9 +185,13 @@ wait $!
         status, out, errors = slurm.run("sbatch", "--parsable", "--requeue", "-N2", "-n3",
                                         "--open-mode=append", "-o", told, script, env=settings)
         assert status == 0, errors
-        until(slurm, job := out.strip(), "JobState=PENDING Reason=BeginTime", told)
-        slurm.tell("scontrol", "update", f"JobId={job}", "StartTime=now")
-        until(slurm, job, "JobState=COMPLETED" if how != "folder" else "JobState=FAILED", told)
+        job = ["scontrol", "--oneliner", "show", "job", out.strip()]
+        until(lambda: "JobState=PENDING Reason=BeginTime" in slurm.tell(*job), told)
+        # The news that its first run is over must not be taken for news of the second.
+        until(lambda: not slurm.tell("pgrep", "-f", rf"^slurmstepd: \[{job[-1]}\."), told)
+        slurm.tell("scontrol", "update", f"JobId={job[-1]}", "StartTime=now")
+        end = "FAILED" if how == "folder" else "COMPLETED"
+        until(lambda: f"JobState={end}" in slurm.tell(*job), told)
     said = told.read_text()
     if how == "folder":  # which init() wants new for each run
         assert len(re.findall("is in the store from an earlier run", said)) == 3, said
