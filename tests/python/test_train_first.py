@@ -171,12 +171,19 @@ def interrupt_all(process):
     os.killpg(process.pid, signal.SIGINT)
 
 
+def interrupt_in_turn(process):
+    """As a launcher does: one rank has left before the other hears of it."""
+    for pid in sorted(ranks_of(process), reverse=True):
+        os.kill(pid, signal.SIGINT)
+        time.sleep(0.15)
+
+
 HOW = {"SIGINT": (TWO, lambda process: process.send_signal(signal.SIGINT)),
        "SIGTERM": (TWO, subprocess.Popen.terminate), "in a terminal": (TWO, interrupt_all),
-       "started by another": (JOINED, interrupt_all)}
+       "started by another": (JOINED, interrupt_all), "in turn": (JOINED, interrupt_in_turn)}
 
 
-@each("how", ["SIGINT", "started by another"], ["SIGTERM", "in a terminal"])
+@each("how", ["SIGINT", "started by another", "in turn"], ["SIGTERM", "in a terminal"])
 def test_interrupted_training_keeps_what_it_has(how, tmp_path):
     pytest.importorskip("torch")
     start, interrupt = HOW[how]

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from paceline.cli.common import Number, console, file_option, set_options, world_options
 from paceline.cli.train_replay import record, replay
-from paceline.errors import Error, UsageError
+from paceline.errors import Error, RankLost, UsageError
 
 WAYS = ("ddp", "funnel", "concom", "depcha", "auto", "bsp1", "bsp2", "bsp3",
         "bsp3-overlap", "overlap", "overlap-updates")
@@ -125,7 +125,8 @@ def keeping(spec, watcher, json_file, out):
 
     try:
         yield
-    except (Error, KeyboardInterrupt) as error:
+    except (Error, KeyboardInterrupt) as raised:
+        error = what_ended(raised)
         far = (f"after {len(watcher.epochs)} of {spec['epochs']} epochs and "
                f"{len(watcher.losses)} steps")
         if watcher.losses:
@@ -134,7 +135,18 @@ def keeping(spec, watcher, json_file, out):
             click.echo(f"paceline: train: interrupted {far}.", err=True)
         if isinstance(error, Failed) and watcher.losses:
             raise Failed(f"{error} That was {far}.") from None
-        raise
+        raise error
+
+
+def what_ended(error):
+    """Launchers hand Ctrl-C to one rank after another: a rank may lose a peer to it before it
+    hears of it itself."""
+    if isinstance(error, RankLost):
+        try:
+            time.sleep(0.5)
+        except KeyboardInterrupt as late:
+            return late
+    return error
 
 
 def train_first(began):
