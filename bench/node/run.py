@@ -61,7 +61,8 @@ def settings_of(kind, collective, wanted):
 
 def shares(collective):
     """Whether it has algorithms for shared buffers."""
-    return any(row["shared"] for row in _core.algorithms() if row["collective"] == collective)
+    return any(row["access"] == "symmetric" for row in _core.algorithms()
+               if row["collective"] == collective)
 
 
 def measure(library, collective, setting, options):

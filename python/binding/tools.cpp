@@ -133,10 +133,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     if (a->takes.radix) knobs.append("radix");
     if (a->takes.blocks) knobs.append("blocks");
     row["knobs"] = knobs;
-    row["shared"] = a->shared;
-    row["staged"] = a->staged;
-    row["single_copy"] = a->attached;
-    row["load_store"] = a->is_load_store();
+    row["access"] = std::string(name_of(a->access));
     row["canonical"] = a->canonical;
     row["expects_late"] = a->expects_late;
     row["follows_arrival"] = a->follows_arrival;
@@ -206,14 +203,14 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const Machine model = machine_from(machine);
   const bool near = model.ranks_per_node >= ranks;
   problem.one_node = near && ranks > 1;
-  problem.attached = attach && problem.one_node && text_of(Option::single_copy) == "auto";
+  problem.single_copy = attach && problem.one_node && text_of(Option::single_copy) == "auto";
   bool by_nodes = false;
   // One that works on shared memory is asked for by those who have it.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
-    problem.shared = asked.shared;
+    problem.symmetric = asked.uses(Access::symmetric);
     by_nodes = asked.by_nodes;
-    problem.attached = problem.attached || asked.attached;
+    problem.single_copy = problem.single_copy || asked.uses(Access::single_copy);
     problem.one_node = problem.one_node || asked.is_load_store();
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
     problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);

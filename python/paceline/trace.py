@@ -109,7 +109,7 @@ def is_load_store(trace):
 
 # By the first thing that an event does.
 ROWS = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
-STRAIGHT_ROWS = {"copy in": 0, "reduce": 1, "copy out": 2, "copy": 2, "signal": 3, "wait": 3}
+LOAD_STORE_ROWS = {"copy in": 0, "reduce": 1, "copy out": 2, "copy": 2, "signal": 3, "wait": 3}
 ORDER = ("send", "recv", "copy in", "reduce", "copy", "copy out", "signal", "wait", "compute")
 
 
@@ -119,7 +119,7 @@ def rows(trace):
     What leaves is above, what is made in the middle, what comes below. Of a load/store call: copies
     in, sums, copies out, and the meetings.
     """
-    table = STRAIGHT_ROWS if is_load_store(trace) else ROWS
+    table = LOAD_STORE_ROWS if is_load_store(trace) else ROWS
     return {name: table[first(name)] for name in kinds(trace)}
 
 

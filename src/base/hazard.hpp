@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-enum class Access { read, write };
+enum class Use { read, write };
 
 // One thing that can be read and written. An actor is whatever the user of the cell compares: the
 // index of a step, a pointer to a task.
@@ -21,9 +21,9 @@ struct Cell {
 
 // Records that `actor` accesses the cell; calls follow(earlier) for each actor it has to wait for.
 template <class Actor, class Follow>
-void access(Cell<Actor>& cell, const Actor& actor, Access kind, Follow&& follow) {
+void access(Cell<Actor>& cell, const Actor& actor, Use kind, Follow&& follow) {
   if (cell.writer && *cell.writer != actor) follow(*cell.writer);
-  if (kind == Access::read) {
+  if (kind == Use::read) {
     cell.readers.push_back(actor);
     return;
   }

@@ -163,8 +163,8 @@ Task Engine::add(Task task) {
          "; push tasks before close().");
   task->number = pushed_++;
   ++unfinished_;
-  for (const Variable& variable : task->spec.read) depend(task, variable, Access::read);
-  for (const Variable& variable : task->spec.write) depend(task, variable, Access::write);
+  for (const Variable& variable : task->spec.read) depend(task, variable, Use::read);
+  for (const Variable& variable : task->spec.write) depend(task, variable, Use::write);
   if (const Sequence& sequence = task->spec.sequence) {
     if (sequence->last && !sequence->last->started) {
       sequence->last->follow_start.push_back(task);
@@ -177,10 +177,10 @@ Task Engine::add(Task task) {
   return task;
 }
 
-void Engine::depend(const Task& task, const Variable& variable, Access kind) {
+void Engine::depend(const Task& task, const Variable& variable, Use kind) {
   std::vector<Task>& readers = variable->cell.readers;
   // A variable that is read for ever must not keep every task that has read it.
-  if (kind == Access::read && readers.size() >= kFewReaders &&
+  if (kind == Use::read && readers.size() >= kFewReaders &&
       readers.size() == readers.capacity())
     std::erase_if(readers, [](const Task& reader) { return reader->stage == Stage::complete; });
   access(variable->cell, task, kind, [&](const Task& earlier) { follow(task, earlier); });

@@ -109,7 +109,7 @@ class Engine {
   void check_process() const;
   void check_caller(const char* what) const;
   bool are_at_rest(const std::vector<Variable>& read, const std::vector<Variable>& write) const;
-  void depend(const Task& task, const Variable& variable, Access kind);
+  void depend(const Task& task, const Variable& variable, Use kind);
   void follow(const Task& task, const Task& earlier);
   void make_ready(const Task& task);
   void release(std::vector<Task>& followers);

@@ -13,7 +13,7 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   Builder builder(problem, algorithm.cuts(problem, knobs));
   algorithm.build(problem, knobs, builder);
   Schedule schedule = std::move(builder).take(algorithm.name);
-  schedule.attached = algorithm.attached;
+  schedule.single_copy = algorithm.access == Access::single_copy;
   if (algorithm.is_load_store()) schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }
@@ -28,18 +28,21 @@ Reason follows_arrival(const Problem& problem) {
               "; PACELINE_NUMBERS=fast would allow that"), instead};
 }
 
+Reason out_of_reach(Access access) {
+  if (access == Access::symmetric)
+    return {"the ranks do not reach each other's buffers; allocate them with paceline.empty on "
+            "ranks of one node, in equal pieces", ""};
+  if (access == Access::single_copy)
+    return {"the system does not copy between the memory of these ranks, as paceline doctor "
+            "explains; they must be on one node", ""};
+  return {"the ranks do not reach each other's scratch; it wants equal pieces, and ranks of one "
+          "node that share memory", ""};
+}
+
 }  // namespace
 
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.shared && (!problem.shared || problem.uneven))
-    return Reason{"the ranks do not reach each other's buffers; allocate them with paceline.empty "
-                  "on ranks of one node, in equal pieces", ""};
-  if (algorithm.staged && (!problem.one_node || problem.uneven))
-    return Reason{"the ranks do not reach each other's scratch; it wants equal pieces, and ranks "
-                  "of one node that share memory", ""};
-  if (algorithm.attached && (!problem.attached || problem.uneven))
-    return Reason{"the system does not copy between the memory of these ranks, as paceline doctor "
-                  "explains; they must be on one node", ""};
+  if (!problem.reaches(algorithm.access)) return out_of_reach(algorithm.access);
   if (algorithm.by_nodes && problem.nodes.empty())
     return Reason{"it wants several nodes, of which one at least has several ranks; "
                   "PACELINE_NUMA_RANKS=1 forbids to look", ""};

@@ -42,22 +42,21 @@ struct Cost {
 
 inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
 
+inline std::optional<Reason> serves_all(const Problem&) { return {}; }
+
 struct Algorithm {
   Collective collective;
   const char* name;
-  std::optional<Reason> (*rejects)(const Problem&);
+  std::optional<Reason> (*rejects)(const Problem&) = serves_all;
   int (*cuts)(const Problem&, const Knobs&);             // blocks per unit of the message
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
-  // What it touches of its peers' memory. Such an algorithm sends nothing but signals, runs in its
-  // author's order (ir/load_store.hpp), and whoever signals always signals the same peers.
-  bool staged = false;   // reads their scratch
-  bool shared = false;   // reads and writes their buffers
+  // By all but messages it sends nothing but signals, runs in its author's order
+  // (ir/load_store.hpp), and whoever signals always signals the same peers.
+  Access access = Access::messages;
   bool grouped = false;  // looks at Problem::groups
   bool in_node_order = false;   // looks up its neighbours node by node (ir/bind.hpp)
-  // Has the system copy between its own buffers and theirs; needs no scratch.
-  bool attached = false;
   // Looks at Problem::nodes, of any sizes: few messages between nodes, or few bytes. Inside them it
   // runs steps of staging buffers, in one graph with the messages, or sends messages there as well
   // (stages_in_nodes()).
@@ -81,7 +80,8 @@ struct Algorithm {
   // same, so that a call may take one or another by who is late.
   bool in_rank_order = false;
 
-  bool is_load_store() const { return staged || shared || attached; }
+  bool uses(Access way) const { return access == way; }
+  bool is_load_store() const { return access != Access::messages; }
 };
 
 // Why it cannot serve the problem; nothing where it can.
@@ -93,7 +93,5 @@ void check_serves(const Algorithm& algorithm, const Problem& problem);
 // Throws a refusal if the algorithm rejects the problem. One that expects no late ranks builds the
 // same schedule whoever is predicted to be late.
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs = {});
-
-inline std::optional<Reason> serves_all(const Problem&) { return {}; }
 
 }  // namespace paceline

@@ -32,8 +32,8 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.commutative = builder.problem().commutative;
     part.problem.canonical = builder.problem().canonical && has_op(part.problem.collective);
     part.problem.uneven = builder.problem().uneven;
-    part.problem.shared = builder.problem().shared;
-    part.problem.attached = builder.problem().attached;
+    part.problem.symmetric = builder.problem().symmetric;
+    part.problem.single_copy = builder.problem().single_copy;
     for (int late : phase.algorithm->expects_late ? builder.problem().late : std::vector<int>{})
       if (const auto at = std::find(phase.members.begin(), phase.members.end(), late);
           at != phase.members.end())

@@ -16,7 +16,7 @@ class Deriver {
   void add(std::uint32_t id, const Step& step, const Segment* segments) {
     // A target that is also a source, as in "a = b + a", is a write: it waits for all a read would.
     for (std::uint32_t i = 0; i < step.segments; ++i)
-      touch(segments[i], writes(step.kind, i) ? Access::write : Access::read, id);
+      touch(segments[i], writes(step.kind, i) ? Use::write : Use::read, id);
     if (fence_ >= 0) edges.emplace_back(static_cast<std::uint32_t>(fence_), id);
     if (step.kind == Kind::signal)
       for (std::uint32_t earlier : since_fence_) edges.emplace_back(earlier, id);
@@ -28,7 +28,7 @@ class Deriver {
   std::vector<Edge> edges;
 
  private:
-  void touch(const Segment& segment, Access kind, std::uint32_t id) {
+  void touch(const Segment& segment, Use kind, std::uint32_t id) {
     if (segment.space == Space::incoming) return;
     std::vector<StepCell>& buffer = cells_[{segment.space, segment.owner, segment.slot}];
     const auto [first, last] = range(segment, buffer);

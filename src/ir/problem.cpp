@@ -22,6 +22,12 @@ std::string_view name_of(Numbers numbers) {
   return kNames[static_cast<std::size_t>(numbers)];
 }
 
+std::string_view name_of(Access access) {
+  static constexpr std::array<std::string_view, 4> kNames{"messages", "staging", "symmetric",
+                                                          "single_copy"};
+  return kNames[static_cast<std::size_t>(access)];
+}
+
 Collective collective_from(std::string_view name) {
   std::string known;
   for (int i = 0; i < kCollectives; ++i) {
@@ -42,6 +48,16 @@ void check_late(const Problem& problem) {
            " is named late twice; name each late rank once, the latest last.");
     named[static_cast<std::size_t>(rank)] = true;
   }
+}
+
+bool Problem::reaches(Access access) const {
+  switch (access) {
+    case Access::messages: return true;
+    case Access::staging: return one_node && !uneven;
+    case Access::symmetric: return symmetric && !uneven;
+    case Access::single_copy: return single_copy && !uneven;
+  }
+  return false;
 }
 
 bool stages_in_nodes(const Problem& problem) { return problem.node_staging && !problem.uneven; }

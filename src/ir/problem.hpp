@@ -24,6 +24,16 @@ enum class Numbers : std::uint8_t { fast, stable, canonical };
 
 std::string_view name_of(Numbers numbers);
 
+// How an algorithm gets at what its peers have.
+enum class Access : std::uint8_t {
+  messages,      // they send it
+  staging,       // it reads their scratch: ranks of one node
+  symmetric,     // it reads and writes their buffers, too, which lie in symmetric memory
+  single_copy,   // it has the system copy between its buffers and theirs; needs no scratch
+};
+
+std::string_view name_of(Access access);
+
 struct Problem {
   Collective collective = Collective::allreduce;
   int ranks = 1;
@@ -35,9 +45,9 @@ struct Problem {
   bool canonical = false;
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool one_node = false;     // every rank reaches all ranks' scratch in memory: they share a node
-  bool shared = false;       // near, and every rank reaches all ranks' inputs and outputs as well
-  // Near, and the system copies between a rank's buffers and its peers', which it does not see.
-  bool attached = false;
+  bool symmetric = false;    // of one node, and every rank reaches all inputs and outputs as well
+  // Of one node, and the system copies between a rank's buffers and its peers', which it sees not.
+  bool single_copy = false;
 
   // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
   // large. Empty: none are known, or all ranks are alike.
@@ -56,6 +66,7 @@ struct Problem {
   // Bits may follow `late` and the order of arrival: numbers=fast, or sums are exact in any order.
   bool fast = false;
 
+  bool reaches(Access access) const;   // whether its ranks get at their peers' data like that
   bool operator==(const Problem&) const = default;
 };
 

@@ -59,7 +59,7 @@ struct Slot {
 struct Schedule {
   Problem problem;
   std::string algorithm;
-  bool attached = false;          // peers' buffers are reached by the system, and not seen
+  bool single_copy = false;       // peers' buffers are reached by the system, and not seen
   int units = 1;                  // of the message, by its collective
   int cuts = 1;                   // blocks per unit and pipeline segment
   int pipeline = 1;               // pipeline segments

@@ -48,7 +48,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.fast = numbers == Numbers::fast || exact;
   p.uneven = call.uneven;
   p.one_node = group->near || p.ranks == 1;
-  p.attached = group->near ? group->stages->are_attached() : p.one_node;
+  p.single_copy = group->near ? group->stages->are_attached() : p.one_node;
   if (p.one_node) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
@@ -110,7 +110,7 @@ Ready Communicator::State::prepare(const Call& call, const std::vector<int>& lat
   const Layout layout = layout_of(call, problem);
   std::optional<SharedPlaces> places;
   if (!call.device.end) places = session->shared().find(call, problem, layout, group->ranks);
-  problem.shared = places.has_value();
+  problem.symmetric = places.has_value();
   Ready ready{prepare(call, problem, layout), {}, {}};
   const Prepared& p = *ready.prepared;
   if (!p.shared) places.reset();   // the algorithm does without
@@ -122,17 +122,17 @@ Ready Communicator::State::prepare(const Call& call, const std::vector<int>& lat
 
 std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const Problem& problem,
                                                        const Layout& layout) {
-  CallShape shape{call, problem.in_place, problem.shared, problem.late};
+  CallShape shape{call, problem.in_place, problem.symmetric, problem.late};
   shape.call.input = shape.call.output = nullptr;
   const std::lock_guard lock(mutex);
   if (auto known = book.find(shape)) return known;
 
   Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
-  alike.in_place = problem.in_place && problem.shared;   // but where its peers must follow it
+  alike.in_place = problem.in_place && problem.symmetric;   // but where its peers must follow it
   const Choice choice = choose(alike, inputs_of(call, problem), wish_of(call));
   auto prepared = std::make_shared<Prepared>();
   prepared->shape = std::move(shape);
-  prepared->shared = choice.algorithm->shared;
+  prepared->shared = choice.algorithm->uses(Access::symmetric);
   prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
   CompiledSchedule bound = compile(choice, problem, layout, call, staging_room());
@@ -325,19 +325,19 @@ std::string Communicator::explain(const Call& call) const {
   Problem problem = state_->problem_of(call);
   check_call(call, problem.rank, problem.ranks);
   const Layout layout = layout_of(call, problem);
-  problem.shared = !call.device.end && state_->session->shared()
+  problem.symmetric = !call.device.end && state_->session->shared()
                        .find(call, problem, layout, state_->group->ranks).has_value();
-  problem.in_place = problem.in_place && problem.shared;
+  problem.in_place = problem.in_place && problem.symmetric;
   problem.late = state_->arrivals.turn_of(call).late;
   const ChoiceInputs now = state_->inputs_of(call, problem);
   const Overrides wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
   std::string copies;   // the choice, were the ranks attached
-  problem.attached = true;
-  if (state_->group->near && choose(problem, now, wish).algorithm->attached)
+  problem.single_copy = true;
+  if (state_->group->near && choose(problem, now, wish).algorithm->uses(Access::single_copy))
     copies = str("; ", state_->group->stages->describe_copies());
   return str(describe(c),
-             c.algorithm->staged || nodes() > 1 ? "; " + state_->grouping.why : "",
+             c.algorithm->uses(Access::staging) || nodes() > 1 ? "; " + state_->grouping.why : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
                  ? "; numbers=fast: bits may follow who is late" : "",

@@ -21,7 +21,7 @@ void check_signals(const Choice& choice, Problem problem) {
   const auto segments = static_cast<std::size_t>(choice.cut.segments);
   const int blocks = std::max(choice.cut.knobs.blocks, 1);
   if (segments * static_cast<std::size_t>(blocks) < kFewPieces) return;
-  problem.in_place = problem.in_place && problem.shared;   // else each rank's own affair
+  problem.in_place = problem.in_place && problem.symmetric;   // else each rank's own affair
   std::size_t most = 0;
   for (problem.rank = 0; problem.rank < problem.ranks; ++problem.rank)
     most = std::max(most, signals_in(build(*choice.algorithm, problem, choice.cut.knobs)));

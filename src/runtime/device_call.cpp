@@ -7,7 +7,7 @@
 namespace paceline {
 
 void leave_out_shared(Problem& problem) {
-  problem.one_node = problem.attached = problem.shared = problem.node_staging = false;
+  problem.one_node = problem.single_copy = problem.symmetric = problem.node_staging = false;
 }
 
 // Signals alone do not make a call straight: those of a message algorithm go to one peer each.

@@ -55,11 +55,11 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
   Problem asked = problem;
   if (!call.algorithm.empty()) {
     const Algorithm& named = find_algorithm(call.collective, call.algorithm);
-    if (named.attached)
+    if (named.uses(Access::single_copy))
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
     asked.one_node = named.is_load_store();
-    asked.shared = named.shared;
+    asked.symmetric = named.uses(Access::symmetric);
     if (asked.one_node && !all_reach_)
       fail(Fault::refusal, "device: ", named.name, " reads the memory of other devices, and these "
            "do not all reach each other; name one that sends, such as ring.");
@@ -95,7 +95,7 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   std::vector<std::shared_ptr<const CompiledSchedule>> world;
   for (std::size_t at = 0; at < calls.size(); ++at) {
     problems[at].one_node = algorithm.is_load_store();
-    problems[at].shared = algorithm.shared;
+    problems[at].symmetric = algorithm.uses(Access::symmetric);
     auto schedule = std::make_shared<Schedule>(
         lower(algorithm, problems[at], shape.choice.cut, Reader::device));
     world.push_back(std::make_shared<CompiledSchedule>(

@@ -201,11 +201,11 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
                   .fast = true};
   if (!call.algorithm.empty()) {
     const Algorithm& named = find_algorithm(call.collective, call.algorithm);
-    if (named.attached)
+    if (named.uses(Access::single_copy))
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
     problem.one_node = named.is_load_store();
-    problem.shared = named.shared;
+    problem.symmetric = named.uses(Access::symmetric);
   }
   ChoiceInputs now{.bytes = bytes_for_choice(call, problem), .machine = machine_};
   now.stage_bytes = ~std::size_t{0} >> 1;
@@ -218,7 +218,7 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
     problem.rank = at;
     problem.in_place = all[static_cast<std::size_t>(at)].in_place;
     problem.one_node = algorithm.is_load_store();
-    problem.shared = algorithm.shared;
+    problem.symmetric = algorithm.uses(Access::symmetric);
     problems.push_back(problem);
     layouts.push_back(even_layout(problem, call.count));
   }

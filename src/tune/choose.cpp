@@ -127,9 +127,9 @@ Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, con
 
 // Where every rank reaches all buffers, nobody needs to send anything but a very short message.
 std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
-  if (!p.shared || p.ranks == 1 || bytes < kShortShared) return {};
+  if (!p.symmetric || p.ranks == 1 || bytes < kShortShared) return {};
   for (const Algorithm* a : registry()) {
-    if (a->collective != p.collective || !a->shared || why_not(*a, p)) continue;
+    if (a->collective != p.collective || !a->uses(Access::symmetric) || why_not(*a, p)) continue;
     Choice choice{.algorithm = a, .why = "shared buffers: every rank works on all of them"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks && p.ranks > kSourcesAtOnce)
@@ -343,7 +343,7 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
 
   const bool in_segments = wish.cut.segments > 1;
   const Algorithm* only = is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr;
-  if (only && only->staged && in_segments)
+  if (only && only->uses(Access::staging) && in_segments)
     fail(Fault::usage, where, ": ", wish.cut.segments, " segments, but ", only->name,
          " passes its message on in blocks; use blocks= instead, or another algorithm.");
   Choice choice = chosen(problem, now, only, in_segments);

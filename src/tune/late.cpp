@@ -123,7 +123,8 @@ bool knows_late(const Problem& p, const Algorithm& a) {
 
 std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& now,
                                         const Choice& usual) {
-  if (!p.one_node || p.ranks < kFewest || !p.fast || !usual.algorithm->staged) return {};
+  if (!p.one_node || p.ranks < kFewest || !p.fast) return {};
+  if (!usual.algorithm->uses(Access::staging)) return {};
   if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
   for (const ByArrival& row : kByArrival) {
     if (row.collective != p.collective || now.bytes < row.from_bytes || now.bytes >= row.to_bytes)

@@ -102,7 +102,7 @@ Verdict check_straight(const World& world) {
     if (extents(schedule) != extents(world[0]))
       return {str("load/store: the slots of rank ", rank, " are not as long as those of rank 0")};
     if (Verdict bad = check_signals(schedule); !bad) return bad;
-    if (!schedule.attached) continue;
+    if (!schedule.single_copy) continue;
     if (Verdict bad = check_attached(world, schedule); !bad) return bad;
   }
   return check_orders(world);

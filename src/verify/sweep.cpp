@@ -199,7 +199,7 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks) {
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
   std::vector<Shape> shapes;
   for (const Shape& shape : shapes_of(algorithm, max_ranks)) {
-    if (algorithm.staged && shape.cut.segments > 1) continue;   // it takes blocks
+    if (algorithm.uses(Access::staging) && shape.cut.segments > 1) continue;   // it takes blocks
     shapes.push_back(shape);
     if (shape.cut.segments > 1 && has_tail(algorithm, shape)) {
       shapes.push_back(shape);

@@ -151,9 +151,9 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.uneven = shape.uneven;
   problem.late = shape.late;
   problem.fast = !shape.canonical;   // a proof is of any numbers
-  problem.shared = algorithm.shared;
+  problem.symmetric = algorithm.uses(Access::symmetric);
   problem.one_node = algorithm.is_load_store();
-  problem.attached = algorithm.attached;
+  problem.single_copy = algorithm.uses(Access::single_copy);
   std::vector<int>& group_of = algorithm.is_load_store() ? problem.groups : problem.nodes;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
     group_of.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);

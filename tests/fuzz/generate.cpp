@@ -208,19 +208,21 @@ class Generator {
     if (chance(40)) {
       std::vector<const Algorithm*> fit;
       for (const Algorithm* a : registry()) {
-        if (a->collective != c.collective || (a->shared && !c.shared) || a->by_nodes) continue;
-        if (a->staged && (!even || bytes > kStageBytes)) continue;
+        if (a->collective != c.collective || a->by_nodes) continue;
+        if (a->uses(Access::symmetric) && !c.shared) continue;
+        if (a->uses(Access::staging) && (!even || bytes > kStageBytes)) continue;
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};
         problem.uneven = !even;
         problem.fast = program_.numbers == Numbers::fast || is_exact(c);
-        problem.one_node = a->staged || a->shared;
-        problem.shared = a->shared;
+        problem.one_node = a->uses(Access::staging) || a->uses(Access::symmetric);
+        problem.symmetric = a->uses(Access::symmetric);
         if (!why_not(*a, problem)) fit.push_back(a);
       }
       const Algorithm& a = *fit[below(fit.size())];
       c.algorithm = a.name;
-      if (a.staged && a.takes.blocks && chance(40)) c.blocks = 2 + static_cast<int>(below(4));
-      if (a.staged || a.shared) return;
+      if (a.uses(Access::staging) && a.takes.blocks && chance(40))
+        c.blocks = 2 + static_cast<int>(below(4));
+      if (a.uses(Access::staging) || a.uses(Access::symmetric)) return;
     }
     if (!message || !chance(25) || bytes > kStageBytes) return;
     c.segments = 1 + static_cast<int>(below(5));

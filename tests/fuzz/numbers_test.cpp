@@ -82,7 +82,7 @@ Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, st
   call.values = r.values;
   call.count = count;
   call.root = r.ranks - 1;
-  call.shared = a.shared;
+  call.shared = a.uses(Access::symmetric);
   call.data = draw(seed, 11);
   program.calls = {call, call};
   if (!a.follows_arrival) program.calls[1].same_as = 0;
@@ -92,8 +92,8 @@ Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, st
 
 bool takes(const Algorithm& a, int ranks) {
   Problem problem{.collective = a.collective, .ranks = ranks, .root = ranks - 1};
-  problem.one_node = a.staged || a.shared;
-  problem.shared = a.shared;
+  problem.one_node = a.uses(Access::staging) || a.uses(Access::symmetric);
+  problem.symmetric = a.uses(Access::symmetric);
   problem.fast = a.follows_arrival;
   return has_op(a.collective) && !why_not(a, problem);
 }
@@ -108,7 +108,7 @@ TEST_CASE("through every algorithm, too, and all ranks have the same bits, twice
         // By turns, unless there is time for all of them.
         if (seed % test::by_length<std::uint64_t>(29, 17, 1) != 0) return;
         Faults faults = weather(seed);
-        faults.stages = a->staged || a->shared;
+        faults.stages = a->uses(Access::staging) || a->uses(Access::symmetric);
         const std::string bad = play_loop(program_of(*a, r, 61, seed), faults).trouble();
         CHECK_MESSAGE(bad.empty(), a->name, ", ", name_of_case(r), ": ", bad);
       });

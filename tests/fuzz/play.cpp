@@ -162,7 +162,8 @@ class Player {
     set_counts(c, call, group);
     const bool named = !c.algorithm.empty();
     const Algorithm* a = named ? &find_algorithm(c.collective, c.algorithm) : nullptr;
-    if (a && (!a->staged || seat_.near) && (!a->shared || is_reached(held))) {
+    if (a && (!a->uses(Access::staging) || seat_.near) &&
+        (!a->uses(Access::symmetric) || is_reached(held))) {
       call.algorithm = c.algorithm;
       call.cut.knobs.blocks = c.blocks;
     }

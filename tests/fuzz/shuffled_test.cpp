@@ -35,7 +35,8 @@ Program repeated(Collective collective, const std::string& algorithm, int calls,
   call.count = 7;
   call.root = has_root(collective) ? 3 : 0;
   call.data = 23;
-  if (!algorithm.empty()) call.shared = find_algorithm(collective, algorithm).shared;
+  if (!algorithm.empty())
+    call.shared = find_algorithm(collective, algorithm).uses(Access::symmetric);
   for (int i = 0; i < calls; ++i) {
     program.calls.push_back(call);
     program.actions.push_back({Action::Kind::begin, i});
@@ -58,7 +59,7 @@ std::string flaw_of(Collective collective, const std::string& algorithm, bool ne
 bool serves_stable(const Algorithm& a) {
   Problem problem{.collective = a.collective, .ranks = kRanks, .root = has_root(a.collective) * 3};
   problem.one_node = a.is_load_store();
-  problem.shared = a.shared;
+  problem.symmetric = a.uses(Access::symmetric);
   return has_op(a.collective) && !why_not(a, problem);
 }
 

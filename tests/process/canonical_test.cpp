@@ -34,7 +34,7 @@ std::string run_all(Communicator& world, bool claimed) {
     if (a->canonical != claimed || a->by_nodes || a->follows_arrival) continue;
     test::for_each_sum(*a, world.size(), [&](const Case& c, Type type) {
       SumBuffers sums(c, type, world.rank());
-      if (a->shared)
+      if (a->uses(Access::symmetric))
         sums.use(reinterpret_cast<unsigned char*>(in->data()),
                  reinterpret_cast<unsigned char*>(out->data()));
       world.run(sums.call());

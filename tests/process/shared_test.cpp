@@ -124,7 +124,7 @@ std::string run_all(Communicator& world) {
 
 TEST_CASE("every algorithm over shared buffers keeps its contract, and all are tried") {
   std::size_t known = 0;
-  for (const Algorithm* a : registry()) known += a->shared ? 1 : 0;
+  for (const Algorithm* a : registry()) known += a->uses(Access::symmetric) ? 1 : 0;
   CHECK(known == std::size(kShared));
   for (int p : {1, 2, 3, 5, 8}) {
     const std::string bad = run_ranks(p, 60, [&](int rank, const std::string& folder) {

@@ -72,7 +72,7 @@ std::string allreduce(Communicator& comm, std::size_t count, bool staged) {
   const Call call = buffers.call();
   const std::string why = comm.explain(call);
   const std::string name = why.substr(0, why.find_first_of(",:"));
-  const bool is_staged = find_algorithm(Collective::allreduce, name).staged;
+  const bool is_staged = find_algorithm(Collective::allreduce, name).uses(Access::staging);
   if (is_staged != staged) return "the choice is " + why;
   comm.run(call);
   return buffers.check();

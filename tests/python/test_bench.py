@@ -212,9 +212,12 @@ def test_variants():
     assert labels("allreduce", (["circulant"], ["2"], 0, 3, 0), None) == ["circulant x 2, radix 3"]
     assert labels("allreduce", (["dual_root"], ["0"], 0, 0, 5), None) == ["dual_root, 5 blocks"]
     every = labels("allreduce", (["all"], ["0"], 0, 0, 0), None)
-    assert every[0] == "paceline" and set(every[1:]) == {
-        row["name"] for row in _core.algorithms()
-        if row["collective"] == "allreduce" and not (row["load_store"] or row["by_nodes"])}
+    assert every[0] == "paceline" and set(every[1:]) == those("allreduce", "messages")
+
+
+def those(collective, access):
+    return {row["name"] for row in _core.algorithms() if not row["by_nodes"]
+            and (row["collective"], row["access"]) == (collective, access)}
 
 
 def made_up(medians, plan, rates=(1e9, 1e9)):
@@ -360,15 +363,12 @@ def test_bench_of_every_collective_is_exact(tmp_path, collective):
         "--repeats", "2", "--algorithm", "all")
     assert status == 0, out
     assert content["notes"] == [] or all("fastest call" in note for note in content["notes"])
-    known = [row for row in _core.algorithms()
-             if row["collective"] == collective and not row["load_store"] and not row["by_nodes"]]
-    assert len(content["records"]) == 1 + len(known)
+    assert len(content["records"]) == 1 + len(those(collective, "messages"))
 
 
 @each("collective", FEW, MORE)
 def test_native_calls_are_exact(tmp_path, collective):
-    shared = any(row["shared"] for row in _core.algorithms() if row["collective"] == collective)
-    separate = collective in ("allreduce", "reduce")
+    shared, separate = any(those(collective, "symmetric")), collective in ("allreduce", "reduce")
     status, out, content = bench(
         tmp_path, collective, "--sizes", "1000", "--root", "1", "--repeats", "2", "--batch", "3",
         "--through", "native", *["--shared"] * shared, *["--separate"] * separate)

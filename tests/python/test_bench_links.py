@@ -20,7 +20,7 @@ BOUND_S = 2 * 2 / 3 * NBYTES * 8 / 200e6
 def sending():
     """(collective, algorithm) of those that send their messages."""
     return [(row["collective"], row["name"]) for row in _core.algorithms()
-            if not (row["shared"] or row["staged"] or row["single_copy"] or row["by_nodes"])]
+            if row["access"] == "messages" and not row["by_nodes"]]
 
 
 @pytest.mark.parametrize("collective, algorithm", sending())

@@ -19,7 +19,8 @@ docs = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(docs)
 
 EVERY = [(row["collective"], row["name"]) for row in _core.algorithms()]
-STAGED = [(row["collective"], row["name"]) for row in _core.algorithms() if row["staged"]]
+STAGED = [(row["collective"], row["name"]) for row in _core.algorithms()
+          if row["access"] == "staging"]
 
 
 @pytest.fixture(scope="module")

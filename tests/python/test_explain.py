@@ -51,7 +51,7 @@ def test_explain_knows_nodes(paceline, monkeypatch):
 def test_explain_leaves_out_what_needs_one_node(paceline):
     nodes = ["-n", 8, "--machine", "lab-200mbit,ranks_per_node=2"]
     straight = [row["name"] for row in _core.algorithms()
-                if row["collective"] == "allreduce" and row["load_store"]
+                if row["collective"] == "allreduce" and row["access"] != "messages"
                 and not row["follows_arrival"]]
     _, out, _ = paceline("explain", "allreduce", *nodes)
     told = "not here, as they need all ranks on one node: "

@@ -27,7 +27,7 @@ std::vector<int> blocks_in_order(const Algorithm& a, const Problem& p) {
 
 int blocks_of_sum(int ranks, std::size_t bytes) {
   const Problem p{
-      .collective = Collective::allreduce, .ranks = ranks, .one_node = true, .shared = true};
+      .collective = Collective::allreduce, .ranks = ranks, .one_node = true, .symmetric = true};
   return choose(p, {bytes, usual_machine(), 8u << 20}).cut.knobs.blocks;
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("blocks: the last one comes first, the first one last") {
                         .ranks = ranks,
                         .rank = rank,
                         .one_node = true,
-                        .shared = a->shared};
+                        .symmetric = a->uses(Access::symmetric)};
         if (!a->is_load_store() || a->grouped || !a->takes.blocks || why_not(*a, p)) continue;
         CAPTURE(a->name);
         const std::vector<int> blocks = blocks_in_order(*a, p);

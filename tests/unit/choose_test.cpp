@@ -278,7 +278,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
   int staged = 0;
   for (int p : {2, 3, 7, 16, 64, 128, 256})
     for (const Algorithm* a : registry()) {
-      if (!a->staged) continue;
+      if (!a->uses(Access::staging)) continue;
       std::size_t room = stage_bytes(8u << 20, p);
       for (std::size_t count : {1, 33, 5000, 25000}) {
         if (p == 2) room = count == 25000 ? 64u << 10 : room;   // a message that is longer than it
@@ -288,7 +288,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
           for (int rank = 0; rank < p; ++rank) problem.groups.push_back(rank / (p / 4));
         const std::size_t units = std::size_t(units_of(problem));
         const Choice choice = choose(problem, {4 * count * units, usual_machine(), room});
-        if (!choice.algorithm->staged) continue;
+        if (!choice.algorithm->uses(Access::staging)) continue;
         ++staged;
         const std::vector<Layout> layouts(std::size_t(p), even_layout(problem, count));
         const auto schedule =
@@ -301,7 +301,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
       Problem problem = problem_of(a->collective, p);
       problem.one_node = true;
       const Choice choice = choose(problem, {std::size_t{1} << 40, usual_machine(), room});
-      CHECK((!choice.algorithm->staged || choice.cut.knobs.blocks <= 4096));
+      CHECK((!choice.algorithm->uses(Access::staging) || choice.cut.knobs.blocks <= 4096));
     }
   CHECK(staged > 100);
 }
@@ -310,7 +310,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
   const auto chosen_for = [](Collective c, int ranks, std::size_t bytes, bool attached = true) {
     Problem p = problem_of(c, ranks);
     p.one_node = true;
-    p.attached = attached;
+    p.single_copy = attached;
     const ChoiceInputs now{bytes, usual_machine(), stage_bytes(8u << 20, ranks)};
     return std::string(choose(p, now).algorithm->name);
   };
@@ -325,13 +325,13 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
       if (a->collective != Collective::broadcast || ranks != 2)
         CHECK(chosen_for(a->collective, ranks, kFrom << 4) != "single_copy");
   Problem p = problem_of(Collective::broadcast, 3);
-  p.one_node = p.attached = true;
+  p.one_node = p.single_copy = true;
   const ChoiceInputs now{100, usual_machine(), stage_bytes(8u << 20, 3)};
-  CHECK(choose(p, now, {"single_copy"}).algorithm->attached);   // who asks gets it
-  p.attached = false;
+  CHECK(choose(p, now, {"single_copy"}).algorithm->uses(Access::single_copy));   // who asks gets it
+  p.single_copy = false;
   CHECK_THROWS_AS(choose(p, now, {"single_copy"}), Error);
-  p.attached = p.shared = true;   // but what all see is copied without help
-  CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->shared);
+  p.single_copy = p.symmetric = true;   // but what all see is copied without help
+  CHECK(choose(p, {kFrom, usual_machine(), now.stage_bytes}).algorithm->uses(Access::symmetric));
 }
 
 TEST_CASE("choose: by nodes where ranks share them, alike however they are numbered") {

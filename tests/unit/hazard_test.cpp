@@ -20,7 +20,7 @@ std::string follows(const std::string& accesses) {
   for (std::string word; words >> word;) {
     const int actor = std::stoi(word.substr(1));
     std::set<int> earlier;
-    access(cell, actor, word[0] == 'r' ? Access::read : Access::write,
+    access(cell, actor, word[0] == 'r' ? Use::read : Use::write,
            [&](int other) { earlier.insert(other); });
     for (int other : earlier)
       out += (out.empty() ? "" : " ") + std::to_string(actor) + "<" + std::to_string(other);
@@ -63,7 +63,7 @@ TEST_CASE("hazard: who follows whom") {
 TEST_CASE("hazard: cells know nothing of each other") {
   Cell<int> a, b;
   const auto nobody = [](int) { FAIL("no actor shares a cell with another"); };
-  access(a, 0, Access::write, nobody);
-  access(b, 1, Access::write, nobody);
-  access(b, 1, Access::read, nobody);
+  access(a, 0, Use::write, nobody);
+  access(b, 1, Use::write, nobody);
+  access(b, 1, Use::read, nobody);
 }

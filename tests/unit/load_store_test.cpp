@@ -27,7 +27,7 @@ std::string fault_of(int ranks, const Author& author, bool attached = false) {
     Builder b(problem, 2);
     author(b, rank);
     world.push_back(in_order(std::move(b).take("by_hand")));
-    world.back().attached = attached;
+    world.back().single_copy = attached;
   }
   return check_straight(world).fault;
 }
@@ -256,13 +256,13 @@ TEST_CASE("load/store: segments give no more signals than one of them times thei
       for (int rank = 0; a->is_load_store() && rank < p; ++rank)
         for (int blocks : {0, 5, 40}) {
           Problem problem{.collective = a->collective, .ranks = p, .rank = rank};
-          problem.one_node = problem.shared = problem.attached = problem.fast = true;
+          problem.one_node = problem.symmetric = problem.single_copy = problem.fast = true;
           if (a->rejects(problem) || (blocks > 0 && !a->takes.blocks)) continue;
           const Schedule one = build(*a, problem, {.blocks = blocks});
           const std::size_t signals = signals_in(one);
           CAPTURE(a->name);
           CHECK(signals < 64 * std::size_t(std::max(blocks, 1)));
-          if (a->staged) continue;
+          if (a->uses(Access::staging)) continue;
           for (int window : {1, 6})
             CHECK(signals_in(in_order(pipeline(fuse(one), 7, window))) <= 7 * signals);
         }

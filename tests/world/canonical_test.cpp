@@ -80,7 +80,8 @@ std::string results(const Sums& sums) {
 template <class Visit>
 void for_each_sum(bool claimed, int p, Visit&& visit) {
   for (const Algorithm* a : registry())
-    if (a->canonical == claimed && !a->shared && !a->by_nodes &&   // shared: process/canonical_test
+    if (a->canonical == claimed && !a->by_nodes &&
+        !a->uses(Access::symmetric) &&   // these: process/canonical_test
         !a->follows_arrival)                                    // refused, as in any stable world
       test::for_each_sum(*a, p, visit);
 }
@@ -94,7 +95,7 @@ TEST_CASE("canonical: every algorithm that claims the order is proven to keep it
       const Verdict verdict = verify(test::piped(a, shape, pipe));
       CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
       proven += bool(verdict);
-      if (a.staged) break;   // it takes blocks instead
+      if (a.uses(Access::staging)) break;   // it takes blocks instead
     }
   });
   CHECK(proven > 100);
@@ -163,12 +164,12 @@ TEST_CASE("canonical: as many ranks as no step of stable adds") {
   Random random(7);
   int differ = 0;
   for (const Algorithm* a : registry()) {
-    if (!a->canonical || a->shared) continue;
+    if (!a->canonical || a->uses(Access::symmetric)) continue;
     for (const Type type : test::kFloats) {
       const Case c{a->collective, a->name, p, 61};
       const std::string bad = flaw(run(ranks.all, c, type, random));
       CHECK_MESSAGE(bad.empty(), bad);
-      if (!a->staged) differ += !flaw(run(grouped.all, c, type, random)).empty();
+      if (!a->uses(Access::staging)) differ += !flaw(run(grouped.all, c, type, random)).empty();
     }
   }
   CHECK(differ > 0);   // in groups of 16

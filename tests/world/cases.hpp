@@ -21,16 +21,16 @@ inline bool is_load_store(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_load_store();
 }
 inline bool is_attached(const Case& c) {
-  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).attached;
+  return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).uses(Access::single_copy);
 }
 
 // Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and
 // sanitizers.
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
-    if (a->shared) continue;   // they need other buffers: see process/shared_test.cpp
+    if (a->uses(Access::symmetric)) continue;   // other buffers: process/shared_test.cpp
     if (a->by_nodes) continue;    // they need several: see mixed_test.cpp, nodes_run_test.cpp
-    if (a->staged && a->rejects({.collective = a->collective, .ranks = p})) continue;
+    if (a->uses(Access::staging) && a->rejects({.collective = a->collective, .ranks = p})) continue;
     const std::set<int> roots =
         has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
     int turn = 0;
@@ -46,7 +46,7 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           // Sums in order of arrival are for numbers=fast: see process/claimed_test.cpp.
           if (a->follows_arrival && c.op == Op::sum) c.op = Op::max;
           visit(c);
-          if (++turn % 3 == 0 && a->staged) {
+          if (++turn % 3 == 0 && a->uses(Access::staging)) {
             c.knobs.blocks = a->takes.blocks ? 2 + turn % 4 : 0;
             visit(c);
           } else if (turn % 3 == 0) {

@@ -61,7 +61,8 @@ After after(const Algorithm& a, int ranks) {
 }
 
 bool is_static(const Algorithm& a) {
-  return a.collective == Collective::allreduce && a.staged && !a.claimed && !a.grouped;
+  return a.collective == Collective::allreduce && a.uses(Access::staging) &&
+         !a.claimed && !a.grouped;
 }
 
 }  // namespace

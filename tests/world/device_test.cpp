@@ -71,7 +71,7 @@ std::string run_case(Group& world, const Case& c) {
 template <class Visit>
 void for_each_device_case(int p, bool few, Visit&& visit) {
   test::for_each_case(p, few, [&](const Case& c) {
-    if (!find_algorithm(c.collective, c.algorithm).attached) visit(c);
+    if (!find_algorithm(c.collective, c.algorithm).uses(Access::single_copy)) visit(c);
   });
 }
 
@@ -120,13 +120,13 @@ TEST_CASE("device: algorithms of shared buffers keep their contract") {
   for (int p : {2, 3, 5, 8}) {
     Group world(p, {.seed = 11});
     for (const Algorithm* a : registry()) {
-      if (!a->shared) continue;
+      if (!a->uses(Access::symmetric)) continue;
       ++algorithms;
       for (std::size_t n : test::awkward_counts(p))
         for (int root = 0; root < (has_root(a->collective) ? p : 1); root += p - 1)
           for (bool in_place : {false, true}) {
             const Problem problem{.collective = a->collective, .ranks = p, .root = root,
-                                  .in_place = in_place, .shared = true};
+                                  .in_place = in_place, .symmetric = true};
             if (a->rejects(problem)) continue;
             const std::string bad =
                 run_case<float>(world, {a->collective, a->name, p, n, root, in_place});
@@ -219,7 +219,8 @@ TEST_CASE("device: averages, and integers") {
   for (int p : {1, 2, 3, 5}) {
     Group world(p, {});
     for (const Algorithm* a : registry()) {
-      if (!has_op(a->collective) || a->attached || a->shared || a->by_nodes) continue;
+      if (!has_op(a->collective) || a->by_nodes) continue;
+      if (a->uses(Access::single_copy) || a->uses(Access::symmetric)) continue;
       Case c{a->collective, a->name, p, 12};
       if (a->rejects({.collective = a->collective, .ranks = p})) continue;
       c.op = Op::average;

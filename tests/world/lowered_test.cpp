@@ -55,7 +55,7 @@ std::vector<Cut> cuts_of(const Algorithm& a) {
   std::vector<Cut> cuts{kUncut};
   if (a.takes.radix) cuts.push_back({1, 1, {.radix = 3}});
   if (a.takes.blocks) cuts.push_back({1, 1, {.blocks = 3}});
-  if (a.staged) return cuts;   // these take blocks
+  if (a.uses(Access::staging)) return cuts;   // these take blocks
   cuts.push_back({.segments = 3, .window = 2});
   cuts.push_back({.segments = 4, .window = 2, .in_step = true});
   cuts.push_back({.segments = 3, .window = 2, .whole_tail = true});

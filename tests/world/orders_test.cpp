@@ -18,7 +18,7 @@ TEST_CASE("a proven world ends rightly in seeded random orders") {
         const Verdict verdict = shake(world, seed);
         CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
       }
-      if (a.staged) break;   // it takes blocks instead
+      if (a.uses(Access::staging)) break;   // it takes blocks instead
     }
   });
   MESSAGE(runs, " random runs");
@@ -43,7 +43,7 @@ TEST_CASE("exploring every interleaving agrees with the proof") {
       states += all.states;
       complete += all.complete;
       if (!all.complete) open += "\n  " + describe(a, shape);
-      if (a.staged) break;
+      if (a.uses(Access::staging)) break;
     }
   });
   MESSAGE(complete, " worlds explored to the end, ", states, " states; not to the end:", open);

@@ -147,8 +147,8 @@ class SumBuffers {
 // operations by turns, roots, in place, uneven units, segments or blocks.
 template <class Visit>
 void for_each_sum(const Algorithm& a, int p, Visit&& visit) {
-  if (!has_op(a.collective) || (a.staged && a.rejects({.collective = a.collective, .ranks = p})))
-    return;
+  if (!has_op(a.collective)) return;
+  if (a.uses(Access::staging) && a.rejects({.collective = a.collective, .ranks = p})) return;
   int turn = 0;
   for (std::size_t count : {std::size_t{1}, std::size_t(p) + 1, std::size_t{131}})
     for (const int root : std::set<int>{0, has_root(a.collective) ? p - 1 : 0})
@@ -158,7 +158,8 @@ void for_each_sum(const Algorithm& a, int p, Visit&& visit) {
           c.op = kInexact[++turn % 3];
           visit(c, type);
           if (turn % 2 == 0 && a.takes.blocks) c.knobs.blocks = 2 + turn % 3;
-          else if (turn % 2 == 0 && !a.staged) c.segments = 2 + turn % 4, c.window = 1 + turn % 3;
+          else if (turn % 2 == 0 && !a.uses(Access::staging))
+            c.segments = 2 + turn % 4, c.window = 1 + turn % 3;
           else if (a.collective == Collective::reduce_scatter && !a.is_load_store()) c.uneven =
               true;
           else continue;

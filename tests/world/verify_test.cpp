@@ -18,7 +18,7 @@ TEST_CASE("every algorithm is proven in every small world") {
       const Verdict verdict = verify(piped(a, shape, pipe));
       CHECK_MESSAGE(verdict, describe(a, shape), ": ", verdict.fault);
       proven += bool(verdict);
-      if (a.staged) break;   // it takes blocks instead
+      if (a.uses(Access::staging)) break;   // it takes blocks instead
     }
   });
   MESSAGE(proven, " worlds proven");
@@ -62,7 +62,8 @@ TEST_CASE("rejected problems are few, known, and refused with a reason") {
         continue;
       }
       if (rejected++ == 0) first = describe(*a, shape);
-      const bool known = shape.ordered || shape.uneven || (a->shared && shape.in_place);
+      const bool known = shape.ordered || shape.uneven ||
+                         (a->uses(Access::symmetric) && shape.in_place);
       CHECK_MESSAGE(known, "rejected for another reason: ", describe(*a, shape));
       CHECK_THROWS_AS(make_world(*a, shape), Error);
     }

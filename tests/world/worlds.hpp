@@ -57,7 +57,7 @@ void for_all(int most_ranks, Each&& each) {
 inline constexpr Knobs kFewBlocks{.blocks = 2};   // where the number of orders grows with the steps
 
 inline World piped(const Algorithm& a, Shape& shape, const Cut& pipe, const Knobs& knobs = {}) {
-  shape.cut = a.staged ? kUncut : pipe;   // those with a stage take blocks
+  shape.cut = a.uses(Access::staging) ? kUncut : pipe;   // those with a stage take blocks
   shape.cut.knobs = knobs;
   return make_world(a, shape);
 }

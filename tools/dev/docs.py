@@ -129,7 +129,7 @@ def entries():
     for row in _core.algorithms():
         path = ROOT / "src/coll" / row["collective"] / f"{row['name']}.cpp"
         found.setdefault(row["collective"], []).append(
-            read(path, row["knobs"], row["load_store"], row["by_nodes"]))
+            read(path, row["knobs"], row["access"] != "messages", row["by_nodes"]))
     return found
 
 

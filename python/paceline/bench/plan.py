@@ -41,9 +41,9 @@ def algorithms_of(collective, wanted):
     """Names for a list that may say auto and all; auto is the empty name."""
     # The buffers here are private ones. What ranks of a node show each other is what auto takes.
     rows = [row for row in _core.algorithms()
-            if row["collective"] == collective and not row["shared"]]
+            if row["collective"] == collective and row["access"] != "symmetric"]
     known = [row["name"] for row in rows]
-    every = [row["name"] for row in rows if not (row["load_store"] or row["by_nodes"])]
+    every = [row["name"] for row in rows if row["access"] == "messages" and not row["by_nodes"]]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):
@@ -95,7 +95,8 @@ def variants_for(collective, knobs, against, shared=False, forms=((), False), tr
     if transfers:
         variants = [one for v in variants for one in (v, v.without_arithmetic())]
     if shared:
-        if not any(row["shared"] for row in _core.algorithms() if row["collective"] == collective):
+        if not any(row["access"] == "symmetric" for row in _core.algorithms()
+                   if row["collective"] == collective):
             raise click.UsageError(
                 f"--shared: {collective} has no algorithm for shared buffers; leave it out.")
         variants.append(Variant("paceline", shared=True))

@@ -62,7 +62,7 @@ def main():
     rank, ranks = communicator.rank, communicator.size
     meeting = Meeting(Path(spec["folder"]) / "meeting", rank, ranks)
     case = Case(spec["collective"], spec["size"], ranks, rank, root=spec["root"])
-    if any(row["shared"] for row in _core.algorithms()
+    if any(row["access"] == "symmetric" for row in _core.algorithms()
            if (row["collective"], row["name"]) == (spec["collective"], spec["algorithm"])):
         case.take(communicator.empty)
     knobs = {name: spec[name] for name in ASKED}

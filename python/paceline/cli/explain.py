@@ -30,7 +30,7 @@ def able(collective, ranks, choice):
             and (_core.option("numbers") == "fast" or not row["follows_arrival"]
                  or row["name"] == choice["algorithm"])
             and (choice["on_nodes"] or not row["by_nodes"])]
-    far = [row["name"] for row in rows if row["load_store"] and not choice["one_node"]
+    far = [row["name"] for row in rows if row["access"] != "messages" and not choice["one_node"]
            and row["name"] != choice["algorithm"]]
     return [row for row in rows if row["name"] not in far], far
 
@@ -48,7 +48,7 @@ def candidates(collective, ranks, size, choice, where):
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
-        impossible = row["load_store"] and not choice["one_node"]   # and yet asked for
+        impossible = row["access"] != "messages" and not choice["one_node"]   # and yet asked for
         time = "needs one node" if impossible else human_time(
             model_time(collective, row["name"], ranks, size, machine, use))
         out.add_row(
@@ -239,7 +239,8 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
     explain_one(collective, ranks, size, choice, where, out)
     if choice["one_node"] and any(
-            row["single_copy"] for row in _core.algorithms() if row["collective"] == collective):
+            row["access"] == "single_copy" for row in _core.algorithms()
+            if row["collective"] == collective):
         out.print(attached(trouble), soft_wrap=True)
     about_kept_figures(machine, out)
     return 0

@@ -25,7 +25,7 @@ def names_for(collective, wanted):
         if name not in ("auto", "all", *known):
             raise click.UsageError(f"--algorithm: {collective} has no '{name}'; use auto, all, or "
                                    f"some of {', '.join(known)}.")
-        every = [row["name"] for row in rows if not (row["load_store"] or row["by_nodes"])]
+        every = [row["name"] for row in rows if row["access"] == "messages" and not row["by_nodes"]]
         found += every if name == "all" else [name]
     return list(dict.fromkeys(found))
 

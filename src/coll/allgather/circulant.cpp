@@ -48,6 +48,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allgather_circulant{
-    Collective::allgather, "circulant", serves_all, cuts, build, cost, kTakesRadix};
+    .collective = Collective::allgather, .name = "circulant", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -96,12 +96,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_hierarchical{.collective = Collective::allgather,
-                                       .name = "hierarchical",
-                                       .rejects = serves_all,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .by_nodes = true};
+const Algorithm allgather_hierarchical{
+    .collective = Collective::allgather, .name = "hierarchical", .cuts = cuts, .build = build,
+    .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

@@ -36,6 +36,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_linear{Collective::allgather, "linear", serves_all, cuts, build, cost};
+const Algorithm allgather_linear{
+    .collective = Collective::allgather, .name = "linear", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -122,12 +122,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_multilane{.collective = Collective::allgather,
-                                    .name = "multilane",
-                                    .rejects = serves_all,
-                                    .cuts = cuts,
-                                    .build = build,
-                                    .cost = cost,
-                                    .by_nodes = true};
+const Algorithm allgather_multilane{
+    .collective = Collective::allgather, .name = "multilane", .cuts = cuts, .build = build,
+    .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

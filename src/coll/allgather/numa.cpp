@@ -88,7 +88,8 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allgather_numa{Collective::allgather, "numa", serves_all, cuts, build, cost,
-                                  {.blocks = true}, true, false, true};
+const Algorithm allgather_numa{
+    .collective = Collective::allgather, .name = "numa", .cuts = cuts, .build = build, .cost = cost,
+    .takes = {.blocks = true}, .access = Access::staging, .grouped = true};
 
 }  // namespace paceline

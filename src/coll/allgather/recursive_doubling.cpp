@@ -56,6 +56,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allgather_recursive_doubling{
-    Collective::allgather, "recursive_doubling", serves_all, cuts, build, cost};
+    .collective = Collective::allgather, .name = "recursive_doubling", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -41,8 +41,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_ring{.collective = Collective::allgather, .name = "ring",
-                               .rejects = serves_all, .cuts = cuts, .build = build, .cost = cost,
-                               .in_node_order = true};
+const Algorithm allgather_ring{
+    .collective = Collective::allgather, .name = "ring", .cuts = cuts, .build = build, .cost = cost,
+    .in_node_order = true};
 
 }  // namespace paceline

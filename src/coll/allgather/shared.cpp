@@ -42,6 +42,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allgather_shared{
-    Collective::allgather, "shared", serves_all, cuts, build, cost, {}, false, true};
+    .collective = Collective::allgather, .name = "shared", .cuts = cuts, .build = build,
+    .cost = cost, .access = Access::symmetric};
 
 }  // namespace paceline

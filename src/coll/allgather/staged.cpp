@@ -53,6 +53,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allgather_staged{
-    Collective::allgather, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+    .collective = Collective::allgather, .name = "staged", .cuts = cuts, .build = build,
+    .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 
 }  // namespace paceline

@@ -49,15 +49,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_chain{.collective = Collective::allreduce,
-                                        .name = "arrival_chain",
-                                        .rejects = serves_all,
-                                        .cuts = cuts_of_blocks,
-                                        .build = build,
-                                        .cost = cost,
-                                        .takes = kTakesBlocks,
-                                        .staged = true,
-                                        .claimed = true,
-                                        .follows_arrival = true};
+const Algorithm allreduce_arrival_chain{
+    .collective = Collective::allreduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
+    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
+    .follows_arrival = true};
 
 }  // namespace paceline

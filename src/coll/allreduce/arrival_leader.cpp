@@ -55,14 +55,9 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_leader{.collective = Collective::allreduce,
-                                         .name = "arrival_leader",
-                                         .rejects = serves_all,
-                                         .cuts = one_block,
-                                         .build = build,
-                                         .cost = cost,
-                                         .staged = true,
-                                         .claimed = true,
-                                         .follows_arrival = true};
+const Algorithm allreduce_arrival_leader{
+    .collective = Collective::allreduce, .name = "arrival_leader", .cuts = one_block,
+    .build = build, .cost = cost, .access = Access::staging, .claimed = true,
+    .follows_arrival = true};
 
 }  // namespace paceline

@@ -105,14 +105,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_sliced{.collective = Collective::allreduce,
-                                         .name = "arrival_sliced",
-                                         .rejects = serves_all,
-                                         .cuts = cuts,
-                                         .build = build,
-                                         .cost = cost,
-                                         .staged = true,
-                                         .claimed = true,
-                                         .follows_arrival = true};
+const Algorithm allreduce_arrival_sliced{
+    .collective = Collective::allreduce, .name = "arrival_sliced", .cuts = cuts, .build = build,
+    .cost = cost, .access = Access::staging, .claimed = true, .follows_arrival = true};
 
 }  // namespace paceline

@@ -75,14 +75,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_tree{.collective = Collective::allreduce,
-                                       .name = "arrival_tree",
-                                       .rejects = serves_all,
-                                       .cuts = one_block,
-                                       .build = build,
-                                       .cost = cost,
-                                       .staged = true,
-                                       .claimed = true,
-                                       .by_subtree = true};
+const Algorithm allreduce_arrival_tree{
+    .collective = Collective::allreduce, .name = "arrival_tree", .cuts = one_block, .build = build,
+    .cost = cost, .access = Access::staging, .claimed = true, .by_subtree = true};
 
 }  // namespace paceline

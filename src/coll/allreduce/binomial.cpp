@@ -39,6 +39,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allreduce_binomial{
-    Collective::allreduce, "binomial", serves_all, cuts, build, cost};
+    .collective = Collective::allreduce, .name = "binomial", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -38,12 +38,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_bruck{.collective = Collective::allreduce,
-                                .name = "bruck",
-                                .rejects = serves_all,
-                                .cuts = cuts,
-                                .build = build,
-                                .cost = cost,
-                                .canonical = true};
+const Algorithm allreduce_bruck{
+    .collective = Collective::allreduce, .name = "bruck", .cuts = cuts, .build = build,
+    .cost = cost, .canonical = true};
 
 }  // namespace paceline

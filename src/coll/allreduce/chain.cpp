@@ -47,6 +47,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_chain{Collective::allreduce, "chain", serves_all, cuts, build, cost};
+const Algorithm allreduce_chain{
+    .collective = Collective::allreduce, .name = "chain", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

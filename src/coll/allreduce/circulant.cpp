@@ -42,6 +42,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_circulant{
-    Collective::allreduce, "circulant", rejects, cuts, build, cost, kTakesRadix};
+    .collective = Collective::allreduce, .name = "circulant", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -37,13 +37,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_direct{.collective = Collective::allreduce,
-                                 .name = "direct",
-                                 .rejects = serves_all,
-                                 .cuts = cuts,
-                                 .build = build,
-                                 .cost = cost,
-                                 .canonical = true,
-                               .in_rank_order = true};
+const Algorithm allreduce_direct{
+    .collective = Collective::allreduce, .name = "direct", .cuts = cuts, .build = build,
+    .cost = cost, .canonical = true, .in_rank_order = true};
 
 }  // namespace paceline

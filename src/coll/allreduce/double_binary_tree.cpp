@@ -100,6 +100,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_double_binary_tree{
-    Collective::allreduce, "double_binary_tree", rejects, cuts, build, cost, kTakesBlocks};
+    .collective = Collective::allreduce, .name = "double_binary_tree", .rejects = rejects,
+    .cuts = cuts, .build = build, .cost = cost, .takes = kTakesBlocks};
 
 }  // namespace paceline

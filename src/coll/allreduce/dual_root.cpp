@@ -86,6 +86,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_dual_root{
-    Collective::allreduce, "dual_root", serves_all, cuts, build, cost, kTakesBlocks};
+    .collective = Collective::allreduce, .name = "dual_root", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesBlocks};
 
 }  // namespace paceline

@@ -30,14 +30,9 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 
 }  // namespace
 
-const Algorithm allreduce_dynamic_leader{.collective = Collective::allreduce,
-                                         .name = "dynamic_leader",
-                                         .rejects = serves_all,
-                                         .cuts = one_block,
-                                         .build = build,
-                                         .cost = cost_of_leader,
-                                         .staged = true,
-                                         .claimed = true,
-                                         .follows_arrival = true};
+const Algorithm allreduce_dynamic_leader{
+    .collective = Collective::allreduce, .name = "dynamic_leader", .cuts = one_block,
+    .build = build, .cost = cost_of_leader, .access = Access::staging, .claimed = true,
+    .follows_arrival = true};
 
 }  // namespace paceline

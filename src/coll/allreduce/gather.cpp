@@ -56,13 +56,8 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_gather{.collective = Collective::allreduce,
-                                 .name = "gather",
-                                 .rejects = serves_all,
-                                 .cuts = cuts,
-                                 .build = build,
-                                 .cost = cost,
-                                 .takes = kTakesRadix,
-                                 .canonical = true};
+const Algorithm allreduce_gather{
+    .collective = Collective::allreduce, .name = "gather", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesRadix, .canonical = true};
 
 }  // namespace paceline

@@ -39,12 +39,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_hierarchical{.collective = Collective::allreduce,
-                                       .name = "hierarchical",
-                                       .rejects = unless_nodes_in_order,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .by_nodes = true};
+const Algorithm allreduce_hierarchical{
+    .collective = Collective::allreduce, .name = "hierarchical", .rejects = unless_nodes_in_order,
+    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

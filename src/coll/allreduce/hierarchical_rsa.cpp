@@ -42,12 +42,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_hierarchical_rsa{.collective = Collective::allreduce,
-                                       .name = "hierarchical_rsa",
-                                       .rejects = rejects,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .by_nodes = true};
+const Algorithm allreduce_hierarchical_rsa{
+    .collective = Collective::allreduce, .name = "hierarchical_rsa", .rejects = rejects,
+    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

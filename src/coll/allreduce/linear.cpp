@@ -33,6 +33,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_linear{Collective::allreduce, "linear", serves_all, cuts, build, cost};
+const Algorithm allreduce_linear{
+    .collective = Collective::allreduce, .name = "linear", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

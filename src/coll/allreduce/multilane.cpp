@@ -46,8 +46,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane{.collective = Collective::allreduce, .name = "multilane",
-                                    .rejects = rejects, .cuts = cuts, .build = build,
-                                    .cost = cost, .by_nodes = true};
+const Algorithm allreduce_multilane{
+    .collective = Collective::allreduce, .name = "multilane", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

@@ -122,7 +122,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_numa{Collective::allreduce, "numa", rejects_scattered, cuts, build,
-                                  cost, {.blocks = true}, true, false, true};
+const Algorithm allreduce_numa{
+    .collective = Collective::allreduce, .name = "numa", .rejects = rejects_scattered, .cuts = cuts,
+    .build = build, .cost = cost, .takes = {.blocks = true}, .access = Access::staging,
+    .grouped = true};
 
 }  // namespace paceline

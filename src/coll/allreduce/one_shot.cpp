@@ -40,13 +40,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_one_shot{.collective = Collective::allreduce,
-                                    .name = "one_shot",
-                                    .rejects = serves_all,
-                                    .cuts = cuts,
-                                    .build = build,
-                                    .cost = cost,
-                                    .staged = true,
-                                    .canonical = true};
+const Algorithm allreduce_one_shot{
+    .collective = Collective::allreduce, .name = "one_shot", .cuts = cuts, .build = build,
+    .cost = cost, .access = Access::staging, .canonical = true};
 
 }  // namespace paceline

@@ -31,15 +31,9 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 
 }  // namespace
 
-const Algorithm allreduce_polling_leader{.collective = Collective::allreduce,
-                                         .name = "polling_leader",
-                                         .rejects = serves_all,
-                                         .cuts = one_block,
-                                         .build = build,
-                                         .cost = cost_of_leader,
-                                         .staged = true,
-                                         .claimed = true,
-                                         .root_first = true,
-                                         .follows_arrival = true};
+const Algorithm allreduce_polling_leader{
+    .collective = Collective::allreduce, .name = "polling_leader", .cuts = one_block,
+    .build = build, .cost = cost_of_leader, .access = Access::staging, .claimed = true,
+    .root_first = true, .follows_arrival = true};
 
 }  // namespace paceline

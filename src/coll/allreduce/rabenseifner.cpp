@@ -71,6 +71,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allreduce_rabenseifner{
-    Collective::allreduce, "rabenseifner", rejects, cuts, build, cost};
+    .collective = Collective::allreduce, .name = "rabenseifner", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

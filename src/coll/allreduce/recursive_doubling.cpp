@@ -68,6 +68,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm allreduce_recursive_doubling{
-    Collective::allreduce, "recursive_doubling", serves_all, cuts, build, cost};
+    .collective = Collective::allreduce, .name = "recursive_doubling", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -87,6 +87,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm allreduce_recursive_multiplying{
-    Collective::allreduce, "recursive_multiplying", serves_all, cuts, build, cost, kTakesRadix};
+    .collective = Collective::allreduce, .name = "recursive_multiplying", .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -41,6 +41,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_ring{Collective::allreduce, "ring", rejects, cuts, build, cost};
+const Algorithm allreduce_ring{
+    .collective = Collective::allreduce, .name = "ring", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -47,14 +47,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_shared{.collective = Collective::allreduce,
-                                 .name = "shared",
-                                 .rejects = serves_all,
-                                 .cuts = cuts,
-                                 .build = build,
-                                 .cost = cost,
-                                 .takes = kTakesBlocks,
-                                 .shared = true,
-                                 .canonical = true};
+const Algorithm allreduce_shared{
+    .collective = Collective::allreduce, .name = "shared", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesBlocks, .access = Access::symmetric, .canonical = true};
 
 }  // namespace paceline

@@ -72,14 +72,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_sorted_chain{.collective = Collective::allreduce,
-                                       .name = "sorted_chain",
-                                       .rejects = rejects,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .takes = kTakesBlocks,
-                                       .expects_late = true,
-                                       .bits_follow_late = true};
+const Algorithm allreduce_sorted_chain{
+    .collective = Collective::allreduce, .name = "sorted_chain", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
+    .bits_follow_late = true};
 
 }  // namespace paceline

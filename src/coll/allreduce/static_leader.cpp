@@ -42,13 +42,8 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_static_leader{.collective = Collective::allreduce,
-                                        .name = "static_leader",
-                                        .rejects = serves_all,
-                                        .cuts = one_block,
-                                        .build = build,
-                                        .cost = cost_of_leader,
-                                        .staged = true,
-                                        .canonical = true};
+const Algorithm allreduce_static_leader{
+    .collective = Collective::allreduce, .name = "static_leader", .cuts = one_block, .build = build,
+    .cost = cost_of_leader, .access = Access::staging, .canonical = true};
 
 }  // namespace paceline

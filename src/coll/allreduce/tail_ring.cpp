@@ -82,14 +82,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_tail_ring{.collective = Collective::allreduce,
-                                    .name = "tail_ring",
-                                    .rejects = rejects,
-                                    .cuts = Tail::cuts,
-                                    .build = build,
-                                    .cost = cost,
-                                    .takes = kTakesBlocks,
-                                    .expects_late = true,
-                                    .bits_follow_late = true};
+const Algorithm allreduce_tail_ring{
+    .collective = Collective::allreduce, .name = "tail_ring", .rejects = rejects,
+    .cuts = Tail::cuts, .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
+    .bits_follow_late = true};
 
 }  // namespace paceline

@@ -96,14 +96,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_two_shot{.collective = Collective::allreduce,
-                                 .name = "two_shot",
-                                 .rejects = serves_all,
-                                 .cuts = cuts,
-                                 .build = build,
-                                 .cost = cost_of_slices,
-                                 .takes = kTakesBlocks,
-                                 .staged = true,
-                                 .canonical = true};
+const Algorithm allreduce_two_shot{
+    .collective = Collective::allreduce, .name = "two_shot", .cuts = cuts, .build = build,
+    .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging, .canonical = true};
 
 }  // namespace paceline

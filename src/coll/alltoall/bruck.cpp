@@ -104,6 +104,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm alltoall_bruck{
-    Collective::alltoall, "bruck", rejects, cuts, build, cost, kTakesRadix};
+    .collective = Collective::alltoall, .name = "bruck", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -45,6 +45,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm alltoall_pairwise{Collective::alltoall, "pairwise", serves_all, cuts, build, cost};
+const Algorithm alltoall_pairwise{
+    .collective = Collective::alltoall, .name = "pairwise", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

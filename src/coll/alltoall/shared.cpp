@@ -50,6 +50,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm alltoall_shared{
-    Collective::alltoall, "shared", rejects, cuts, build, cost, {}, false, true};
+    .collective = Collective::alltoall, .name = "shared", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .access = Access::symmetric};
 
 }  // namespace paceline

@@ -51,6 +51,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm alltoall_staged{
-    Collective::alltoall, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+    .collective = Collective::alltoall, .name = "staged", .cuts = cuts, .build = build,
+    .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 
 }  // namespace paceline

@@ -44,6 +44,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm barrier_dissemination{
-    Collective::barrier, "dissemination", serves_all, cuts, build, cost, kTakesRadix};
+    .collective = Collective::barrier, .name = "dissemination", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -28,6 +28,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm barrier_staged{
-    Collective::barrier, "staged", serves_all, cuts, build, cost, {}, true};
+    .collective = Collective::barrier, .name = "staged", .cuts = cuts, .build = build, .cost = cost,
+    .access = Access::staging};
 
 }  // namespace paceline

@@ -39,6 +39,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm broadcast_binomial{
-    Collective::broadcast, "binomial", serves_all, cuts, build, cost};
+    .collective = Collective::broadcast, .name = "binomial", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

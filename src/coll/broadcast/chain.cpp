@@ -36,6 +36,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_chain{Collective::broadcast, "chain", serves_all, cuts, build, cost};
+const Algorithm broadcast_chain{
+    .collective = Collective::broadcast, .name = "chain", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

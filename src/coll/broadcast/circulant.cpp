@@ -45,6 +45,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm broadcast_circulant{
-    Collective::broadcast, "circulant", serves_all, cuts, build, cost, kTakesBlocks};
+    .collective = Collective::broadcast, .name = "circulant", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesBlocks};
 
 }  // namespace paceline

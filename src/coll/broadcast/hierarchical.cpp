@@ -31,12 +31,8 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadc
 
 }  // namespace
 
-const Algorithm broadcast_hierarchical{.collective = Collective::broadcast,
-                                       .name = "hierarchical",
-                                       .rejects = serves_all,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .by_nodes = true};
+const Algorithm broadcast_hierarchical{
+    .collective = Collective::broadcast, .name = "hierarchical", .cuts = cuts, .build = build,
+    .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

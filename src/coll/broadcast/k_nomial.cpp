@@ -42,6 +42,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm broadcast_k_nomial{
-    Collective::broadcast, "k_nomial", serves_all, cuts, build, cost, kTakesRadix};
+    .collective = Collective::broadcast, .name = "k_nomial", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

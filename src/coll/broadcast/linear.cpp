@@ -30,6 +30,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_linear{Collective::broadcast, "linear", serves_all, cuts, build, cost};
+const Algorithm broadcast_linear{
+    .collective = Collective::broadcast, .name = "linear", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

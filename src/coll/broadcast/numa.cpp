@@ -79,7 +79,8 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_numa{Collective::broadcast, "numa", serves_all, cuts, build, cost,
-                                  {.blocks = true}, true, false, true};
+const Algorithm broadcast_numa{
+    .collective = Collective::broadcast, .name = "numa", .cuts = cuts, .build = build, .cost = cost,
+    .takes = {.blocks = true}, .access = Access::staging, .grouped = true};
 
 }  // namespace paceline

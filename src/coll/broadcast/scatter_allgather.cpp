@@ -36,6 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm broadcast_scatter_allgather{
-    Collective::broadcast, "scatter_allgather", serves_all, cuts, build, cost};
+    .collective = Collective::broadcast, .name = "scatter_allgather", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

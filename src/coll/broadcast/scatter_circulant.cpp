@@ -38,6 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm broadcast_scatter_circulant{
-    Collective::broadcast, "scatter_circulant", serves_all, cuts, build, cost};
+    .collective = Collective::broadcast, .name = "scatter_circulant", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -20,12 +20,8 @@
 
 namespace paceline {
 
-const Algorithm broadcast_shared{.collective = Collective::broadcast,
-                                 .name = "shared",
-                                 .rejects = serves_all,
-                                 .cuts = cuts_of_parts,
-                                 .build = build_parts,
-                                 .cost = cost_of_parts,
-                                 .shared = true};
+const Algorithm broadcast_shared{
+    .collective = Collective::broadcast, .name = "shared", .cuts = cuts_of_parts,
+    .build = build_parts, .cost = cost_of_parts, .access = Access::symmetric};
 
 }  // namespace paceline

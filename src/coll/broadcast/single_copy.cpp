@@ -22,12 +22,8 @@
 
 namespace paceline {
 
-const Algorithm broadcast_single_copy{.collective = Collective::broadcast,
-                                   .name = "single_copy",
-                                   .rejects = serves_all,
-                                   .cuts = cuts_of_parts,
-                                   .build = build_parts,
-                                   .cost = cost_of_parts,
-                                   .attached = true};
+const Algorithm broadcast_single_copy{
+    .collective = Collective::broadcast, .name = "single_copy", .cuts = cuts_of_parts,
+    .build = build_parts, .cost = cost_of_parts, .access = Access::single_copy};
 
 }  // namespace paceline

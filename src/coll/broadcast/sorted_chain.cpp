@@ -47,13 +47,8 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_sorted_chain{.collective = Collective::broadcast,
-                                       .name = "sorted_chain",
-                                       .rejects = serves_all,
-                                       .cuts = cuts,
-                                       .build = build,
-                                       .cost = cost,
-                                       .takes = kTakesBlocks,
-                                       .expects_late = true};
+const Algorithm broadcast_sorted_chain{
+    .collective = Collective::broadcast, .name = "sorted_chain", .cuts = cuts, .build = build,
+    .cost = cost, .takes = kTakesBlocks, .expects_late = true};
 
 }  // namespace paceline

@@ -43,6 +43,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm broadcast_staged{
-    Collective::broadcast, "staged", serves_all, cuts, build, cost, {.blocks = true}, true};
+    .collective = Collective::broadcast, .name = "staged", .cuts = cuts, .build = build,
+    .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 
 }  // namespace paceline

@@ -51,6 +51,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm gather_binomial{Collective::gather, "binomial", rejects, cuts, build, cost};
+const Algorithm gather_binomial{
+    .collective = Collective::gather, .name = "binomial", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

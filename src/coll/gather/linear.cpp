@@ -35,6 +35,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm gather_linear{Collective::gather, "linear", serves_all, cuts, build, cost};
+const Algorithm gather_linear{
+    .collective = Collective::gather, .name = "linear", .cuts = cuts, .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -55,15 +55,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_arrival_chain{.collective = Collective::reduce,
-                                     .name = "arrival_chain",
-                                     .rejects = serves_all,
-                                     .cuts = cuts_of_blocks,
-                                     .build = build,
-                                     .cost = cost,
-                                     .takes = kTakesBlocks,
-                                     .staged = true,
-                                     .claimed = true,
-                                     .follows_arrival = true};
+const Algorithm reduce_arrival_chain{
+    .collective = Collective::reduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
+    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
+    .follows_arrival = true};
 
 }  // namespace paceline

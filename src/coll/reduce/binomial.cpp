@@ -54,6 +54,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_binomial{Collective::reduce, "binomial", rejects, cuts, build, cost};
+const Algorithm reduce_binomial{
+    .collective = Collective::reduce, .name = "binomial", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -38,12 +38,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_bruck{.collective = Collective::reduce,
-                             .name = "bruck",
-                             .rejects = serves_all,
-                             .cuts = cuts,
-                             .build = build,
-                             .cost = cost,
-                             .canonical = true};
+const Algorithm reduce_bruck{
+    .collective = Collective::reduce, .name = "bruck", .cuts = cuts, .build = build, .cost = cost,
+    .canonical = true};
 
 }  // namespace paceline

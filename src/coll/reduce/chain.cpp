@@ -49,6 +49,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_chain{Collective::reduce, "chain", rejects, cuts, build, cost};
+const Algorithm reduce_chain{
+    .collective = Collective::reduce, .name = "chain", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

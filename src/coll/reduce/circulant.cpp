@@ -65,6 +65,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm reduce_circulant{
-    Collective::reduce, "circulant", rejects, cuts, build, cost, kTakesBlocks};
+    .collective = Collective::reduce, .name = "circulant", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesBlocks};
 
 }  // namespace paceline

@@ -53,12 +53,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_gather{.collective = Collective::reduce,
-                              .name = "gather",
-                              .rejects = serves_all,
-                              .cuts = cuts,
-                              .build = build,
-                              .cost = cost,
-                              .canonical = true};
+const Algorithm reduce_gather{
+    .collective = Collective::reduce, .name = "gather", .cuts = cuts, .build = build, .cost = cost,
+    .canonical = true};
 
 }  // namespace paceline

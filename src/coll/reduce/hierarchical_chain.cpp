@@ -32,12 +32,8 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_ch
 
 }  // namespace
 
-const Algorithm reduce_hierarchical_chain{.collective = Collective::reduce,
-                                    .name = "hierarchical_chain",
-                                    .rejects = rejects_in_hierarchy,
-                                    .cuts = cuts,
-                                    .build = build,
-                                    .cost = cost,
-                                    .by_nodes = true};
+const Algorithm reduce_hierarchical_chain{
+    .collective = Collective::reduce, .name = "hierarchical_chain", .rejects = rejects_in_hierarchy,
+    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

@@ -66,6 +66,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm reduce_k_nomial{
-    Collective::reduce, "k_nomial", rejects, cuts, build, cost, kTakesRadix};
+    .collective = Collective::reduce, .name = "k_nomial", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -52,6 +52,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_linear{Collective::reduce, "linear", serves_all, cuts, build, cost};
+const Algorithm reduce_linear{
+    .collective = Collective::reduce, .name = "linear", .cuts = cuts, .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -109,7 +109,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_numa{Collective::reduce, "numa", rejects, cuts, build,
-                               cost, {.blocks = true}, true, false, true};
+const Algorithm reduce_numa{
+    .collective = Collective::reduce, .name = "numa", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = {.blocks = true}, .access = Access::staging,
+    .grouped = true};
 
 }  // namespace paceline

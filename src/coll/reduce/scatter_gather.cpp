@@ -56,6 +56,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm reduce_scatter_gather{
-    Collective::reduce, "scatter_gather", rejects, cuts, build, cost};
+    .collective = Collective::reduce, .name = "scatter_gather", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -62,14 +62,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_sorted_chain{.collective = Collective::reduce,
-                                    .name = "sorted_chain",
-                                    .rejects = rejects,
-                                    .cuts = cuts,
-                                    .build = build,
-                                    .cost = cost,
-                                    .takes = kTakesBlocks,
-                                    .expects_late = true,
-                                    .bits_follow_late = true};
+const Algorithm reduce_sorted_chain{
+    .collective = Collective::reduce, .name = "sorted_chain", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
+    .bits_follow_late = true};
 
 }  // namespace paceline

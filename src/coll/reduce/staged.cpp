@@ -53,14 +53,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_staged{.collective = Collective::reduce,
-                              .name = "staged",
-                              .rejects = rejects,
-                              .cuts = cuts,
-                              .build = build,
-                              .cost = cost,
-                              .takes = kTakesBlocks,
-                              .staged = true,
-                              .canonical = true};
+const Algorithm reduce_staged{
+    .collective = Collective::reduce, .name = "staged", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
+    .canonical = true};
 
 }  // namespace paceline

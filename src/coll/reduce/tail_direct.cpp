@@ -57,15 +57,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_tail_direct{.collective = Collective::reduce,
-                                   .name = "tail_direct",
-                                   .rejects = serves_all,
-                                   .cuts = Tail::cuts,
-                                   .build = build,
-                                   .cost = cost,
-                                   .takes = kTakesBlocks,
-                                   .canonical = true,
-                                   .expects_late = true,
-                                   .in_rank_order = true};
+const Algorithm reduce_tail_direct{
+    .collective = Collective::reduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
+    .cost = cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
+    .in_rank_order = true};
 
 }  // namespace paceline

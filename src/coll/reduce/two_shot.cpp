@@ -65,14 +65,9 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm reduce_two_shot{.collective = Collective::reduce,
-                              .name = "two_shot",
-                              .rejects = rejects,
-                              .cuts = cuts,
-                              .build = build,
-                              .cost = cost_of_slices,
-                              .takes = kTakesBlocks,
-                              .staged = true,
-                              .canonical = true};
+const Algorithm reduce_two_shot{
+    .collective = Collective::reduce, .name = "two_shot", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging,
+    .canonical = true};
 
 }  // namespace paceline

@@ -70,12 +70,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_bruck{.collective = Collective::reduce_scatter,
-                                     .name = "bruck",
-                                     .rejects = serves_all,
-                                     .cuts = cuts,
-                                     .build = build,
-                                     .cost = cost,
-                                     .canonical = true};
+const Algorithm reduce_scatter_bruck{
+    .collective = Collective::reduce_scatter, .name = "bruck", .cuts = cuts, .build = build,
+    .cost = cost, .canonical = true};
 
 }  // namespace paceline

@@ -74,6 +74,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 const Algorithm reduce_scatter_circulant{
-    Collective::reduce_scatter, "circulant", rejects, cuts, build, cost, kTakesRadix};
+    .collective = Collective::reduce_scatter, .name = "circulant", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -48,13 +48,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_direct{.collective = Collective::reduce_scatter,
-                                      .name = "direct",
-                                      .rejects = serves_all,
-                                      .cuts = cuts,
-                                      .build = build,
-                                      .cost = cost,
-                                      .canonical = true,
-                                      .in_rank_order = true};
+const Algorithm reduce_scatter_direct{
+    .collective = Collective::reduce_scatter, .name = "direct", .cuts = cuts, .build = build,
+    .cost = cost, .canonical = true, .in_rank_order = true};
 
 }  // namespace paceline

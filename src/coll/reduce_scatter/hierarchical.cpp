@@ -81,12 +81,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_hierarchical{.collective = Collective::reduce_scatter,
-                                            .name = "hierarchical",
-                                            .rejects = unless_nodes_in_order,
-                                            .cuts = cuts,
-                                            .build = build,
-                                            .cost = cost,
-                                            .by_nodes = true};
+const Algorithm reduce_scatter_hierarchical{
+    .collective = Collective::reduce_scatter, .name = "hierarchical",
+    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

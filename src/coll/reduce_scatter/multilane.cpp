@@ -186,12 +186,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_multilane{.collective = Collective::reduce_scatter,
-                                         .name = "multilane",
-                                         .rejects = rejects,
-                                         .cuts = cuts,
-                                         .build = build,
-                                         .cost = cost,
-                                         .by_nodes = true};
+const Algorithm reduce_scatter_multilane{
+    .collective = Collective::reduce_scatter, .name = "multilane", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .by_nodes = true};
 
 }  // namespace paceline

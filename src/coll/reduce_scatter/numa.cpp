@@ -93,7 +93,9 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_numa{Collective::reduce_scatter, "numa", rejects_scattered,
-                                       cuts, build, cost, {.blocks = true}, true, false, true};
+const Algorithm reduce_scatter_numa{
+    .collective = Collective::reduce_scatter, .name = "numa", .rejects = rejects_scattered,
+    .cuts = cuts, .build = build, .cost = cost, .takes = {.blocks = true},
+    .access = Access::staging, .grouped = true};
 
 }  // namespace paceline

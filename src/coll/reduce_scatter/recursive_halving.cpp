@@ -85,6 +85,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 const Algorithm reduce_scatter_recursive_halving{
-    Collective::reduce_scatter, "recursive_halving", rejects, cuts, build, cost};
+    .collective = Collective::reduce_scatter, .name = "recursive_halving", .rejects = rejects,
+    .cuts = cuts, .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -60,8 +60,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_ring{.collective = Collective::reduce_scatter, .name = "ring",
-                                    .rejects = rejects, .cuts = cuts, .build = build,
-                                    .cost = cost, .in_node_order = true};
+const Algorithm reduce_scatter_ring{
+    .collective = Collective::reduce_scatter, .name = "ring", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost, .in_node_order = true};
 
 }  // namespace paceline

@@ -39,13 +39,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_shared{.collective = Collective::reduce_scatter,
-                                      .name = "shared",
-                                      .rejects = serves_all,
-                                      .cuts = cuts,
-                                      .build = build,
-                                      .cost = cost,
-                                      .shared = true,
-                                      .canonical = true};
+const Algorithm reduce_scatter_shared{
+    .collective = Collective::reduce_scatter, .name = "shared", .cuts = cuts, .build = build,
+    .cost = cost, .access = Access::symmetric, .canonical = true};
 
 }  // namespace paceline

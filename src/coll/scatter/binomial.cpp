@@ -55,6 +55,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm scatter_binomial{Collective::scatter, "binomial", rejects, cuts, build, cost};
+const Algorithm scatter_binomial{
+    .collective = Collective::scatter, .name = "binomial", .rejects = rejects, .cuts = cuts,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

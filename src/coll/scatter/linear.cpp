@@ -35,6 +35,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm scatter_linear{Collective::scatter, "linear", serves_all, cuts, build, cost};
+const Algorithm scatter_linear{
+    .collective = Collective::scatter, .name = "linear", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -87,7 +87,7 @@ void LoadStoreOperation::find_interleaved() {
 }
 
 int LoadStoreOperation::crosses_to(const Step& step) const {
-  if (!schedule().attached || talks(step.kind)) return kOwn;
+  if (!schedule().single_copy || talks(step.kind)) return kOwn;
   for (const Segment* s = schedule().begin(step); s != schedule().end(step); ++s)
     if (s->owner != kOwn) return s->owner;
   return kOwn;
@@ -121,7 +121,7 @@ void LoadStoreOperation::begin() {
 }
 
 void LoadStoreOperation::cancel(Transport&) {
-  if (schedule().attached && entered_) attached_.withdraw();
+  if (schedule().single_copy && entered_) attached_.withdraw();
 }
 
 inline bool LoadStoreOperation::enter() {
@@ -138,7 +138,7 @@ inline bool LoadStoreOperation::enter() {
   waits_for_ = -1;
   stages_.enter(call_, room_bytes_, number(), fingerprint_, swaps_);
   base_[2] = stages_.room(schedule().problem.rank, call_);
-  if (schedule().attached) attached_.show(call_, base_[0], base_[1]);
+  if (schedule().single_copy) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
 }
 

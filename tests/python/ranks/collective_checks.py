@@ -138,12 +138,12 @@ def _share_a_node(comm):
 def check_algorithms(comm):
     """Every algorithm of every collective, whole and in segments."""
     for row in _core.algorithms(comm.size):
-        if row["shared"]:  # on arrays of paceline.empty alone: see shared_checks
+        if row["access"] == "symmetric":  # on arrays of paceline.empty alone: see shared_checks
             continue
         pieces = ((None, None), (1, 1), (4, 2), (7, 3))
-        if row["staged"]:  # it takes blocks instead: see check_knobs
+        if row["access"] == "staging":  # it takes blocks instead: see check_knobs
             pieces = pieces[: 2 if _share_a_node(comm) else 0]
-        on_terms = row["single_copy"] or row["by_nodes"] or row["follows_arrival"]
+        on_terms = row["access"] == "single_copy" or row["by_nodes"] or row["follows_arrival"]
         if on_terms and not _takes(comm, row["collective"], row["name"]):
             continue
         for segments, window in pieces:
