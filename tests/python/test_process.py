@@ -28,6 +28,11 @@ class Slow(process.subprocess.Popen):
         super().__init__(*words, **options)
         time.sleep({pause_s})
 process.subprocess.Popen = Slow
+class SlowTimer(process.threading.Timer):
+    def start(self):
+        super().start()
+        time.sleep({watch_s})
+process.threading.Timer = SlowTimer
 try:
     process.run([sys.executable, "-c", {program!r}], timeout_s={timeout_s}, keep={keep!r})
 except process.Failed as failure:
@@ -35,10 +40,10 @@ except process.Failed as failure:
 """
 
 
-def caller_of(program, timeout_s=60, keep=None, hangs_up=True, pause_s=0):
+def caller_of(program, timeout_s=60, keep=None, hangs_up=True, pause_s=0, watch_s=0):
     """Somebody who runs `program`, once that is under way."""
     script = CALLER.format(tools=str(TOOLS), program=program, timeout_s=timeout_s, keep=keep,
-                           hangs_up=hangs_up, pause_s=pause_s)
+                           hangs_up=hangs_up, pause_s=pause_s, watch_s=watch_s)
     caller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert caller.stdout.readline().startswith("+ ")
@@ -63,9 +68,10 @@ def test_what_was_started_ends_with_us(program, sign, status):
     assert end_of(caller)[0] == status
 
 
+@pytest.mark.parametrize("pause", ["pause_s", "watch_s"])
 @pytest.mark.parametrize("sign, status", ENDS)
-def test_what_is_being_started_ends_with_us(sign, status):
-    caller = caller_of(SLOW, pause_s=1)   # it is under way while its start has not returned
+def test_what_is_being_started_ends_with_us(sign, status, pause):
+    caller = caller_of(SLOW, **{pause: 1})   # it is under way; its start, its limit's are not done
     caller.send_signal(sign)
     assert end_of(caller)[0] == status
 

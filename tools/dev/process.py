@@ -153,9 +153,9 @@ def wait_for(child, timeout_s, keep, bar=None, on_late=None):
             end_group(child)
 
     timer = threading.Timer(timeout_s, expire)
-    timer.start()
     line = ""
     try:
+        timer.start()   # a signal may come before this returns; the interpreter waits for threads
         if bar:
             line = progress.show(child.stdout, bar)
         elif keep:
