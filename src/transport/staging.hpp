@@ -111,8 +111,8 @@ class StagingBuffers {
  public:
   virtual ~StagingBuffers() = default;
   virtual std::size_t bytes() const = 0;   // for rooms, of each stage; equal on all ranks
-  virtual StagingBuffer open(std::uint64_t context) =
-      0;   // this rank's own; throws a resource error
+  // This rank's own; throws a resource error.
+  virtual StagingBuffer open(std::uint64_t context) = 0;
   // So many bytes for rooms of the own one are there from now on; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
   // A peer's; nothing before the peer has opened it. Stays valid until close(). Throws a resource

@@ -187,8 +187,10 @@ wait $!
         assert status == 0, errors
         job = ["scontrol", "--oneliner", "show", "job", out.strip()]
         until(lambda: "JobState=PENDING Reason=BeginTime" in slurm.tell(*job), told)
-        # The news that its first run is over must not be taken for news of the second.
+        # The news that its first run is over must not be taken for news of the second; and slurmd
+        # runs nothing of a job in the second in which it was told to end it.
         until(lambda: not slurm.tell("pgrep", "-f", rf"^slurmstepd: \[{job[-1]}\."), told)
+        time.sleep(2)
         slurm.tell("scontrol", "update", f"JobId={job[-1]}", "StartTime=now")
         end = "FAILED" if how == "folder" else "COMPLETED"
         until(lambda: f"JobState={end}" in slurm.tell(*job), told)
