@@ -15,7 +15,7 @@ constexpr std::uint64_t kByArrival = std::uint64_t{0x5aa5} << 48;
 std::vector<int> Positions::missing() {
   std::vector<bool> has_come(ranks_.size(), false);
   for (int position = 0; position <= last(); ++position)
-    if (const int rank = stages_.rank_at(position, call_); rank >= 0)
+    if (const int rank = shm_->rank_at(position, call_); rank >= 0)
       has_come[static_cast<std::size_t>(rank)] = true;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < has_come.size(); ++rank)
@@ -28,7 +28,7 @@ std::optional<int> Positions::schedule_at(int position) {
   std::vector<int>& before = before_;
   before.assign(ranks_.size(), -1);   // rank -> position
   for (int at = 0; at < position; ++at) {
-    const int rank = stages_.rank_at(at, call_);
+    const int rank = shm_->rank_at(at, call_);
     if (rank < 0) return {};
     before[static_cast<std::size_t>(rank)] = at;
   }
@@ -45,15 +45,15 @@ std::optional<int> Positions::schedule_at(int position) {
 
 std::optional<CallMismatch> Positions::stranger() {
   if (++looks_ % kLooks != 0) return {};
-  return stages_.find_stranger(call_);
+  return shm_->find_stranger(call_);
 }
 
 ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound,
                                    const Channel& channel)
     : Operation(std::move(bound), channel),
-      stages_(*channel_.stages),
+      shm_(&channel_.shm->first()),
       claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),
-      positions_(stages_, schedule().problem.ranks, claimed_->subtrees) {
+      positions_(*shm_, schedule().problem.ranks, claimed_->subtrees) {
   for (const auto& one : claimed_->positions)
     at_.push_back(std::make_unique<LoadStoreOperation>(one, channel_, &positions_));
   if (!bound_->by_arrival) return;
@@ -62,41 +62,43 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound
 }
 
 void ClaimedOperation::begin() {
-  call_ = stages_.enroll();
+  shm_ = &channel_.shm->take(priority_);
+  call_ = shm_->enroll();
   now_ = nullptr;
   position_ = waits_for_ = -1;
   decided_ = !usual_;
   shown_ = fingerprint_;
   arrived_s_ = 0;
+  is_paused_ = false;
   stranger_.reset();
 }
 
 // By what all ranks know that come to this call.
 bool ClaimedOperation::decide() {
   if (arrived_s_ == 0) arrived_s_ = channel_.now_s();
-  const auto peer = stages_.behind(call_, stranger_);
+  const auto peer = shm_->behind(call_, stranger_);
   waits_for_ = peer.value_or(-1);
   if (peer || stranger_) return false;
-  claims_ = stages_.entry_book().decide(stages_, call_, fingerprint_);
-  stages_.entry_book().enter(stages_, arrived_s_);
+  claims_ = shm_->entry_book().decide(*shm_, call_, fingerprint_);
+  shm_->entry_book().enter(*shm_, arrived_s_);
   if (claims_) shown_.what ^= kByArrival;
   return decided_ = true;
 }
 
 bool ClaimedOperation::enter() {
-  if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
+  if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
   if (!decided_ && !decide()) return false;
-  waits_for_ = !claims_ || stages_.can_claim() ? -1 : 0;
+  waits_for_ = !claims_ || shm_->can_claim() ? -1 : 0;
   if (waits_for_ >= 0) return false;
-  if (const auto peer = stages_.occupied(call_, room_bytes(), stranger_)) {
+  if (const auto peer = shm_->occupied(call_, room_bytes(), stranger_)) {
     waits_for_ = *peer;
     return false;
   }
   if (stranger_) return false;
-  stages_.enter(call_, room_bytes(), number_, shown_);
-  if (claims_) positions_.begin(call_);
-  else positions_.begin_as_ranks(call_);
-  position_ = claims_ ? stages_.claim(call_, claimed_->kept) : stages_.rank();
+  shm_->enter(call_, room_bytes(), number_, shown_);
+  if (claims_) positions_.begin(*shm_, call_);
+  else positions_.begin_as_ranks(*shm_, call_);
+  position_ = claims_ ? shm_->claim(call_, claimed_->kept) : shm_->rank();
   return true;
 }
 
@@ -113,6 +115,7 @@ bool ClaimedOperation::advance(Transport& transport) {
   if (done() || stranger_ || (position_ < 0 && !enter()) || (!now_ && !take_up())) return false;
   const bool moved = now_->advance(transport);
   stranger_ = now_->stranger();
+  is_paused_ = now_->is_paused();
   if (now_->done()) complete();
   return moved;
 }
@@ -126,10 +129,10 @@ bool ClaimedOperation::can_progress() {
   if (done() || stranger_) return false;
   if (now_) return now_->can_progress();
   if (position_ >= 0) return true;   // one that came before is about to say who it is
-  if (!stages_.is_next(call_)) return false;
-  if (!decided_) return !stages_.behind(call_, stranger_);
-  return (!claims_ || stages_.can_claim()) &&
-         !stages_.occupied(call_, room_bytes(), stranger_);
+  if (!shm_->is_next(call_)) return false;
+  if (!decided_) return !shm_->behind(call_, stranger_);
+  return (!claims_ || shm_->can_claim()) &&
+         !shm_->occupied(call_, room_bytes(), stranger_);
 }
 
 }  // namespace paceline

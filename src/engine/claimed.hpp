@@ -8,6 +8,7 @@
 // many of the subtrees beside its own a rank adds to what it has.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,15 +21,17 @@ namespace paceline {
 class Positions {
  public:
   // `subtrees`: beside this rank's own, if that is how its schedules are told apart.
-  Positions(ShmChannel& stages, int ranks, const std::vector<std::pair<int, int>>& subtrees)
-      : stages_(stages), ranks_(std::size_t(ranks), -1), subtrees_(subtrees) {}
+  Positions(ShmChannel& shm, int ranks, const std::vector<std::pair<int, int>>& subtrees)
+      : shm_(&shm), ranks_(std::size_t(ranks), -1), subtrees_(subtrees) {}
 
-  void begin(std::uint64_t call) {
+  void begin(ShmChannel& shm, std::uint64_t call) {
+    shm_ = &shm;
     call_ = call;
     are_ranks_ = false;
     for (int& rank : ranks_) rank = -1;
   }
-  void begin_as_ranks(std::uint64_t call) {
+  void begin_as_ranks(ShmChannel& shm, std::uint64_t call) {
+    shm_ = &shm;
     call_ = call;
     are_ranks_ = true;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank] = static_cast<int>(rank);
@@ -37,14 +40,15 @@ class Positions {
   // Of calls in which the time is to be known when this rank leaves them.
   void set_clock(double (*now_s)()) { now_s_ = now_s; }
   void leave() {
-    if (now_s_) stages_.entry_book().leave(stages_, now_s_());
+    if (now_s_) shm_->entry_book().leave(*shm_, now_s_());
   }
-  std::uint64_t call() const { return call_; }
+  ShmChannel& shm() const { return *shm_; }
+  std::uint64_t call() const { return call_; }   // in that channel
   // Of what a schedule calls so: a position, or by subtree a rank in the place of whoever came last
   // of those beside it. -1: nobody has come yet.
   int rank_at(int name) {
     int& rank = ranks_[static_cast<std::size_t>(name)];
-    if (rank < 0) rank = stages_.rank_at(subtrees_.empty() ? name : last(), call_);
+    if (rank < 0) rank = shm_->rank_at(subtrees_.empty() ? name : last(), call_);
     return rank;
   }
   // The schedule of a rank that took this position: its number, or, by subtree, how many of those
@@ -57,7 +61,7 @@ class Positions {
  private:
   int last() const { return static_cast<int>(ranks_.size()) - 1; }
 
-  ShmChannel& stages_;
+  ShmChannel* shm_;   // of the call
   std::uint64_t call_ = 0;
   std::vector<int> ranks_;   // by name
   const std::vector<std::pair<int, int>>& subtrees_;
@@ -72,6 +76,9 @@ class ClaimedOperation : public Operation {
   ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
   std::size_t scratch_bytes() const override { return 0; }
+  std::size_t staging_bytes() const override {
+    return std::max(bound_->scratch_bytes, claimed_->scratch_bytes);
+  }
   bool is_load_store() const override { return true; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
@@ -87,7 +94,7 @@ class ClaimedOperation : public Operation {
     return claims_ ? claimed_->scratch_bytes : bound_->scratch_bytes;
   }
 
-  ShmChannel& stages_;
+  ShmChannel* shm_;   // of the call
   std::shared_ptr<const CompiledSchedule> claimed_;
   Positions positions_;
   std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position

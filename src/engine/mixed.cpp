@@ -7,8 +7,8 @@ namespace paceline {
 MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
                                const Channel& channel)
     : MessageOperation(std::move(bound), channel),
-      staging_(*channel_.stages),
-      mates_(staging_.members()),
+      shm_(&channel_.shm->first()),
+      mates_(shm_->members()),
       raised_(static_cast<std::size_t>(schedule().lanes)) {
   for (int rank : *channel_.ranks) {
     const auto seat = std::find(mates_.begin(), mates_.end(), rank);
@@ -17,7 +17,8 @@ MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
 }
 
 void MixedOperation::begin() {
-  call_ = staging_.enroll();
+  shm_ = &channel_.shm->take(priority_);
+  call_ = shm_->enroll();
   entered_ = has_ended_ = false;
   occupied_by_ = -1;
   stranger_.reset();
@@ -36,13 +37,13 @@ int MixedOperation::position_of(int seat) const {
 }
 
 bool MixedOperation::enter() {
-  if (!staging_.is_next(call_)) return false;   // an earlier call of this rank is under way
-  const auto seat = staging_.occupied(call_, bound_->staging_bytes, stranger_);
+  if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
+  const auto seat = shm_->occupied(call_, bound_->staging_bytes, stranger_);
   occupied_by_ = seat ? position_of(*seat) : -1;
   if (stranger_) stranger_->position = position_of(stranger_->position);
   if (seat || stranger_) return false;
-  staging_.enter(call_, bound_->staging_bytes, number_, fingerprint_);
-  staging_.announce(call_);
+  shm_->enter(call_, bound_->staging_bytes, number_, fingerprint_);
+  shm_->announce(call_);
   return entered_ = true;
 }
 
@@ -52,14 +53,14 @@ bool MixedOperation::advance(Transport& transport) {
   if (stranger_) return moved;
   moved |= MessageOperation::advance(transport);
   if (!has_ended_) return moved;
-  staging_.leave_loudly(call_);
+  shm_->leave_loudly(call_);
   transport.wake_peers(mates_);
   complete();
   return true;
 }
 
 bool MixedOperation::is_raised(const Step& step) {
-  return staging_.is_raised(seats_[static_cast<std::size_t>(step.peer)], step.lane, call_,
+  return shm_->is_raised(seats_[static_cast<std::size_t>(step.peer)], step.lane, call_,
                             static_cast<std::uint32_t>(step.seq) + 1);
 }
 
@@ -73,7 +74,7 @@ bool MixedOperation::look() {
       continue;
     }
     if (step.seq == 0)
-      stranger_ = staging_.stranger(seats_[static_cast<std::size_t>(step.peer)], call_);
+      stranger_ = shm_->stranger(seats_[static_cast<std::size_t>(step.peer)], call_);
     if (stranger_) {
       stranger_->position = step.peer;
       return true;
@@ -94,7 +95,7 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
   std::uint32_t& raised = raised_[step.lane];
   if (static_cast<std::uint32_t>(step.seq) >= raised) {
     raised = static_cast<std::uint32_t>(step.seq) + 1;
-    staging_.raise(step.lane, call_, raised);
+    shm_->raise(step.lane, call_, raised);
     transport.wake_peers(mates_);
   }
   if (events_) log(id, begun_s_[id]);
@@ -102,14 +103,14 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
 }
 
 std::byte* MixedOperation::scratch_of(int position) const {
-  return staging_.room(seats_[static_cast<std::size_t>(position)], call_);
+  return shm_->room(seats_[static_cast<std::size_t>(position)], call_);
 }
 
 bool MixedOperation::can_progress() {
   if (done() || stranger_) return false;
   if (!entered_)
-    return staging_.is_next(call_) &&
-           !staging_.occupied(call_, bound_->staging_bytes, stranger_);
+    return shm_->is_next(call_) &&
+           !shm_->occupied(call_, bound_->staging_bytes, stranger_);
   return std::any_of(waits_.begin(), waits_.end(),
                      [&](std::uint32_t id) { return is_raised(schedule().steps[id]); });
 }

@@ -2,7 +2,7 @@
 // one graph: a signal raises this rank's flag of the step's lane, a wait looks at a peer's, and
 // scratch of the node's ranks is memory. Everything else is engine/message_operation.hpp.
 //
-// Such calls of a communicator go on one after the other on each rank; what they write into staging
+// Such calls of a channel go on one after the other on each rank; what they write into staging
 // buffers is kept until all ranks of the node have left the call (engine/shm/shm_channel.hpp).
 #pragma once
 
@@ -16,6 +16,7 @@ class MixedOperation : public MessageOperation {
  public:
   MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
+  std::size_t staging_bytes() const override { return bound_->staging_bytes; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool can_progress() override;
@@ -32,7 +33,7 @@ class MixedOperation : public MessageOperation {
   bool is_raised(const Step& step);
   int position_of(int seat) const;
 
-  ShmChannel& staging_;
+  ShmChannel* shm_;                    // of the call
   std::vector<int> mates_;             // ranks of the node, by seat, as the transport knows them
   std::vector<int> seats_;             // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag

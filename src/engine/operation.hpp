@@ -12,18 +12,18 @@
 #include "base/error.hpp"
 #include "engine/compiled_schedule.hpp"
 #include "engine/notes.hpp"
-#include "engine/shm/shm_channel.hpp"
+#include "engine/shm/shm_channels.hpp"
 #include "trace/trace.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
 
 // Where an operation runs: who its ranks are in the transport, what its messages are called, and
-// how they see each other's stages, if they do.
+// how those of its ranks that share memory reach each other, if they do.
 struct Channel {
   std::uint64_t context = 0;
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
-  ShmChannel* stages = nullptr;
+  ShmChannels* shm = nullptr;
   double (*now_s)() = nullptr;   // where given, slow copies into the stage are noticed
 };
 
@@ -58,12 +58,16 @@ class Operation {
   // scratch_bytes() until the operation is done. Everything else was prepared before.
   void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
   virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
+  // Of its staging buffer, where it has one, in each of its ranks that share memory.
+  virtual std::size_t staging_bytes() const { return 0; }
   virtual bool is_load_store() const { return false; }
   virtual bool is_brief() const { return false; }   // once all peers are there
 
   // Does what can be done; whether anything was. Completion shows in done().
   virtual bool advance(Transport& transport) = 0;
-  // Of its messages, from the next start on; higher is more urgent.
+  // advance() has stopped where it could have gone on: more urgent calls go first.
+  bool is_paused() const { return is_paused_; }
+  // Of its messages and its sums, from the next start on; higher is more urgent.
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
   void stop(Transport& transport, const Error& error);  // fails it; afterwards no buffer is touched
@@ -129,6 +133,7 @@ class Operation {
   std::uint32_t word_ = 0;
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
+  bool is_paused_ = false;
   std::optional<CallMismatch> stranger_;
   std::optional<CopyDenied> barred_;
   std::optional<Error> failure_;

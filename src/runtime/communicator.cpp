@@ -48,7 +48,7 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.fast = numbers == Numbers::fast || exact;
   p.uneven = call.uneven;
   p.one_node = group->near || p.ranks == 1;
-  p.single_copy = group->near ? group->stages->are_attached() : p.one_node;
+  p.single_copy = group->near ? group->shm->first().are_attached() : p.one_node;
   if (p.one_node) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
@@ -94,7 +94,7 @@ std::string Communicator::State::evidence(const Call& call, const Problem& probl
                                           const Choice& usual) {
   const auto other = by_arrival(call, problem, usual);
   if (!other) return {};
-  const auto e = group->stages->entry_book().evidence(prepare(call).fingerprint);
+  const auto e = group->shm->first().entry_book().evidence(prepare(call).fingerprint);
   if (!e) return "; arrivals in the node: no such call has been seen at this place";
   return str("; arrivals in the node, of ", e->calls, " calls: a rank came late in ", e->late,
              " of the last 32; then ", in_us(e->usual_ns), " us are left as usual, ",
@@ -164,7 +164,7 @@ std::shared_ptr<ActiveOp> Communicator::State::free_flight(Prepared& prepared) {
   flight->session = session;
   flight->group = group;
   flight->operation = operation_of(
-      prepared, Channel{group->context, &group->ranks, group->stages.get(), now_s});
+      prepared, Channel{group->context, &group->ranks, group->shm.get(), now_s});
   prepared.flights.push_back(flight);
   return flight;
 }
@@ -335,7 +335,7 @@ std::string Communicator::explain(const Call& call) const {
   std::string copies;   // the choice, were the ranks attached
   problem.single_copy = true;
   if (state_->group->near && choose(problem, now, wish).algorithm->uses(Access::single_copy))
-    copies = str("; ", state_->group->stages->describe_copies());
+    copies = str("; ", state_->group->shm->first().describe_copies());
   return str(describe(c),
              c.algorithm->uses(Access::staging) || nodes() > 1 ? "; " + state_->grouping.why : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",

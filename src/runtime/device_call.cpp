@@ -12,7 +12,7 @@ void leave_out_shared(Problem& problem) {
 
 // Signals alone do not make a call straight: those of a message algorithm go to one peer each.
 std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channel) {
-  if (!prepared.load_store && !prepared.bound->mixed) channel.stages = nullptr;
+  if (!prepared.load_store && !prepared.bound->mixed) channel.shm = nullptr;
   const Call& call = prepared.shape.call;
   if (!call.device.end) return make_operation(prepared.bound, channel);
   return std::make_unique<DeviceOperation>(prepared.bound, channel, call.device.end, call.op);

@@ -174,6 +174,7 @@ class Generator {
     c.in_place = chance(50) ? 0 : !is_core() || chance(50) ? ~std::uint64_t{0} : random_.next();
     if (c.collective == Collective::alltoall && !c.counts.empty()) c.in_place = 0;
     if (is_core()) pick_algorithm(c, static_cast<int>(p));
+    if (is_core() && c.data % 3 == 0) c.priority = static_cast<int>(c.data / 3 % 7) - 3;
     if (c.collective == Collective::barrier) c.count = 0;
   }
 

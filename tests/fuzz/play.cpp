@@ -157,6 +157,7 @@ class Player {
     call.input = all || frame.input.count > 0 ? place(frame.input) : nullptr;
     call.output = all || frame.output.count > 0 ? place(frame.output) : nullptr;
     call.count = c.count;
+    call.priority = c.priority;
     call.cut.segments = c.segments;
     call.cut.window = c.window;
     set_counts(c, call, group);

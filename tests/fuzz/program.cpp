@@ -65,6 +65,7 @@ std::string text_of(const Program& program, int call) {
   out += str(", ", modes[int(c.mode)], c.shared ? ", shared" : "");
   if (c.shift > 0) out += str(", shifted by ", c.shift);
   if (!c.algorithm.empty()) out += str(", ", c.algorithm);
+  if (c.priority != 0) out += str(", priority ", c.priority);
   if (c.segments > 0) out += str(", ", c.segments, " segments by ", c.window);
   if (c.blocks > 0) out += str(", ", c.blocks, " blocks");
   if (c.same_as >= 0) out += str(", the same as ", c.same_as);

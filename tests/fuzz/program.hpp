@@ -46,6 +46,7 @@ struct Invocation {
   std::uint64_t data = 0;              // seed of the numbers
   std::string algorithm;               // empty: chosen
   int segments = 0, window = 0, blocks = 0;
+  int priority = 0;
   int same_as = -1;                    // an earlier call with the same arguments and numbers
   int plan_of = -1;                    // an earlier planned call that is started again
 };

@@ -15,6 +15,7 @@ constexpr std::size_t kMostInterleaved = 1u << 20;  // of a call: with more, the
 // Written by a rank in a call whose outputs go past the caches; where there are two ranks.
 constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
+constexpr std::size_t kPause = 256u << 10;  // of work: so much a more urgent call may wait for
 
 }  // namespace
 
@@ -22,9 +23,9 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
                                        const Channel& channel,
                                      Positions* positions)
     : Operation(std::move(bound), channel),
-      stages_(*channel_.stages),
+      shm_(&channel_.shm->first()),
       positions_(positions),
-      attached_(stages_, bound_->schedule->problem.rank),
+      attached_(*shm_, bound_->schedule->problem.rank),
       room_bytes_(bound_->scratch_bytes) {
   const Schedule& s = schedule();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
@@ -32,7 +33,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
     const bool follows = !items_.empty() && items_.back().last == i;
-    Item item{step.kind, i, i + 1, -1, 0};
+    Item item{step.kind, i, i + 1, -1, 0, talks(step.kind) ? 0 : bound_->steps[i].bytes};
     if (step.kind == Kind::signal) {
       if (follows && items_.back().kind == Kind::signal) {
         ++items_.back().last;
@@ -111,11 +112,13 @@ bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) 
 
 void LoadStoreOperation::begin() {
   entered_ = positions_ != nullptr;
-  call_ = entered_ ? positions_->call() : stages_.enroll();
-  if (entered_) base_[2] = stages_.room(stages_.rank(), call_);
+  shm_ = entered_ ? &positions_->shm() : &channel_.shm->take(priority_);
+  attached_.use(*shm_);
+  call_ = entered_ ? positions_->call() : shm_->enroll();
+  if (entered_) base_[2] = shm_->room(shm_->rank(), call_);
   next_ = 0;
   waits_for_ = -1;
-  begun_ = false;
+  begun_ = is_paused_ = false;
   stranger_.reset();
   barred_.reset();
 }
@@ -125,19 +128,19 @@ void LoadStoreOperation::cancel(Transport&) {
 }
 
 inline bool LoadStoreOperation::enter() {
-  if (!stages_.is_next(call_)) return false;   // an earlier call of this rank is under way
-  if (!stages_.can_enter(room_bytes_, swaps_)) {
+  if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
+  if (!shm_->can_enter(room_bytes_, swaps_)) {
     waits_for_ = 1 - schedule().problem.rank;
     return false;
   }
-  if (const auto peer = stages_.occupied(call_, room_bytes_, stranger_)) {
+  if (const auto peer = shm_->occupied(call_, room_bytes_, stranger_)) {
     waits_for_ = *peer;
     return false;
   }
   if (stranger_) return false;
   waits_for_ = -1;
-  stages_.enter(call_, room_bytes_, number(), fingerprint_, swaps_);
-  base_[2] = stages_.room(schedule().problem.rank, call_);
+  shm_->enter(call_, room_bytes_, number(), fingerprint_, swaps_);
+  base_[2] = shm_->room(schedule().problem.rank, call_);
   if (schedule().single_copy) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
 }
@@ -145,16 +148,20 @@ inline bool LoadStoreOperation::enter() {
 bool LoadStoreOperation::advance(Transport& transport) {
   if (done() || stranger_ || barred_ || (!entered_ && !enter())) return false;
   const std::size_t before = next_;
+  std::size_t worked = 0;
+  is_paused_ = false;
   for (; next_ < items_.size(); ++next_) {
     const Item& item = items_[next_];
+    if (worked >= kPause && item.bytes > 0) return is_paused_ = true;
     if (events_ && !begun_) begun_s_ = now_s_();
     begun_ = true;
     if (!do_step(item, transport)) return next_ > before;
     if (events_) note(item);
     begun_ = false;
+    worked += item.bytes;
   }
   if (positions_) positions_->leave();
-  if (stages_.leave(call_)) transport.wake_peers(*channel_.ranks);
+  if (shm_->leave(call_)) transport.wake_peers(*channel_.ranks);
   complete();
   return true;
 }
@@ -162,7 +169,7 @@ bool LoadStoreOperation::advance(Transport& transport) {
 inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) {
   if (item.kind == Kind::wait) return wait(item);
   if (item.kind == Kind::signal) {
-    stages_.signal(call_, item.signals);
+    shm_->signal(call_, item.signals);
     transport.wake_peers(*channel_.ranks);
   } else if (item.position != kOwn) {
     return cross(item);
@@ -207,9 +214,9 @@ inline bool LoadStoreOperation::wait(const Item& item) {
     stranger_ = positions_->stranger();
     return false;
   }
-  if (!stages_.has_come(peer, call_, item.signals)) return false;
+  if (!shm_->has_come(peer, call_, item.signals)) return false;
   waits_for_ = -1;
-  if (item.signals == 1) stranger_ = stages_.stranger(peer, call_);
+  if (item.signals == 1) stranger_ = shm_->stranger(peer, call_);
   return !stranger_;
 }
 
@@ -224,17 +231,18 @@ int LoadStoreOperation::peer_of(int position) const {
 }
 
 std::byte* LoadStoreOperation::scratch_of(int position) const {
-  return stages_.room(named(position), call_);
+  return shm_->room(named(position), call_);
 }
 
 bool LoadStoreOperation::can_progress() {
   if (done() || stranger_ || barred_) return false;
   if (!entered_)
-    return stages_.is_next(call_) && stages_.can_enter(room_bytes_, swaps_) &&
-           !stages_.occupied(call_, room_bytes_, stranger_);
+    return shm_->is_next(call_) && shm_->can_enter(room_bytes_, swaps_) &&
+           !shm_->occupied(call_, room_bytes_, stranger_);
+  if (is_paused_) return true;
   const Item& item = items_[next_];
   return item.kind == Kind::wait && named(item.position) >= 0 &&
-         stages_.has_come(named(item.position), call_, item.signals);
+         shm_->has_come(named(item.position), call_, item.signals);
 }
 
 // Where nobody has come to a position yet, whoever is still to come.
@@ -253,7 +261,7 @@ std::vector<int> LoadStoreOperation::waits_for() const {
     const Item& item = items_[i];
     if (item.kind != Kind::wait) break;
     if (i == next_) continue;
-    if (!stages_.has_come(item.position, call_, item.signals))
+    if (!shm_->has_come(item.position, call_, item.signals))
       ranks.push_back(rank_of(item.position));
   }
   return ranks;

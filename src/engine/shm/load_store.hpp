@@ -21,7 +21,8 @@ class LoadStoreOperation : public Operation {
   LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                     Positions* positions = nullptr);
 
-  std::size_t scratch_bytes() const override { return 0; }   // the stage has it
+  std::size_t scratch_bytes() const override { return 0; }   // the staging buffer has it
+  std::size_t staging_bytes() const override { return room_bytes_; }
   bool is_load_store() const override { return true; }
   bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
@@ -36,6 +37,7 @@ class LoadStoreOperation : public Operation {
     std::uint32_t first = 0, last = 0;
     int position = -1;
     std::uint32_t signals = 0;
+    std::size_t bytes = 0;         // of work: of its first step
     const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
     bool interleaved = false;              // long, and from peers: several streams at a time
   };
@@ -78,7 +80,7 @@ class LoadStoreOperation : public Operation {
   bool fuse_together(std::uint32_t first, std::uint32_t next) const;
   bool streams(const Place& place) const;
 
-  ShmChannel& stages_;
+  ShmChannel* shm_;              // of the call
   Positions* positions_;         // null: ranks are their own
   Attached attached_;            // where the schedule says so
   std::vector<Item> items_;

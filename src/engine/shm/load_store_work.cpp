@@ -118,7 +118,7 @@ void LoadStoreOperation::work(const Item& item) {
   const bool one = is_one(item);
   const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
   if (one && !aside) return is_shown(first) ? show(first) : combine(first);
-  is_shown_far_ = first.bytes >= kTimed && stages_.is_far();
+  is_shown_far_ = first.bytes >= kTimed && shm_->is_far();
   if (is_reduce_copy(item)) return reduce_copy(item);
   if (one && first.places == 2) copy_in_nontemporal(first);
   else run_fused(item);
@@ -132,17 +132,17 @@ bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
 }
 
 void LoadStoreOperation::show(const CompiledStep& step) {
-  if (stages_.is_far()) {
+  if (shm_->is_far()) {
     copy_in_nontemporal(step);
     nontemporal_fence();
-    return stages_.streamed(step.bytes);
+    return shm_->streamed(step.bytes);
   }
   const double begin_s = channel_.now_s ? channel_.now_s() : 0;
   const Place* const places = places_of(step, {});
   if (one_shows_ && step.stretches == 1 && step.bytes >= kInterleavedShown)
     copy_interleaved(at(places[0]), at(places[1]), step.bytes);
   else combine(step);
-  if (channel_.now_s) stages_.wrote(step.bytes, channel_.now_s() - begin_s);
+  if (channel_.now_s) shm_->wrote(step.bytes, channel_.now_s() - begin_s);
 }
 
 void LoadStoreOperation::copy_in_nontemporal(const CompiledStep& step) const {

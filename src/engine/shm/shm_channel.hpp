@@ -1,6 +1,6 @@
-// ShmChannel: the stages of a communicator as one of its ranks sees them, call after call.
+// ShmChannel: the staging buffers of a communicator as one of its ranks sees them, call after call.
 //
-// Calls that send nothing run one after the other in a communicator. A rank may begin the next one
+// The calls of a channel run one after the other. A rank may begin the next one
 // while its peers are still in the last: it writes into the other line and into another room. What
 // it wrote two calls ago it overwrites only when every peer has left that call.
 //

@@ -18,7 +18,7 @@ constexpr int kNapUs = 50, kMostNaps = 200000;
 
 void Attached::show(std::uint64_t call, const std::byte* input, const std::byte* output) {
   call_ = call;
-  ExportedBuffers& door = stages_.door(rank_, call);
+  ExportedBuffers& door = shm_->door(rank_, call);
   door.input.store(reinterpret_cast<std::uintptr_t>(input), std::memory_order_relaxed);
   door.output.store(reinterpret_cast<std::uintptr_t>(output), std::memory_order_relaxed);
   door.inside.store(0, std::memory_order_relaxed);
@@ -26,14 +26,14 @@ void Attached::show(std::uint64_t call, const std::byte* input, const std::byte*
 }
 
 void Attached::withdraw() {
-  stages_.door(rank_, call_).is_open.store(0, std::memory_order_relaxed);
+  shm_->door(rank_, call_).is_open.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const auto copies_here = [&](int peer) {
-    return stages_.is_inside(peer, call_) && !stages_.has_ended(peer) &&
-           stages_.door(peer, call_).inside.load(std::memory_order_acquire) ==
+    return shm_->is_inside(peer, call_) && !shm_->has_ended(peer) &&
+           shm_->door(peer, call_).inside.load(std::memory_order_acquire) ==
                static_cast<std::uint64_t>(rank_) + 1;
   };
-  for (int peer = 0; peer < stages_.ranks(); ++peer)
+  for (int peer = 0; peer < shm_->ranks(); ++peer)
     for (int naps = 0; peer != rank_ && naps < kMostNaps && copies_here(peer); ++naps)
       std::this_thread::sleep_for(std::chrono::microseconds(kNapUs));
 }
@@ -45,14 +45,14 @@ int Attached::copy(const Copy& wanted) {
 }
 
 int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) {
-  const ExportedBuffers& theirs = stages_.door(wanted.position, call_);
-  std::atomic<std::uint64_t>& inside = stages_.door(rank_, call_).inside;
+  const ExportedBuffers& theirs = shm_->door(wanted.position, call_);
+  std::atomic<std::uint64_t>& inside = shm_->door(rank_, call_).inside;
   inside.store(static_cast<std::uint64_t>(wanted.position) + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   int error = kGone;
   if (theirs.is_open.load(std::memory_order_acquire)) {
     const auto& base = wanted.is_input ? theirs.input : theirs.output;
-    error = stages_.copy({wanted.position, wanted.writes,
+    error = shm_->copy({wanted.position, wanted.writes,
                           base.load(std::memory_order_relaxed) + wanted.offset + at,
                           wanted.here + at, bytes});
     // What it has freed since is no fault of this rank's.

@@ -16,7 +16,9 @@ namespace paceline {
 
 class Attached {
  public:
-  Attached(ShmChannel& stages, int rank) : stages_(stages), rank_(rank) {}
+  Attached(ShmChannel& shm, int rank) : shm_(&shm), rank_(rank) {}
+
+  void use(ShmChannel& shm) { shm_ = &shm; }   // of the next call
 
   // Of the call that has been entered, before its first signal.
   void show(std::uint64_t call, const std::byte* input, const std::byte* output);
@@ -36,7 +38,7 @@ class Attached {
  private:
   int copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes);
 
-  ShmChannel& stages_;
+  ShmChannel* shm_;
   int rank_;
   std::uint64_t call_ = 0;
 };

@@ -46,7 +46,7 @@ std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
 
 StagingRoom room_in(const Group& group, const WorldConfig& config) {
   if (!on_one_node(group, config.nodes)) return {config.node_staging, false};
-  return {group.near ? group.stages->bytes() : 0, group.near};
+  return {group.near ? group.shm->first().bytes() : 0, group.near};
 }
 
 std::string describe_nodes(const std::vector<int>& nodes) {

@@ -12,7 +12,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
   forget_closed();
   const auto is_it = [&](const auto& left) { return left.first == group->context; };
   if (groups_.contains(group->context) || spent_.has(group->context) ||
-      std::any_of(left_stages_.begin(), left_stages_.end(), is_it))
+      std::any_of(left_shm_.begin(), left_shm_.end(), is_it))
     fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
          "ranks may still look for; every group needs a new one.");
   group->history.resize(kHistory);
@@ -33,9 +33,9 @@ void Session::open(const std::shared_ptr<Group>& group) {
   const bool is_whole = mates.size() == group->ranks.size();
   StagingBuffers* const stages = transport_->stages();
   if (stages && mates.size() > 1 && (is_whole || config_.node_staging > 0))
-    group->stages = std::make_unique<ShmChannel>(*stages, group->context, mates, seat);
-  if (oversubscribed_ && group->stages) group->stages->entry_book().take_turns();
-  group->near = group->stages && is_whole;
+    group->shm = std::make_unique<ShmChannels>(*stages, group->context, mates, seat);
+  if (oversubscribed_ && group->shm) group->shm->take_turns();
+  group->near = group->shm && is_whole;
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {
     aborted(-1, group->context, early->second);
     early_aborts_.erase(early);
@@ -87,11 +87,11 @@ void Session::land_stopped() {
 // thousands of later ones is.
 void Session::release(Group& group) {
   if (!group.closed || is_under_way(group)) return;
-  if (group.stages && group.broken.empty()) {
-    left_stages_.emplace_back(group.context, std::move(group.stages));
-  } else if (group.stages) {
-    transport_->stages()->close(group.context);
-    group.stages.reset();
+  if (group.shm && group.broken.empty()) {
+    left_shm_.emplace_back(group.context, std::move(group.shm));
+  } else if (group.shm) {
+    group.shm->close();
+    group.shm.reset();
     spent_.add(group.context);
   }
   clear_stages();

@@ -107,7 +107,7 @@ bool Session::is_called(const Group& group) {
   transport_->unexpected([&](int, const Key& key, const Fingerprint&) {
     found |= key.context == group.context && static_cast<std::int32_t>(key.number - group.last) > 0;
   });
-  if (group.stages && group.stages->is_called()) found = true;
+  if (group.shm && group.shm->is_called()) found = true;
   return found;
 }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr int kSleepUs = 1000;  // at most, between two looks
 constexpr double kAlertS = 0.002;
 constexpr int kLookUpUs = 200;
+constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, which it takes to wake up
 
 }  // namespace
 
@@ -54,6 +55,13 @@ void Session::background() {
   call_back(lock);
 }
 
+// Without the lock. Who drives a long call would take the lock again before a thread that has waited
+// for it is awake, and a more urgent call would begin when that one has ended.
+void Session::give_way() const {
+  for (int looks = 0; looks < kGiveWay && starting_.load(std::memory_order_relaxed) > 0; ++looks)
+    pause();
+}
+
 void Session::attend(std::unique_lock<std::mutex>& lock) {
   Backoff patience(Load::beside_compute);
   double watched_s = now_s();
@@ -64,6 +72,7 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     if (patience.next() == Backoff::Next::sleep)
       transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return can_progress(); });
+    give_way();
     lock.lock();
     if (now_s() - watched_s < kWatchS) continue;
     watched_s = now_s();

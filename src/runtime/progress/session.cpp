@@ -71,6 +71,7 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, told(group));
+  open_second(group, *flight.operation);
   if (++group.last == 0 && group.counts) begin_anew(group);
   group.counts = true;
   const std::uint32_t number = group.last;
@@ -136,7 +137,9 @@ int Session::sleep_us() const { return polling_.load() > 0 ? kShortSleepUs : kSl
 void Session::start(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                     const Fingerprint& fingerprint) {
   check_owner();
+  ++starting_;
   std::unique_lock lock(mutex_);
+  --starting_;
   const bool is_alone = active_.empty();
   launch(*flight, input, output, fingerprint);
   if (is_alone && active_.empty() && ends_at_once(*flight)) return call_back(lock);
@@ -224,10 +227,11 @@ bool Session::drive() {
     if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
     if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
-    if (const ShmChannel* const stages = flight.group->stages.get(); stages && stages->lacking())
-      meet(flight, *stages->lacking());
+    if (const ShmChannels* const shm = flight.group->shm.get(); shm && shm->lacking())
+      meet(flight, *shm->lacking());
     if (!flight.operation->done()) {
       ++i;
+      if (flight.operation->is_paused()) break;   // from the most urgent one again
       continue;
     }
     land(flight);
@@ -304,6 +308,7 @@ bool Session::wait(ActiveOp& flight, std::uint32_t start, int timeout_ms, int mo
     }
     if (moved) {
       patience.reset();
+      give_way();
       continue;
     }
     const bool is_patient = patience.next() == Backoff::Next::again;

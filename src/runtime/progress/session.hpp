@@ -44,7 +44,7 @@ struct Group {
   bool closed = false;               // no new calls; requests may be under way, or held
   std::string labels;                // of the calls that were under way when it broke
   std::map<int, std::string> words;    // by rank of the world: where it was when it broke
-  std::unique_ptr<ShmChannel> stages;   // of its ranks on this node, where those share memory
+  std::unique_ptr<ShmChannels> shm;   // to its ranks on this node, where those share memory
   bool near = false;                   // those are all its ranks
   std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
   std::uint32_t profile_id = 0;
@@ -178,6 +178,8 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
   void launch(ActiveOp& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  void open_second(Group& group, const Operation& operation);
+  void open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes);
   bool run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);
   bool ends_at_once(ActiveOp& flight);
@@ -227,6 +229,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   Limit limit_of(const ActiveOp& flight) const;
   void give_up(ActiveOp& flight, const Limit& limit);
   void warn(ActiveOp& flight, double waited_s);
+  void give_way() const;
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
   std::string missing(const ActiveOp& flight) const;
@@ -251,11 +254,12 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   ClosedContexts closed_;
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<ShmChannel>>> left_stages_;   // of closed
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<ShmChannels>>> left_shm_;   // of closed
   ClosedContexts spent_;   // those that were broken, whose stages ranks may still look for
   std::vector<std::shared_ptr<ActiveOp>> active_;
   std::vector<Trouble> trouble_;
   std::vector<std::string> gone_;  // why a rank of the world is not there any more; empty: it is
+  std::atomic<int> starting_{0};   // threads that wait for the lock in start()
   std::atomic<int> waiting_{0};
   std::atomic<int> polling_{0};    // operations under way that wait for what wakes nobody
   std::atomic<bool> asleep_{true};  // the thread: it has to be woken

@@ -27,13 +27,24 @@ constexpr int kNapUs = 200;
 
 }  // namespace
 
-// Peers that have a stage wait for this one, and nothing was agreed when the communicator was made:
-// they hear why there is none, and do not wait till they give up.
-void Session::open_staging(Group& group, std::size_t room_bytes) try {
+void Session::open_staging(Group& group, std::size_t room_bytes) {
   const std::lock_guard lock(mutex_);
-  group.stages->open(room_bytes);
+  open_channel(group, group.shm->first(), room_bytes);
+}
+
+// With the lock held. Whoever prepared the call has opened the first channel alone.
+void Session::open_second(Group& group, const Operation& operation) {
+  ShmChannels* const shm = operation.channel().shm;
+  if (!shm) return;
+  ShmChannel& next = shm->next(operation.priority());
+  if (&next != &shm->first()) open_channel(group, next, operation.staging_bytes());
+}
+
+// With the lock held. Peers that have a staging buffer wait for this one, and nothing was agreed
+// when the communicator was made: they hear why there is none, and do not wait till they give up.
+void Session::open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes) try {
+  channel.open(room_bytes);
 } catch (const Error& error) {
-  const std::lock_guard lock(mutex_);
   break_group(group, error.fault(),
               str(name_of(group, transport_->rank()), " has no room to share memory in: ",
                   error.what()), true);
@@ -75,14 +86,14 @@ void Session::attach_together(Group& group, int timeout_ms) try {
   };
   while (true) {
     std::unique_lock lock(mutex_);
-    const auto unseen = group.stages->unseen();
-    if (const auto& lacking = group.stages->lacking()) {
+    const auto unseen = group.shm->first().unseen();
+    if (const auto& lacking = group.shm->first().lacking()) {
       break_group(group, lacking->fault(),
                   str("start-up: ", name_of(group, transport_->rank()), ": ", lacking->what()),
                   true);
       throw Error(group.fault, group.broken);
     }
-    const std::vector<int> pending_attachers = group.stages->pending_attachers();
+    const std::vector<int> pending_attachers = group.shm->first().pending_attachers();
     lock.unlock();
     if (!unseen && pending_attachers.empty()) return;
     if (unseen) beat(rank_at(*unseen), "shown its");
@@ -103,12 +114,11 @@ void Session::leave_uncounted(Group& group) {
 // With the lock held. A stage goes when its communicator is closed, and every peer has found it and
 // has been found. Peers may be waiting for each other's looks: each looks first.
 void Session::clear_stages() {
-  std::erase_if(left_stages_, [&](const auto& left) {
-    ShmChannel& stages = *left.second;
-    if (stages.is_idle()) stages.look_around();
-    if (!stages.is_idle() || stages.has_unattached_peers()) return false;
-    if (stages.is_needed() && !stages.pending_attachers().empty()) return false;
-    transport_->stages()->close(left.first);
+  std::erase_if(left_shm_, [&](const auto& left) {
+    ShmChannels& shm = *left.second;
+    if (shm.is_idle()) shm.look_around();
+    if (!shm.is_idle() || shm.has_unattached_peers() || !shm.needed_by().empty()) return false;
+    shm.close();
     return true;
   });
   if (StagingBuffers* const stages = transport_->stages()) stages->clear();
@@ -116,23 +126,23 @@ void Session::clear_stages() {
 
 // With the lock held. What a peer shows, and has yet to be found by this rank, keeps it from going.
 void Session::look_around() {
-  for (const auto& left : left_stages_) left.second->look_around();
+  for (const auto& left : left_shm_) left.second->look_around();
   for (const auto& entry : groups_)
-    if (entry.second->stages && entry.second->broken.empty()) entry.second->stages->look_around();
+    if (entry.second->shm && entry.second->broken.empty()) entry.second->shm->look_around();
   if (StagingBuffers* const stages = transport_->stages()) stages->clear();
 }
 
 // With the lock held: who may still need what this rank shows, and is there.
 std::vector<int> Session::pending_attachers() {
   std::vector<int> ranks;
-  const auto add = [&](ShmChannel* stages) {
-    if (!stages || !stages->is_needed()) return;
-    for (int rank : stages->pending_attachers())
+  const auto add = [&](ShmChannels* shm) {
+    if (!shm) return;
+    for (int rank : shm->needed_by())
       if (gone_[static_cast<std::size_t>(rank)].empty()) ranks.push_back(rank);
   };
-  for (const auto& left : left_stages_) add(left.second.get());
+  for (const auto& left : left_shm_) add(left.second.get());
   for (const auto& entry : groups_)
-    if (entry.second->broken.empty()) add(entry.second->stages.get());
+    if (entry.second->broken.empty()) add(entry.second->shm.get());
   return ranks;
 }
 

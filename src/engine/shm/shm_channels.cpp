@@ -1,0 +1,52 @@
+#include "engine/shm/shm_channels.hpp"
+
+#include <algorithm>
+
+#include "base/random.hpp"
+
+namespace paceline {
+
+ShmChannels::ShmChannels(StagingBuffers& staging, std::uint64_t context,
+                         const std::vector<int>& ranks, int rank)
+    : staging_(staging),
+      contexts_{context, Random::mix(~context)},
+      channels_{ShmChannel(staging, contexts_[0], ranks, rank),
+                ShmChannel(staging, contexts_[1], ranks, rank)} {}
+
+const std::optional<Error>& ShmChannels::lacking() const {
+  return channels_[channels_[0].lacking() ? 0 : 1].lacking();
+}
+
+bool ShmChannels::is_called() {
+  return std::ranges::any_of(channels_, [](ShmChannel& channel) { return channel.is_called(); });
+}
+
+bool ShmChannels::is_idle() const {
+  return std::ranges::all_of(channels_, [](const ShmChannel& c) { return c.is_idle(); });
+}
+
+void ShmChannels::look_around() {
+  for (ShmChannel& channel : channels_) channel.look_around();
+}
+
+bool ShmChannels::has_unattached_peers() {
+  return std::ranges::any_of(channels_, [](ShmChannel& c) { return c.has_unattached_peers(); });
+}
+
+std::vector<int> ShmChannels::needed_by() {
+  std::vector<int> ranks;
+  for (ShmChannel& channel : channels_)
+    if (channel.is_needed())
+      for (int rank : channel.pending_attachers()) ranks.push_back(rank);
+  return ranks;
+}
+
+void ShmChannels::take_turns() {
+  for (ShmChannel& channel : channels_) channel.entry_book().take_turns();
+}
+
+void ShmChannels::close() {
+  for (const std::uint64_t context : contexts_) staging_.close(context);
+}
+
+}  // namespace paceline
