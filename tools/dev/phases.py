@@ -20,7 +20,7 @@ from dev.report import Report
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
 TARGET_S = 720  # of ./dev test on two idle cores: told, never enforced
 LIMIT_S = 3600  # of it all, whatever hangs, and however slow the machine
-LONG_S = 3540  # of ./dev test --long
+LONG_S = 10800  # of ./dev test --long, which takes about half of that
 SLICES = 16  # of the long tests
 SLICE_S = 120  # of a slice, after which it begins no other test
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
