@@ -55,8 +55,8 @@ void Session::background() {
   call_back(lock);
 }
 
-// Without the lock. Who drives a long call would take the lock again before a thread that has waited
-// for it is awake, and a more urgent call would begin when that one has ended.
+// Without the lock. Who drives a long call would take it again before a thread that waits for it is
+// awake, and a more urgent call would begin when that one has ended.
 void Session::give_way() const {
   for (int looks = 0; looks < kGiveWay && starting_.load(std::memory_order_relaxed) > 0; ++looks)
     pause();
