@@ -21,10 +21,10 @@
   X(allreduce_gather)                  \
   X(allreduce_bruck)                   \
   X(allreduce_double_binary_tree)      \
-  X(allreduce_shared)                  \
-  X(allreduce_one_shot)               \
-  X(allreduce_two_shot)                  \
-  X(allreduce_numa)                 \
+  X(allreduce_symmetric)               \
+  X(allreduce_one_shot)                \
+  X(allreduce_two_shot)                \
+  X(allreduce_numa)                    \
   X(allreduce_static_leader)           \
   X(allreduce_polling_leader)          \
   X(allreduce_dynamic_leader)          \
@@ -45,10 +45,10 @@
   X(broadcast_scatter_circulant)       \
   X(broadcast_circulant)               \
   X(broadcast_k_nomial)                \
-  X(broadcast_shared)                  \
+  X(broadcast_symmetric)               \
   X(broadcast_staged)                  \
-  X(broadcast_single_copy)                \
-  X(broadcast_numa)                 \
+  X(broadcast_single_copy)             \
+  X(broadcast_numa)                    \
   X(broadcast_hierarchical)            \
   X(broadcast_hierarchical_chain)      \
   X(broadcast_sorted_chain)            \
@@ -62,8 +62,8 @@
   X(reduce_gather)                     \
   X(reduce_bruck)                      \
   X(reduce_staged)                     \
-  X(reduce_two_shot)                     \
-  X(reduce_numa)                    \
+  X(reduce_two_shot)                   \
+  X(reduce_numa)                       \
   X(reduce_arrival_chain)              \
   X(reduce_hierarchical)               \
   X(reduce_hierarchical_chain)         \
@@ -74,23 +74,23 @@
   X(reduce_scatter_recursive_halving)  \
   X(reduce_scatter_direct)             \
   X(reduce_scatter_bruck)              \
-  X(reduce_scatter_shared)             \
+  X(reduce_scatter_symmetric)          \
   X(reduce_scatter_staged)             \
-  X(reduce_scatter_numa)            \
+  X(reduce_scatter_numa)               \
   X(reduce_scatter_hierarchical)       \
   X(reduce_scatter_multilane)          \
   X(allgather_ring)                    \
   X(allgather_circulant)               \
   X(allgather_recursive_doubling)      \
   X(allgather_linear)                  \
-  X(allgather_shared)                  \
+  X(allgather_symmetric)               \
   X(allgather_staged)                  \
-  X(allgather_numa)                 \
+  X(allgather_numa)                    \
   X(allgather_hierarchical)            \
   X(allgather_multilane)               \
   X(alltoall_pairwise)                 \
   X(alltoall_bruck)                    \
-  X(alltoall_shared)                   \
+  X(alltoall_symmetric)                \
   X(alltoall_staged)                   \
   X(gather_linear)                     \
   X(gather_binomial)                   \

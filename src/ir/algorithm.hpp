@@ -52,8 +52,8 @@ struct Algorithm {
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
-  // By all but messages it sends nothing but signals, runs in its author's order
-  // (ir/load_store.hpp), and whoever signals always signals the same peers.
+  // With any access but messages a rank sends nothing but signals, always to the same peers, and
+  // takes its steps in the order in which they are written (ir/load_store.hpp).
   Access access = Access::messages;
   bool grouped = false;  // looks at Problem::groups
   bool in_node_order = false;   // looks up its neighbours node by node (ir/bind.hpp)

@@ -46,7 +46,8 @@ struct Problem {
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool one_node = false;     // every rank reaches all ranks' scratch in memory: they share a node
   bool symmetric = false;    // of one node, and every rank reaches all inputs and outputs as well
-  // Of one node, and the system copies between a rank's buffers and its peers', which it sees not.
+  // Of one node, and the system copies between a rank's buffers and its peers': a rank cannot load
+  // from theirs, nor store there.
   bool single_copy = false;
 
   // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally

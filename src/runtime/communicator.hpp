@@ -75,7 +75,7 @@ class Profile;        // runtime/profiled.hpp
 struct KnownMachine;   // runtime/bootstrap/machine_choice.hpp
 
 // Memory of the same size on every rank of a communicator. Where they share a node each rank
-// reaches all of it, and calls on it take the algorithms called `shared`; elsewhere it is memory
+// reaches all of it, and calls on it take the algorithms called `symmetric`; elsewhere it is memory
 // like any other. What a rank holds lives as long as it holds it.
 class SharedMemory {
  public:

@@ -126,11 +126,11 @@ Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, con
 }
 
 // Where every rank reaches all buffers, nobody needs to send anything but a very short message.
-std::optional<Choice> chosen_shared(const Problem& p, std::size_t bytes) {
+std::optional<Choice> chosen_symmetric(const Problem& p, std::size_t bytes) {
   if (!p.symmetric || p.ranks == 1 || bytes < kShortShared) return {};
   for (const Algorithm* a : registry()) {
     if (a->collective != p.collective || !a->uses(Access::symmetric) || why_not(*a, p)) continue;
-    Choice choice{.algorithm = a, .why = "shared buffers: every rank works on all of them"};
+    Choice choice{.algorithm = a, .why = "symmetric memory: every rank works on all of it"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks && p.ranks > kSourcesAtOnce)
       choice.cut.knobs.blocks = static_cast<int>(std::min(part / kSharedSum + 1, kMostSharedSums));
@@ -248,8 +248,8 @@ std::optional<Choice> chosen_staged(const Problem& p, const ChoiceInputs& now,
 
 // The shortest of the rows, or of those of one algorithm; one that has no row is taken whole.
 Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, bool in_segments) {
-  if (auto shared = chosen_shared(p, now.bytes); shared && (!only || only == shared->algorithm))
-    return *shared;
+  if (auto found = chosen_symmetric(p, now.bytes); found && (!only || only == found->algorithm))
+    return *found;
   if (auto attached = chosen_attached(p, now.bytes);
       attached && !in_segments && (!only || only == attached->algorithm))
     return *attached;

@@ -18,7 +18,7 @@ paceline_call changed(paceline_call call, Change&& change) {
 }
 
 TEST_CASE("an algorithm that the options name and that cannot serve is refused when it is called") {
-  const Variable option("PACELINE_ALGORITHM", "allreduce=shared");
+  const Variable option("PACELINE_ALGORITHM", "allreduce=symmetric");
   with_ranks(2, [](paceline_comm* world, int) {   // starting warms up with an allreduce
     std::vector<float> x(3);
     CHECK(paceline_barrier(world) == PACELINE_OK);

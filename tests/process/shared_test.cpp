@@ -43,7 +43,7 @@ Call call_of(const SharedCase& c, const Shared& memory, int rank, std::size_t sk
   call.type = Type::f64;
   call.root = c.root;
   call.count = c.count;
-  call.algorithm = "shared";
+  call.algorithm = "symmetric";
   double *in = memory.in() + skip, *out = memory.out() + skip;
   const std::size_t own = static_cast<std::size_t>(rank) * c.count;
   if (c.in_place && c.collective == Collective::allgather) in = out + own;
@@ -190,7 +190,7 @@ TEST_CASE("the choice takes shared buffers by itself, plans and parts of the wor
     call.type = Type::f32;
     call.input = call.output = x;
     call.count = 4096;
-    if (half.explain(call).find("shared") == std::string::npos) return half.explain(call);
+    if (half.explain(call).find("symmetric") == std::string::npos) return half.explain(call);
     Plan plan = half.plan(call);
     for (int turn = 1; turn <= 3; ++turn) {
       std::fill_n(x, 4096, float(turn * (rank + 1)));
@@ -207,7 +207,7 @@ TEST_CASE("the choice takes shared buffers by itself, plans and parts of the wor
 // What `call` would take; "" if that is, or is not, an algorithm over shared buffers, as `wanted`.
 std::string not_as(bool wanted, const Communicator& group, const Call& call) {
   const std::string told = group.explain(call);
-  return (told.find("shared") == 0) == wanted ? "" : str(group.size(), " ranks take ", told);
+  return (told.find("symmetric") == 0) == wanted ? "" : str(group.size(), " ranks take ", told);
 }
 
 TEST_CASE("communicators whose ranks all have a part reach it, in their own order") {
@@ -338,7 +338,7 @@ TEST_CASE("asked for on private buffers, and where memory cannot be shared") {
     call.type = Type::f32;
     call.input = call.output = x.data();
     call.count = x.size();
-    call.algorithm = "shared";
+    call.algorithm = "symmetric";
     return expect_fault(Fault::refusal, {"paceline.empty"}, [&] { world.run(call); });
   });
   CHECK_MESSAGE(bad.empty(), bad);

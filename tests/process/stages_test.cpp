@@ -89,12 +89,12 @@ std::string works(Communicator& world, bool staged) {
 }
 
 // In memory that all ranks reach, whose algorithms need no stages.
-std::string sums_shared(Communicator& world) {
+std::string sums_symmetric(Communicator& world) {
   const auto memory = world.allocate(16);
   auto* x = reinterpret_cast<float*>(memory->data());
   const Call call{.collective = Collective::allreduce, .type = Type::f32, .input = x, .output = x,
-                  .count = 4, .algorithm = "shared"};
-  if (world.explain(call).find("shared") != 0) return world.explain(call);
+                  .count = 4, .algorithm = "symmetric"};
+  if (world.explain(call).find("symmetric") != 0) return world.explain(call);
   for (int turn = 0; turn < 3; ++turn) {
     std::fill_n(x, 4, float(world.rank()));
     world.run(call);
@@ -156,7 +156,7 @@ TEST_CASE("where there is no room at all, ranks send messages") {
             first = buffers.check();
           });
           if (first.empty()) first = works(world, false);
-          if (first.empty()) first = sums_shared(world);
+          if (first.empty()) first = sums_symmetric(world);
           if (!first.empty()) return first;
           return heard_once(heard, world.rank(), {"are free", "send messages", "--shm-size"});
         },

@@ -205,7 +205,7 @@ def test_a_measured_straight_call_is_told_whole(paceline, tmp_path):
 
 def test_a_measured_call_on_shared_arrays(paceline):
     status, out, err = paceline("draw", "allreduce", "-n", 2, "--size", "64KiB", "--algorithm",
-                                "shared", "--measured")
+                                "symmetric", "--measured")
     assert status == 0, err
     assert "reduce + copy" in out
 

@@ -16,7 +16,7 @@ RETIRED = {
     "woven": "interleaved", "kStreams": "kInterleave", "spread_kernel": "reduce_copy_kernel",
     "copy_past": "copy_in_nontemporal",
     "end_stream": "nontemporal_fence", "take_back": "prefetch_exclusive",
-    "allreduce_symmetric": "allreduce_one_shot", "allreduce_sliced": "allreduce_two_shot",
+    "allreduce_shared": "allreduce_symmetric", "allreduce_sliced": "allreduce_two_shot",
     "allreduce_rings": "", "PACELINE_ATTACH": "PACELINE_SINGLE_COPY",
     "PACELINE_GROUPS": "PACELINE_NUMA_RANKS", "crowded": "oversubscribed",
     "crowding": "contention", "crowded_alpha_s": "alpha_loaded_s", "flight_s": "latency_s",

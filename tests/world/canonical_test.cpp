@@ -133,7 +133,7 @@ TEST_CASE("mutants: an algorithm that claims the order and does not keep it") {
 
 TEST_CASE("mutants: two operands in each other's place, and a sum by two steps") {
   const Shape shape{.collective = Collective::allreduce, .ranks = 4, .canonical = true};
-  for (const Algorithm* a : {&allreduce_direct, &allreduce_one_shot, &allreduce_shared}) {
+  for (const Algorithm* a : {&allreduce_direct, &allreduce_one_shot, &allreduce_symmetric}) {
     World world = make_world(*a, shape);
     REQUIRE(verify(world));
     for (Step& step : world[2].steps)

@@ -20,8 +20,8 @@
 
 namespace paceline {
 
-const Algorithm broadcast_shared{
-    .collective = Collective::broadcast, .name = "shared", .cuts = cuts_of_parts,
+const Algorithm broadcast_symmetric{
+    .collective = Collective::broadcast, .name = "symmetric", .cuts = cuts_of_parts,
     .build = build_parts, .cost = cost_of_parts, .access = Access::symmetric};
 
 }  // namespace paceline

@@ -39,8 +39,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_shared{
-    .collective = Collective::reduce_scatter, .name = "shared", .cuts = cuts, .build = build,
+const Algorithm reduce_scatter_symmetric{
+    .collective = Collective::reduce_scatter, .name = "symmetric", .cuts = cuts, .build = build,
     .cost = cost, .access = Access::symmetric, .canonical = true};
 
 }  // namespace paceline

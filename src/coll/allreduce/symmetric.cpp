@@ -47,8 +47,8 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_shared{
-    .collective = Collective::allreduce, .name = "shared", .cuts = cuts, .build = build,
+const Algorithm allreduce_symmetric{
+    .collective = Collective::allreduce, .name = "symmetric", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesBlocks, .access = Access::symmetric, .canonical = true};
 
 }  // namespace paceline
