@@ -28,3 +28,10 @@ def human_bytes(count):
         if count < 1024 or unit == "GiB":
             return f"{count:.4g} {unit}"
         count /= 1024
+
+
+def human_time(seconds):
+    """A time as a person reads it."""
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:.3g} {unit}"

@@ -49,6 +49,7 @@ def test_every_command_has_help_for_strangers(paceline, name):
     ["options"], ["explain", "allreduce"], ["draw", "allreduce", "--segments", "4"],
     ["verify", "--max-ranks", "3"], ["explain", "-n", "16", "--machine", "edr-100g"],
     ["explain", "--ranks", "100", "--machine", "ethernet-10g,ranks_per_node=4"],
+    ["explain", "--keys", "inception-bn", "--machine", "edr-100g"], ["explain", "--help"],
 ])  # fmt: skip
 def test_output_fits_the_terminal(paceline, monkeypatch, width, arguments):
     monkeypatch.setenv("COLUMNS", str(width))

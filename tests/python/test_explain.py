@@ -106,3 +106,53 @@ def test_explain_shows_every_decision(paceline, ranks, machine):
 
         assert chosen(max(1, first)) == algorithm
         assert first == 0 or chosen(first // 2) != algorithm
+
+
+# --- the plan of auto -----------------------------------------------------------------------------
+
+
+def test_explain_shows_the_plan_for_a_net_s_gradients(paceline, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lab = ["--ranks", 4, "--machine", "lab-200mbit"]
+    status, out, _ = paceline("explain", "--keys", "resnet50", *lab)
+    assert status == 0 and max(map(len, out.splitlines())) <= 80
+    text = flat(out)
+    assert "4 ranks on lab-200mbit" in text and "forward and backward in 2.56 s" in text
+    assert "auto: 161 keys, 97.5 MiB, in " in text and "those pushed last come first" in text
+    for way, calls in ("depcha", "161 calls"), ("DDP's buckets", "5 calls"), ("one call", "1 call"):
+        assert f"{way} {calls} " in text
+    assert " 1 3.9 KiB 0 us 370 us '21.bias' " in text and "..." in text
+    _, out, _ = paceline("explain", "--keys", "resnet50", *lab, "--every-call")
+    assert "..." not in out and "'8.body.0.0.weight'" in out
+    _, out, _ = paceline("explain", "--keys", "resnet50", *lab, "--compute-s", 20)
+    assert "forward and backward in 20 s" in flat(out)
+
+
+def test_explain_takes_sizes_of_keys(paceline):
+    _, out, _ = paceline("explain", "--keys", "160x1KiB,25MiB", "--compute-s", 1, "--ranks", 4,
+                         "--machine", "lab-200mbit")
+    assert "auto: 161 keys, 25.2 MiB, in " in flat(out) and "the last after 994 ms" in flat(out)
+    assert re.search("1-.* 0 us .* 'key 160'", out), out
+
+
+def test_explain_knows_whether_computing_hides_calls(paceline):
+    near = ["explain", "--keys", "160x1KiB", "--ranks", 2]
+    text = flat(paceline(*near, "--cores", 2)[1])
+    assert "160 keys, 160 KiB, in 1 call a step" in text and "compute on the 2 cores" in text
+    assert "1 call a step" not in flat(paceline(*near, "--cores", 3)[1])
+    assert "compute on the 3 cores" in flat(paceline(*near, "--cores", 3, "--threads", 2)[1])
+    assert "compute on" not in flat(paceline(*near, "--cores", 2, "--machine", "edr-100g")[1])
+
+
+@pytest.mark.parametrize("words, why", [
+    (["--keys", "resnet51"], "there are alexnet, googlenet,"),
+    (["--keys", "/nowhere.json"], "/nowhere.json"),
+    (["--keys", "3x"], "'3x' in --keys is no size; write 64KiB, or 160x1KiB"),
+    (["--keys", "0x1KiB"], "'0x1KiB' in --keys is no size"),
+    (["--keys", "1MB"], "'1MB' in --keys is no size"),
+    (["allreduce", "--keys", "vgg11"], "leave out the collective"),
+    (["--keys", "vgg11", "--radix", 2], "leave out the collective"),
+])  # fmt: skip
+def test_explain_says_which_keys_it_takes(paceline, words, why):
+    status, _, err = paceline("explain", *words)
+    assert status == 2 and why in flat(err) and "Traceback" not in err

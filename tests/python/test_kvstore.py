@@ -1,5 +1,6 @@
 """paceline.kvstore: the store alone here; on several ranks tests/python/ranks/kvstore_checks.py."""
 
+import itertools
 import threading
 
 import launched
@@ -12,6 +13,7 @@ from paceline import kvstore
 from paceline.engine import Engine
 from paceline.kvstore.auto import _is_against
 from paceline.kvstore.cores import Cores
+from paceline.kvstore.described import COLUMNS, FEW, describe
 from paceline.kvstore.plan import MOST_BYTES, Link, Plan, order_of_calls
 
 pytestmark = pytest.mark.ranks
@@ -178,9 +180,11 @@ def test_what_is_needed_first_passes_what_waits(ready_s, cost_s, order):
 def test_the_order_of_a_plan_has_every_bucket_once():
     link = Link(call_s=50e-6, byte_s=1e-9)
     plan = Plan.make([Key(i, 300_000) for i in range(40)], True, link)
-    order = plan.order({i: 1e-4 * (40 - i) for i in range(40)}, link)
+    ready_s = {i: 1e-4 * (40 - i) for i in range(40)}
+    order = plan.order(ready_s, link)
     assert sorted(order) == list(range(len(plan.buckets))) and order != sorted(order)
-    assert "lets others pass" in plan.describe(4, order)
+    passed = sum(b < a for a, b in itertools.pairwise(order))
+    assert f"order of calls; {passed} times one lets others pass" in described(plan, link, ready_s)
 
 
 def test_long_keys_go_in_pieces_that_others_pass():
@@ -198,11 +202,43 @@ def test_types_neither_share_a_bucket_nor_cut_those_of_others():
     assert lengths(plan) == [[0, 2, 4], [1, 3, 5]]
 
 
+def described(plan, link, ready_s, **options):
+    """In lines that fit a terminal; here as one."""
+    text = describe(plan, link, ready_s, plan.order(ready_s, link), 4, **options)
+    assert max(map(len, ("paceline: " + text).splitlines())) <= COLUMNS, text
+    return launched.flat(text)
+
+
 def test_plan_says_what_it_does():
-    text = Plan.make([Key(i, 1 << 20) for i in range(9)], True, Link(1e-3, 1e-9)).describe(4)
-    assert "auto: 9 keys in " in text and "last pushed first" in text
-    assert "depcha: 9 calls, first pushed first, one under way" in text
-    assert "bucket 0: " in text and "'k8'" in text
+    link = Link(1e-3, 1e-8)
+    plan = Plan.make([Key(i, 1 << 20) for i in range(9)], True, link)
+    text = described(plan, link, {i: 0.5 - 0.05 * i for i in range(9)})
+    assert "auto: 9 keys, 9 MiB, in 9 buckets of up to 1.9 MiB, called in 9 calls, up to 4" in text
+    assert "keys: those pushed last come first" in text
+    assert "a call takes 1 ms by itself and 95.4 MiB go in a second" in text
+    assert "1 1 MiB 0 us 11.5 ms 'k8'" in text, "the first call, and when it is over"
+    assert "9 1 MiB 400 ms 411 ms 'k0'" in text
+
+
+def test_plan_lists_few_calls_unless_all_are_asked_for():
+    link = Link(1e-6, 1e-9)
+    keys = [Key(i, 70_000) for i in range(100)]
+    plan, ready_s = Plan.make(keys, False, link), dict.fromkeys(range(100), 0.0)
+    few, all_of_them = (described(plan, link, ready_s, every_call=every) for every in (False, True))
+    assert f"... {100 - FEW} more" in few and "'k50'" not in few
+    assert all(f"'k{i}'" in all_of_them for i in range(100))
+
+
+def test_plan_names_as_many_keys_as_there_is_room_for():
+    link = Link(1e-3, 1e-9)
+    keys = [Key(i, 8) for i in range(30)]
+    keys[0].key = "a" * 90
+    text = described(Plan.make(keys[1:], False, link), link, dict.fromkeys(range(30), 0.0))
+    assert "'k1', 'k2', 'k3', 'k4' and 25 more" in text
+    text = described(Plan.make(keys, False, link), link, dict.fromkeys(range(30), 0.0))
+    assert text.endswith("30 keys")
+    text = described(Plan.make(keys[:1], False, link), link, {0: 0.0})
+    assert text.endswith(" '" + "a" * 35)
 
 
 def test_plan_predicts_what_its_alternatives_take():
@@ -210,16 +246,27 @@ def test_plan_predicts_what_its_alternatives_take():
     keys = [Key(i, 100_000) for i in range(20)]
     plan = Plan.make(keys, True, link)
     ready_s = {i: 50.0 + (19 - i) * 0.5e-3 for i in range(20)}   # the last layer's first
-    order = plan.order(ready_s, link)
-    found = plan.predicted_s(order, ready_s, link)
-    assert found["ready"] == pytest.approx(9.5e-3)
-    assert found["one call"] == pytest.approx(9.5e-3 + 1e-3 + 20e-3)
-    assert found["depcha"] == pytest.approx(9.5e-3 + 20 * 2e-3), "the first pushed is ready last"
+    found = plan.predicted(plan.order(ready_s, link), ready_s, link)
+    assert [one.calls for one in found.values()] == [len(plan.buckets), 20, 2, 1]
+    over_s = {way: one.over_s for way, one in found.items()}
+    assert over_s["one call"] == pytest.approx(9.5e-3 + 1e-3 + 20e-3)
+    assert over_s["depcha"] == pytest.approx(9.5e-3 + 20 * 2e-3), "the first pushed is ready last"
     # Eleven keys reach DDP's first MiB; the rest is less than its second bucket.
-    assert found["buckets as DDP has them"] == pytest.approx(5e-3 + 12e-3 + 10e-3)
-    assert 20e-3 < found["this plan"] < found["depcha"]
-    text = plan.describe(4, order, found)
-    assert "depcha 49.5 ms" in text and "the last after 9.5 ms" in text
+    assert over_s["DDP's buckets"] == pytest.approx(5e-3 + 12e-3 + 10e-3)
+    assert 20e-3 < over_s["this plan"] < over_s["depcha"]
+    begins_s = {way: one.begins_s for way, one in found.items()}
+    assert begins_s["depcha"] == pytest.approx(11.5e-3), "when the first layer's key is there"
+    assert begins_s["DDP's buckets"] == over_s["DDP's buckets"], "which waits for all"
+    assert 9.5e-3 < begins_s["this plan"] < over_s["this plan"]
+    text = described(plan, link, ready_s)
+    assert "the last after 9.5 ms" in text and "depcha 20 calls 11.5 ms 49.5 ms" in text
+
+
+def test_keys_without_bytes_have_a_plan():
+    link = Link(1e-3, 1e-9)
+    plan = Plan.make([Key(i, 0) for i in range(3)], True, link)
+    assert lengths(plan) == [[2, 1, 0]]
+    assert "auto: 3 keys, 0 B, in 1 bucket" in described(plan, link, dict.fromkeys(range(3), 1.0))
 
 
 def test_where_ranks_fill_their_cores_there_is_one_call():
@@ -233,14 +280,16 @@ def test_where_ranks_fill_their_cores_there_is_one_call():
     assert len(full.pieces) == 2, "and is not cut"
     order = full.order(ready_s, link)
     assert order == [1, 0], "the one that is ready first"
-    text = full.describe(4, order)
-    assert ("20 keys in 2 calls a step, one for each type, since computing hides nothing: 4 "
-            "threads of the ranks compute, on the 4 cores of their node") in text
-    found = full.predicted_s(order, ready_s, link)
+    text = described(full, link, ready_s)
+    assert "auto: 20 keys, 7.6 MiB, in 2 calls a step, one for each type" in text
+    assert ("computing hides nothing, since 4 threads of the ranks compute on the 4 cores of their "
+            "node") in text
+    found = {way: one.over_s for way, one in full.predicted(order, ready_s, link).items()}
     assert found["this plan"] == pytest.approx(9.5e-3 + 2 * 1e-3 + 80e-3)
     assert found["depcha"] == pytest.approx(9.5e-3 + 20 * 5e-3), "what calls take comes on top"
-    assert found["depcha"] > found["buckets as DDP has them"] > found["one call"]
-    assert "in 1 call a step, since" in Plan.make(keys[:2], False, link, Cores(1, 2)).describe(4)
+    assert found["depcha"] > found["DDP's buckets"] >= found["one a type"] == found["this plan"]
+    one = Plan.make(keys[:2], False, link, Cores(1, 2))
+    assert "in 1 call a step" in described(one, link, ready_s)
 
 
 def test_a_little_noise_does_not_change_the_order():

@@ -118,7 +118,7 @@ def table(rows, plan):
     """For the terminal."""
     from rich.table import Table
 
-    from paceline.cli.common import human_time
+    from paceline.units import human_time
 
     out = Table("size", "variant", "last arrival to last exit", "in the call, mean", "imbalance",
                 "message", title=f"{plan.collective}, {plan.ranks} ranks, --arrival {plan.arrival}")

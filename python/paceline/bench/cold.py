@@ -85,7 +85,7 @@ def table(rows, plan):
     """For the terminal."""
     from rich.table import Table
 
-    from paceline.cli.common import human_time
+    from paceline.units import human_time
 
     out = Table("size", "variant", "first call", "median", "first / median",
                 "slowest later / median", title=f"{plan.collective}, {plan.ranks} ranks: the "

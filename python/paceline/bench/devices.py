@@ -70,7 +70,7 @@ def measure(collective, sizes, devices, machine, block=BLOCK):
 
 def human_time(seconds):
     """A time as a person reads it; short ones are those of a model."""
-    from paceline.cli.common import human_time as longer
+    from paceline.units import human_time as longer
 
     return longer(seconds) if seconds >= 1e-6 or not seconds else f"{1e9 * seconds:.3g} ns"
 

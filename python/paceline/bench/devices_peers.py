@@ -38,7 +38,7 @@ def table(rows, collective, ranks):
     """For the terminal."""
     from paceline import _core
     from paceline.bench.devices import grid
-    from paceline.cli.common import human_time
+    from paceline.units import human_time
 
     kind, count = rows[0]["kind"], rows[0]["devices"]
     shared = f" that share {count}" if kind == "cuda" and count < ranks else ""

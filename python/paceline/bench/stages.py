@@ -57,7 +57,7 @@ def table(rows, collective, ranks):
     """For the terminal."""
     from paceline import _core
     from paceline.bench.devices import grid
-    from paceline.cli.common import human_time
+    from paceline.units import human_time
 
     out = grid(f"{collective} between {ranks} ranks with {rows[0]['kind']} devices",
                "size", "median", "first", *STAGES, "pinned")

@@ -231,10 +231,3 @@ def set_options(values):
     for name, value in values.items():
         if value is not None:
             os.environ[variables[name]] = value
-
-
-def human_time(seconds):
-    """A time as a person reads it."""
-    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * factor >= 1 or unit == "us":
-            return f"{seconds * factor:.3g} {unit}"

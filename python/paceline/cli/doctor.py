@@ -16,8 +16,9 @@ from rich.text import Text
 from paceline import _core, record
 from paceline.bench import provenance
 from paceline.cli import attach, common
-from paceline.cli.common import Number, console, human_time
+from paceline.cli.common import Number, console
 from paceline.errors import Error
+from paceline.units import human_time
 
 MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 TORCH = "2.13"  # as in pyproject.toml: torch's process-group interface changes between minors

@@ -7,10 +7,12 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli import attach
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, how, human_time, kept_figures,
-    knob_options, unit_count,
+    COLLECTIVES, Collective, Number, Size, console, details, how, kept_figures, knob_options,
+    unit_count,
 )
 from paceline.cli.draw import simulated
+from paceline.cli.explain_keys import plan_text
+from paceline.units import human_time
 
 LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing changes
 
@@ -194,6 +196,17 @@ def explain_one(collective, ranks, size, choice, where, out):
         out.print(numbers(), soft_wrap=True)
 
 
+def explain_keys(keys, ranks, machine, of_keys, out, more):
+    """The plan of auto for them."""
+    if more:
+        raise click.UsageError("--keys is about the calls that auto makes; leave out the "
+                               "collective and its knobs.")
+    about, plan = plan_text(keys, ranks=ranks, machine=machine, **of_keys)
+    for line in f"{ranks} ranks on {_core.machine(machine)}", about, plan:
+        out.print(line, soft_wrap=line is plan, markup=False)
+    return 0
+
+
 @click.command("explain", epilog=COLLECTIVES)
 @click.argument("collective", required=False, type=Collective())
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
@@ -209,7 +222,19 @@ def explain_one(collective, ranks, size, choice, where, out):
 @click.option("--machine", default="shm", show_default=True,
               help="The machine model to choose for and to simulate; shm: all ranks share a node, "
               "as in this version. `paceline draw allreduce --machine list` shows the names.")
-def command(collective, size, ranks, algorithm, segments, window, radix, blocks, group, machine):
+@click.option("--keys", default="", metavar="NET|FILE|SIZES",
+              help="The plan of a KVStore of type auto for these gradients: of a recorded net "
+              "(resnet50, alexnet, vgg11, ...), of a file of `paceline train record`, or "
+              "160x1KiB,25MiB from the first layer on.")
+@click.option("--compute-s", default=0.0, type=click.FloatRange(0),
+              help="With --keys: seconds that a step computes; 0: as recorded, or at once.")
+@click.option("--cores", default=0, type=Number(0, 4096),
+              help="With --keys on one node: cores that its ranks share; 0: this machine's.")
+@click.option("--threads", default=1, show_default=True, type=Number(1, 4096),
+              help="With --keys on one node: threads that compute on each rank.")
+@click.option("--every-call", is_flag=True, help="With --keys: list all calls, however many.")
+def command(collective, size, ranks, algorithm, segments, window, radix, blocks, group, machine,
+            keys, **of_keys):
     """Say which algorithm a call would take, and why.
 
     The choice depends on nothing but the collective, the size, the number of ranks, the model of
@@ -219,11 +244,19 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     schedule that would run. Where the ranks share memory and send nothing, what its steps read and
     write is counted: n is the message.
 
+    With --keys: how a KVStore of type auto would exchange a net's gradients, in which calls, when
+    they would be over, and what other ways would take.
+
     \b
     paceline explain --ranks 16 --machine edr-100g
     paceline explain allreduce --size 64MiB --ranks 16 --machine edr-100g
+    paceline explain --keys resnet50 --ranks 4 --machine lab-200mbit
+    paceline explain --keys 160x1KiB --ranks 2
     """
     out = console()
+    if keys:
+        return explain_keys(keys, ranks, machine, of_keys, out,
+                            collective or algorithm or segments or window or radix or blocks)
     trouble = attach.trouble()
     where = {"machine": machine, "group": group, "attach": not trouble}
     if collective is None:

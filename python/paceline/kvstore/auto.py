@@ -13,9 +13,11 @@ from paceline.communicator import Communicator
 from paceline.engine import Engine
 from paceline.errors import UsageError
 from paceline.kvstore.cores import Cores
+from paceline.kvstore.described import describe
 from paceline.kvstore.plan import Link, Plan
 from paceline.kvstore.store import Entry, Key, KVStore
 
+OUTSTANDING = 4  # calls under way, unless a store is told otherwise
 _ALIGNED = 64  # bytes, of a bucket's place in the memory of all
 _LEAST_BYTES = 4096  # shorter plans are sent in few messages, and would take a page on every rank
 
@@ -39,7 +41,7 @@ class Auto(KVStore):
     type = "auto"
 
     def __init__(
-        self, comm: Communicator | None = None, outstanding: int = 4, show: bool = False,
+        self, comm: Communicator | None = None, outstanding: int = OUTSTANDING, show: bool = False,
         engine: Engine | None = None, op: str = "sum",
     ):  # fmt: skip
         if not isinstance(outstanding, int) or outstanding < 1:
@@ -75,8 +77,7 @@ class Auto(KVStore):
                    for i, (bucket, flat) in enumerate(zip(plan.buckets, arrays, strict=True))]
         self._core.set_plan(buckets, order)
         self._buckets = [numbers for numbers, *_ in buckets]
-        self.plan = plan.describe(self._outstanding, order,
-                                  plan.predicted_s(order, ready_s, link))
+        self.plan = describe(plan, link, ready_s, order, self._outstanding)
         if self._show and self.rank == 0:
             import sys
 

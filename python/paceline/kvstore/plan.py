@@ -1,7 +1,6 @@
 """Which keys are exchanged together, and in which order."""
 
 import heapq
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -46,15 +45,15 @@ class Link:
         return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
 
 
-def end_s(calls: list[tuple[float, float]], hides: bool = True) -> float:
-    """When the last of these calls, (ready, takes) in seconds, is over: they follow each other.
+def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
+    """When each of these calls, (ready, takes) in seconds, is over: they follow each other.
     Computing hides nothing: it ends later by what they take."""
-    if not hides:
-        return max(ready_s for ready_s, _ in calls) + sum(takes_s for _, takes_s in calls)
-    now = 0.0
+    now = 0.0 if hides else max(ready_s for ready_s, _ in calls)
+    found = []
     for ready_s, takes_s in calls:
         now = max(now, ready_s) + takes_s
-    return now
+        found.append(now)
+    return found
 
 
 def order_of_calls(
@@ -81,6 +80,15 @@ def order_of_calls(
         order.append(bucket)
         now += cost_s[bucket]
     return order
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Of a way to exchange all keys, in seconds from the first gradient on."""
+
+    calls: int
+    begins_s: float  # the next forward pass: when what it needs first is there
+    over_s: float
 
 
 @dataclass
@@ -113,7 +121,7 @@ class Plan:
         buckets: list[list[Entry]] = []  # from the last one on
         last_of: dict[str, tuple[list[Entry], int]] = {}  # by type, with the bytes that are left
         for entry in reversed(order):
-            last, left = last_of.get(entry.dtype, ([], 0))
+            last, left = last_of.get(entry.dtype, ([], -1))
             if entry.nbytes > left:
                 last, left = [], max(whole >> max(0, TAIL - len(buckets)), LEAST_BYTES)
                 buckets.append(last)
@@ -150,69 +158,40 @@ class Plan:
         )
         return [calls[place][0] for place in found]
 
-    def predicted_s(
+    def calls(
         self, order: list[int], ready_s: dict[int, float], link: Link
-    ) -> dict[str, float]:
-        """When the exchange would be over, by way: this plan, and those that it is an alternative
-        to, were the links nobody else's; and when the last gradient is ready. In seconds from the
-        first one on. `order` and `ready_s` as order() has them."""
+    ) -> list[tuple[float, float]]:
+        """When each call's keys are ready, from the first gradient on, and what it takes."""
+        takes_s = {bucket: link.cost_s(nbytes) for bucket, nbytes in self.pieces}
+        first_s = min(ready_s.values())
+        return [(max(ready_s[entry.number] for entry in self.buckets[b]) - first_s, takes_s[b])
+                for b in order]
+
+    def predicted(
+        self, order: list[int], ready_s: dict[int, float], link: Link
+    ) -> dict[str, "Predicted"]:
+        """By way: this plan, and those that it is an alternative to, were the links nobody else's.
+        `order` and `ready_s` as order() has them."""
         first_s = min(ready_s.values())
         ready_s = {number: at_s - first_s for number, at_s in ready_s.items()}
         keys = [entry for bucket in self.buckets for entry in bucket]
-        takes_s = {bucket: link.cost_s(nbytes) for bucket, nbytes in self.pieces}
-        ours = [(max(ready_s[entry.number] for entry in self.buckets[b]), takes_s[b])
-                for b in order]
         pushed = keys[::-1] if self.is_reversed else keys
-        chain = [(ready_s[entry.number], link.cost_s(entry.nbytes)) for entry in pushed]
+        at_end: dict[str, int] = {}
+        for entry in keys:
+            at_end[entry.dtype] = at_end.get(entry.dtype, 0) + entry.nbytes
         last_s = max(ready_s.values())
-        return {
-            "this plan": end_s(ours, self.hides),
-            "depcha": end_s(chain, self.hides),
-            "buckets as DDP has them": end_s(_as_ddp(keys, ready_s, link), self.hides),
-            "one call": last_s + link.cost_s(sum(entry.nbytes for entry in keys)),
-            "ready": last_s,
+        needed = min(keys, key=lambda entry: entry.number)
+        own = max(place for place, bucket in enumerate(order) if needed in self.buckets[bucket])
+        ways = {
+            "this plan": (own, self.calls(order, ready_s, link)),
+            "depcha": (pushed.index(needed),
+                       [(ready_s[entry.number], link.cost_s(entry.nbytes)) for entry in pushed]),
+            "DDP's buckets": (-1, _as_ddp(keys, ready_s, link)),
+            "one call" if len(at_end) == 1 else "one a type":
+                (-1, [(last_s, link.cost_s(nbytes)) for nbytes in at_end.values()]),
         }
-
-    def describe(
-        self, outstanding: int, order: list[int] | None = None,
-        predicted_s: dict[str, float] | None = None,
-    ) -> str:  # fmt: skip
-        """For people: what is exchanged when, and what other ways would take."""
-        keys = sum(len(bucket) for bucket in self.buckets)
-        lines = [
-            f"auto: {keys} keys in {self._lengths(outstanding)}; "
-            f"{'last' if self.is_reversed else 'first'} pushed first, as they become ready",
-            f"depcha: {keys} calls, first pushed first, one under way",
-        ]
-        if predicted_s is not None:
-            times = {name: f"{1e3 * seconds:.3g} ms" for name, seconds in predicted_s.items()}
-            ready = times.pop("ready")
-            lines.append("  predicted to be over, as gradients became ready on this rank (the last "
-                         f"after {ready}): " + ", ".join(f"{name} {time}"
-                                                         for name, time in times.items()))
-        order = order or list(range(len(self.buckets)))
-        order = [bucket for bucket, _ in itertools.groupby(order)]
-        later = sum(a > b for a, b in zip(order, order[1:], strict=False))
-        lines.append(f"  in the order of calls; {later} times one lets others pass that are "
-                     "needed before it")
-        for number in order:
-            bucket = self.buckets[number]
-            names = ", ".join(repr(entry.key) for entry in bucket[:4])
-            more = f" and {len(bucket) - 4} more" if len(bucket) > 4 else ""
-            nbytes = sum(entry.nbytes for entry in bucket)
-            lines.append(f"  bucket {number}: {nbytes / 2**10:.1f} KiB, {names}{more}")
-        return "\n".join(lines)
-
-
-    def _lengths(self, outstanding: int) -> str:
-        """How many buckets there are, and why."""
-        if not self.hides:
-            count = len(self.buckets)
-            calls = "1 call a step" if count == 1 else f"{count} calls a step, one for each type"
-            return (f"{calls}, since computing hides nothing: {self.cores.threads} threads of the "
-                    f"ranks compute, on the {self.cores.count} cores of their node")
-        return (f"{len(self.buckets)} buckets of up to {self.bucket_bytes / 2**20:.3g} MiB, up to "
-                f"{outstanding} under way")
+        return {way: Predicted(len(calls), *(ends_s(calls, self.hides)[i] for i in (first, -1)))
+                for way, (first, calls) in ways.items()}
 
 
 def _as_ddp(
@@ -226,4 +205,4 @@ def _as_ddp(
         if held >= most:
             calls.append((at_s, link.cost_s(held)))
             held, most = 0, DDP_BYTES[1]
-    return [*calls, (at_s, link.cost_s(held))] if held else calls
+    return [*calls, (at_s, link.cost_s(held))] if held or not calls else calls

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.cli.common import human_time
 from paceline.profiling.summary import CLASSES, summarise
+from paceline.units import human_time
 
 MOST_ROWS, MOST_LATE, MOST_SITES, MOST_NOTES = 10, 5, 4, 6
 MOST_SITE = 36  # characters of a place in the program

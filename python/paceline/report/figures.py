@@ -74,7 +74,7 @@ def draw_lines(axes, panel):
 
 def draw_bars(axes, panel):
     """One time for each line, the shortest on top; whiskers are intervals."""
-    from paceline.cli.common import human_time
+    from paceline.units import human_time
 
     lines = sorted(panel.lines, key=lambda line: -line.points[0].seconds)
     hatches = itertools.cycle(HATCHES)

@@ -161,7 +161,7 @@ def check_the_plan_of_auto_follows_keys(comm):
 
         step()
         step()
-        assert f"auto: {len(keys)} keys in" in store.plan, store.plan
+        assert f"auto: {len(keys)} keys, " in store.plan, store.plan
         assert all(label.startswith("bucket ") for label, _, _ in spans(comm, step))
     store.close()
 
