@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "runtime/progress/session.hpp"
@@ -129,6 +131,75 @@ TEST_CASE("priority: an urgent call waits for one message at most, wherever it b
     CHECK(took_s(1) <= alone_s + 2 * message_s);   // one at the sender, one at the receiver
     if (i < 30) CHECK(took_s(0) > alone_s + 2 * message_s);
   }
+}
+
+// Chunks of a stream that are under way: before its peer has taken one, and afterwards.
+constexpr std::size_t kUntaken = 2, kTaken = 4;
+
+// What is on its way from a rank to another: chunks, and not the news of them.
+struct Ahead {
+  std::size_t bytes = 0;
+  std::set<int> streams = {};
+};
+
+Ahead ahead_of(int from, const MpiNet::Rank& to) {
+  Ahead found;
+  for (const MpiNet::Sent& one : to.coming)
+    if (one.from == from && one.tag > 0) {
+      found.bytes += one.bytes;
+      found.streams.insert(one.tag);
+    }
+  return found;
+}
+
+// Only one stream to a peer is in full flow.
+bool is_within_credit(const Ahead& ahead) {
+  const std::size_t others = std::max<std::size_t>(1, ahead.streams.size()) - 1;
+  return ahead.bytes <= (kTaken + kUntaken * others) * kInPieces.chunk_bytes;
+}
+
+// Calls of one priority from their begin to their end. How often an urgent one would have found
+// more than the credit ahead of it, and the most streams that it would have found.
+std::pair<int, std::size_t> excess(std::size_t calls, std::uint64_t seed) {
+  MpiNet net(kRanks, seed);
+  WorldConfig config;
+  config.progress = Progress::caller;
+  std::vector<Communicator> ranks;
+  for (int r = 0; r < kRanks; ++r)
+    ranks.push_back(join_transport(mpi::make_transport(net.port(r), kInPieces), config));
+  std::vector<std::unique_ptr<Buffers<float>>> buffers;
+  std::vector<std::vector<Request>> requests(kRanks);
+  for (std::size_t i = 0; i < calls * kRanks; ++i) {
+    buffers.push_back(std::make_unique<Buffers<float>>(ring(), int(i % kRanks)));
+    requests[i % kRanks].push_back(ranks[i % kRanks].start(buffers.back()->call()));
+  }
+  Random random(seed);
+  std::pair<int, std::size_t> found{0, 0};
+  for (std::size_t left = calls * kRanks, step = 0; left > 0 && step < 1000000; ++step) {
+    std::vector<Request>& own = requests[random.below(kRanks)];
+    left -= std::erase_if(own, [](Request& request) { return request.test(); });
+    for (int pair = 0; pair < kRanks * kRanks; ++pair) {
+      const Ahead ahead = ahead_of(pair / kRanks, net.ranks[std::size_t(pair % kRanks)]);
+      found.first += !is_within_credit(ahead);
+      found.second = std::max(found.second, ahead.streams.size());
+    }
+  }
+  for (const auto& own : requests) CHECK(own.empty());
+  for (const auto& b : buffers) CHECK(b->check() == "");
+  return found;
+}
+
+TEST_CASE("priority: of less urgent calls a few chunks are ahead of an urgent one, and no more") {
+  for (const std::size_t calls : {1, 2, 4})
+    for (std::uint64_t seed = 1; seed <= std::uint64_t(test::by_length(1, 3, 40)); ++seed) {
+      CAPTURE(calls);
+      CAPTURE(seed);
+      const auto [over, streams] = excess(calls, seed);
+      CHECK(over == 0);
+      CHECK(streams > calls);
+    }
+  CHECK(is_within_credit({6 * kInPieces.chunk_bytes, {1, 2}}));
+  CHECK_FALSE(is_within_credit({8 * kInPieces.chunk_bytes, {1, 2}}));   // each for itself
 }
 
 TEST_CASE("priority: calls of different ranks are not simulated together") {

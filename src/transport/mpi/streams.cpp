@@ -73,16 +73,21 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
 
 // Streams to one peer follow each other, the most urgent first, of equals the oldest: side by side
 // they would share the link, and the first would arrive as late as the last. One chunk of each goes
-// ahead; a peer that takes it, but none of a stream before it, wants this one first.
+// ahead; a peer that takes it, but none of a stream before it, wants this one first. What flows
+// while a stream before it begins to be taken ends first.
 bool Streams::is_due(const Stream& s) const {
   if (s.started == 0) return true;
-  std::uint32_t under_way = 0;   // before it, to the same peer
-  for (const Stream& before : out_) {
-    if (&before == &s) break;
-    if (before.peer != s.peer || before.failed) continue;
-    const bool is_taken = before.finished > 0 || s.finished == 0;
-    if (is_taken && before.started < before.chunks) return false;
-    if (is_taken) under_way += before.started - before.finished;
+  std::uint32_t under_way = 0;   // of others, to the same peer
+  bool is_before = true;
+  for (const Stream& other : out_) {
+    if (&other == &s) {
+      is_before = false;
+      continue;
+    }
+    if (other.peer != s.peer || other.failed) continue;
+    const bool counts = other.finished > 0 || (is_before && s.finished == 0);
+    if (is_before && counts && other.started < other.chunks) return false;
+    if (counts) under_way += other.started - other.finished;
   }
   return under_way + s.started - s.finished < kWindow;
 }
