@@ -66,6 +66,18 @@ def test_a_store_that_kept_gradients_would_be_seen():
     assert "own" in {kind for _, kind, _ in found}, found
 
 
+def test_steps_of_overlap_leave_memory_as_it_was():
+    pytest.importorskip("torch")
+    found = growth(2, STEPS, script="steady_overlap.py")
+    assert too_much(found) == [], found
+
+
+def test_an_overlap_that_kept_gradients_would_be_seen():
+    pytest.importorskip("torch")
+    found = too_much(growth(2, STEPS, "kept", script="steady_overlap.py"))
+    assert "own" in {kind for _, kind, _ in found}, found
+
+
 @pytest.mark.parametrize("ranks", [2, param(3)])
 def test_calls_of_the_world_find_their_staging_buffers_in_place(ranks):
     run = launched.start("warm.py", ranks)
