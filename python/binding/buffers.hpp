@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/types.hpp"
@@ -41,6 +43,11 @@ class Buffer {
   std::size_t count() const { return count_; }  // elements
   Type type() const { return type_; }
   bool read_only() const { return read_only_; }
+  // Elements along each dimension, where the object has said so by itself.
+  std::optional<std::span<const Py_ssize_t>> lengths() const {
+    if (!view_.obj) return {};
+    return std::span(view_.shape, static_cast<std::size_t>(view_.ndim));
+  }
   int device() const { return device_; }   // of CUDA; kOnHost: the memory is the host's
   // What its owner orders its work by on that device: a CUstream; 0: the default stream.
   std::uintptr_t stream() const { return stream_; }

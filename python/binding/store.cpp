@@ -44,13 +44,19 @@ std::shared_ptr<void> kept_by_calls(const Callers& callers, nb::handle memory) {
 struct PyKey {
   nb::object array;   // its buffer, or its part of a bucket
   nb::object shape;
+  std::vector<Py_ssize_t> lengths;   // the same
   Type type;
 };
 
 // What is pushed to one key, or pulled from it: of a list that has the key twice, all of it.
 struct Entry {
   std::size_t key;
-  std::vector<nb::object> values;
+  std::size_t first, count;   // of the list's arrays
+};
+
+struct Entries {
+  std::vector<Entry> of_keys;
+  std::vector<nb::object> arrays;
 };
 
 class PyStore {
@@ -89,7 +95,8 @@ class PyStore {
 
   void add(nb::handle key, std::string name, nb::object array, nb::object shape) {
     const Buffer buffer(array, {"kvstore: init", "value"});
-    keys_.push_back({array, std::move(shape), buffer.type()});
+    auto lengths = nb::cast<std::vector<Py_ssize_t>>(shape);
+    keys_.push_back({array, std::move(shape), std::move(lengths), buffer.type()});
     numbers_[key] = store_->add({.name = std::move(name), .type = buffer.type(),
                                  .count = buffer.count(),
                                  .data = static_cast<std::byte*>(buffer.data()),
@@ -123,12 +130,12 @@ class PyStore {
   void push_bucket(std::size_t number) { auto_->push_bucket(number); }
 
  private:
-  std::optional<std::vector<Entry>> entries(nb::handle keys, nb::handle values) const;
-  bool add_entry(std::vector<Entry>& entries, nb::handle key, nb::handle value) const;
+  std::optional<Entries> entries(nb::handle keys, nb::handle values) const;
+  bool add_entry(Entries& entries, nb::handle key, nb::handle value) const;
   bool open(const PyKey& key, nb::handle value, Buffer& buffer) const;
   graph::Variable variable_of(nb::handle array) const;
-  store::Transfer put_of(const Entry& entry, std::vector<Buffer> held) const;
-  store::Transfer copy_of(std::size_t key, nb::handle array, Buffer held) const;
+  store::Transfer put_of(const Entry& entry, const nb::object* arrays, const Buffer* held) const;
+  store::Transfer copy_of(std::size_t key, nb::handle array, const Buffer& held) const;
 
   EnginePointer engine_;
   nb::dict of_arrays_;
@@ -159,40 +166,40 @@ nb::handle item_of(nb::handle list, std::size_t i) {
   return PySequence_Fast_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i));
 }
 
-bool PyStore::add_entry(std::vector<Entry>& entries, nb::handle key, nb::handle value) const {
+bool PyStore::add_entry(Entries& entries, nb::handle key, nb::handle value) const {
   const auto number = number_of(numbers_, key);
   if (!number) return false;
   std::size_t& place = places_[*number];
   if (place == 0) {
-    entries.push_back({*number, {}});
-    place = entries.size();
+    entries.of_keys.push_back({*number, entries.arrays.size(), 0});
+    place = entries.of_keys.size();
   }
-  std::vector<nb::object>& values = entries[place - 1].values;
-  if (!is_list(value)) {
-    values.push_back(nb::borrow(value));
-    return !value.is_none();
-  }
-  for (nb::handle one : value) {
-    values.push_back(nb::borrow(one));
-    if (one.is_none()) return false;
-  }
+  const auto add = [&, &entry = entries.of_keys[place - 1]](nb::handle one) {
+    const auto end = static_cast<std::ptrdiff_t>(entry.first + entry.count++);
+    entries.arrays.insert(entries.arrays.begin() + end, nb::borrow(one));
+    for (std::size_t i = place; i < entries.of_keys.size(); ++i) ++entries.of_keys[i].first;
+    return !one.is_none();
+  };
+  if (!is_list(value)) return add(value);
+  for (nb::handle one : value)
+    if (!add(one)) return false;
   return nb::len(value) > 0;
 }
 
-std::optional<std::vector<Entry>> PyStore::entries(nb::handle keys, nb::handle values) const {
-  std::vector<Entry> found;
+std::optional<Entries> PyStore::entries(nb::handle keys, nb::handle values) const {
+  Entries found;
   places_.resize(keys_.size());
-  bool fit = true;
+  bool fit = false;
   if (PyLong_Check(keys.ptr()) || PyUnicode_Check(keys.ptr())) {
     fit = add_entry(found, keys, values);
   } else if (is_list(keys) && is_list(values) && nb::len(keys) == nb::len(values)) {
-    found.reserve(nb::len(keys));
+    fit = true;
+    found.of_keys.reserve(nb::len(keys));
+    found.arrays.reserve(nb::len(keys));
     for (std::size_t i = 0; fit && i < nb::len(keys); ++i)
       fit = add_entry(found, item_of(keys, i), item_of(values, i));
-  } else {
-    fit = false;
   }
-  for (const Entry& entry : found) places_[entry.key] = 0;
+  for (const Entry& entry : found.of_keys) places_[entry.key] = 0;
   return fit ? std::optional(std::move(found)) : std::nullopt;
 }
 
@@ -201,6 +208,7 @@ bool PyStore::open(const PyKey& key, nb::handle value, Buffer& buffer) const try
   static PyObject* const kShape = PyUnicode_InternFromString("shape");
   buffer = Buffer(value, {"kvstore", "value"}, Accepts::devices);
   if (buffer.type() != key.type) return false;
+  if (const auto lengths = buffer.lengths()) return std::ranges::equal(*lengths, key.lengths);
   nb::object shape = nb::steal(PyObject_GetAttr(value.ptr(), kShape));
   if (!shape.is_valid()) {
     PyErr_Clear();
@@ -213,35 +221,45 @@ bool PyStore::open(const PyKey& key, nb::handle value, Buffer& buffer) const try
   return false;
 }
 
+bool refers_to(nb::handle reference, nb::handle object) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* referent = nullptr;
+  if (PyWeakref_GetRef(reference.ptr(), &referent) < 0) nb::raise_python_error();
+  return nb::steal(referent).is(object);
+#else
+  return PyWeakref_GetObject(reference.ptr()) == object.ptr();
+#endif
+}
+
 // As Engine.variable_of() of Python finds it, or makes it.
 graph::Variable PyStore::variable_of(nb::handle array) const {
   const nb::object id = nb::steal(PyLong_FromVoidPtr(array.ptr()));
   if (PyObject* const known = PyDict_GetItemWithError(of_arrays_.ptr(), id.ptr()))
-    if (nb::handle(PyTuple_GET_ITEM(known, 0))().is(array))
-      return nb::cast<PyVariable&>(nb::handle(PyTuple_GET_ITEM(known, 1))).variable;
-  const nb::object made = variable_of_(array);
-  return nb::cast<PyVariable&>(made).variable;
+    if (refers_to(PyTuple_GET_ITEM(known, 0), array))
+      return nb::inst_ptr<PyVariable>(PyTuple_GET_ITEM(known, 1))->variable;
+  return nb::cast<PyVariable&>(variable_of_(array)).variable;
 }
 
 // What puts one value, or the sum of several, into the key's buffer.
-store::Transfer PyStore::put_of(const Entry& entry, std::vector<Buffer> held) const {
+store::Transfer PyStore::put_of(const Entry& entry, const nb::object* arrays,
+                                const Buffer* held) const {
   const PyKey& key = keys_[entry.key];
   store::Transfer transfer;
-  std::vector<const void*> from;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    from.push_back(held[i].data());
-    transfer.values.push_back(variable_of(entry.values[i]));
-  }
+  for (std::size_t i = 0; i < entry.count; ++i) transfer.values.push_back(variable_of(arrays[i]));
   transfer.to = store_->data(entry.key);
-  const std::size_t count = held.front().count();
+  const std::size_t count = held->count();
   transfer.bytes = count * size_of(key.type);
-  if (held.size() == 1 && held.front().device() == kOnHost) {
-    transfer.from = from.front();
-  } else if (held.size() == 1) {
-    transfer.work = device_copy(held.front(), Buffer(key.array, {"kvstore: push", "key"}));
+  if (entry.count == 1 && held->device() == kOnHost) {
+    transfer.from = held->data();
+  } else if (entry.count == 1) {
+    transfer.work = device_copy(*held, Buffer(key.array, {"kvstore: push", "key"}));
   } else {
     const auto fetched = std::make_shared<Fetched>();
-    for (const Buffer& one : held) fetched->add(one);
+    std::vector<const void*> from;
+    for (std::size_t i = 0; i < entry.count; ++i) {
+      from.push_back(held[i].data());
+      fetched->add(held[i]);
+    }
     transfer.pool = graph::Pool::compute;
     transfer.work = [from, to = transfer.to, count, fetched,
                      reduce = reduce_kernel(key.type, Op::sum)] {
@@ -251,11 +269,10 @@ store::Transfer PyStore::put_of(const Entry& entry, std::vector<Buffer> held) co
       fetched->give_back();
     };
   }
-  transfer.keeps = droppable_anywhere(std::move(held));
   return transfer;
 }
 
-store::Transfer PyStore::copy_of(std::size_t number, nb::handle array, Buffer held) const {
+store::Transfer PyStore::copy_of(std::size_t number, nb::handle array, const Buffer& held) const {
   const PyKey& key = keys_[number];
   store::Transfer transfer;
   transfer.values.push_back(variable_of(array));
@@ -264,7 +281,6 @@ store::Transfer PyStore::copy_of(std::size_t number, nb::handle array, Buffer he
   transfer.bytes = held.count() * size_of(key.type);
   if (held.device() != kOnHost)
     transfer.work = device_copy(Buffer(key.array, {"kvstore: pull", "key"}), held);
-  transfer.keeps = droppable_anywhere(std::move(held));
   return transfer;
 }
 
@@ -272,30 +288,32 @@ bool PyStore::push(nb::handle keys, nb::handle values, int priority) {
   store::Store::check_priority(priority);
   const auto found = entries(keys, values);
   if (!found) return false;
-  std::vector<std::vector<Buffer>> held(found->size());
+  const std::vector<Entry>& of_keys = found->of_keys;
+  std::vector<Buffer> held(found->arrays.size());
   std::vector<std::size_t> numbers;
-  numbers.reserve(found->size());
-  for (std::size_t i = 0; i < found->size(); ++i) {
-    const Entry& entry = (*found)[i];
+  numbers.reserve(of_keys.size());
+  for (const Entry& entry : of_keys) {
     numbers.push_back(entry.key);
-    held[i].resize(entry.values.size());
-    for (std::size_t k = 0; k < entry.values.size(); ++k)
-      if (!open(keys_[entry.key], entry.values[k], held[i][k])) return false;
+    for (std::size_t i = entry.first; i < entry.first + entry.count; ++i)
+      if (!open(keys_[entry.key], found->arrays[i], held[i])) return false;
   }
   if (auto_) {
     const nb::gil_scoped_release unlocked;
     auto_->expect(numbers);
   }
+  const Buffer* const buffers = held.data();
+  const std::shared_ptr<void> all = droppable_anywhere(std::move(held));
   std::vector<store::Transfer> transfers;
-  transfers.reserve(std::min(kTogether, found->size()));
-  for (std::size_t i = 0; i < found->size();) {
-    const std::size_t first = i;
+  transfers.reserve(std::min(kTogether, of_keys.size()));
+  for (std::size_t first = 0; first < of_keys.size(); first += transfers.size()) {
     transfers.clear();
-    for (; i < std::min(first + kTogether, found->size()); ++i)
-      transfers.push_back(put_of((*found)[i], std::move(held[i])));
+    for (std::size_t i = first; i < std::min(first + kTogether, of_keys.size()); ++i) {
+      const std::size_t at = of_keys[i].first;
+      transfers.push_back(put_of(of_keys[i], &found->arrays[at], buffers + at));
+      transfers.back().keeps = all;
+    }
     const nb::gil_scoped_release unlocked;
-    for (std::size_t k = first; k < i; ++k)
-      store_->push(numbers[k], transfers[k - first], priority);
+    store_->push(&numbers[first], transfers.data(), transfers.size(), priority);
   }
   return true;
 }
@@ -303,33 +321,30 @@ bool PyStore::push(nb::handle keys, nb::handle values, int priority) {
 bool PyStore::pull(nb::handle keys, nb::handle arrays, int priority) {
   const auto found = entries(keys, arrays);
   if (!found) return false;
-  std::vector<Buffer> held;
-  for (const Entry& entry : *found)
-    for (const nb::object& array : entry.values) {
-      held.emplace_back();
-      if (!open(keys_[entry.key], array, held.back()) || held.back().read_only()) return false;
+  std::vector<Buffer> held(found->arrays.size());
+  std::vector<std::size_t> keys_of_arrays;
+  keys_of_arrays.reserve(held.size());
+  for (const Entry& entry : found->of_keys)
+    for (std::size_t i = entry.first; i < entry.first + entry.count; ++i) {
+      keys_of_arrays.push_back(entry.key);
+      if (!open(keys_[entry.key], found->arrays[i], held[i]) || held[i].read_only()) return false;
     }
+  const Buffer* const buffers = held.data();
+  const std::shared_ptr<void> all = droppable_anywhere(std::move(held));
   std::vector<std::size_t> numbers;
   std::vector<store::Transfer> transfers;
-  numbers.reserve(std::min(kTogether, held.size()));
-  transfers.reserve(std::min(kTogether, held.size()));
-  std::size_t done = 0;
-  const auto pull_those = [&] {
-    {
-      const nb::gil_scoped_release unlocked;
-      store_->pull(numbers, transfers, priority);
-    }
-    done += numbers.size();
-    numbers.clear();
+  transfers.reserve(std::min(kTogether, keys_of_arrays.size()));
+  for (std::size_t first = 0; first < keys_of_arrays.size(); first += numbers.size()) {
+    const std::size_t end = std::min(first + kTogether, keys_of_arrays.size());
+    numbers.assign(&keys_of_arrays[first], keys_of_arrays.data() + end);
     transfers.clear();
-  };
-  for (const Entry& entry : *found)
-    for (const nb::object& array : entry.values) {
-      transfers.push_back(copy_of(entry.key, array, std::move(held[done + numbers.size()])));
-      numbers.push_back(entry.key);
-      if (numbers.size() == kTogether) pull_those();
+    for (std::size_t i = first; i < end; ++i) {
+      transfers.push_back(copy_of(keys_of_arrays[i], found->arrays[i], buffers[i]));
+      transfers.back().keeps = all;
     }
-  if (!numbers.empty()) pull_those();
+    const nb::gil_scoped_release unlocked;
+    store_->pull(numbers, transfers, priority);
+  }
   return true;
 }
 

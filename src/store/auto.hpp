@@ -74,6 +74,7 @@ class Auto : public Store {
   bool help(int milliseconds) override { return calls_.help(milliseconds); }
   int bucket_of(std::size_t key) const override;
   void pull_comes(const std::vector<std::size_t>& keys) override;
+  bool is_held_back(std::size_t key) const override { return states_[key].waits; }
   void end_round();
   void note_pushed(std::size_t key);
   void note_when_ready(std::size_t key);

@@ -40,7 +40,34 @@ void Store::check_priority(int priority) {
          " to ", kMostUrgent, ".");
 }
 
+void Store::push(const std::size_t* keys, Transfer* values, std::size_t count, int priority) {
+  for (std::size_t i = 0; i < count;)
+    for (const std::size_t end = i + put_together(keys + i, values + i, count - i); i < end; ++i)
+      exchange(keys[i], values[i], priority);
+}
+
+// How many of the first ones were looked at together, at least one. Short values of keys for which
+// nothing is under way are put there by one look at the engine, which costs as much as a copy.
+std::size_t Store::put_together(const std::size_t* keys, Transfer* values, std::size_t count) {
+  std::vector<graph::Variable> read, written;
+  std::size_t together = 0;
+  for (std::size_t bytes = 0; together < count; ++together) {
+    const Transfer& value = values[together];
+    bytes += value.bytes;
+    if (value.work || bytes > Transfer::kShort || is_held_back(keys[together])) break;
+    std::ranges::copy(value.values, std::back_inserter(read));
+    written.push_back(keys_[keys[together]].buffer);
+  }
+  if (together < 2) return 1;
+  const bool done = engine_.do_now(read, written, [&] {
+    for (std::size_t i = 0; i < together; ++i) values[i].run();
+  });
+  for (std::size_t i = 0; i < together; ++i) values[i].is_done = done;
+  return together;
+}
+
 void Store::put(std::size_t key, Transfer& value, int priority) {
+  if (value.is_done) return;
   const std::vector<graph::Variable> target{keys_[key].buffer};
   if (value.is_short() &&
       engine_.do_now(value.values, target, [&] { value.run(); }))

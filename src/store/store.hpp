@@ -27,6 +27,7 @@ struct Transfer {
   std::function<void()> work = {};            // or something else
   std::shared_ptr<void> keeps = {};           // the arrays
   graph::Pool pool = graph::Pool::copy;
+  bool is_done = false;
 
   void run() const;
   bool is_short() const { return !work && bytes <= kShort; }
@@ -59,8 +60,8 @@ class Store {
   virtual void expect(const std::vector<std::size_t>& /*keys*/) {}
   // Of a push: throws a usage error for one that no call can have.
   static void check_priority(int priority);
-  // A transfer that needs no task keeps what it holds.
-  void push(std::size_t key, Transfer& value, int priority) { exchange(key, value, priority); }
+  // One value for each key, no key twice. A transfer that needs no task keeps what it holds.
+  void push(const std::size_t* keys, Transfer* values, std::size_t count, int priority);
   // Copies keys into arrays, those of neighbours that come together in one task.
   void pull(const std::vector<std::size_t>& keys, std::vector<Transfer>& arrays, int priority);
   // What has been pushed must not wait for more to come.
@@ -84,6 +85,8 @@ class Store {
   virtual int bucket_of(std::size_t /*key*/) const { return -1; }
   virtual Communicator& communicator_of(std::size_t /*key*/) { return communicator_; }
   virtual void pull_comes(const std::vector<std::size_t>& /*keys*/) {}
+  // Whether its buffer holds a value that no call has been made for.
+  virtual bool is_held_back(std::size_t /*key*/) const { return false; }
 
   void put(std::size_t key, Transfer& value, int priority);
   // The same, and waits; where that fails no call is made, and no rank may wait for it.
@@ -99,6 +102,7 @@ class Store {
  private:
   bool are_at_rest();   // all keys, and nothing has gone wrong
   void wait_for(Key& key);
+  std::size_t put_together(const std::size_t* keys, Transfer* values, std::size_t count);
   void start_pull(const std::size_t* keys, std::size_t count, Transfer* arrays, int priority);
 
   const Op op_;

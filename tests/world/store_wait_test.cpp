@@ -48,7 +48,7 @@ double push_and_wait(LoopNet& net, int rank, const std::atomic<bool>& may_come) 
   if (rank == 1) std::this_thread::sleep_for(kLate);
   store::Transfer value{.from = ones.data(), .to = buffer.data(),
                         .bytes = buffer.size() * sizeof(double)};
-  store.push(key, value, 0);
+  store.push(&key, &value, 1, 0);
   store.wait({key});
   engine.close();
   return buffer[3];

@@ -320,6 +320,25 @@ def check_failing_task(comm):
         engine.close()
 
 
+def check_a_list_with_a_key_that_is_held_back(comm):
+    """auto: what has been pushed to it, and waits for others of its bucket, is summed before."""
+    keys, zeros = ["a", "b", "c"], [numpy.zeros(4) for _ in range(3)]
+    store = kvstore.create("auto", comm)
+    store.init(keys, zeros)
+    for _ in range(2):
+        store.pushpull(keys, [zero.copy() for zero in zeros])
+        store.wait()
+    ranks = comm.size * (comm.size + 1) // 2
+    for pushed in (["a"], ["a", "b"]):
+        store.push(pushed, [numpy.full(4, comm.rank + 1.0) for _ in pushed])
+        store.push(["b", "a"], [numpy.full(4, n * (comm.rank + 1.0)) for n in (10, 100)])
+        store.pull(keys[:2], zeros[:2])
+        store.wait()
+        same(zeros[0], numpy.full(4, 100.0 * ranks))
+        same(zeros[1], numpy.full(4, 10.0 * ranks))
+    store.close()
+
+
 def check_a_key_that_one_rank_alone_waits_for(comm):
     """By auto's plan it waits for a bucket of which the others never push a part."""
     if comm.size == 1:
