@@ -151,14 +151,38 @@ def test_a_loss_that_is_no_number_ends_it():
         run(rate=1e30, most_rate=1e30)
 
 
-def test_sizes_stand_beside_those_of_table_2(monkeypatch):
+@pytest.fixture
+def shown(monkeypatch):
+    """What is said of a network before it is trained: words of each line, in 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(starting, "run", lambda *_: None)
-    done = CliRunner().invoke(command, ["--model", "resnet50"], standalone_mode=False)
-    rows = [line.split() for line in done.output.splitlines()]
-    assert rows[0] == ["parameters", "flops,", "forward"]
-    assert rows[1][-2:] == ["25,557,032", "8,178,368,512"] and rows[1][0] == "resnet50,"
-    assert rows[2][-2:] == ["25,636,712", "8,178,368,512"] and rows[2][0] == "published,"
+
+    def show(*words):
+        done = CliRunner().invoke(command, list(words), standalone_mode=False)
+        return [line.split() for line in done.output.splitlines()]
+
+    return show
+
+
+def test_sizes_stand_beside_those_of_both_tables_2(shown):
+    rows = shown("--model", "resnet50")
+    assert rows[0] == ["parameters", "flops,", "forward", "float32"]
+    assert rows[1][-4:] == ["25,557,032", "8,178,368,512", "102.2", "MB"]
+    assert rows[1][0] == "resnet50,"
+    assert rows[2] == ["Barrachina", "and", "others,", "table", "2", "25,636,712", "8,178,368,512"]
+    assert len(rows) == 3, "the other document has no ResNet"
+    rows = shown("--model", "alexnet")
+    assert rows[2][-2:] == ["62,378,344", "2,270,512,192"] and rows[1][-2:] == ["249.5", "MB"]
+    assert rows[3] == ["Wang", "and", "others,", "table", "2", "256", "MB"]
+    rows = shown("--model", "googlenet")
+    assert rows[2] == ["Wang", "and", "others,", "table", "2", "51", "MB"]
+    assert rows[3][:6] == ["53.5", "MB", "are", "51.0", "MiB;", "that"]
+
+
+def test_tables_2_of_other_pictures_are_said_to_be(shown):
+    said = " ".join(sum(shown("--model", "resnet110", "--side", "8", "--data", "digits"), []))
+    assert "Published is what 32x32 pictures and 10 classes ask for." in said
+    assert "Published" not in " ".join(sum(shown("--model", "resnet20", "--side", "8"), []))
 
 
 def test_weights_that_differ_are_told(monkeypatch):
@@ -269,6 +293,6 @@ def test_a_whole_run_leaves_its_files(tmp_path):
     content = json.loads((tmp_path / "o.json").read_text())
     assert len(content["ranks"]) == 2 and content["plan"]["way"] == "overlap"
     assert content["plan"]["network"] == {
-        "parameters": 269_722, "flops": 5_070_080, "published": None}
+        "parameters": 269_722, "flops": 5_070_080, "bytes": 1_078_888, "published": None}
     assert "resnet20, 8x8, 10 classes" in done.output and "5,070,080" in done.output
     assert (tmp_path / "o.svg").read_text().startswith("<svg")

@@ -7,6 +7,7 @@ import time
 
 import click
 from click.core import ParameterSource
+from rich.console import Group
 from rich.table import Table
 
 from paceline.cli.common import Number, console, file_option, set_options, world_options
@@ -53,25 +54,35 @@ def check(spec, ranks):
 
 
 def sizes(name, side, classes):
-    """The network's numbers beside those of table 2 of the document, for people and for JSON."""
-    from paceline.train import models
-    from paceline.train.records import PUBLISHED
+    """The network's numbers beside those of the documents' tables 2, for people and for JSON."""
+    from paceline.train import models, perfect, records
 
-    here, published = models.sizes_of(name, side, classes), PUBLISHED.get(name)
+    model, (parameters, flops) = models.known(name), models.sizes_of(name, side, classes)
+    nbytes = perfect.ELEMENT_BYTES * parameters
+    counted, megabytes = records.PUBLISHED.get(name), records.PUBLISHED_MB.get(name)
     seen = f"{side}x{side}, {classes} classes" if side else "text"
+    rows = [("", "parameters", "flops, forward", "float32"),
+            (f"{name}, {seen}", f"{parameters:,}", f"{flops:,}", f"{nbytes / 1e6:.1f} MB")]
+    notes = []
+    if counted:
+        rows.append(("Barrachina and others, table 2", *(f"{one:,}" for one in counted), ""))
+    if megabytes:
+        rows.append(("Wang and others, table 2", "", "", f"{megabytes} MB"))
+        notes.append(f"{nbytes / 1e6:.1f} MB are {nbytes / 2**20:.1f} MiB; that document does not "
+                     "say which of them it means.")
+    if len(rows) > 2 and (side, classes) != (model.side, model.classes):
+        notes.append(f"Published is what {model.side}x{model.side} pictures and {model.classes} "
+                     "classes ask for.")
     out = Table.grid(padding=(0, 3, 0, 0))
-    out.add_column()
-    out.add_column(justify="right")
-    out.add_column(justify="right")
-    out.add_row("", "parameters", "flops, forward")
-    out.add_row(f"{name}, {seen}", *(f"{one:,}" for one in here))
-    if published:
-        model = models.known(name)
-        out.add_row(f"published, {model.side}x{model.side}, {model.classes} classes",
-                    *(f"{one:,}" for one in published))
-    names = ("parameters", "flops")
-    return out, {**dict(zip(names, here, strict=True)),
-                 "published": dict(zip(names, published, strict=True)) if published else None}
+    for justify in ("left", "right", "right", "right"):
+        out.add_column(justify=justify, no_wrap=True)
+    for row in rows:
+        out.add_row(*row)
+    published = dict(zip(("parameters", "flops"), counted, strict=True)) if counted else {}
+    if megabytes:
+        published["megabytes"] = megabytes
+    return Group(out, *notes), {"parameters": parameters, "flops": flops, "bytes": nbytes,
+                                "published": published or None}
 
 
 def table(found):
