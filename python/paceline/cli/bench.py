@@ -294,7 +294,7 @@ def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segme
     paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
     paceline bench store --keys 160
     paceline bench overlap --repeats 10
-    paceline bench allreduce --sizes 1MiB --arrival late:1:1.5 --algorithm auto,ring
+    paceline bench allreduce --arrival late:1:1.5 --algorithm auto,ring
     paceline bench allreduce --device emulated -n 4
     """
     if device:

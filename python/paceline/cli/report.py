@@ -76,6 +76,18 @@ def command(context):
         out.print(f"\n{overview.ELSEWHERE}")
 
 
+def complete():
+    """The reports' lines in the list of commands, and the examples of each."""
+    from paceline.report import overview
+
+    for name, about in overview.REPORTS.items():
+        one = command.commands[name]
+        takes = {option.name for option in one.params}
+        more = [" --lab"] * ("lab" in takes) + [" --largest 16MiB"] * ("largest" in takes)
+        lines = [f"paceline report {name}{words}" for words in ("", *more)]
+        one.short_help, one.help = about, "\n".join((f"{one.help}\n\n\b", *lines))
+
+
 @command.command("pipelining")
 @MEASURED
 @LAB
@@ -174,3 +186,6 @@ def arrival(measured, profile, html):
     from paceline.report import arrival as report
 
     return make(report, measured, html, profile=profile)
+
+
+complete()

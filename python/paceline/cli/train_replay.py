@@ -23,7 +23,13 @@ RECORDED = "resnet50"
                                                        path_type=Path), show_default=True,
               help="Where MODEL.json is written.")
 def record(models, images, passes, folder):
-    """Write when each layer begins and each gradient is ready, of real passes."""
+    """Write when each layer begins and each gradient is ready, of real passes.
+
+    `paceline train replay --models MODEL.json` takes the file.
+
+    \b
+    paceline train record --models resnet110,alexnet
+    """
     from paceline.bench.provenance import provenance
     from paceline.train import models as networks
     from paceline.train import recording

@@ -176,7 +176,7 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     \b
     paceline verify
     paceline verify allreduce --algorithm ring --max-ranks 128
-    paceline verify allreduce --algorithm ring --ranks 6 --segments 3 --window 2 --print 0
+    paceline verify allreduce --algorithm ring --ranks 6 --segments 3 --print 0
     """
     out = console()
     if algorithm and not collective:
