@@ -191,7 +191,9 @@ void bind_communicator(nb::module_& m) {
       }, "label"_a)
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("complete", &Communicator::complete, nb::call_guard<nb::gil_scoped_release>())
-      .def("leave", &Communicator::leave, nb::call_guard<nb::gil_scoped_release>());
+      .def("leave", [](Communicator& self, bool is_interrupted) {
+        self.leave(is_interrupted ? Leaving::interrupted : Leaving::ended);
+      }, "is_interrupted"_a = false, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }
 

@@ -217,7 +217,7 @@ class Engine:
         if kind is None:
             self.close()
         else:
-            self.give_up(f"ends its tasks because of {kind.__name__}: {error}")
+            self.give_up(why_ends(error, "ends its tasks"))
 
     def give_up(self, why: str) -> None:
         """Ends without completing what has been pushed: breaks the communicators of its calls, with
@@ -273,9 +273,16 @@ def _end_all() -> None:
     if error is not None:
         for engine in engines:
             if not engine._core.is_closed:
-                engine.give_up(f"ends because of {type(error).__name__}: {error}")
+                engine.give_up(why_ends(error))
     if first is not None:
         raise first
+
+
+def why_ends(error: BaseException, ends: str = "ends") -> str:
+    """For peers; paceline.errors.RankLost knows the first by its words."""
+    if isinstance(error, KeyboardInterrupt):
+        return "was interrupted by Ctrl-C"
+    return f"{ends} because of {type(error).__name__}: {error}"
 
 
 def _settle() -> None:

@@ -27,6 +27,11 @@ class TimeoutError(Error, builtins.TimeoutError):
 class RankLost(Error):
     """A rank died or left; the communicator is broken."""
 
+    @property
+    def is_interrupt(self) -> bool:
+        """Whether that rank was interrupted by Ctrl-C, which this one may be handed yet."""
+        return "interrupted by Ctrl-C" in str(self)
+
 
 class ResourceError(Error):
     """The machine has no room: memory, shared memory, files."""

@@ -55,21 +55,21 @@ def fatal_error() -> BaseException | None:
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
-def leave(world: "Communicator", is_fatal: bool = False) -> None:
+def leave(world: "Communicator", fatal: BaseException | None = None) -> None:
     """Leaves the world of a communicator that keep() knows; a second time does nothing.
 
     Calls that are under way are completed first, also those that nobody waits for: a peer may. But
-    not after a fatal error, which peers are to hear of at once.
+    not after a fatal error, which peers are to hear of at once; and that it was Ctrl-C, if so.
     """
     global _spoiled
     if world in _open:
         try:
-            if not is_fatal:
+            if fatal is None:
                 world._core.complete()
         finally:
             _spoiled = _spoiled or bool(world.broken)
             _open.discard(world)
-            world._core.leave()
+            world._core.leave(is_interrupted=isinstance(fatal, KeyboardInterrupt))
 
 
 def by_parent() -> bool:
@@ -85,13 +85,13 @@ def _end() -> None:
 
 
 def _leave_all() -> None:
-    is_fatal = fatal_error() is not None
+    fatal = fatal_error()
     with contextlib.ExitStack() as leaves:
         for world in list(_open):
-            leaves.callback(leave, world, is_fatal)
+            leaves.callback(leave, world, fatal)
     # Finalising MPI waits for every rank. After an error one may never come: without it the
     # launcher sees this process fail, and ends the others.
-    if not _spoiled and _inherited is None and fatal_error() is None:
+    if not _spoiled and _inherited is None and fatal is None:
         mpi.finalize()
 
 

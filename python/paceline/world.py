@@ -97,7 +97,7 @@ def finalize() -> None:
     if _world is not None:
         open_worlds.settle()
         world, _world = _world, None
-        open_worlds.leave(world, is_fatal=sys.exc_info()[0] is not None)
+        open_worlds.leave(world, fatal=sys.exc_info()[1])
 
 
 def join(

@@ -315,9 +315,9 @@ FlightRecord Communicator::record(const std::string& reason) const {
 void Communicator::start_trace() { state_->session->start_trace(); }
 Trace Communicator::take_trace() { return state_->session->take_trace(); }
 void Communicator::complete() { state_->session->complete(); }
-void Communicator::leave() {
+void Communicator::leave(Leaving why) {
   end_profile(*this);
-  state_->session->leave();
+  state_->session->leave(why);
 }
 Profile& Communicator::profile() { return state_->session->profile(); }
 

@@ -15,6 +15,7 @@
 #include "runtime/diagnostics/record.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
+#include "transport/leaving.hpp"
 #include "transport/mpi/config.hpp"
 #include "transport/store.hpp"
 
@@ -144,7 +145,7 @@ class Communicator {
 
   // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
   // any more. Happens as well when the world's last communicator is destroyed.
-  void leave();
+  void leave(Leaving why = Leaving::ended);
 
   // Which algorithm a call would take, and why: "ring, 4 segments: 16 MiB on 4 ranks is long".
   std::string explain(const Call& call) const;

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/leaving.hpp"
+
 namespace paceline {
 
 class StagingBuffers;   // transport/staging.hpp
@@ -108,7 +110,7 @@ class Transport {
   // Told as soon as there is room for it, by progress(); until then owes() says so.
   virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual bool owes() const { return false; }
-  virtual void leave() = 0;                // tells the peers that nothing will come any more
+  virtual void leave(Leaving why) = 0;     // tells the peers that nothing will come any more
   virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
   // Until something arrives, at most so long; not at all if `can_progress` says so once peers can
   // see that this rank is about to sleep.

@@ -86,7 +86,7 @@ class FaultyTransport : public Transport {
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);
   }
-  void leave() override { below_->leave(); }
+  void leave(Leaving why) override { below_->leave(why); }
   void check_peers() override {
     if (net_.is_gone(net_.faults.held)) net_.loop.kill(net_.faults.held);
     below_->check_peers();

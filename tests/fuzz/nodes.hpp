@@ -77,7 +77,7 @@ class SlowTransport : public Transport {
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);
   }
-  void leave() override { below_->leave(); }
+  void leave(Leaving why) override { below_->leave(why); }
   void check_peers() override { below_->check_peers(); }
   void rest(int, const std::function<bool()>&) override { fibers_.sleep(1e-5); }
   void wake() override {}

@@ -5,6 +5,8 @@ import launched
 import pytest
 from length import param
 
+from paceline import RankLost
+
 PUSHED = ["tasks", "auto", "depcha", "concom", "funnel"]
 WHAT = ["idle", "call", "tasks", "auto", *map(param, PUSHED[2:])]
 BREAKS = [("exception", "ValueError: out of data"), ("ctrl_c", "KeyboardInterrupt"),
@@ -43,7 +45,8 @@ def test_others_hear_why_a_rank_breaks_off(how, words, what):
         assert "Traceback" not in said and run.text(1, "stdout") == NOTHING, run.text()
         return
     assert "RankLost" in said and "rank 0" in said, run.text()
-    if what == "tasks" and words:
+    assert RankLost(said).is_interrupt == (how == "ctrl_c"), said
+    if what == "tasks" and words and how != "ctrl_c":
         assert f"ends because of {words}" in said, said
     assert run.text(1, "stdout") == NOTHING
 

@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
       PMPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
       if (world->rank() == 0) std::printf("%s: %.12f\n", argv[i], slowest);
     }
-    transport->leave();
+    transport->leave(Leaving::ended);
   }
   MPI_Finalize();
 }

@@ -25,7 +25,7 @@ struct Recorder : Transport {
   void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>&) const override {}
   void abort(int, std::uint64_t, const std::string&) override {}
-  void leave() override {}
+  void leave(Leaving) override {}
   void check_peers() override {}
   void rest(int, const std::function<bool()>&) override {}
   void wake() override {}

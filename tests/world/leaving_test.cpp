@@ -63,7 +63,7 @@ void live(MpiNet& net, int rank, std::uint64_t seed) {
   }
   for (const auto& message : messages)
     if (!message->transfer.done) transport->cancel(message->transfer);
-  transport->leave();
+  transport->leave(Leaving::ended);
 }
 
 std::string trouble_of(std::uint64_t seed) {

@@ -279,18 +279,18 @@ TEST_CASE("who leaves ends all its messages and calls MPI no more; the last one 
   pair.end[0]->send(unread.transfer);
   pair.end[0]->send(early.transfer);
   pair.step();
-  pair.end[1]->leave();
+  pair.end[1]->leave(Leaving::interrupted);
   CHECK(pair.net.ranks[1].open() == 0);
   CHECK_FALSE(pair.net.ranks[1].freed);
   const std::size_t calls = pair.net.ranks[1].calls;
   for (int i = 0; i < 50; ++i) pair.end[0]->progress();
   pair.end[0]->check_peers();
-  CHECK(pair.heard[0].text.find("lost 1: it has left") == 0);
+  CHECK(pair.heard[0].text.find("lost 1: it has left (interrupted by Ctrl-C)") == 0);
   Owned late(1, 1, 2, 30, random);
   pair.end[0]->send(late.transfer);
   CHECK_FALSE(late.transfer.done);
   for (Owned* o : {&unread, &late}) pair.end[0]->cancel(o->transfer);
-  pair.end[0]->leave();
+  pair.end[0]->leave(Leaving::ended);
   CHECK(pair.net.ranks[0].open() == 0);
   CHECK(pair.net.ranks[0].freed);
   for (auto& end : pair.end) {

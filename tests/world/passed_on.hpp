@@ -28,7 +28,7 @@ class PassedOn : public Transport {
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);
   }
-  void leave() override { below_->leave(); }
+  void leave(Leaving why) override { below_->leave(why); }
   void check_peers() override { below_->check_peers(); }
   void rest(int timeout_us, const std::function<bool()>& can_progress) override {
     below_->rest(timeout_us, can_progress);

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import signal
 import time
 
 import click
@@ -151,12 +152,10 @@ def keeping(spec, watcher, json_file, out):
 
 def what_ended(error):
     """Launchers hand Ctrl-C to one rank after another: a rank may lose a peer to it before it
-    hears of it itself."""
-    if isinstance(error, RankLost):
-        try:
-            time.sleep(0.5)
-        except KeyboardInterrupt as late:
-            return late
+    hears of it itself, and is not to stumble over its own when that comes."""
+    if isinstance(error, RankLost) and error.is_interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return KeyboardInterrupt()
     return error
 
 

@@ -237,6 +237,8 @@ def main():
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
+        if isinstance(error, RankLost) and error.is_interrupt:
+            sys.exit(130)
         said = sentence(error, os.environ.get("PACELINE_RANK", "?"))
         if said is None:
             raise

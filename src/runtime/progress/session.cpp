@@ -188,7 +188,7 @@ void Session::wait_on(ActiveOp& flight) {
   if (flight.operation->error()) raise(flight);
 }
 
-void Session::leave() {
+void Session::leave(Leaving reason) {
   if (is_inherited()) return;
   const std::string why = "this rank has left the world (finalize); it can make no more calls.";
   std::unique_lock lock(mutex_);
@@ -202,7 +202,7 @@ void Session::leave() {
   }
   for (const auto& [context, group] : groups_) break_group(*group, Fault::usage, why, false);
   progress();   // what has been stopped leaves the list: it keeps this session
-  transport_->leave();
+  transport_->leave(reason);
   call_back(lock);
   if (stopped) std::rethrow_exception(stopped);
 }

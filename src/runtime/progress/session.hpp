@@ -139,7 +139,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   [[noreturn]] void raise_starved(Group& group);
 
   void complete();   // returns when all calls that this rank has started have ended; throws why not
-  void leave();  // nothing works after it; peers that wait for this rank are told
+  void leave(Leaving reason);  // nothing works after it; peers that wait for this rank are told
   void start_trace();
   Trace take_trace();
   FlightRecord record(const std::string& reason) const;

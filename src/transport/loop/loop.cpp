@@ -172,7 +172,7 @@ class LoopTransport : public Transport {
     net_.notices_[std::size_t(peer)].push_back({rank_, context, why});
   }
 
-  void leave() override { net_.kill(rank_); }
+  void leave(Leaving) override { net_.kill(rank_); }
 
   void check_peers() override {
     for (int peer = 0; peer < net_.ranks_; ++peer) {

@@ -33,12 +33,15 @@ bool MpiTransport::is_over() const {
 
 // No call of MPI follows, so that it can be finalised. Waits a moment for what was sent to be on
 // its way, and for the others, since the communicator can be freed only once nobody uses it.
-void MpiTransport::leave() {
+void MpiTransport::leave(Leaving why) {
   if (std::exchange(left_, true) || port_->is_finalized()) return;
   wait_for_others(kLookS);  // who has closed already must not be written to
+  Header goodbye;
+  goodbye.kind = Kind::leave;
+  goodbye.leaving = why;
   for (int p = 0; p < ranks(); ++p) {
     const Peer& peer = peers_[std::size_t(p)];
-    if (p != rank() && !peer.closed) tell(p, Kind::leave);
+    if (p != rank() && !peer.closed) post(p, goodbye);
     if (peer.left_s > 0 && !peer.closed) tell(p, Kind::bye);
     for (const Early& e : peer.matcher.early())
       if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it

@@ -31,7 +31,7 @@ class MpiTransport : public Transport {
         streams_(*port_, whole_lines(config.chunk_bytes),
                  [this](int peer, const std::string& why) { fails(peer, why); }),
         peers_(std::size_t(port_->ranks())) {}
-  ~MpiTransport() override { MpiTransport::leave(); }
+  ~MpiTransport() override { MpiTransport::leave(Leaving::ended); }
 
   std::string_view name() const override { return "mpi"; }
   int rank() const override { return port_->rank(); }
@@ -47,7 +47,7 @@ class MpiTransport : public Transport {
   void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
   void abort(int to, std::uint64_t context, const std::string& why) override;
-  void leave() override;
+  void leave(Leaving why) override;
   void check_peers() override;
   void rest(int timeout_us, const std::function<bool()>& can_progress) override;
   void wake() override {}  // naps are short

@@ -150,7 +150,7 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
         peers_[std::size_t(said.rank)].is_awaited(said, port_->now_s());
       return false;
     case Kind::leave:
-      if (peer.gone.empty()) peer.gone = "it has left (finalize, or its program ended)";
+      if (peer.gone.empty()) peer.gone = words_of(h.leaving);
       peer.left_s = port_->now_s();
       if (answers_goodbyes_) tell(letter.from, Kind::bye);
       return false;

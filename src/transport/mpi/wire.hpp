@@ -16,7 +16,7 @@ namespace paceline::mpi {
 // withdraw  fewer chunks come than were said       credit  only says how much has been read
 // abort     a communicator is broken; text follows
 // query     what are you about?                    answer  this
-// leave     no call will come any more             close   nothing is received any more either
+// leave     no call will come any more, and why    close   nothing is received any more either
 // bye       the last word to one that has left, too
 enum class Kind : std::uint16_t {
   eager,
@@ -44,7 +44,7 @@ struct Header {
   std::uint16_t lane = 0;
   Kind kind = Kind::eager;
   std::uint16_t signal = 0;  // answer: inside the call
-  std::uint16_t spare = 0;
+  Leaving leaving = Leaving::ended;  // leave: why
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 

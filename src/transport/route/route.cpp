@@ -49,9 +49,9 @@ class Route : public Transport {
     to(peer).abort(peer, context, why);
   }
   bool owes() const override { return near_->owes() || far_->owes(); }
-  void leave() override {
-    near_->leave();
-    far_->leave();
+  void leave(Leaving why) override {
+    near_->leave(why);
+    far_->leave(why);
   }
   void check_peers() override {
     near_->check_peers();

@@ -22,7 +22,7 @@ struct InboxHeader {
   std::uint64_t nonce[2];                         // proves that this is the memory meant
   char memory[192];                               // PeerMemory::card() of the owner
   alignas(64) std::atomic<std::uint32_t> asleep;  // a futex: 1 while the owner sleeps
-  std::atomic<std::uint32_t> left;                // the owner has said good-bye
+  std::atomic<std::uint32_t> left;                // the owner has said good-bye: Leaving, or 0
   alignas(
       64) std::atomic<std::uint64_t> version;  // of what follows; odd while the owner changes it
   std::atomic<std::uint64_t> context;          // what the owner is about (PeerStatus)

@@ -62,10 +62,14 @@ class ShmTransport : public Transport {
       peers_[std::size_t(p)].in = boxes_.ring(rank_, p);
     }
   }
-  ~ShmTransport() override { ShmTransport::leave(); }
+  ~ShmTransport() override { ShmTransport::leave(Leaving::ended); }
 
-  void leave() override {
-    boxes_.header(rank_).left.store(1, std::memory_order_release);
+  // Whoever leaves once more has nothing to add.
+  void leave(Leaving why) override {
+    std::uint32_t nothing = 0;
+    boxes_.header(rank_).left.compare_exchange_strong(nothing, static_cast<std::uint32_t>(why),
+                                                      std::memory_order_release,
+                                                      std::memory_order_relaxed);
     for (int p = 0; p < ranks_; ++p)
       if (p != rank_) wake_peers(p);
   }
@@ -146,15 +150,14 @@ class ShmTransport : public Transport {
     for (int p = 0; p < ranks_; ++p) {
       Peer& peer = peers_[std::size_t(p)];
       if (p == rank_ || peer.gone) continue;
-      const bool left = boxes_.header(p).left.load(std::memory_order_acquire) != 0;
-      if (!left && !boxes_.has_died(p)) {
+      const std::uint32_t left = boxes_.header(p).left.load(std::memory_order_acquire);
+      if (left == 0 && !boxes_.has_died(p)) {
         if (is_due && stopped_.outlasts(p, boxes_.process_id(p))) give_up(p);
         continue;
       }
       peer.gone = true;
-      listener_->lost(
-          names_[std::size_t(p)],
-          left ? "it has left (finalize, or its program ended)" : "its process has died");
+      listener_->lost(names_[std::size_t(p)],
+                      left == 0 ? "its process has died" : words_of(static_cast<Leaving>(left)));
     }
   }
 
