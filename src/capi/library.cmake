@@ -31,7 +31,10 @@ endif()
 install(TARGETS paceline LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT capi)
 install(FILES ${capi_header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/paceline COMPONENT capi)
 # Found from where the file lies, so that the whole may be moved.
-file(RELATIVE_PATH paceline_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(${PROJECT_SOURCE_DIR}/src/capi/paceline.pc.in paceline.pc @ONLY)
+function(paceline_pkgconfig file libdir includedir)
+  file(RELATIVE_PATH prefix /${libdir}/pkgconfig /)
+  configure_file(${PROJECT_SOURCE_DIR}/src/capi/paceline.pc.in ${file} @ONLY)
+endfunction()
+paceline_pkgconfig(paceline.pc ${CMAKE_INSTALL_LIBDIR} ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/paceline.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT capi)

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import click
 
@@ -52,12 +53,30 @@ def show_version(context, option, wanted):
         context.exit()
 
 
+def show_pkgconfig(context, option, wanted):
+    """Prints where the wheel's pkg-config file lies, and ends."""
+    if wanted and not context.resilient_parsing:
+        from paceline.errors import ResourceError
+
+        folder = Path(__file__).parents[1] / "native/lib/pkgconfig"
+        if not folder.exists():
+            raise ResourceError(
+                "--pkgconfigdir: this is a source tree; the C library of its build is installed by "
+                "`cmake --install build/release --component capi --prefix DIR`.")
+        click.echo(folder)
+        context.exit()
+
+
 @click.group(
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version,
     help="Show the version and exit.",
+)
+@click.option(
+    "--pkgconfigdir", is_flag=True, is_eager=True, expose_value=False, callback=show_pkgconfig,
+    help="Show where paceline.pc lies, which C compilers want, and exit.",
 )
 def cli():
     """Collective communication for data-parallel training: pipelined, proven, measured.

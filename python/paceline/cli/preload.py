@@ -1,4 +1,5 @@
-"""`paceline preload`: where the drop-in library for an MPI lies. It finds; `./dev build` builds."""
+"""`paceline preload`: where the drop-in library for an MPI lies. In a source tree `./dev build`
+builds it; an installed package makes it when it is asked for the first time."""
 
 import os
 import shlex
@@ -36,12 +37,16 @@ def answer_of(mpicc):
 
 
 def library_for(mpicc):
-    """The path of the library that was built for this MPI."""
+    """The path of the library that was built for this MPI, or is now."""
     path, said = answer_of(mpicc)
     for note in sorted(BUILT.glob("*/mpicc.txt")):
         library = note.with_name(LIBRARY)
         if note.read_text(encoding="utf-8").strip() == said and library.exists():
             return library
+    from paceline.cli import preload_made
+
+    if preload_made.CARRIED.exists():
+        return preload_made.library(os.path.abspath(path), said)
     raise ResourceError(
         f"preload: no drop-in library has been built for the MPI of {os.path.abspath(path)}. In "
         f"Paceline's source tree say: ./dev build --mpicc {shlex.quote(os.path.abspath(path))}"
@@ -56,7 +61,8 @@ def command(mpicc):
 
     Under LD_PRELOAD it serves MPI_Allreduce, MPI_Bcast, MPI_Reduce, MPI_Reduce_scatter_block,
     MPI_Allgather and MPI_Barrier of a program as it stands; every other call is the MPI's own.
-    `./dev build --mpicc PATH` builds it, once for each MPI.
+    It is compiled once for each MPI, which takes some seconds and g++ 12 or newer, and is kept in
+    ~/.cache/paceline. In a source tree `./dev build --mpicc PATH` does that.
 
     \b
     paceline preload --mpicc mpicc.mpich

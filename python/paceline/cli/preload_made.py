@@ -1,0 +1,142 @@
+"""Makes the drop-in library for an MPI of what a wheel carries, once, in the user's cache."""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from paceline.errors import ResourceError
+
+CARRIED = Path(__file__).parents[1] / "native/drop_in"  # of a wheel; not of a source tree
+CALLS, STUB = "libpaceline_mpi_calls.so", "libpaceline_mpi.so"
+LIMIT_S = 600
+# As src/preload/library.cmake has it.
+COMMON = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition")
+CXX = (*COMMON, "-std=c++20", "-fvisibility-inlines-hidden")
+SHARED = ("-shared", "-pthread")
+SYSTEM = ("-ldl", "-lrt")
+# Which MPI an mpi.h is of, as the preprocessor leaves it.
+ASKS = """#include <mpi.h>
+#if defined(OPEN_MPI)
+mpi openmpi OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
+#elif defined(I_MPI_VERSION)
+mpi impi I_MPI_VERSION
+#else
+mpi mpich MPICH_VERSION
+#endif
+"""
+
+
+def compiler(variable, usual):
+    """The words that call it. Raises ResourceError where there is none."""
+    words = shlex.split(os.environ.get(variable, "")) or [usual]
+    if shutil.which(words[0]) is None:
+        raise ResourceError(
+            f"preload: the drop-in library is compiled for each MPI once, and there is no compiler "
+            f"'{words[0]}' here. Install g++ 12 or newer, or name one: CC=... CXX=... paceline "
+            "preload. Once compiled, the library needs none.")
+    return words
+
+
+def run(*command, **options):
+    """What a compiler prints. Raises ResourceError with the first line that says error."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              timeout=LIMIT_S, **{"input": "", **options})
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ResourceError(f"preload: the compiler failed: {error}") from None
+    if done.returncode == 0:
+        return done.stdout
+    lines = done.stderr.splitlines() or ["it said nothing"]
+    first = next((line for line in lines if "error" in line), lines[-1])
+    raise ResourceError(
+        f"preload: '{shlex.join(map(str, command[:1]))}' could not compile the drop-in library "
+        f"(exit status {done.returncode}): {first.strip()}. It takes g++ 12 or newer; CXX names "
+        "another one.")
+
+
+def cache():
+    """The folder of what is compiled: of the user, by XDG's rules."""
+    for variable, below in (("XDG_CACHE_HOME", "paceline"), ("HOME", ".cache/paceline")):
+        value = os.environ.get(variable, "")
+        if value.startswith("/"):
+            return Path(value, below, "preload")
+    raise ResourceError("preload: neither XDG_CACHE_HOME nor HOME says where the compiled drop-in "
+                        "library can be kept.")
+
+
+def version_of(mpicc, flags):
+    """(family, version) of the MPI whose mpi.h these flags lead to. Raises ResourceError."""
+    try:
+        text = run(*compiler("CC", "cc"), "-E", "-P", "-x", "c", *flags, "-", input=ASKS)
+    except ResourceError as error:
+        raise ResourceError(f"{error} Does {mpicc} belong to an MPI with its headers?") from None
+    found = re.search(r"mpi (openmpi|impi|mpich) ([0-9. \"a-z]+)", text)
+    if not found:
+        raise ResourceError(f"preload: the mpi.h of {mpicc} is of no MPI that is known: Open MPI, "
+                            "MPICH, Intel MPI.")
+    return found[1], re.sub(r'[ "]', "", found[2])
+
+
+def digest(*texts):
+    """Of these, and of all that the wheel carries: a new version is compiled anew."""
+    sha = hashlib.sha256("\n".join(texts).encode())
+    for path in sorted(path for path in CARRIED.rglob("*") if path.is_file()):
+        sha.update(str(path.relative_to(CARRIED)).encode() + b"\0" + path.read_bytes())
+    return sha.hexdigest()[:12]
+
+
+def library(mpicc, shown):
+    """The library for this MPI, compiled now if it has not been. `shown`: what `mpicc -show`
+    says."""
+    flags = [word for word in shlex.split(shown) if re.match("-[ID]", word)]
+    family, version = version_of(mpicc, flags)
+    folder = cache() / f"{family}-{version}-{digest(shown, version)}"
+    if not (folder / STUB).exists():
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".being-made-") as room:
+                made = Path(room, "library")
+                made.mkdir()
+                compile_into(made, Path(room), flags, f"{family} {version}", folder)
+                (made / "mpicc.txt").write_text(f"{shown}\n", encoding="utf-8")
+                if not folder.exists():  # else somebody else was as quick
+                    made.rename(folder)
+        except OSError as error:
+            if not (folder / STUB).exists():
+                raise ResourceError(f"preload: {folder} cannot be written: {error}") from None
+    return folder / STUB
+
+
+def compile_into(made, room, flags, name, folder):
+    """Both parts of the library. What it is about goes to stderr: stdout is for the path."""
+    cxx, cc = compiler("CXX", "c++"), compiler("CC", "cc")
+    source = CARRIED / "src/preload"
+    files = sorted(source.glob("*.cpp"))
+    out = Console(stderr=True, highlight=False)
+    out.print(f"paceline: preload: compiling the drop-in library for {name}, once, in {folder}",
+              soft_wrap=True, markup=False)
+
+    def object_of(file):
+        target = room / f"{file.stem}.o"
+        run(*cxx, *CXX, "-I", CARRIED / "src", *flags, "-c", file, "-o", target)
+        return target
+
+    threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        objects = list(track(threads.map(object_of, files), "compiling", len(files), console=out,
+                             transient=True, disable=not out.is_terminal))
+    finally:
+        threads.shutdown(cancel_futures=True)  # one that fails is enough
+    run(*cxx, *SHARED, f"-Wl,--version-script={source}/calls.map", *objects,
+        CARRIED / "libpaceline_core.a", *SYSTEM, "-o", made / CALLS)
+    run(*cc, *COMMON, "-std=c11", *SHARED, f"-Wl,--version-script={source}/stub.map",
+        source / "stub.c", *SYSTEM, "-o", made / STUB)
