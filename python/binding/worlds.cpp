@@ -74,7 +74,7 @@ struct Place {
   Shape arriving(const std::vector<double>& arrivals) const {
     Shape out = shape;
     if (algorithm->claimed && static_cast<int>(arrivals.size()) == shape.ranks)
-      out.order = claimed_order(*algorithm, shape.root, arrivals);
+      out.order = claimed_order(*algorithm, problem_of(*algorithm, shape, 0), arrivals);
     return out;
   }
   std::string rejects() const {

@@ -34,6 +34,8 @@
   X(allreduce_arrival_tree)            \
   X(allreduce_hierarchical)            \
   X(allreduce_hierarchical_rsa)        \
+  X(allreduce_dynamic_leader_rsa)      \
+  X(allreduce_arrival_chain_rsa)       \
   X(allreduce_multilane)               \
   X(allreduce_tail_ring)               \
   X(allreduce_tail_direct)             \

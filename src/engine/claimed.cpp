@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/mixed.hpp"
+
 namespace paceline {
 namespace {
 
@@ -53,12 +55,37 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound
     : Operation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
       claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),
-      positions_(*shm_, schedule().problem.ranks, claimed_->subtrees) {
-  for (const auto& one : claimed_->positions)
-    at_.push_back(std::make_unique<LoadStoreOperation>(one, channel_, &positions_));
+      positions_(*shm_, shm_->ranks(), claimed_->subtrees) {
+  for (const auto& one : claimed_->positions) at_.push_back(operation_at(one));
   if (!bound_->by_arrival) return;
   usual_ = std::make_unique<LoadStoreOperation>(bound_, channel_, &positions_);
   positions_.set_clock(channel_.now_s);
+}
+
+std::unique_ptr<Operation> ClaimedOperation::operation_at(
+    const std::shared_ptr<const CompiledSchedule>& position) {
+  if (position->mixed) return std::make_unique<MixedOperation>(position, channel_, &positions_);
+  return std::make_unique<LoadStoreOperation>(position, channel_, &positions_);
+}
+
+std::size_t ClaimedOperation::scratch_bytes() const {
+  std::size_t most = 0;
+  for (const auto& one : at_) most = std::max(most, one->scratch_bytes());
+  return most;
+}
+
+void ClaimedOperation::cancel(Transport& transport) {
+  if (now_) now_->stop(transport, Error(Fault::internal, "its call has failed"));
+  now_ = nullptr;
+}
+
+void ClaimedOperation::meet(std::optional<CallMismatch> stranger) {
+  if (!stranger) return;
+  const int rank = shm_->members()[static_cast<std::size_t>(stranger->position)];
+  const std::vector<int>& ranks = *channel_.ranks;
+  stranger->position =
+      static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  stranger_ = stranger;
 }
 
 void ClaimedOperation::begin() {
@@ -76,13 +103,27 @@ void ClaimedOperation::begin() {
 // By what all ranks know that come to this call.
 bool ClaimedOperation::decide() {
   if (arrived_s_ == 0) arrived_s_ = channel_.now_s();
-  const auto peer = shm_->behind(call_, stranger_);
-  waits_for_ = peer.value_or(-1);
-  if (peer || stranger_) return false;
+  if (is_behind()) return false;
   claims_ = shm_->entry_book().decide(*shm_, call_, fingerprint_);
   shm_->entry_book().enter(*shm_, arrived_s_);
   if (claims_) shown_.what ^= kByArrival;
   return decided_ = true;
+}
+
+bool ClaimedOperation::is_behind() {
+  std::optional<CallMismatch> stranger;
+  return keeps(shm_->behind(call_, stranger), stranger);
+}
+
+bool ClaimedOperation::is_occupied() {
+  std::optional<CallMismatch> stranger;
+  return keeps(shm_->occupied(call_, room_bytes(), stranger), stranger);
+}
+
+bool ClaimedOperation::keeps(std::optional<int> peer, const std::optional<CallMismatch>& stranger) {
+  waits_for_ = peer.value_or(-1);
+  meet(stranger);
+  return peer || stranger;
 }
 
 bool ClaimedOperation::enter() {
@@ -90,11 +131,7 @@ bool ClaimedOperation::enter() {
   if (!decided_ && !decide()) return false;
   waits_for_ = !claims_ || shm_->can_claim() ? -1 : 0;
   if (waits_for_ >= 0) return false;
-  if (const auto peer = shm_->occupied(call_, room_bytes(), stranger_)) {
-    waits_for_ = *peer;
-    return false;
-  }
-  if (stranger_) return false;
+  if (is_occupied()) return false;
   shm_->enter(call_, room_bytes(), number_, shown_);
   if (claims_) positions_.begin(*shm_, call_);
   else positions_.begin_as_ranks(*shm_, call_);
@@ -107,7 +144,8 @@ bool ClaimedOperation::take_up() {
   if (!which) return false;
   now_ = claims_ ? at_[static_cast<std::size_t>(*which)].get() : usual_.get();
   now_->record(events_, now_s_);
-  now_->start({base_[0], base_[1], nullptr, peers_}, number_, shown_);
+  now_->set_priority(priority_);
+  now_->start({base_[0], base_[1], base_[2], peers_}, number_, shown_);
   return true;
 }
 
@@ -122,7 +160,8 @@ bool ClaimedOperation::advance(Transport& transport) {
 
 std::vector<int> ClaimedOperation::waits_for() const {
   if (now_) return now_->waits_for();
-  return waits_for_ >= 0 ? std::vector<int>{rank_of(waits_for_)} : std::vector<int>{};
+  if (waits_for_ < 0) return {};
+  return {shm_->members()[static_cast<std::size_t>(waits_for_)]};
 }
 
 bool ClaimedOperation::can_progress() {
@@ -130,9 +169,8 @@ bool ClaimedOperation::can_progress() {
   if (now_) return now_->can_progress();
   if (position_ >= 0) return true;   // one that came before is about to say who it is
   if (!shm_->is_next(call_)) return false;
-  if (!decided_) return !shm_->behind(call_, stranger_);
-  return (!claims_ || shm_->can_claim()) &&
-         !shm_->occupied(call_, room_bytes(), stranger_);
+  if (!decided_) return !is_behind() || stranger_;
+  return (!claims_ || shm_->can_claim()) && (!is_occupied() || stranger_);
 }
 
 }  // namespace paceline

@@ -1,5 +1,7 @@
-// Claimed: a load/store schedule whose positions the ranks take as they enter the call; or, as the
+// Claimed: a schedule whose positions the ranks of a node take as they enter the call; or, as the
 // last calls went, the usual schedule instead (Bound::by_arrival), in which positions are ranks.
+// Either all ranks share the node, and it is load/store, or it is mixed (engine/mixed.hpp), and the
+// ranks of each node take positions among themselves.
 //
 // It has the schedule of every position ready. Entering a call takes a position, and that schedule
 // runs; its peers are positions, which the array of claims turns into ranks once those have come.
@@ -17,7 +19,7 @@
 
 namespace paceline {
 
-// Which rank of the communicator stands where in the call that is under way, as far as known.
+// Which rank of the node stands where in the call that is under way, as far as known.
 class Positions {
  public:
   // `subtrees`: beside this rank's own, if that is how its schedules are told apart.
@@ -75,34 +77,42 @@ class ClaimedOperation : public Operation {
  public:
   ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
-  std::size_t scratch_bytes() const override { return 0; }
+  std::size_t scratch_bytes() const override;
   std::size_t staging_bytes() const override {
-    return std::max(bound_->scratch_bytes, claimed_->scratch_bytes);
+    return std::max(staging_of(*bound_), staging_of(*claimed_));
   }
-  bool is_load_store() const override { return true; }
+  bool is_load_store() const override { return bound_->load_store; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool can_progress() override;
 
  private:
   void begin() override;
-  void cancel(Transport&) override { now_ = nullptr; }
+  void cancel(Transport& transport) override;
+  std::unique_ptr<Operation> operation_at(const std::shared_ptr<const CompiledSchedule>& position);
   bool decide();
   bool enter();
+  // Whether a peer keeps it from deciding, or from entering: one that is not there yet, or is in
+  // another call.
+  bool is_behind();
+  bool is_occupied();
+  bool keeps(std::optional<int> peer, const std::optional<CallMismatch>& stranger);
+  void meet(std::optional<CallMismatch> stranger);   // as the staging buffers number ranks
   bool take_up();   // the schedule of the position taken
-  std::size_t room_bytes() const {
-    return claims_ ? claimed_->scratch_bytes : bound_->scratch_bytes;
+  static std::size_t staging_of(const CompiledSchedule& s) {
+    return s.mixed ? s.staging_bytes : s.scratch_bytes;
   }
+  std::size_t room_bytes() const { return staging_of(claims_ ? *claimed_ : *bound_); }
 
   ShmChannel* shm_;   // of the call
   std::shared_ptr<const CompiledSchedule> claimed_;
   Positions positions_;
-  std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position
-  std::unique_ptr<LoadStoreOperation> usual_;             // null: it always claims
-  LoadStoreOperation* now_ = nullptr;                     // of the position taken
+  std::vector<std::unique_ptr<Operation>> at_;   // by position
+  std::unique_ptr<LoadStoreOperation> usual_;    // null: it always claims
+  Operation* now_ = nullptr;                     // of the position taken
   std::uint64_t call_ = 0;
   int position_ = -1;    // taken in this call
-  int waits_for_ = -1;   // a rank of the communicator, before this one enters
+  int waits_for_ = -1;   // a rank of the node, before this one enters
   bool decided_ = false, claims_ = true;
   Fingerprint shown_;      // what is shown to peers: that of the call, and how it goes
   double arrived_s_ = 0;   // when it could have entered, for all that this rank did before

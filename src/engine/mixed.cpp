@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "engine/claimed.hpp"
+
 namespace paceline {
 
 MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
-                               const Channel& channel)
+                               const Channel& channel, Positions* positions)
     : MessageOperation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
+      positions_(positions),
       mates_(shm_->members()),
       raised_(static_cast<std::size_t>(schedule().lanes)) {
   for (int rank : *channel_.ranks) {
@@ -17,9 +20,10 @@ MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
 }
 
 void MixedOperation::begin() {
-  shm_ = &channel_.shm->take(priority_);
-  call_ = shm_->enroll();
-  entered_ = has_ended_ = false;
+  entered_ = positions_ != nullptr;
+  shm_ = entered_ ? &positions_->shm() : &channel_.shm->take(priority_);
+  call_ = entered_ ? positions_->call() : shm_->enroll();
+  has_ended_ = false;
   occupied_by_ = -1;
   stranger_.reset();
   waits_.clear();
@@ -36,12 +40,34 @@ int MixedOperation::position_of(int seat) const {
   return static_cast<int>(std::find(seats_.begin(), seats_.end(), seat) - seats_.begin());
 }
 
+int MixedOperation::seat_of(int name) const {
+  const int seat = seats_[static_cast<std::size_t>(name)];
+  return positions_ ? positions_->rank_at(seat) : seat;
+}
+
+int MixedOperation::peer_of(int position) const {
+  const bool is_mate = seats_[static_cast<std::size_t>(position)] >= 0;
+  const int seat = is_mate ? seat_of(position) : -1;
+  return !is_mate ? rank_of(position) : seat < 0 ? -1 : mates_[static_cast<std::size_t>(seat)];
+}
+
+void MixedOperation::meet(std::optional<CallMismatch> stranger) {
+  if (!stranger) return;
+  stranger->position = position_of(stranger->position);
+  stranger_ = stranger;
+}
+
+bool MixedOperation::is_occupied() {
+  std::optional<CallMismatch> stranger;
+  const auto seat = shm_->occupied(call_, bound_->staging_bytes, stranger);
+  occupied_by_ = seat ? position_of(*seat) : -1;
+  meet(stranger);
+  return seat || stranger;
+}
+
 bool MixedOperation::enter() {
   if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
-  const auto seat = shm_->occupied(call_, bound_->staging_bytes, stranger_);
-  occupied_by_ = seat ? position_of(*seat) : -1;
-  if (stranger_) stranger_->position = position_of(stranger_->position);
-  if (seat || stranger_) return false;
+  if (is_occupied()) return false;
   shm_->enter(call_, bound_->staging_bytes, number_, fingerprint_);
   shm_->announce(call_);
   return entered_ = true;
@@ -60,8 +86,9 @@ bool MixedOperation::advance(Transport& transport) {
 }
 
 bool MixedOperation::is_raised(const Step& step) {
-  return shm_->is_raised(seats_[static_cast<std::size_t>(step.peer)], step.lane, call_,
-                            static_cast<std::uint32_t>(step.seq) + 1);
+  const int seat = seat_of(step.peer);
+  return seat >= 0 && shm_->is_raised(seat, step.lane, call_,
+                                         static_cast<std::uint32_t>(step.seq) + 1);
 }
 
 bool MixedOperation::look() {
@@ -70,15 +97,13 @@ bool MixedOperation::look() {
     const std::uint32_t id = waits_[i];
     const Step& step = schedule().steps[id];
     if (!is_raised(step)) {
+      if (seat_of(step.peer) < 0) meet(positions_->stranger());
+      if (stranger_) return true;
       ++i;
       continue;
     }
-    if (step.seq == 0)
-      stranger_ = shm_->stranger(seats_[static_cast<std::size_t>(step.peer)], call_);
-    if (stranger_) {
-      stranger_->position = step.peer;
-      return true;
-    }
+    if (step.seq == 0) meet(shm_->stranger(seat_of(step.peer), call_));
+    if (stranger_) return true;
     waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
     if (events_) log(id, begun_s_[id]);
     end(id);
@@ -103,14 +128,12 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
 }
 
 std::byte* MixedOperation::scratch_of(int position) const {
-  return shm_->room(seats_[static_cast<std::size_t>(position)], call_);
+  return shm_->room(seat_of(position), call_);
 }
 
 bool MixedOperation::can_progress() {
   if (done() || stranger_) return false;
-  if (!entered_)
-    return shm_->is_next(call_) &&
-           !shm_->occupied(call_, bound_->staging_bytes, stranger_);
+  if (!entered_) return shm_->is_next(call_) && (!is_occupied() || stranger_);
   return std::any_of(waits_.begin(), waits_.end(),
                      [&](std::uint32_t id) { return is_raised(schedule().steps[id]); });
 }
@@ -118,7 +141,12 @@ bool MixedOperation::can_progress() {
 std::vector<int> MixedOperation::waits_for() const {
   std::vector<int> ranks = MessageOperation::waits_for();
   if (occupied_by_ >= 0) ranks.push_back(rank_of(occupied_by_));
-  for (std::uint32_t id : waits_) ranks.push_back(rank_of(schedule().steps[id].peer));
+  for (std::uint32_t id : waits_) {
+    const int peer = peer_of(schedule().steps[id].peer);
+    if (peer >= 0) ranks.push_back(peer);
+    else for (int seat : positions_->missing())
+      ranks.push_back(mates_[static_cast<std::size_t>(seat)]);
+  }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;

@@ -4,6 +4,9 @@
 //
 // Such calls of a channel go on one after the other on each rank; what they write into staging
 // buffers is kept until all ranks of the node have left the call (engine/shm/shm_channel.hpp).
+//
+// Where ranks of a node claim positions (engine/claimed.hpp), what the schedule calls a rank of the
+// node is the position with that place among them.
 #pragma once
 
 #include <vector>
@@ -12,9 +15,13 @@
 
 namespace paceline {
 
+class Positions;   // engine/claimed.hpp
+
 class MixedOperation : public MessageOperation {
  public:
-  MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
+  // `positions`: where the node's ranks are positions, of a call that was entered when this starts.
+  MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
+                 Positions* positions = nullptr);
 
   std::size_t staging_bytes() const override { return bound_->staging_bytes; }
   bool advance(Transport& transport) override;
@@ -27,13 +34,18 @@ class MixedOperation : public MessageOperation {
   void post(std::uint32_t step, Transport& transport) override;
   void end_all() override { has_ended_ = true; }   // done once the call is left
   std::byte* scratch_of(int position) const override;
+  int peer_of(int position) const override;
 
   bool enter();
   bool look();   // at the flags that are waited for; whether one of them has been raised
   bool is_raised(const Step& step);
+  bool is_occupied();
+  void meet(std::optional<CallMismatch> stranger);   // whose position is a seat
+  int seat_of(int name) const;   // of what the schedule calls so; -1: nobody has come there yet
   int position_of(int seat) const;
 
   ShmChannel* shm_;                    // of the call
+  Positions* positions_;               // null: ranks are their own
   std::vector<int> mates_;             // ranks of the node, by seat, as the transport knows them
   std::vector<int> seats_;             // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag

@@ -1,5 +1,7 @@
 #include "ir/algorithm.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/str.hpp"
 #include "ir/bind.hpp"
@@ -19,13 +21,22 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
 }
 
 // Of sums in order of arrival, where bits must not follow that.
-Reason follows_arrival(const Problem& problem) {
+Reason follows_arrival(const Algorithm& algorithm, const Problem& problem) {
   const char* const instead = problem.canonical                           ? "direct"
+                              : algorithm.by_nodes                        ? "hierarchical_rsa"
                               : problem.collective == Collective::allreduce ? "arrival_tree"
                                                                             : "staged";
   return {str("it adds the ranks' values in the order in which they come, so that bits may differ "
               "from run to run, and numbers is ", problem.canonical ? "canonical" : "stable",
               "; PACELINE_NUMBERS=fast would allow that"), instead};
+}
+
+// Ranks that take positions among each other: all, or those of a node.
+int most_that_claim(const Algorithm& algorithm, const Problem& problem) {
+  if (!algorithm.by_nodes) return problem.ranks;
+  std::vector<int> ranks(problem.nodes.size(), 0);
+  for (int node : problem.nodes) ++ranks[std::size_t(node)];
+  return *std::max_element(ranks.begin(), ranks.end());
 }
 
 Reason out_of_reach(Access access) {
@@ -46,12 +57,12 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
   if (algorithm.by_nodes && problem.nodes.empty())
     return Reason{"it wants several nodes, of which one at least has several ranks; "
                   "PACELINE_NUMA_RANKS=1 forbids to look", ""};
-  if (algorithm.claimed && problem.ranks > kMostClaims)
+  if (algorithm.claimed && most_that_claim(algorithm, problem) > kMostClaims)
     return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
   if (algorithm.follows_arrival && !problem.commutative)
     return Reason{"it adds the ranks' values in the order in which they come, and the op is not "
                   "commutative", ""};
-  if (algorithm.follows_arrival && !problem.fast) return follows_arrival(problem);
+  if (algorithm.follows_arrival && !problem.fast) return follows_arrival(algorithm, problem);
   if (problem.canonical && has_op(problem.collective) && !algorithm.canonical)
     return Reason{"numbers is canonical: all ranks' values are to be added at once and in rank "
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",

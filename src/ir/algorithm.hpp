@@ -65,12 +65,14 @@ struct Algorithm {
   bool canonical = false;
   // Its ranks are positions: a rank takes the next free one as it enters the call. What a position
   // does may depend on whether it is the root, and not on which other one is, but for whom it
-  // signals (docs/design/0044-arrival-in-the-node.md).
+  // signals (docs/design/0044-arrival-in-the-node.md). By nodes: of a node's ranks, whose numbers,
+  // one after the other, are its positions.
   bool claimed = false;
   // It is built for ranks, by Problem::order: a rank's schedule follows from which of the ranks of
   // each subtree beside its own (shapes/canonical_tree.hpp) have come before it, and who is last.
   bool by_subtree = false;
-  bool root_first = false;        // position 0 is kept for the root, whenever it comes
+  // Position 0 is kept for the root, whenever it comes; by nodes, a node's for its first rank.
+  bool root_first = false;
   // And so do its sums: their bits may differ from run to run, where Problem::fast allows that.
   bool follows_arrival = false;
   bool expects_late = false;   // looks at Problem::late

@@ -31,17 +31,28 @@ Order::Order(std::vector<int> rank_at) : rank_at_(std::move(rank_at)), position_
     position_of_[static_cast<std::size_t>(rank_at_[position])] = static_cast<int>(position);
 }
 
-std::vector<int> claimed_order(const Algorithm& algorithm, int root,
+std::vector<int> claimed_order(const Algorithm& algorithm, const Problem& problem,
                                const std::vector<double>& arrivals) {
-  std::vector<int> ranks = all_ranks(static_cast<int>(arrivals.size()));
-  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-    return arrivals[static_cast<std::size_t>(a)] < arrivals[static_cast<std::size_t>(b)];
-  });
-  if (algorithm.root_first) {
-    const auto kept = std::find(ranks.begin(), ranks.end(), root);
+  const auto by_arrival = [&](std::vector<int> ranks, int first) {
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return arrivals[static_cast<std::size_t>(a)] < arrivals[static_cast<std::size_t>(b)];
+    });
+    if (!algorithm.root_first) return ranks;
+    const auto kept = std::find(ranks.begin(), ranks.end(), first);
     std::rotate(ranks.begin(), kept, kept + 1);
+    return ranks;
+  };
+  if (!algorithm.by_nodes) return by_arrival(all_ranks(problem.ranks), problem.root);
+  std::vector<int> order(problem.nodes.size());
+  for (std::size_t first = 0; first < order.size(); ++first) {
+    std::vector<int> places;
+    for (std::size_t rank = 0; rank < order.size(); ++rank)
+      if (problem.nodes[rank] == problem.nodes[first]) places.push_back(static_cast<int>(rank));
+    if (places.front() < static_cast<int>(first)) continue;   // a node that has been seen to
+    const std::vector<int> ranks = by_arrival(places, places.front());
+    for (std::size_t i = 0; i < places.size(); ++i) order[std::size_t(places[i])] = ranks[i];
   }
-  return ranks;
+  return order;
 }
 
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
@@ -54,7 +65,8 @@ Problem at_position(const Problem& problem, const Order& order) {
   Problem at = problem;
   at.rank = order.position_of(problem.rank);
   at.root = order.position_of(problem.root);
-  std::sort(at.nodes.begin(), at.nodes.end());
+  for (std::size_t i = 0; i < at.nodes.size(); ++i)
+    at.nodes[i] = problem.nodes[std::size_t(order.rank_at(static_cast<int>(i)))];
   for (int& rank : at.late) rank = order.position_of(rank);
   return at;
 }

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/str.hpp"
 #include "engine/shm/shm_channel.hpp"
+#include "ir/compose.hpp"
 #include "ir/lower.hpp"
 #include "ir/load_store.hpp"
 #include "shapes/canonical_tree.hpp"
@@ -67,6 +68,21 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
          " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");
 }
 
+// Where the ranks of a node claim positions: what a rank does at each.
+void add_positions_in_node(const Choice& choice, const Problem& problem, const Layout& layout,
+                           CompiledSchedule& bound, Op op) {
+  const std::vector<int>& nodes = problem.nodes;
+  for (Problem at = problem; const int rank : all_ranks(problem.ranks)) {
+    if (nodes[std::size_t(rank)] != nodes[std::size_t(problem.rank)]) continue;
+    at.rank = rank;
+    if (choice.algorithm->root_first && bound.positions.empty())
+      bound.kept = rank == problem.rank ? Kept::own : Kept::peers;
+    auto schedule = std::make_shared<Schedule>(lower(*choice.algorithm, at, choice.cut));
+    bound.positions.push_back(std::make_shared<CompiledSchedule>(
+        resolve(std::move(schedule), layout, bound.type, op)));
+  }
+}
+
 // Where ranks claim positions: what each position does. Which of the others is the root's makes no
 // difference to it (verify/positions.hpp).
 void add_positions(const Choice& choice, const Problem& problem, const Layout& layout,
@@ -124,8 +140,9 @@ CompiledSchedule compile(const Choice& choice, const Problem& problem, const Lay
   }
   CompiledSchedule bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
   bound.load_store = by_stages;
-  if (by_stages && choice.algorithm->claimed && problem.ranks > 1)
-    add_positions(choice, problem, layout, peers, bound, call.op);
+  const bool claims = choice.algorithm->claimed && problem.ranks > 1;
+  if (claims && by_stages) add_positions(choice, problem, layout, peers, bound, call.op);
+  if (claims && bound.mixed) add_positions_in_node(choice, problem, layout, bound, call.op);
   const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
   if (in_nodes) check_staging(choice, bound, call, room.bytes);
   if (!call.combines) leave_out_combining(bound, load_store || in_nodes);

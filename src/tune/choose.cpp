@@ -33,6 +33,7 @@ constexpr double kForLate = 1.03;
 constexpr const char* kHierarchical = "short, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalMedium = "medium, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalChain = "long, several ranks on a node: from node to node";
+constexpr const char* kByArrival = "several ranks on a node, which sum as they come";
 constexpr const char* kMultilane = "long, several ranks on a node: least traffic across";
 
 // The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
@@ -52,6 +53,8 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "hierarchical", whole, 0, on_nodes, kHierarchical},
     {allreduce, "multilane", segments, 0, on_nodes, kMultilane},
     {allreduce, "hierarchical_rsa", segments, 0, on_nodes, kHierarchicalMedium},
+    {allreduce, "dynamic_leader_rsa", segments, 0, on_nodes | named, kByArrival},
+    {allreduce, "arrival_chain_rsa", segments, 0, on_nodes | named, kByArrival},
     {allreduce, "chain", segments, 2, lean | named, "a pipe to the first rank and back"},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
     {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},

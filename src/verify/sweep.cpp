@@ -100,11 +100,13 @@ bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
 std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
   std::vector<Shape> shapes;
   if (algorithm.by_nodes) {
-    for (bool no_staging : {false, true})
+    for (bool no_staging : {false, true}) {
+      if (no_staging && algorithm.claimed) break;   // it has nowhere to claim positions
       for (Shape& one : on_nodes(shape)) {
         one.no_staging = no_staging;
         shapes.push_back(std::move(one));
       }
+    }
     return shapes;
   }
   shapes = in_groups(shape);

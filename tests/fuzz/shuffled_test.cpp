@@ -124,7 +124,11 @@ TEST_CASE("mutants: bits that follow arrival are noticed") {
   int noticed = 0;
   for (const Algorithm* a : registry())
     if (a->follows_arrival) {
-      const std::string flaw = flaw_of(a->collective, a->name, true, Numbers::fast);
+      const std::string flaw =
+          a->by_nodes ? flaw_on_nodes(repeated(a->collective, a->name,
+                                               test::by_length(100, 300, 1000), Numbers::fast,
+                                               {0, 0, 0, 0, 1, 1}))
+                      : flaw_of(a->collective, a->name, true, Numbers::fast);
       CHECK_MESSAGE(flaw.find("other bits than call 0") != std::string::npos, a->name, ": ", flaw);
       ++noticed;
     }

@@ -39,7 +39,7 @@ std::vector<Case> cases(int p) {
   std::vector<Case> out;
   int turn = 0;
   for (const Algorithm* a : registry()) {
-    if (!a->claimed) continue;
+    if (!a->claimed || a->by_nodes) continue;   // on nodes: tests/python/test_nodes.py
     for (std::size_t n : {0, 1, p - 1, p + 1, 257, 5000})
       for (int root : std::set<int>{0, has_root(a->collective) ? p - 1 : 0})
         for (bool in_place : {false, true}) {
@@ -180,7 +180,7 @@ TEST_CASE("claimed: sums of floats in order of arrival are for fast alone; exact
     Communicator world = test::join(rank, 3, folder);
     int asked = 0;
     for (const Algorithm* a : registry()) {
-      if (!a->follows_arrival) continue;
+      if (!a->follows_arrival || a->by_nodes) continue;
       ++asked;
       if (std::string wrong = asked_in_stable(world, *a); !wrong.empty()) return wrong;
     }

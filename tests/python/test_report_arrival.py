@@ -5,7 +5,8 @@ from test_profile import MS, written
 
 from paceline import cli
 from paceline.report import (
-    arrival, arrival_inside, arrival_losses, arrival_profile, arrival_runs, arrival_training,
+    arrival, arrival_across, arrival_inside, arrival_losses, arrival_profile, arrival_runs,
+    arrival_training,
 )
 from paceline.report.lines import Figure, Panel, Point
 
@@ -78,5 +79,18 @@ def test_training_with_nodes_of_different_speed(monkeypatch):
     for panel in named["figure 9"].panels:
         assert all(0 < point.seconds < most[panel.title]
                    for line in panel.lines for point in line.points)
-    assert len(named["figure 10"].table[0]) == 1 + len(arrival_training.WAYS)
+    assert named["figure 10"].table[0] == (
+        "", "Def-MVAPICH: flat RSA", "Hierarchical-RSA", "+Small-PAP-aware", "+Large-PAP-aware")
     assert [claim.name for claim in arrival_training.claims(named)] == ["figure 9", "figure 10"]
+
+
+def test_table_3_has_the_forms_by_arrival_which_gain_where_a_rank_of_a_node_is_late(monkeypatch):
+    monkeypatch.setattr(arrival_across, "NODE_COUNTS", (2,))
+    monkeypatch.setattr(arrival_across, "SIZES", (1 << 20,))
+    arrivals = [0, 0, 1e-3] + [0] * 5
+    monkeypatch.setattr(arrival_across, "by_node", lambda ranks, nbytes, seed: arrivals)
+    ratios = {line.label.split(",")[0]: line.points[0].seconds
+              for line in arrival_across.hierarchical().lines}
+    assert tuple(ratios) == arrival_across.BY_NODES
+    for name in ("dynamic_leader_rsa", "arrival_chain_rsa"):
+        assert ratios[name] > 1.2 * ratios["hierarchical_rsa"]

@@ -20,7 +20,7 @@ namespace {
 std::vector<const Algorithm*> claimed() {
   std::vector<const Algorithm*> out;
   for (const Algorithm* a : registry())
-    if (a->claimed) out.push_back(a);
+    if (a->claimed && !a->by_nodes) out.push_back(a);
   return out;
 }
 
@@ -28,7 +28,7 @@ std::vector<const Algorithm*> claimed() {
 std::vector<int> with_last(const Algorithm& a, int ranks, int late) {
   std::vector<double> arrivals(std::size_t(ranks), 0.0);
   arrivals[std::size_t(late)] = 1;
-  return claimed_order(a, 0, arrivals);
+  return claimed_order(a, {.ranks = ranks}, arrivals);
 }
 
 // Bytes per byte of the message that all ranks move once the late one has come. What a rank has
@@ -72,7 +72,8 @@ TEST_CASE("claimed algorithms are proven for every order of arrival, and every r
   for (const Algorithm* a : claimed())
     for (int p = 1; p <= by_length(3, 4, 5); ++p)
       for (int root = 0; root < (has_root(a->collective) ? p : 1); ++root)
-        for (const std::vector<int>& order : all_orders(*a, p, root))
+        for (const std::vector<int>& order :
+             all_orders(*a, {.collective = a->collective, .ranks = p, .root = root}))
           for (const bool in_place : {false, true})
             for (const int blocks : a->takes.blocks ? std::vector{1, 3} : std::vector{0}) {
               Shape shape{.collective = a->collective, .ranks = p, .root = root,
@@ -104,7 +105,7 @@ TEST_CASE("a position's work does not depend on which other one is the root's") 
 TEST_CASE("by subtree a rank's schedule follows from who came before") {
   const Algorithm& a = allreduce_arrival_tree;
   for (int p = 2; p <= by_length(4, 5, 6); ++p)
-    for (const std::vector<int>& order : all_orders(a, p, 0))
+    for (const std::vector<int>& order : all_orders(a, {.ranks = p}))
       for (int rank = 0; rank < p; ++rank) {
         Problem problem{.ranks = p, .rank = rank, .one_node = true, .order = order};
         const Schedule wanted = build(a, problem);
@@ -132,7 +133,7 @@ TEST_CASE("mutants: a claimed schedule without a step, or a signal and its wait"
   int rejected = 0;
   for (const Algorithm* a : claimed()) {
     Shape shape{.collective = a->collective, .ranks = 4, .root = 0};
-    shape.order = claimed_order(*a, 0, {3, 0, 2, 1});
+    shape.order = claimed_order(*a, {.ranks = 4}, {3, 0, 2, 1});
     const World world = make_world(*a, shape);
     REQUIRE(verify(world));
     Mutants mutants = lost_signals(world);
@@ -171,7 +172,8 @@ TEST_CASE("after the last rank has come, at most 0.8 of what static algorithms l
 TEST_CASE("what is left to be moved, as the page has it") {
   for (const int ranks : {4, 8, 16, 32})
     for (const Algorithm* a : registry()) {
-      if (!is_static(*a) && !(a->claimed && a->collective == Collective::allreduce)) continue;
+      const bool claims = a->claimed && !a->by_nodes && a->collective == Collective::allreduce;
+      if (!is_static(*a) && !claims) continue;
       const After left = after(*a, ranks);
       std::printf("| %d | %s | %.2f | %.2f | %.2f | %.2f |\n", ranks, a->name, left.first,
                   left.middle, left.last, left.mean);

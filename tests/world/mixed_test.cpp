@@ -2,42 +2,21 @@
 // rejected, priced, and executed. That all small worlds are proven is in verify_test.cpp.
 #include <doctest/doctest.h>
 
-#include <memory>
-
-#include "base/error.hpp"
-#include "base/random.hpp"
-#include "runtime/progress/session.hpp"
 #include "simulate/simulate.hpp"
-#include "transport/loop/loop.hpp"
 #include "tune/choose.hpp"
-#include "world/collective_case.hpp"
+#include "world/loop_nodes.hpp"
 #include "world/mutate.hpp"
-#include "world/worlds.hpp"
 
 using namespace paceline;
 using namespace paceline::test;
 
 namespace {
 
-using NodeOf = std::vector<int>;
-
-// 2 + 2, 3 + 2, 1 + 3 + 2, in turn, scattered, and one rank to a node but for two.
-const NodeOf kNodes[] = {{0, 0, 1, 1},       {0, 0, 0, 1, 1},    {0, 1, 1, 1, 2, 2},
-                         {0, 1, 0, 1, 0, 1}, {0, 1, 1, 0, 2, 0}, {0, 1, 2, 2}};
-
 std::vector<const Algorithm*> mixed_algorithms() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
                [](const Algorithm* a) { return a->by_nodes; });
   return out;
-}
-
-Shape shape_on(const Algorithm& a, const NodeOf& nodes) {
-  Shape shape;
-  shape.collective = a.collective;
-  shape.ranks = static_cast<int>(nodes.size());
-  shape.nodes = nodes;
-  return shape;
 }
 
 // Keeps the edges of all other steps, so that nothing but one step changes.
@@ -47,50 +26,6 @@ World with_step(const World& world, int rank, std::uint32_t step, Change&& chang
   change(out[std::size_t(rank)].steps[step], out[std::size_t(rank)]);
   return out;
 }
-
-struct LoopNodes {
-  LoopNet net;
-  std::vector<Communicator> ranks;
-
-  explicit LoopNodes(const NodeOf& nodes, std::size_t staging = StagingMemory::kBytes)
-      : net(static_cast<int>(nodes.size()), {.seed = 7}) {
-    WorldConfig config;
-    config.progress = Progress::caller;
-    config.nodes = nodes;
-    config.node_staging = staging;
-    for (std::size_t r = 0; r < nodes.size(); ++r)
-      ranks.push_back(join_transport(net.endpoint(static_cast<int>(r)), config));
-  }
-
-  // Starts the cases on all ranks, one after the other without waiting, and steps the ranks in a
-  // seeded order; what is wrong with the results.
-  template <class T>
-  std::string run(const std::vector<Case>& cases, Random& random) {
-    struct Started {
-      std::unique_ptr<test::Buffers<T>> data;
-      Request request;
-      int rank;
-    };
-    std::vector<Started> all;
-    for (const Case& c : cases)
-      for (int r = 0; r < c.ranks; ++r) {
-        auto data = std::make_unique<test::Buffers<T>>(c, r);
-        Request request = ranks[std::size_t(r)].start(data->call());
-        all.push_back({std::move(data), std::move(request), r});
-      }
-    long looks = 0;
-    for (std::size_t open = all.size(); open > 0;) {
-      if (++looks > 5000000) return cases[0].name() + ": does not end";
-      Started& one = all[random.below(all.size())];
-      if (!one.request.valid() || !one.request.test()) continue;
-      one.request = Request();
-      --open;
-    }
-    for (const Started& one : all)
-      if (std::string bad = one.data->check(); !bad.empty()) return bad;
-    return {};
-  }
-};
 
 }  // namespace
 
@@ -264,6 +199,7 @@ TEST_CASE("mixed: without staging buffers, and with little room, on all ranks al
   LoopNodes none({0, 0, 0, 1, 1}, 0), little({0, 0, 0, 1, 1}, 4096);
   Random random(3);
   for (const Algorithm* a : mixed_algorithms()) {
+    if (a->claimed) continue;   // claimed_nodes_test.cpp
     const Case named{a->collective, a->name, 5, 1000}, chosen{a->collective, "", 5, 1 << 16};
     CHECK(none.run<float>({named}, random) == "");   // messages inside nodes
     CHECK(none.run<float>({chosen}, random) == "");
@@ -277,45 +213,6 @@ TEST_CASE("mixed: without staging buffers, and with little room, on all ranks al
     }
   }
 }
-
-namespace {
-
-// What the other ranks say of a call that rank `absent` does not make, or makes otherwise.
-std::vector<std::string> told(LoopNodes& world, const Algorithm& a, int absent,
-                              std::size_t its_count = 0) {
-  const int p = static_cast<int>(world.ranks.size());
-  std::vector<std::unique_ptr<test::Buffers<float>>> data;
-  std::vector<Request> requests(std::size_t(p), Request{});
-  std::vector<std::string> errors(std::size_t(p), "");
-  for (int r = 0; r < p; ++r) {
-    data.push_back(std::make_unique<test::Buffers<float>>(
-        Case{a.collective, a.name, p, r == absent && its_count ? its_count : 99}, r));
-    Call call = data.back()->call();
-    call.timeout_ms = 300;
-    if (r == absent && its_count == 0) continue;
-    try {
-      requests[std::size_t(r)] = world.ranks[std::size_t(r)].start(call);
-    } catch (const Error& error) {   // it knows already
-      errors[std::size_t(r)] = error.what();
-    }
-  }
-  for (int open = 1; open > 0;) {
-    open = 0;
-    for (int r = 0; r < p; ++r) {
-      Request& one = requests[std::size_t(r)];
-      try {
-        if (one.valid() && one.test()) one = Request();
-        open += one.valid();
-      } catch (const Error& error) {
-        errors[std::size_t(r)] = error.what();
-        one = Request();
-      }
-    }
-  }
-  return errors;
-}
-
-}  // namespace
 
 TEST_CASE("mixed: a rank that does not come, is killed or calls otherwise is named everywhere") {
   for (const Algorithm* a : {&allreduce_multilane, &allreduce_hierarchical, &allgather_multilane})

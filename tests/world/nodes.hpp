@@ -35,6 +35,13 @@ inline std::vector<const Algorithm*> written_for_nodes() {
   return out;
 }
 
+// Of these, all that do without staging buffers.
+inline std::vector<const Algorithm*> sending_in_nodes() {
+  std::vector<const Algorithm*> out = written_for_nodes();
+  std::erase_if(out, [](const Algorithm* a) { return a->claimed; });
+  return out;
+}
+
 struct Message {
   Collective collective;
   std::size_t bytes;

@@ -89,7 +89,7 @@ double hidden(const Algorithm& a, Shape shape, int window) {
 }  // namespace
 
 TEST_CASE("nodes: rounds and bytes, across and inside, are what the cost says") {
-  for (const Algorithm* a : written_for_nodes())
+  for (const Algorithm* a : sending_in_nodes())
     for (const Nodes& nodes : kNodes)
       for (bool in_turn : {false, true}) {
         const std::string fault = cost_fault(*a, by_messages(*a, nodes, in_turn));
@@ -213,7 +213,7 @@ TEST_CASE("mutants: what is done for nodes and wrong is rejected") {
     ++rejected;
   };
   const auto sums = [](const Schedule&, const Step& step) { return step.kind == Kind::reduce; };
-  for (const Algorithm* a : written_for_nodes())
+  for (const Algorithm* a : sending_in_nodes())
     for (bool in_turn : {false, true}) {
       const World world = make_world(*a, by_messages(*a, {2, 2}, in_turn));
       REQUIRE(verify(world));

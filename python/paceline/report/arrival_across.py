@@ -18,6 +18,7 @@ NODE_COUNTS = (2, 4, 8, 16, 32)
 SIZES = tuple(1 << k for k in range(16, 27, 2))  # 64 KiB to 64 MiB
 MIF_ACROSS, MIF_INSIDE = 5.85, 2  # the publication's: cluster-wide, of long messages; on a node
 MOST_STEPS = 6000  # of a rank's schedule in the picture
+BY_NODES = ("hierarchical_rsa", "dynamic_leader_rsa", "arrival_chain_rsa", "multilane")
 STATIC = "without a prediction"
 LATE = {"one late": lambda ranks: 1, "an eighth late": lambda ranks: ranks // 8,
         "a quarter late": lambda ranks: ranks // 4}
@@ -84,7 +85,7 @@ def by_node(ranks, nbytes, seed):
 
 def hierarchical():
     """The Panel of table 3: how many times as long the flat algorithm takes, mean over sizes."""
-    points = {"hierarchical": [], "multilane": []}
+    points = {name: [] for name in BY_NODES}
     for nodes in NODE_COUNTS:
         ranks = nodes * PER_NODE
         for name, line in points.items():
@@ -112,7 +113,9 @@ def figures(files):
         Figure("table 3", "hierarchical and flat, simulated",
                "How many times as long the flat algorithm takes from the last entry to the last "
                "exit. Nodes enter apart, their ranks nearly together, as published of training. "
-               "hierarchical is the publication's form, multilane has every rank talk across.",
+               "hierarchical_rsa is the publication's form; with its Small-PAP-aware algorithm "
+               "inside nodes that is dynamic_leader_rsa, with Large-PAP-aware arrival_chain_rsa. "
+               "multilane has every rank talk across.",
                (hierarchical(),), drawn="ratios")]
 
 
@@ -127,13 +130,18 @@ def claims(named):
     left, table = named["left after the last entry"], named["table 3"]
     worst = {label: max(values(left, label)) for label in ("tail_ring", "tail_direct", STATIC)}
     found = ", ".join(f"{label}: at most {value:.2f}" for label, value in worst.items())
-    best = values(table, "hierarchical")
-    gain = judged("simulated", f"{min(best):.2f} to {max(best):.2f} times as fast, hierarchical",
+    best = values(table, "hierarchical_rsa")
+    gain = judged("simulated", f"{span(best)} times as fast, hierarchical_rsa",
                   min(best) >= 1.2, "the model has no contention that a flat algorithm would add")
-    lanes = values(table, "multilane")
+    ours = ", ".join(f"{span(values(table, name))} {name}" for name in BY_NODES[1:])
     return [
         Claim("future work", "Arrivals are to be predicted, and the algorithm chosen by that.",
               (beyond("simulated", f"of the bound is left, {found}"),)),
         Claim("table 3", "The hierarchical algorithm is at least 20 % faster on average than the "
               "flat one, on 2 to 32 nodes.",
-              (gain, beyond("simulated", f"{min(lanes):.2f} to {max(lanes):.2f}, multilane")))]
+              (gain, beyond("simulated", ours)))]
+
+
+def span(ratios):
+    """The least and the most."""
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
