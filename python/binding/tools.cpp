@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arrival/metrics.hpp"
+#include "arrival/predict.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "base/processors.hpp"
@@ -99,6 +100,27 @@ void bind_options(nb::module_& m) {
         "Worst and average imbalance time of the arrivals of one call, in their unit: the last\n"
         "minus the first, and the mean distance from their mean.");
   m.def("human_bytes", &human_bytes, "bytes"_a);
+}
+
+// A communicator's ranks know each other's waits in few digits.
+using WaitsNs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+void bind_predictor(nb::module_& m) {
+  nb::class_<Predictor>(m, "Predictor",
+                        "Which ranks a call takes for late, from how they came to those before.")
+      .def(nb::init<int, std::int64_t>(), "ranks"_a, "message_ns"_a)
+      .def("next", [](Predictor& p) {
+        const std::vector<int> late = p.late();
+        p.count_call();
+        return late;
+      }, "Whom the next call takes for late, the latest one last; counts that call.")
+      .def("learn", [](Predictor& p, const WaitsNs& waits, const std::vector<int>& taken) {
+        std::vector<Wait> known;
+        for (const auto& [waited, rest] : waits)
+          known.push_back({unpacked(packed(waited)), unpacked(packed(rest))});
+        p.learn(known, taken);
+      }, "waits"_a, "taken"_a,
+           "One call. `waits`: of each rank the ns until the last one entered, and from then on;\n"
+           "`taken`: whom it took for late.");
 }
 
 // Equally many ranks on each node, side by side; none where they make no two nodes.
@@ -305,6 +327,7 @@ void bind_choice(nb::module_& m) {
 void bind_tools(nb::module_& m) {
   bind_names(m);
   bind_options(m);
+  bind_predictor(m);
   bind_choice(m);
   bind_traces(m);
   bind_traffic(m);

@@ -575,6 +575,22 @@ def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
     """
 
 def human_bytes(bytes: float) -> str: ...
+
+class Predictor:
+    """Which ranks a call takes for late, from how they came to those before."""
+
+    def __init__(self, ranks: int, message_ns: int) -> None: ...
+    def next(self) -> list[int]:
+        """
+        Whom the next call takes for late, the latest one last; counts that call.
+        """
+
+    def learn(self, waits: Sequence[tuple[int, int]], taken: Sequence[int]) -> None:
+        """
+        One call. `waits`: of each rank the ns until the last one entered, and from then on;
+        `taken`: whom it took for late.
+        """
+
 def choose(
     collective: str,
     ranks: int,

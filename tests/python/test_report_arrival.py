@@ -5,8 +5,8 @@ from test_profile import MS, written
 
 from paceline import cli
 from paceline.report import (
-    arrival, arrival_across, arrival_inside, arrival_losses, arrival_profile, arrival_runs,
-    arrival_training,
+    arrival, arrival_across, arrival_inside, arrival_losses, arrival_profile, arrival_random,
+    arrival_runs, arrival_training,
 )
 from paceline.report.lines import Figure, Panel, Point
 
@@ -34,6 +34,8 @@ def test_a_profile_brings_figures_2_to_4_and_tables_1_and_2(tmp_path, monkeypatc
     # 11 ms apart, 1 ms and 19 ms from the last entry to the last exit; in the nodes 1 ms.
     assert found["table 1"].table[2:] == (
         ("Small messages", "11", "5"), ("Large messages", "0.579", "0.263"))
+    heading, row = found["replay"].table
+    assert heading == arrival_random.HEADINGS and row[:2] == ("recorded", "2")
     outcomes = {claim.name: claim.outcomes[0] for claim in arrival_profile.claims(folder)}
     assert outcomes["figure 2"].found == "100 % of the calls, 100 % of the time"
     assert {name: one.word for name, one in outcomes.items()} == dict.fromkeys(
@@ -94,3 +96,35 @@ def test_table_3_has_the_forms_by_arrival_which_gain_where_a_rank_of_a_node_is_l
     assert tuple(ratios) == arrival_across.BY_NODES
     for name in ("dynamic_leader_rsa", "arrival_chain_rsa"):
         assert ratios[name] > 1.2 * ratios["hierarchical_rsa"]
+
+
+def test_random_arrivals_lose_nothing_and_a_predictor_that_guesses_would_be_seen(monkeypatch):
+    monkeypatch.setattr(arrival_random, "CALLS", 100)
+    monkeypatch.setattr(arrival_random, "FACTORS", (2,))
+    monkeypatch.setattr(arrival_random, "RUNS", (1, 20))
+    found = {figure.name: figure for figure in arrival_random.figures([])}
+    took = {row[0]: (int(row[2] or 0), float(row[3])) for row in
+            found["random arrivals"].table[1:]}
+    named, share = took["one late by 2, another every 20 calls"]
+    assert took["uniform:2"] == (0, 1.0) and named > 20 and share < 0.95
+    [claim] = arrival_random.claims(found)
+    assert claim.outcomes[0].word == "reproduced"
+
+    class Guesses:
+        def __init__(self, ranks, message_ns):
+            self.calls = 0
+
+        def next(self):
+            self.calls += 1
+            return [self.calls % arrival_random.RANKS]
+
+        def learn(self, waits, taken):
+            assert len(waits) == arrival_random.RANKS and len(taken) == 1
+
+    monkeypatch.setattr(arrival_random._core, "Predictor", Guesses)
+    [claim] = arrival_random.claims({one.name: one for one in arrival_random.figures([])})
+    assert claim.outcomes[0].word == "not reproduced"
+
+
+def test_a_profile_of_too_few_ranks_is_not_replayed():
+    assert arrival_random.replayed([[0.0, 1.0]], "") == arrival_random.replayed([], "") == []

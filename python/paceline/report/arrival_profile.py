@@ -2,6 +2,7 @@
 
 from paceline.profiling import calls, document
 from paceline.profiling.summary import CLASSES, summarise
+from paceline.report import arrival_random
 from paceline.report.lines import Figure
 from paceline.report.verdicts import Claim, judged, left_out
 
@@ -43,7 +44,7 @@ def figures(profile):
         cells = tuple((said, number(worst), number(average)) for said, worst, average in rows)
         found.append(Figure(name, f"{title}; {one.where}", ABOUT[name], (),
                             table=(("", "worst factor", "average factor"), *cells)))
-    return found
+    return found + arrival_random.replayed(one.summary.arrivals_s, one.where)
 
 
 def number(value):
