@@ -90,8 +90,8 @@ void add_positions(const Choice& choice, const Problem& problem, const Layout& l
   const bool is_root = problem.rank == problem.root;
   const auto add = [&](const Problem& at) {
     CompiledSchedule one =
-        resolve(std::make_shared<Schedule>(build(*choice.algorithm, at, choice.cut.knobs)),
-                        layout, bound.type, op, peers);
+        resolve(std::make_shared<Schedule>(lower(*choice.algorithm, at, choice.cut)), layout,
+                        bound.type, op, peers);
     one.load_store = true;
     bound.positions.push_back(std::make_shared<CompiledSchedule>(std::move(one)));
   };

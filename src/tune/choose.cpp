@@ -346,7 +346,9 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
 
   const bool in_segments = wish.cut.segments > 1;
   const Algorithm* only = is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr;
-  if (only && only->uses(Access::staging) && in_segments)
+  const bool claims = only && claims_in_segments(*only);
+  if (only) check_claimed(*only, wish.cut);
+  if (only && only->uses(Access::staging) && in_segments && !claims)
     fail(Fault::usage, where, ": ", wish.cut.segments, " segments, but ", only->name,
          " passes its message on in blocks; use blocks= instead, or another algorithm.");
   Choice choice = chosen(problem, now, only, in_segments);
@@ -361,7 +363,11 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
     choice.cut.whole_tail = false;
     choice.cut.window = window_of(*choice.algorithm, problem, wish.cut.segments);
   }
+  if (claims && wish.cut.segments == 0)
+    choice.cut.segments = segments_in_stage(problem, now, choice);
   if (wish.cut.window > 0) choice.cut.window = wish.cut.window;
+  if (claims && choice.cut.segments > 1)
+    choice.cut.window = std::max(wish.cut.window, kClaimedWindow);
   for (const Knob& knob : kKnobs)
     if (wish.cut.knobs.*knob.value > 0) choice.cut.knobs.*knob.value = wish.cut.knobs.*knob.value;
   return choice;

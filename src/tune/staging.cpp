@@ -1,6 +1,10 @@
 #include "tune/staging.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/str.hpp"
 
 namespace paceline {
 namespace {
@@ -31,6 +35,39 @@ bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int
   if (most_window == 1) return false;
   choice.cut.window = 1;
   return fits_staging(choice, p, now, most_window > 2 ? 2 : 1);
+}
+
+bool claims_in_segments(const Algorithm& a) {
+  return a.claimed && a.is_load_store() && a.collective == Collective::allreduce;
+}
+
+int segments_in_stage(Problem p, const ChoiceInputs& now, const Choice& choice) {
+  p.rank = 0;   // slots are alike on all ranks
+  const Schedule one = build(*choice.algorithm, p, choice.cut.knobs);
+  int blocks = 0;
+  for (const Slot& slot : one.slots) {
+    int most = 0;
+    for (const Segment& s : slot.shapes) most = std::max(most, s.first + s.blocks - s.origin);
+    blocks += most;
+  }
+  const double shown = double(blocks) / one.blocks() * double(now.bytes);
+  const double lost = double(kSlotLoss * (one.slots.size() + 1) + kLongestElement * blocks);
+  const double room = 0.9 * double(now.stage_bytes);
+  if (shown + lost <= room || room <= kClaimedWindow * lost) return 1;
+  const double segments = kClaimedWindow * shown / (room - kClaimedWindow * lost);
+  return static_cast<int>(std::ceil(std::min(segments, double(kMostSegments))));
+}
+
+void check_claimed(const Algorithm& a, const Cut& wish) {
+  if (!a.claimed || !a.is_load_store() || wish.segments <= 1) return;
+  const std::string where = str(name_of(a.collective), "/", a.name, ": ", wish.segments,
+                                " segments, ");
+  if (!claims_in_segments(a))
+    fail(Fault::usage, where, "but its ranks leave early, and would overwrite what others have yet "
+         "to add; use blocks= instead, or another algorithm.");
+  if (wish.window == 1)
+    fail(Fault::usage, where, "one at a time, but ranks may still read the one before; leave the "
+         "window to Paceline, or ask for 2.");
 }
 
 }  // namespace paceline

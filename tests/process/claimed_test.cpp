@@ -90,6 +90,43 @@ TEST_CASE("claimed: ranks that come at random times") {
   }
 }
 
+std::string refused(Communicator& world, Case c, int segments, int window, const char* why) {
+  c.segments = segments, c.window = window;
+  Buffers<float> buffers(c, world.rank());
+  try {
+    world.run(buffers.call());
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(why) != std::string::npos) return {};
+    return error.what();
+  }
+  return str(c.name(), " is not refused; ");
+}
+
+TEST_CASE("claimed: messages longer than the staging buffers go in segments") {
+  const std::string bad = run_ranks(3, 120, [](int rank, const std::string& folder) {
+    Communicator world = join_fast(rank, 3, folder);
+    Random random(std::uint64_t(rank + 1));
+    std::string wrong;
+    for (const Algorithm* a : registry()) {
+      if (!a->claimed || a->by_nodes) continue;
+      Case c{a->collective, a->name, 3, 1 << 20};   // 4 MiB for each rank, of 4 MiB for all
+      if (a->collective == Collective::reduce) {
+        wrong += refused(world, c, 0, 0, "of every rank's stage, which has");
+        wrong += refused(world, c, 5, 0, "its ranks leave early");
+        continue;
+      }
+      wrong += run_one<float>(world, c, random);
+      c.window = 1;   // too few, and not what it gets
+      wrong += run_one<float>(world, c, random);
+      c.segments = 9, c.window = 2;
+      wrong += run_one<float>(world, c, random);
+      wrong += refused(world, c, 9, 1, "ranks may still read the one before");
+    }
+    return wrong;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 // A reduce that nobody waits in but its root: the others are one call ahead of it, and no more.
 TEST_CASE("claimed: ranks that leave early go on to the next call") {
   const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {

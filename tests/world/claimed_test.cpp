@@ -87,6 +87,28 @@ TEST_CASE("claimed algorithms are proven for every order of arrival, and every r
   MESSAGE(proven, " worlds proven");
 }
 
+// As the choice has them go; what it refuses is wrong indeed.
+TEST_CASE("claimed allreduces are proven in segments, two or more at a time") {
+  const auto verdict_of = [](const Algorithm& a, const std::vector<int>& order, const Cut& cut,
+                             bool in_place) {
+    return verify(make_world(a, {.collective = a.collective, .ranks = int(order.size()),
+                                 .in_place = in_place, .cut = cut, .order = order}));
+  };
+  for (const Algorithm* a : claimed())
+    for (int p = 2; a->collective == Collective::allreduce && p <= by_length(3, 4, 4); ++p)
+      for (const std::vector<int>& order : all_orders(*a, {.ranks = p}))
+        for (const int segments : {2, 5})
+          for (const bool in_place : {false, true}) {
+            const Verdict verdict =
+                verdict_of(*a, order, {.segments = segments, .window = 2}, in_place);
+            CHECK_MESSAGE(verdict, a->name, ", ", segments, " segments: ", verdict.fault);
+          }
+  const Cut one_by_one{.segments = 3, .window = 1}, two{.segments = 5, .window = 2};
+  CHECK_FALSE(verdict_of(allreduce_arrival_sliced, {0, 1, 2}, one_by_one, false));
+  CHECK_FALSE(verdict_of(allreduce_arrival_tree, {0, 2, 1}, one_by_one, false));
+  CHECK_FALSE(verdict_of(reduce_arrival_chain, {1, 2, 0}, two, false));
+}
+
 TEST_CASE("a position's work does not depend on which other one is the root's") {
   for (const Algorithm* a : claimed())
     for (int p = 1; p <= 8; ++p) {
