@@ -24,7 +24,7 @@ TEST_CASE("an algorithm that the options name and that cannot serve is refused w
     CHECK(paceline_barrier(world) == PACELINE_OK);
     CHECK_FAULT(paceline_allreduce(world, x.data(), x.data(), x.size(), PACELINE_F32,
                                    PACELINE_SUM),
-                PACELINE_REFUSAL, "allreduce/shared");
+                PACELINE_REFUSAL, "allreduce/symmetric");
   });
 }
 

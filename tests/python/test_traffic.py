@@ -85,11 +85,11 @@ def test_the_page_says_what_the_schedules_do():
 @pytest.mark.parametrize("true, wrong, fault", [
     ("| allreduce/two_shot | 2r |", "| allreduce/two_shot | 2(r-1) |",
      "allreduce/two_shot: copy in"),
-    ("| 0 | r-1 | B |\n| broadcast/shared", "| 0 | r-1 | 1 |\n| broadcast/shared",
+    ("| 0 | r-1 | B |\n| broadcast/symmetric", "| 0 | r-1 | 1 |\n| broadcast/symmetric",
      "broadcast/staged: waits"),
     ("| 5r+1 | allreduce/two_shot | -2 |", "| 5r+1 | allreduce/two_shot | 0 |", "slices"),
     ("| 3r-1 | 2r | 5r-1 |", "| 3r-1 | 2r | 5r |", "moved least"),
-    ("| alltoall/shared |", "| alltoall/direct |", "too many or too few"),
+    ("| alltoall/symmetric |", "| alltoall/direct |", "too many or too few"),
 ])
 def test_a_wrong_page_is_noticed(true, wrong, fault):
     page = PAGE.read_text(encoding="utf-8")

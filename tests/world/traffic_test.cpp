@@ -41,7 +41,7 @@ const std::map<std::string, Formula> kClaims = {
     {"allreduce/two_shot", [](double r, double b, bool) -> Claim {
        return {2 * r, r + 1, 2 * (r - 1), 0, 1, 2 * (r - 1), (b + 1) * r * (r - 1), b + 1};
      }},
-    {"allreduce/shared", [](double r, double, bool) -> Claim {
+    {"allreduce/symmetric", [](double r, double, bool) -> Claim {
        return {0, r + 1, 0, 2 * (r - 1), r - 1, 2 * (r - 1), 2 * r * (r - 1), 2};
      }},
     {"allreduce/static_leader", [](double r, double, bool) -> Claim {
@@ -73,7 +73,7 @@ const std::map<std::string, Formula> kClaims = {
        const double back = std::fmax(0, b - kAhead);
        return {2, 0, 2 * (r - 1), 0, 0, r - 1, (b + back) * (r - 1), b};
      }},
-    {"broadcast/shared", [](double r, double, bool) -> Claim {
+    {"broadcast/symmetric", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * (r - 1), 0, r - 1, 4 * (r - 1), r};
      }},
     {"broadcast/single_copy", [](double r, double, bool) -> Claim {
@@ -90,19 +90,19 @@ const std::map<std::string, Formula> kClaims = {
     {"reduce_scatter/staged", [](double r, double b, bool) -> Claim {
        return {2 * (r - 1), r + 1, 0, 0, 0, r - 1, b * r * (r - 1), b};
      }},
-    {"reduce_scatter/shared", [](double r, double, bool) -> Claim {
+    {"reduce_scatter/symmetric", [](double r, double, bool) -> Claim {
        return {0, r + 1, 0, 0, 0, r - 1, 2 * r * (r - 1), 2};
      }},
     {"allgather/staged", [](double r, double b, bool in_place) -> Claim {
        return {2, 0, 2 * (r - 1), own(in_place), 0, r - 1, b * r * (r - 1), b};
      }},
-    {"allgather/shared", [](double r, double, bool in_place) -> Claim {
+    {"allgather/symmetric", [](double r, double, bool in_place) -> Claim {
        return {0, 0, 0, 2 * (r - 1) + own(in_place), 0, r - 1, 2 * r * (r - 1), 2};
      }},
     {"alltoall/staged", [](double r, double b, bool in_place) -> Claim {
        return {2 * (r - 1), 0, 2 * (r - 1), own(in_place), 0, r - 1, b * r * (r - 1), b};
      }},
-    {"alltoall/shared", [](double r, double, bool) -> Claim {
+    {"alltoall/symmetric", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * r, 0, r - 1, 2 * r * (r - 1), 2};
      }},
     {"barrier/staged", [](double r, double, bool) -> Claim {
