@@ -33,7 +33,9 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
     const bool follows = !items_.empty() && items_.back().last == i;
-    Item item{step.kind, i, i + 1, -1, 0, talks(step.kind) ? 0 : bound_->steps[i].bytes};
+    Item item{step.kind, i, i + 1, -1, 0};
+    if (!talks(step.kind))
+      item.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(bound_->steps[i].bytes, ~0u));
     if (step.kind == Kind::signal) {
       if (follows && items_.back().kind == Kind::signal) {
         ++items_.back().last;
@@ -112,8 +114,8 @@ bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) 
 
 void LoadStoreOperation::begin() {
   entered_ = positions_ != nullptr;
-  shm_ = entered_ ? &positions_->shm() : &channel_.shm->take(priority_);
-  attached_.use(*shm_);
+  ShmChannel& shm = entered_ ? positions_->shm() : channel_.shm->take(priority_);
+  if (&shm != shm_) attached_.use(*(shm_ = &shm));   // a store that all of a short call would await
   call_ = entered_ ? positions_->call() : shm_->enroll();
   if (entered_) base_[2] = shm_->room(shm_->rank(), call_);
   next_ = 0;

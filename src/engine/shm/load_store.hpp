@@ -37,7 +37,7 @@ class LoadStoreOperation : public Operation {
     std::uint32_t first = 0, last = 0;
     int position = -1;
     std::uint32_t signals = 0;
-    std::size_t bytes = 0;         // of work: of its first step
+    std::uint32_t bytes = 0;       // of work: of its first step, or the most that fits here
     const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
     bool interleaved = false;              // long, and from peers: several streams at a time
   };

@@ -24,9 +24,12 @@ class ShmChannels {
   ShmChannel& first() { return channels_[0]; }
   const ShmChannel& first() const { return channels_[0]; }
 
-  // The channel of a call of this priority that starts now.
-  ShmChannel& next(int priority) { return channels_[place_of(priority)]; }
+  // The channel of a call of this priority that starts now; null: the first.
+  ShmChannel* second_if_next(int priority) {
+    return place_of(priority) == 1 ? &channels_[1] : nullptr;
+  }
   ShmChannel& take(int priority) {
+    if (priority == priority_ && now_ == 0) [[likely]] return channels_[0];
     now_ = place_of(priority);
     priority_ = priority;
     return channels_[now_];
@@ -47,9 +50,9 @@ class ShmChannels {
 
   StagingBuffers& staging_;
   std::array<std::uint64_t, 2> contexts_;
-  std::array<ShmChannel, 2> channels_;
   std::size_t now_ = 0;   // of the last call
   int priority_ = 0;      // of that
+  std::array<ShmChannel, 2> channels_;
 };
 
 }  // namespace paceline

@@ -71,13 +71,16 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, told(group));
-  open_second(group, *flight.operation);
+  Operation& operation = *flight.operation;
+  // Whoever prepared the call has opened the first channel alone.
+  if (ShmChannels* const shm = operation.channel().shm)
+    if (ShmChannel* const second = shm->second_if_next(operation.priority()))
+      open_channel(group, *second, operation.staging_bytes());
   if (++group.last == 0 && group.counts) begin_anew(group);
   group.counts = true;
   const std::uint32_t number = group.last;
   group.history[number % kHistory] = fingerprint;
   flight.warned = false;
-  Operation& operation = *flight.operation;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   if (const std::size_t bytes = operation.scratch_bytes()) flight.scratch = scratch_.take(bytes);
   try {

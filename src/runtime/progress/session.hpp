@@ -178,7 +178,6 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
   void launch(ActiveOp& flight, const void* input, void* output, const Fingerprint& fingerprint);
-  void open_second(Group& group, const Operation& operation);
   void open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes);
   bool run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
                    const Fingerprint& fingerprint);

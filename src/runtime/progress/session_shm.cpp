@@ -32,14 +32,6 @@ void Session::open_staging(Group& group, std::size_t room_bytes) {
   open_channel(group, group.shm->first(), room_bytes);
 }
 
-// With the lock held. Whoever prepared the call has opened the first channel alone.
-void Session::open_second(Group& group, const Operation& operation) {
-  ShmChannels* const shm = operation.channel().shm;
-  if (!shm) return;
-  ShmChannel& next = shm->next(operation.priority());
-  if (&next != &shm->first()) open_channel(group, next, operation.staging_bytes());
-}
-
 // With the lock held. Peers that have a staging buffer wait for this one, and nothing was agreed
 // when the communicator was made: they hear why there is none, and do not wait till they give up.
 void Session::open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes) try {
