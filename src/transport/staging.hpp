@@ -48,6 +48,7 @@ struct AttachTable {
   enum Holding : std::uint8_t { not_found, holds, let_go };
   std::uint64_t nonce, context;
   std::atomic<std::uint64_t> reserved;   // bytes for rooms that are there; only ever more
+  std::atomic<bool> has_second;   // the owner has one of the communicator's second channel as well
   std::array<std::atomic<std::uint8_t>, kMost> holding;
 };
 

@@ -67,7 +67,7 @@ def test_explain_gives_no_time_to_what_cannot_be(paceline):
     _, out, _ = paceline("explain", "allreduce", "--algorithm", "two_shot", "-n", 8,
                          "--machine", "lab-200mbit,ranks_per_node=2")
     assert re.search("^two_shot.* <- chosen .* needs one node", out, re.MULTILINE), out
-    assert "one node: shared, one_shot, numa" in flat(out)
+    assert "one node: symmetric, one_shot, numa" in flat(out)
 
 
 def test_explain_says_whether_the_system_copies(paceline, monkeypatch):

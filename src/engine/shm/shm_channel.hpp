@@ -147,6 +147,13 @@ class ShmChannel {
     wanted.peer = ranks_[static_cast<std::size_t>(wanted.peer)];
     return stages_.copy(wanted);
   }
+  // Tells peers that this rank's staging buffer of the second channel is there (ShmChannels).
+  void show_second() { own().owner().has_second.store(true, std::memory_order_release); }
+  bool shows_second(int position) const {
+    const StagingBuffer& stage = at(position).stage;
+    return stage.memory && stage.owner().has_second.load(std::memory_order_acquire);
+  }
+  void look_for(int position) { find(position); }
   bool has_ended(int position) const {
     return stages_.has_ended(ranks_[static_cast<std::size_t>(position)]);
   }

@@ -18,15 +18,21 @@ const std::optional<Error>& ShmChannels::lacking() const {
 }
 
 bool ShmChannels::is_called() {
-  return std::ranges::any_of(channels_, [](ShmChannel& channel) { return channel.is_called(); });
+  if (channels_[0].is_called()) return true;
+  for (int position = 0; position < channels_[0].ranks(); ++position)
+    if (has_second(position)) return channels_[1].is_called();
+  return false;
 }
 
 bool ShmChannels::is_idle() const {
   return std::ranges::all_of(channels_, [](const ShmChannel& c) { return c.is_idle(); });
 }
 
+// Looking for what is not there takes all memory of a peer into this process.
 void ShmChannels::look_around() {
-  for (ShmChannel& channel : channels_) channel.look_around();
+  channels_[0].look_around();
+  for (int position = 0; position < channels_[0].ranks(); ++position)
+    if (has_second(position)) channels_[1].look_for(position);
 }
 
 bool ShmChannels::has_unattached_peers() {

@@ -37,7 +37,7 @@ class ShmChannels {
 
   // Of both, as of one of them (shm_channel.hpp).
   const std::optional<Error>& lacking() const;
-  bool is_called();
+  bool is_called();   // of the second one too, where a peer has it
   bool is_idle() const;
   void look_around();
   bool has_unattached_peers();
@@ -46,6 +46,9 @@ class ShmChannels {
   void close();                   // gives their memory back
 
  private:
+  bool has_second(int position) const {   // a peer
+    return position != first().rank() && first().shows_second(position);
+  }
   std::size_t place_of(int priority) const { return priority > priority_ ? 1 - now_ : now_; }
 
   StagingBuffers& staging_;

@@ -74,8 +74,10 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
   Operation& operation = *flight.operation;
   // Whoever prepared the call has opened the first channel alone.
   if (ShmChannels* const shm = operation.channel().shm)
-    if (ShmChannel* const second = shm->second_if_next(operation.priority()))
+    if (ShmChannel* const second = shm->second_if_next(operation.priority())) {
       open_channel(group, *second, operation.staging_bytes());
+      shm->first().show_second();
+    }
   if (++group.last == 0 && group.counts) begin_anew(group);
   group.counts = true;
   const std::uint32_t number = group.last;

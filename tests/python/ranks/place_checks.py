@@ -76,7 +76,7 @@ def check_buckets_are_memory_of_the_node(comm):
     assert overlap.store._shares
     flat = max(grads, key=lambda grad: grad.numel())
     told = overlap.store._comm.explain("allreduce", flat)
-    assert str(told).startswith("shared: "), told
+    assert str(told).startswith("symmetric: "), told
     overlap.remove()
 
 

@@ -1,6 +1,6 @@
 """Steps of overlap() in every way, while each rank looks at what it holds.
 
-    steady_overlap.py STEPS [LEAK]     LEAK: gradients of each step are kept
+    steady_overlap.py STEPS [LEAK]     LEAK: gradients of each step are kept, many times
 """
 
 import json
@@ -47,8 +47,8 @@ def main():
         last = [step(model, optimizer, x, number) for model, optimizer, _ in trained]
         first = first or last
         if len(sys.argv) > 2:
-            kept.append([parameter.grad.clone() for model, *_ in trained
-                         for parameter in model.parameters() if parameter.grad is not None])
+            grads = [parameter.grad for model, *_ in trained for parameter in model.parameters()]
+            kept.append([grad.expand(20, *grad.shape).clone() for grad in grads if grad is not None])
         if number % (steps // LOOKS) == 0:
             looks.append(held(comm))
     assert all(b < a for a, b in zip(first, last, strict=True)), (first, last)
