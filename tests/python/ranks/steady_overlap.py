@@ -1,6 +1,6 @@
 """Steps of overlap() in every way, while each rank looks at what it holds.
 
-    steady_overlap.py STEPS [LEAK]     LEAK: gradients of each step are kept, many times
+    steady_overlap.py STEPS [LEAK]     LEAK: gradients of each step are kept, 60 times
 """
 
 import json
@@ -48,7 +48,8 @@ def main():
         first = first or last
         if len(sys.argv) > 2:
             grads = [parameter.grad for model, *_ in trained for parameter in model.parameters()]
-            kept.append([grad.expand(20, *grad.shape).clone() for grad in grads if grad is not None])
+            kept.append([grad.expand(60, *grad.shape).clone()
+                         for grad in grads if grad is not None])
         if number % (steps // LOOKS) == 0:
             looks.append(held(comm))
     assert all(b < a for a, b in zip(first, last, strict=True)), (first, last)
