@@ -50,7 +50,7 @@ constexpr OptionRow kRows[] = {
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
      "For the messages of all ranks of a node together, equal on all; in shm_dir, or besides."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
-     "For each communicator on a node, when needed; again where priorities differ; equal on all."},
+     "Staging buffers of a communicator on a node, twice where priorities differ; equal on all."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
      "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
     {"single_copy", choice, "auto", 0, 0, "auto|off", everybody,
