@@ -46,6 +46,7 @@ class PyMemory {
         data_(driver_->allocate(device, bytes)), stream_(driver_->make_stream(device)),
         end_(driver_->make_event(device)) {}
   ~PyMemory() {
+    const nb::gil_scoped_release unlocked;   // to free is to wait for every stream of the device
     driver_->release(stream_);
     driver_->release(end_);
     driver_->release(device_, data_);

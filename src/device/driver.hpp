@@ -51,8 +51,10 @@ using Word = std::atomic<std::uint32_t>;
 
 // Memory of a device as another process can open it.
 struct SharedHandle {
-  std::string allocation;   // the same for all memory of one allocation
+  std::string allocation;   // the same for all memory of one allocation, and no other's ever
   std::size_t offset = 0;   // in it, bytes
+  std::uintptr_t begin = 0; // of the allocation, where the process that shares it has it
+  std::size_t bytes = 0;    // of it; 0: not known
 };
 
 // Names of what a driver has made; never reused while the driver lives. 0: none.
@@ -85,6 +87,7 @@ class Driver {
   // What another process on this machine passes to open(). `memory` must be part of what allocate()
   // of some driver gave, and stay as long as it is open anywhere.
   virtual SharedHandle share(int device, const std::byte* memory) = 0;
+  // Null: something lies there that was opened before and is to be closed first.
   virtual std::byte* open(int device, const std::string& allocation) = 0;
   virtual void close(int device, std::byte* opened) = 0;
 
@@ -111,6 +114,10 @@ class Driver {
   // Whether the last record of the event is done. Both throw what has become of a device.
   virtual bool is_done(Event event) = 0;
   virtual void synchronize(Event event) = 0;
+  // A look at an event by a thread that must not be held up: work goes on where nobody else does it
+  // (emulated devices without threads), and what has become of a device is thrown. Of CUDA's calls
+  // few may be made so: while one thread frees memory, those of others wait for every stream.
+  virtual void poll(Event event) = 0;
 
   // What `enqueue` puts on `origin`, and on streams that wait for it, to be launched as often as is
   // wanted. Nothing runs meanwhile.

@@ -59,6 +59,7 @@ class Emulation : public Driver {
   void write(Stream stream, Word* word, std::uint32_t value) override;
   bool is_done(Event event) override;
   void synchronize(Event event) override;
+  void poll(Event event) override;
   Graph capture(Stream origin, const std::function<void()>& enqueue) override;
   void launch(Graph graph, Stream origin) override;
   void release(Graph graph) override;
@@ -105,7 +106,7 @@ class Emulation : public Driver {
 
   void check(int device, const char* what) const;
   Queue& queue(Stream stream) const;
-  bool waits_for_words() const;
+  bool others_go_on() const;
   bool look_again(Lock& lock);
   EventState& state(Event event);
   void release_memory();

@@ -74,16 +74,16 @@ bool Emulation::run_any(Lock& lock) {
   return true;
 }
 
-// Nobody tells this process when another one writes a word.
-bool Emulation::waits_for_words() const {
+// Another thread does a task, or a stream waits for a word, of which nobody tells this process.
+bool Emulation::others_go_on() const {
   return std::any_of(queues_.begin(), queues_.end(), [](const auto& named) {
-    return !named.second->tasks.empty() && named.second->tasks.front().word;
+    const Queue& queue = *named.second;
+    return queue.busy || (!queue.tasks.empty() && queue.tasks.front().word);
   });
 }
 
-// Where streams wait for words: lets others write them.
 bool Emulation::look_again(Lock& lock) {
-  if (!waits_for_words()) return false;
+  if (!others_go_on()) return false;
   lock.unlock();
   std::this_thread::sleep_for(kLookAgain);
   lock.lock();
@@ -110,6 +110,12 @@ bool Emulation::is_done(Event event) {
   if (!options_.threads && !record->done) run_any(lock);
   throw_failure(*record);
   return record->done;
+}
+
+void Emulation::poll(Event event) {
+  Lock lock(mutex_);
+  if (!options_.threads) run_any(lock);
+  if (const auto& record = state(event).record) throw_failure(*record);
 }
 
 void Emulation::synchronize(Event event) {

@@ -54,6 +54,8 @@ struct CompiledSchedule {
   std::vector<CompiledStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;
+  // Of a call on a device: its steps in the order in which they are enqueued (engine/enqueued.hpp).
+  std::vector<std::uint32_t> order;
   // Where ranks claim positions: what is done at each of them, and whose the first one is. By
   // subtree: what is done by a rank that so many of these subtrees, one after the other, came
   // before, whose ranks are [first, second); it names the last rank of a subtree for the one of it

@@ -39,16 +39,26 @@ void DeviceEnd::release() {
     if (stream != device::Stream{}) driver_->release(stream);
   for (device::Event event : events_) driver_->release(event);
   for (std::byte* memory : pinned_) driver_->release(device::kHost, memory);
+  for (const auto& [bytes, free] : free_scratch_)
+    for (std::byte* memory : free) driver_->release(device_, memory);
+}
+
+// Pools are locked for a moment only, never during a call of the driver: whoever gives something
+// back may be who lets the driver go on.
+template <class T>
+std::optional<T> DeviceEnd::taken_from(std::vector<T>& free) {
+  const std::lock_guard lock(mutex_);
+  if (free.empty()) return {};
+  const T one = free.back();
+  free.pop_back();
+  return one;
 }
 
 device::Event DeviceEnd::take_event() {
+  if (const auto event = taken_from(free_events_)) return *event;
+  const device::Event event = driver_->make_event(device_);
   const std::lock_guard lock(mutex_);
-  if (free_events_.empty()) {
-    events_.push_back(driver_->make_event(device_));
-    return events_.back();
-  }
-  const device::Event event = free_events_.back();
-  free_events_.pop_back();
+  events_.push_back(event);
   return event;
 }
 
@@ -57,26 +67,27 @@ void DeviceEnd::give(device::Event event) {
   free_events_.push_back(event);
 }
 
+template <class Map>
+auto& DeviceEnd::of_length(Map& free, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return free[bytes];   // which stays where it is
+}
+
 std::byte* DeviceEnd::take_pinned(std::size_t bytes) {
   const std::size_t room = size_class(bytes);
-  const std::lock_guard lock(mutex_);
-  std::vector<std::byte*>& free = free_pinned_[room];
-  if (free.empty()) {
-    begin(StageOf::registering);
-    std::byte* memory = nullptr;
-    try {
-      memory = driver_->allocate(device::kHost, room);
-    } catch (...) {
-      end(StageOf::registering);
-      throw;
-    }
+  if (const auto memory = taken_from(of_length(free_pinned_, room))) return *memory;
+  begin(StageOf::registering);
+  std::byte* memory = nullptr;
+  try {
+    memory = driver_->allocate(device::kHost, room);
+  } catch (...) {
     end(StageOf::registering);
-    pinned_.push_back(memory);
-    pinned_bytes_ += room;
-    return memory;
+    throw;
   }
-  std::byte* memory = free.back();
-  free.pop_back();
+  end(StageOf::registering);
+  const std::lock_guard lock(mutex_);
+  pinned_.push_back(memory);
+  pinned_bytes_ += room;
   return memory;
 }
 
@@ -85,16 +96,26 @@ void DeviceEnd::give_pinned(std::byte* memory, std::size_t bytes) {
   free_pinned_[size_class(bytes)].push_back(memory);
 }
 
-device::Word* DeviceEnd::take_word() {
+std::byte* DeviceEnd::take_scratch(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const auto memory = taken_from(of_length(free_scratch_, bytes));
+  return memory ? *memory : driver_->allocate(device_, bytes);
+}
+
+void DeviceEnd::give_scratch(std::byte* memory, std::size_t bytes) {
+  if (!memory) return;
   const std::lock_guard lock(mutex_);
-  if (free_words_.empty()) {
-    pinned_.push_back(driver_->allocate(device::kHost, kWordBytes * kWordsAtOnce));
-    for (std::size_t i = 0; i < kWordsAtOnce; ++i)
-      free_words_.push_back(new (pinned_.back() + i * kWordBytes) device::Word(0));
-  }
-  device::Word* word = free_words_.back();
-  free_words_.pop_back();
-  return word;
+  free_scratch_[bytes].push_back(memory);
+}
+
+device::Word* DeviceEnd::take_word() {
+  if (const auto word = taken_from(free_words_)) return *word;
+  std::byte* const memory = driver_->allocate(device::kHost, kWordBytes * kWordsAtOnce);
+  const std::lock_guard lock(mutex_);
+  pinned_.push_back(memory);
+  for (std::size_t i = 1; i < kWordsAtOnce; ++i)
+    free_words_.push_back(new (memory + i * kWordBytes) device::Word(0));
+  return new (memory) device::Word(0);
 }
 
 void DeviceEnd::give(device::Word* word) {

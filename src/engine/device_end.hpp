@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "device/driver.hpp"
@@ -69,12 +70,20 @@ class DeviceEnd {
   std::byte* take_pinned(std::size_t bytes);
   void give_pinned(std::byte* memory, std::size_t bytes);
 
+  // Memory of the device, exactly so many bytes. A driver that frees some waits for every stream,
+  // also for one that waits for an operation: it is kept for the next one of this length.
+  std::byte* take_scratch(std::size_t bytes);
+  void give_scratch(std::byte* memory, std::size_t bytes);
+
   // A word of pinned memory. Its value goes on from where the one before has left it.
   device::Word* take_word();
   void give(device::Word* word);
 
-  // What is enqueued on the caller's stream before it; the event is given back by the operation.
+  // What is on the caller's stream now; to be given back once all waits for it are enqueued.
   device::Event mark(device::Stream callers);
+
+  // Held while one call is enqueued: its tasks lie together in the streams.
+  std::mutex& enqueueing() { return enqueueing_; }
 
   void begin(StageOf stage);
   void end(StageOf stage);
@@ -84,16 +93,22 @@ class DeviceEnd {
 
  private:
   void release();
+  template <class T>
+  std::optional<T> taken_from(std::vector<T>& free);
+  template <class Map>
+  auto& of_length(Map& free, std::size_t bytes);
 
   std::shared_ptr<device::Driver> driver_;
   const int device_;
   const Clock now_s_;
   device::Stream out_ = {}, in_ = {}, work_ = {};
+  std::mutex enqueueing_;
   mutable std::mutex mutex_;   // of the pools
   std::vector<device::Event> events_, free_events_;
   std::map<std::size_t, std::vector<std::byte*>> free_pinned_;   // by size
   std::vector<std::byte*> pinned_;
   std::size_t pinned_bytes_ = 0;
+  std::map<std::size_t, std::vector<std::byte*>> free_scratch_;   // by length
   std::vector<device::Word*> free_words_;
   mutable std::mutex clocks_mutex_;
   std::array<BusyClock, kStageKinds> clocks_;

@@ -5,12 +5,14 @@
 
 namespace paceline {
 
-using device::Memory;
 using device::Stream;
 
 namespace {
 
+constexpr double kRunsOutS = 1;   // longer, and the driver is asked whether there is a device
+
 bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
+bool is_receive(Kind kind) { return kind == Kind::recv || kind == Kind::wait; }
 bool has_data(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 
 }  // namespace
@@ -18,9 +20,12 @@ bool has_data(Kind kind) { return kind == Kind::send || kind == Kind::recv; }
 DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
                                  const Channel& channel,
                                  std::shared_ptr<DeviceEnd> end, Op op)
-    : Operation(std::move(bound), channel), end_(std::move(end)), op_(op) {
+    : Operation(std::move(bound), channel), end_(std::move(end)), op_(op),
+      out_{StageOf::copy_out, end_->out()}, in_{StageOf::copy_in, end_->in()},
+      work_{StageOf::reduce, end_->work()} {
   const Schedule& s = schedule();
   const std::size_t steps = s.steps.size();
+  require(bound_->order.size() == steps, "device: ", s.algorithm, " has no order");
   before_begin_.assign(steps + 1, 0);
   for (std::uint32_t edge : s.edges) ++before_begin_[edge + 1];
   for (std::size_t i = 0; i < steps; ++i) before_begin_[i + 1] += before_begin_[i];
@@ -47,134 +52,103 @@ DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
     t.key = {channel.context, 0, step.lane, !has_data(step.kind), step.seq};
     t.parts.resize(has_data(step.kind) && t.bytes > 0 ? 1 : 0);
   }
-  if (bound_->scratch_bytes > 0)
-    scratch_ = end_->driver().allocate(end_->device(), bound_->scratch_bytes);
-  word_ = end_->take_word();
+  for (std::uint32_t step : bound_->order)
+    if (is_receive(s.steps[step].kind)) receives_.push_back(step);
+  scratch_ = end_->take_scratch(bound_->scratch_bytes);
+  messages_ = end_->take_word();
+  for (Line* line : {&out_, &in_, &work_}) {
+    line->word = end_->take_word();
+    line->end = end_->take_event();
+  }
 }
 
 DeviceOperation::~DeviceOperation() {
-  if (begins_after_ != device::Event{}) end_->give(begins_after_);
-  if (scratch_) end_->driver().release(end_->device(), scratch_);
-  end_->give(word_);
+  if (is_ahead_ || !done()) give_up();
+  end_->give_scratch(scratch_, bound_->scratch_bytes);
+  end_->give(messages_);
+  for (Line* line : {&out_, &in_, &work_}) {
+    end_->give(line->word);
+    end_->give(line->end);
+  }
+}
+
+bool DeviceOperation::moves(std::uint32_t step) const {
+  return has_data(schedule().steps[step].kind) && bound_->steps[step].bytes > 0;
+}
+
+// Null: nothing is enqueued for it.
+DeviceOperation::Line* DeviceOperation::line_of(std::uint32_t step) {
+  const Kind kind = schedule().steps[step].kind;
+  if (is_send(kind)) return &out_;
+  if (is_receive(kind)) return &in_;
+  return kind == Kind::finish && bound_->divisor == 1 ? nullptr : &work_;
 }
 
 void DeviceOperation::begin() {
   const Schedule& s = schedule();
+  require(is_ahead_, "device: ", s.algorithm, " is started and not enqueued");
+  is_ahead_ = false;
   base_[2] = scratch_;
   open_ = s.steps.size();
   missing_ = s.indegree;
+  issued_.assign(s.steps.size(), false);
+  arrived_.assign(s.steps.size(), false);
+  next_receive_ = 0;
   ready_.clear();
   next_ready_ = 0;
   running_.clear();
   for (std::uint32_t i = 0; i < s.steps.size(); ++i)
     if (missing_[i] == 0) ready_.push_back(i);
-  ended_ = word_->load(std::memory_order_relaxed) + 1;
   end_->begin_call();
   if (open_ == 0) finish();
 }
 
-void DeviceOperation::join(Stream stream) { end_->driver().wait(stream, word_, ended_); }
+void DeviceOperation::join(Stream stream) {
+  for (const Line* line : {&out_, &in_, &work_})
+    if (line->given > 0) end_->driver().wait(stream, line->end);
+}
 
 bool DeviceOperation::advance(Transport& transport) {
-  if (done() || failure()) return false;
+  if (done()) return false;
   try {
-    // Until the caller's stream has come so far the host looks, and streams do not wait: what it
-    // enqueued might wait for an operation whose tasks would then stand behind this one's.
-    if (begins_after_ != device::Event{}) {
-      if (!end_->driver().is_done(begins_after_)) return false;
-      end_->give(std::exchange(begins_after_, device::Event{}));
-    }
     bool moved = look_at_transfers();
-    moved |= look_at_queues(transport);
-    while (next_ready_ < ready_.size()) {
+    moved |= look_at_lines(transport);
+    while (!error() && next_ready_ < ready_.size()) {
       issue(ready_[next_ready_++], transport);
       moved = true;
     }
     return moved;
-  } catch (const Error& error) {
-    fail_with(error, transport);
+  } catch (const Error& trouble) {   // whoever looks after this breaks its group
+    if (trouble.fault() == Fault::lost) forget_lines();   // a device that has gone touches nothing
+    if (!error())
+      failure_ = trouble;
+    else if (!runs_out())
+      finish();
     return true;
   }
 }
 
+bool DeviceOperation::is_counted(const Line& line, std::uint32_t step) const {
+  return &line == &in_ ? arrived_[step] : issued_[step];
+}
+
+void DeviceOperation::forget_lines() {
+  for (Line* line : {&out_, &in_, &work_}) {
+    for (std::uint32_t step : line->steps)
+      if (is_counted(*line, step)) end_->end(line->stage);
+    line->steps.clear();
+  }
+}
+
+// What it does on the device is enqueued; from now on it may be seen to be done.
 void DeviceOperation::issue(std::uint32_t step, Transport& transport) {
   begun_s_[step] = end_->now_s();
-  const Kind kind = schedule().steps[step].kind;
-  if (talks(kind)) return issue_message(step, transport);
-  if (kind == Kind::finish && bound_->divisor == 1) {
-    release_those_after(step);   // which look through it
-    return end(step);
-  }
-  issue_combination(step);
-}
-
-// What tells a peer something goes by the stream as well, with nothing to copy: it comes after the
-// device's tasks before it.
-void DeviceOperation::issue_message(std::uint32_t step, Transport& transport) {
-  const Kind kind = schedule().steps[step].kind;
-  const std::size_t bytes = has_data(kind) ? bound_->steps[step].bytes : 0;
-  if (bytes > 0) slots_[step] = end_->take_pinned(bytes);
-  if (!is_send(kind)) return post(step, transport, false);
-  wait_for_those_before(step, end_->out());
-  if (bytes > 0) copy_stretches(step, end_->out(), true);
-  enqueued(step, out_, end_->out());
-  release_those_after(step);   // once the copy is made the message needs the buffer no more
-}
-
-void DeviceOperation::issue_combination(std::uint32_t step) {
-  const CompiledStep& b = bound_->steps[step];
-  wait_for_those_before(step, end_->work());
-  const std::size_t element = size_of(bound_->type);
-  for (std::uint32_t i = 0; i < b.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[b.first + i];
-    const Place* places = bound_->places.data() + stretch.first_place;
-    if (b.places == 2) {
-      end_->driver().copy(end_->work(), {memory_at(places[0]), memory_at(places[1]),
-                                         stretch.elements * element});
-      continue;
-    }
-    device::Combine combine{.target = memory_at(places[0]), .sources = {},
-                            .count = stretch.elements, .type = bound_->type, .op = op_};
-    const bool divides = b.places == 1;
-    for (std::uint32_t k = divides ? 0 : 1; k < b.places; ++k)
-      combine.sources.push_back(memory_at(places[k]));
-    if (divides) combine.divisor = bound_->divisor;
-    end_->driver().combine(end_->work(), combine);
-  }
-  enqueued(step, work_, end_->work());
-  release_those_after(step);
-}
-
-void DeviceOperation::copy_stretches(std::uint32_t step, Stream stream, bool out) {
-  const CompiledStep& b = bound_->steps[step];
-  std::byte* slot = slots_[step];
-  for (std::uint32_t i = 0; i < b.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[b.first + i];
-    const std::size_t bytes = stretch.elements * size_of(bound_->type);
-    const Memory here = memory_at(bound_->places[stretch.first_place]);
-    const Memory there{device::kHost, slot};
-    end_->driver().copy(stream, out ? device::Copy{there, here, bytes}
-                                    : device::Copy{here, there, bytes});
-    slot += bytes;
-  }
-}
-
-void DeviceOperation::enqueued(std::uint32_t step, Queue& queue, Stream stream) {
-  event_of_[step] = end_->take_event();
-  end_->driver().record(event_of_[step], stream);
-  end_->begin(queue.stage);
-  queue.steps.push_back(step);
-}
-
-// One without a task of its own is looked through.
-void DeviceOperation::wait_for_those_before(std::uint32_t step, Stream stream) {
-  for (std::uint32_t i = before_begin_[step]; i < before_begin_[step + 1]; ++i) {
-    const std::uint32_t earlier = before_[i];
-    if (event_of_[earlier] != device::Event{})
-      end_->driver().wait(stream, event_of_[earlier]);
-    else
-      wait_for_those_before(earlier, stream);
-  }
+  issued_[step] = true;
+  Line* const line = line_of(step);
+  if (line == &in_) return post(step, transport, false);
+  if (line) end_->begin(line->stage);
+  release_those_after(step);   // once a message is copied out its buffer is free
+  if (!line) end(step);
 }
 
 void DeviceOperation::release_those_after(std::uint32_t step) {
@@ -209,41 +183,61 @@ bool DeviceOperation::look_at_transfers() {
       continue;
     }
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-    const Kind kind = schedule().steps[step].kind;
-    end_->end(is_send(kind) ? StageOf::send : StageOf::receive);
+    const bool sent = is_send(schedule().steps[step].kind);
+    end_->end(sent ? StageOf::send : StageOf::receive);
     moved = true;
-    if (kind == Kind::recv && slots_[step]) {
-      wait_for_those_before(step, end_->in());
-      copy_stretches(step, end_->in(), false);
-      enqueued(step, in_, end_->in());
-      release_those_after(step);
+    if (!sent) {
+      arrive(step);
       continue;
     }
     free_slot(step);
-    if (!is_send(kind)) release_those_after(step);
     end(step);
   }
   return moved;
 }
 
-// In each queue tasks end in order.
-bool DeviceOperation::look_at_queues(Transport& transport) {
-  bool moved = false;
-  for (Queue* queue : {&out_, &in_, &work_})
-    while (!queue->steps.empty() && end_->driver().is_done(event_of_[queue->steps.front()])) {
-      const std::uint32_t step = queue->steps.front();
-      queue->steps.pop_front();
-      end_->end(queue->stage);
-      device_done(step, queue->stage, transport);
-      moved = true;
-    }
-  return moved;
+// Messages may come in another order than that in which the stream waits for them.
+void DeviceOperation::arrive(std::uint32_t step) {
+  arrived_[step] = true;
+  end_->begin(in_.stage);
+  release_those_after(step);
+  while (next_receive_ < receives_.size() && arrived_[receives_[next_receive_]]) ++next_receive_;
+  messages_->store(messages_base_ + static_cast<std::uint32_t>(next_receive_),
+                   std::memory_order_release);
 }
 
-void DeviceOperation::device_done(std::uint32_t step, StageOf stage, Transport& transport) {
-  if (stage == StageOf::copy_out) return post(step, transport, true);
-  free_slot(step);
-  end(step);
+// In each line tasks end in order. A device may be ahead of what was issued.
+bool DeviceOperation::look_at_lines(Transport& transport) {
+  bool moved = false;
+  for (Line* line : {&out_, &in_, &work_}) {
+    if (!line->steps.empty()) end_->driver().poll(event_of_[line->steps.front()]);
+    while (!line->steps.empty()) {
+      const std::uint32_t step = line->steps.front();
+      const bool counts = is_counted(*line, step);
+      if (!counts && !error()) break;
+      if (!device::has_reached(line->word->load(std::memory_order_acquire),
+                               line->base + line->seen + 1))
+        break;
+      end_->driver().poll(event_of_[step]);
+      ++line->seen;
+      line->steps.pop_front();
+      moved = true;
+      if (counts) end_->end(line->stage);
+      if (error()) continue;
+      if (line == &out_) {
+        post(step, transport, true);
+        continue;
+      }
+      free_slot(step);
+      end(step);
+    }
+  }
+  if (!error()) return moved;
+  if (!runs_out()) finish();
+  else if (end_->now_s() - cancelled_s_ > kRunsOutS)
+    for (const Line* line : {&out_, &in_, &work_})
+      if (line->given > 0) end_->driver().is_done(line->end);
+  return moved;
 }
 
 void DeviceOperation::end(std::uint32_t step) {
@@ -252,10 +246,15 @@ void DeviceOperation::end(std::uint32_t step) {
 }
 
 void DeviceOperation::finish() {
-  forget_events();
+  give_back();
   end_->end_call();
-  word_->store(ended_, std::memory_order_release);
   complete();
+}
+
+void DeviceOperation::give_back() {
+  for (std::uint32_t step = 0; step < slots_.size(); ++step) free_slot(step);
+  for (device::Event& event : event_of_)
+    if (event != device::Event{}) end_->give(std::exchange(event, device::Event{}));
 }
 
 void DeviceOperation::free_slot(std::uint32_t step) {
@@ -263,17 +262,7 @@ void DeviceOperation::free_slot(std::uint32_t step) {
     end_->give_pinned(slot, bound_->steps[step].bytes);
 }
 
-void DeviceOperation::forget_events() {
-  for (device::Event& event : event_of_)
-    if (event != device::Event{}) end_->give(std::exchange(event, device::Event{}));
-}
-
-// The device: whoever looks after the operation breaks its group.
-void DeviceOperation::fail_with(const Error& error, Transport& transport) {
-  cancel(transport);
-  failure_ = error;
-}
-
+// Messages end at once; what is enqueued runs out, and is looked at until then.
 void DeviceOperation::cancel(Transport& transport) {
   for (std::uint32_t step : running_) {
     transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
@@ -282,22 +271,15 @@ void DeviceOperation::cancel(Transport& transport) {
   running_.clear();
   ready_.clear();
   next_ready_ = 0;
-  for (Queue* queue : {&out_, &in_, &work_}) {
-    for (std::uint32_t step : queue->steps) {
-      try {   // buffers go back to the caller: nothing may touch them afterwards
-        end_->driver().synchronize(event_of_[step]);
-      } catch (const Error&) {   // a device that has gone touches nothing either
-      }
-      end_->end(queue->stage);
-    }
-    queue->steps.clear();
-  }
-  for (std::uint32_t step = 0; step < slots_.size(); ++step) free_slot(step);
-  if (begins_after_ != device::Event{}) end_->give(std::exchange(begins_after_, device::Event{}));
-  if (failure()) return;   // it has been cancelled before
-  forget_events();
+  let_run_out();
+  cancelled_s_ = end_->now_s();
+  if (runs_out()) return;
+  give_back();
   end_->end_call();
-  word_->store(ended_, std::memory_order_release);
+}
+
+bool DeviceOperation::runs_out() const {
+  return !out_.steps.empty() || !in_.steps.empty() || !work_.steps.empty();
 }
 
 std::vector<int> DeviceOperation::waits_for() const {

@@ -5,9 +5,12 @@
 //   recv     receive, then copy in
 //   reduce, copy, finish                combinations on the device
 //
-// A step is enqueued as soon as those before it are enqueued; events order them, so that the host
-// waits only where a message does. What the transport must have from the device, it gets when the
-// host sees that the copy is done.
+// All that the device has to do is enqueued before the start, by the thread that makes the call:
+// copies out and in and combinations on a stream each, in an order that the ranks share
+// (engine/enqueued.hpp). Words in pinned memory join it to the messages: a stream writes how many
+// of its tasks are done, and waits until so many messages have come. Whoever drives the messages
+// reads and writes words and makes no call of the driver: that might wait for a thread which frees
+// memory, and so for a stream that waits for the messages.
 #pragma once
 
 #include <deque>
@@ -25,63 +28,80 @@ class DeviceOperation : public Operation {
                   std::shared_ptr<DeviceEnd> end, Op op);
   ~DeviceOperation() override;
 
+  // For the next start: everything that comes after what is on the caller's stream. Throws a usage
+  // error for a stream of another device, a resource error without room for the messages.
+  void enqueue(const void* input, void* output, device::Stream callers);
+  // What is enqueued for a start that does not come, runs out; waits for that.
+  void give_up();
+  bool is_ahead() const { return is_ahead_; }
+
   bool advance(Transport& transport) override;
   std::size_t scratch_bytes() const override { return 0; }   // that of the device is its own
   std::vector<int> waits_for() const override;
   bool can_progress() override { return true; }
   bool is_polling() const override { return true; }
 
-  // For the next start: what it waits for on the caller's stream, which it keeps.
-  void set_begin(device::Event begin) { begins_after_ = begin; }
   // Has the stream wait for the end of the last start, also of one that fails.
   void join(device::Stream stream);
   const DeviceEnd& end_of() const { return *end_; }
 
  private:
-  // A step whose device task is enqueued and not known to be done.
-  struct Queue {
+  // A stream of the end, and what this operation has on it.
+  struct Line {
     StageOf stage;
-    std::deque<std::uint32_t> steps;
+    device::Stream stream;
+    device::Word* word = nullptr;           // how many of its tasks are done, from `base` on
+    device::Event end = {};                 // of the last start's tasks
+    std::uint32_t base = 0, given = 0, seen = 0;
+    std::deque<std::uint32_t> steps = {};   // not seen to be done
   };
 
   void begin() override;
   void cancel(Transport& transport) override;
-  void issue(std::uint32_t step, Transport& transport);
-  void issue_combination(std::uint32_t step);
-  void issue_message(std::uint32_t step, Transport& transport);
+  bool runs_out() const override;
+  Line* line_of(std::uint32_t step);
+  void enqueue_step(std::uint32_t step, device::Event begun);
+  void combine_on_device(std::uint32_t step);
   void copy_stretches(std::uint32_t step, device::Stream stream, bool out);
-  void enqueued(std::uint32_t step, Queue& queue, device::Stream stream);
   void wait_for_those_before(std::uint32_t step, device::Stream stream);
+  void issue(std::uint32_t step, Transport& transport);
   void release_those_after(std::uint32_t step);
   void post(std::uint32_t step, Transport& transport, bool sends);
-  bool look_at_queues(Transport& transport);
+  bool look_at_lines(Transport& transport);
   bool look_at_transfers();
-  void device_done(std::uint32_t step, StageOf stage, Transport& transport);
+  void arrive(std::uint32_t step);
+  void let_run_out();
   void end(std::uint32_t step);
   void finish();
   void free_slot(std::uint32_t step);
-  void fail_with(const Error& error, Transport& transport);
-  void forget_events();
+  void give_back();
+  bool is_counted(const Line& line, std::uint32_t step) const;
+  void forget_lines();
+  bool moves(std::uint32_t step) const;   // bytes between the device and the host
   device::Memory memory_at(const Place& place) const { return {end_->device(), at(place)}; }
 
   std::shared_ptr<DeviceEnd> end_;
   const Op op_;
   std::byte* scratch_ = nullptr;
   std::vector<std::uint32_t> before_begin_, before_;   // by step: those before it
-  std::vector<std::uint32_t> missing_;                 // of those, not enqueued
+  std::vector<std::uint32_t> missing_;                 // of those, not issued
   std::vector<std::uint32_t> ready_;                   // a queue
   std::size_t next_ready_ = 0;
-  std::vector<device::Event> event_of_;                // by step: once its device task is enqueued
+  std::vector<device::Event> event_of_;                // by step: of its device task
   std::vector<std::byte*> slots_;                      // by step: pinned memory of its message
+  std::vector<bool> issued_, arrived_;                 // by step
   std::vector<Transfer> transfers_;                    // by step that talks
   std::vector<std::int32_t> transfer_of_;
   std::vector<std::uint32_t> running_;                 // steps with a transfer under way
-  Queue out_{StageOf::copy_out, {}}, in_{StageOf::copy_in, {}}, work_{StageOf::reduce, {}};
+  Line out_, in_, work_;
+  std::vector<std::uint32_t> receives_;                // steps, in the order of the stream `in`
+  std::size_t next_receive_ = 0;                       // the first that has not arrived
+  device::Word* messages_ = nullptr;                   // how many have, from messages_base_ on
+  std::uint32_t messages_base_ = 0;
   std::vector<double> begun_s_;
   std::size_t open_ = 0;
-  device::Event begins_after_ = {};
-  device::Word* word_ = nullptr;
-  std::uint32_t ended_ = 0;   // the word's value at the end of this start
+  double cancelled_s_ = 0;
+  bool is_ahead_ = false;   // enqueued, and not started
 };
 
 }  // namespace paceline

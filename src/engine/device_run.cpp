@@ -114,12 +114,16 @@ void DeviceRun::enqueue(const std::vector<DeviceBuffers>& buffers,
   require(buffers.size() == devices_.size(), "device: buffers of ", buffers.size(), " positions");
   require(callers.size() == devices_.size() || callers.size() == 1, "device: ", callers.size(),
           " callers' streams");
-  for (std::size_t at = 0; at < callers.size(); ++at) driver_.record(begins_[at], callers[at]);
-  for (std::size_t i = 0; i < streams_.size(); ++i) {
-    if (!used_[i]) continue;
-    for (std::size_t at = 0; at < callers.size(); ++at) driver_.wait(streams_[i], begins_[at]);
-    if (!capturing_) driver_.wait(streams_[i], finished_);   // the call before has the scratch
+  // By way of the first caller's stream: p + streams waits and not p * streams.
+  const Stream first = callers.front();
+  for (std::size_t at = 1; at < callers.size(); ++at) {
+    driver_.record(begins_[at], callers[at]);
+    driver_.wait(first, begins_[at]);
   }
+  if (!capturing_) driver_.wait(first, finished_);   // the call before has the scratch
+  driver_.record(begins_.front(), first);
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (used_[i]) driver_.wait(streams_[i], begins_.front());
   for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
     const DeviceTask& task = program_.tasks[i];
     for (std::uint32_t before : task.waits) {
@@ -138,9 +142,10 @@ void DeviceRun::enqueue(const std::vector<DeviceBuffers>& buffers,
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (!used_[i]) continue;
     driver_.record(ends_[i], streams_[i]);
-    for (Stream caller : callers) driver_.wait(caller, ends_[i]);
+    driver_.wait(first, ends_[i]);
   }
-  if (!capturing_) driver_.record(finished_, callers.front());
+  if (!capturing_) driver_.record(finished_, first);
+  for (std::size_t at = 1; at < callers.size(); ++at) driver_.wait(callers[at], finished_);
 }
 
 Graph DeviceRun::capture(const std::vector<DeviceBuffers>& buffers, Stream origin) {

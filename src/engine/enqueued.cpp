@@ -25,8 +25,7 @@ struct Node {
 
 class Graph {
  public:
-  explicit Graph(const std::vector<std::shared_ptr<const CompiledSchedule>>& world)
-      : world_(world) {
+  explicit Graph(std::vector<const Schedule*> world) : world_(std::move(world)) {
     for (int at = 0; at < ranks(); ++at) node_of_.emplace_back(schedule(at).steps.size(), kNone);
     for (int at = 0; at < ranks(); ++at) add_steps(at);
     match();
@@ -90,9 +89,7 @@ class Graph {
   }
 
   int ranks() const { return static_cast<int>(world_.size()); }
-  const Schedule& schedule(int at) const {
-    return *world_[static_cast<std::size_t>(at)]->schedule;
-  }
+  const Schedule& schedule(int at) const { return *world_[static_cast<std::size_t>(at)]; }
 
   void add_steps(int at) {
     const Schedule& s = schedule(at);
@@ -147,16 +144,23 @@ class Graph {
     nodes_[to].after.push_back(from);
   }
 
-  const std::vector<std::shared_ptr<const CompiledSchedule>>& world_;
+  const std::vector<const Schedule*> world_;
   std::vector<Node> nodes_;
   std::vector<std::vector<Number>> node_of_;   // by position and step
   std::map<Message, std::pair<int, Number>> receives_, waits_;
 };
 
+std::vector<const Schedule*> schedules_of(
+    const std::vector<std::shared_ptr<const CompiledSchedule>>& world) {
+  std::vector<const Schedule*> found;
+  for (const auto& bound : world) found.push_back(bound->schedule.get());
+  return found;
+}
+
 class Lowering {
  public:
   Lowering(const std::vector<std::shared_ptr<const CompiledSchedule>>& world, Op op, int most_lanes)
-      : world_(world), graph_(world) {
+      : world_(world), graph_(schedules_of(world)) {
     const CompiledSchedule& first = *world.front();
     const Problem& problem = first.schedule->problem;
     program_.type = first.type;
@@ -303,6 +307,17 @@ class Lowering {
 };
 
 }  // namespace
+
+std::vector<std::uint32_t> steps_in_order(const std::vector<const Schedule*>& world, int position) {
+  const Graph graph(world);
+  std::vector<std::uint32_t> steps;
+  for (Number n : graph.sorted()) {
+    const Node& node = graph.node(n);
+    if (node.position == position) steps.push_back(node.step);
+    if (node.receiver == position) steps.push_back(node.receive);
+  }
+  return steps;
+}
 
 DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledSchedule>>& world,
                                Op op,

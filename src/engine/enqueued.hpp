@@ -64,6 +64,11 @@ DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledS
                                Op op,
                                int most_lanes = kMostDeviceLanes);
 
+// The steps of one position as they come in an order that all positions share, and in which a
+// message is received right when it is sent. Whoever does them one after the other, and waits for a
+// message where it comes, never waits for a rank that waits for it.
+std::vector<std::uint32_t> steps_in_order(const std::vector<const Schedule*>& world, int position);
+
 // Empty where any two tasks that touch the same memory, one of them writing, are ordered by streams
 // and events; else which are not. Squares with the number of tasks: for tests.
 std::string unordered_conflict(const DeviceProgram& program);

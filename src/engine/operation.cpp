@@ -68,10 +68,10 @@ void Operation::start(const Buffers& buffers, std::uint32_t number,
 }
 
 void Operation::stop(Transport& transport, const Error& error) {
-  if (!under_way()) return;
+  if (!under_way() || error_) return;
   cancel(transport);
   error_ = error;
-  complete();
+  if (!runs_out()) complete();
 }
 
 std::byte* Operation::at_peer(const Place& place) const {

@@ -70,7 +70,8 @@ class Operation {
   // Of its messages and its sums, from the next start on; higher is more urgent.
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
-  void stop(Transport& transport, const Error& error);  // fails it; afterwards no buffer is touched
+  // Fails it. Once it is done no buffer is touched, which may take some advance() more.
+  void stop(Transport& transport, const Error& error);
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool under_way() const { return started_ && !done(); }
@@ -109,7 +110,9 @@ class Operation {
 
  protected:
   virtual void begin() = 0;                        // start(), with everything set
-  virtual void cancel(Transport& transport) = 0;   // stop(): nothing goes on
+  virtual void cancel(Transport& transport) = 0;   // stop(): nothing new begins
+  // Whether something that it has begun still touches buffers; advance() then completes it.
+  virtual bool runs_out() const { return false; }
   void complete() { done_.store(true, std::memory_order_release); }
 
   const Schedule& schedule() const { return *bound_->schedule; }

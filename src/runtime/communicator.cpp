@@ -202,7 +202,7 @@ Request Communicator::start(const Call& call) try {
   auto flight = state_->free_flight(*ready.prepared);
   flight->take(call, std::move(ready.peers));
   profiled.follow(*flight);
-  follow(*flight, call.device);
+  const Ahead ahead(*flight, call);
   state_->arrivals.begin(turn, call, flight, false);
   state_->session->start(flight, call.input, call.output, ready.fingerprint);
   const std::uint32_t number = flight->operation->number();
@@ -224,7 +224,7 @@ void Communicator::run(const Call& call) try {
   Ready ready = s.prepare(call, turn.late);
   const auto flight = s.free_flight(*ready.prepared);
   flight->take(call, std::move(ready.peers));
-  follow(*flight, call.device);
+  const Ahead ahead(*flight, call);
   s.arrivals.begin(turn, call, flight, true);
   s.session->run(flight, call.input, call.output, ready.fingerprint);
   s.arrivals.settle();

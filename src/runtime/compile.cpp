@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/str.hpp"
+#include "engine/enqueued.hpp"
 #include "engine/shm/shm_channel.hpp"
 #include "ir/compose.hpp"
 #include "ir/lower.hpp"
@@ -114,6 +115,17 @@ void add_positions(const Choice& choice, const Problem& problem, const Layout& l
   }
 }
 
+// In which order a device does its steps; all ranks' schedules tell.
+std::vector<std::uint32_t> device_order(const Choice& choice, Problem problem) {
+  const int own = problem.rank;
+  std::vector<Schedule> world;
+  for (problem.rank = 0; problem.rank < problem.ranks; ++problem.rank)
+    world.push_back(lower(*choice.algorithm, problem, choice.cut, Reader::device));
+  std::vector<const Schedule*> all;
+  for (const Schedule& schedule : world) all.push_back(&schedule);
+  return steps_in_order(all, own);
+}
+
 }  // namespace
 
 std::string describe(const Choice& c) {
@@ -140,6 +152,7 @@ CompiledSchedule compile(const Choice& choice, const Problem& problem, const Lay
   }
   CompiledSchedule bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
   bound.load_store = by_stages;
+  if (call.device.end) bound.order = device_order(choice, problem);
   const bool claims = choice.algorithm->claimed && problem.ranks > 1;
   if (claims && by_stages) add_positions(choice, problem, layout, peers, bound, call.op);
   if (claims && bound.mixed) add_positions_in_node(choice, problem, layout, bound, call.op);

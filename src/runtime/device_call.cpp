@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "engine/device_operation.hpp"
-
 namespace paceline {
 
 void leave_out_shared(Problem& problem) {
@@ -18,9 +16,14 @@ std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channe
   return std::make_unique<DeviceOperation>(prepared.bound, channel, call.device.end, call.op);
 }
 
-void follow(ActiveOp& flight, const OnDevice& device) {
-  if (!device.end) return;
-  static_cast<DeviceOperation&>(*flight.operation).set_begin(device.end->mark(device.stream));
+Ahead::Ahead(ActiveOp& flight, const Call& call) {
+  if (!call.device.end) return;
+  operation_ = static_cast<DeviceOperation*>(flight.operation.get());
+  operation_->enqueue(call.input, call.output, call.device.stream);
+}
+
+Ahead::~Ahead() {
+  if (operation_ && operation_->is_ahead()) operation_->give_up();
 }
 
 }  // namespace paceline

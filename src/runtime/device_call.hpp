@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "engine/device_operation.hpp"
 #include "runtime/schedule_cache.hpp"
 #include "runtime/progress/session.hpp"
 
@@ -14,8 +15,18 @@ void leave_out_shared(Problem& problem);
 // What carries out a prepared call, on the host or on the device that its buffers are on.
 std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channel);
 
-// Before the start of a flight: it comes after what is on the caller's stream. Nothing for calls on
-// memory of the host. Throws a usage error for a stream of another device.
-void follow(ActiveOp& flight, const OnDevice& device);
+// Before the start of a flight: what its device has to do, enqueued after what is on the caller's
+// stream. Nothing for calls on memory of the host. Throws a usage error for a stream of another
+// device. Where no start comes, it runs out.
+class Ahead {
+ public:
+  Ahead(ActiveOp& flight, const Call& call);
+  ~Ahead();
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+ private:
+  DeviceOperation* operation_ = nullptr;
+};
 
 }  // namespace paceline

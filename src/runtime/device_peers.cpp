@@ -34,6 +34,8 @@ DeviceHandle where_of(const device::SharedHandle& handle) {
   std::memcpy(where.allocation, handle.allocation.data(), handle.allocation.size());
   where.length = handle.allocation.size();
   where.offset = handle.offset;
+  where.begin = handle.begin;
+  where.bytes = handle.bytes;
   return where;
 }
 
@@ -94,7 +96,7 @@ DevicePeers::~DevicePeers() {
   for (auto& [name, end] : ends_) driver_->release(end);
   driver_->release(begun_);
   for (Shape& shape : shapes_) release(shape);
-  for (auto& [name, memory] : opened_) driver_->close(device_, memory);
+  for (auto& [name, opened] : opened_) driver_->close(device_, opened.memory);
   if (!words_) return;
   driver_->unpin(words_);
   munmap(words_, words_bytes_);
@@ -171,10 +173,30 @@ std::vector<DevicePeers::Told> DevicePeers::exchange(const Told& mine) {
   return all;
 }
 
-std::byte* DevicePeers::reach(int rank, const std::string& allocation, std::size_t offset) {
-  std::byte*& memory = opened_[{rank, allocation}];
-  if (!memory) memory = driver_->open(device_, allocation);
-  return memory + offset;
+// Whose place another allocation has taken, its rank has freed: nobody works on it any more.
+void DevicePeers::close_older(int rank, const DeviceHandle& than) {
+  std::erase_if(opened_, [&](const auto& entry) {
+    const Opened& opened = entry.second;
+    if (entry.first.first != rank || opened.begin >= than.begin + than.bytes ||
+        than.begin >= opened.begin + opened.bytes)
+      return false;
+    driver_->close(device_, opened.memory);
+    return true;
+  });
+}
+
+std::byte* DevicePeers::reach(int rank, const DeviceHandle& where) {
+  const std::pair name(rank, allocation_of(where));
+  const auto found = opened_.find(name);
+  if (found != opened_.end()) return found->second.memory + where.offset;
+  close_older(rank, where);
+  std::byte* const memory = driver_->open(device_, name.second);
+  if (!memory)
+    fail(Fault::resource, "device: memory of rank ", rank, " cannot be opened, since it lies in a "
+         "block with other memory that has been; take that of paceline.device.empty(), or "
+         "allocate at least 2 MiB at a time.");
+  opened_[name] = {memory, where.begin, where.bytes};
+  return memory + where.offset;
 }
 
 std::vector<DevicePeers::Buffer> DevicePeers::reached(const Call& call,
@@ -188,8 +210,8 @@ std::vector<DevicePeers::Buffer> DevicePeers::reached(const Call& call,
                 static_cast<std::byte*>(call.output)};
       continue;
     }
-    if (told.has_input) buffer.input = reach(r, allocation_of(told.input), told.input.offset);
-    if (told.has_output) buffer.output = reach(r, allocation_of(told.output), told.output.offset);
+    if (told.has_input) buffer.input = reach(r, told.input);
+    if (told.has_output) buffer.output = reach(r, told.output);
   }
   return buffers;
 }
@@ -296,7 +318,7 @@ void DevicePeers::share_scratch(Shape& shape) {
     const DeviceHandle& where = all[static_cast<std::size_t>(r)];
     shape.scratch.push_back(r == me_            ? own
                             : where.length == 0 ? nullptr
-                                                : reach(r, allocation_of(where), where.offset));
+                                                : reach(r, where));
   }
 }
 

@@ -26,6 +26,7 @@ namespace paceline {
 struct DeviceHandle {
   char allocation[72];
   std::uint64_t length, offset;   // of the name; in the allocation, bytes
+  std::uint64_t begin, bytes;     // of the allocation, where its rank has it
 };
 
 class DevicePeers {
@@ -85,7 +86,8 @@ class DevicePeers {
   std::string missing() const;
   void share_scratch(Shape& shape);
   void release(Shape& shape);
-  std::byte* reach(int rank, const std::string& allocation, std::size_t offset);
+  std::byte* reach(int rank, const DeviceHandle& where);
+  void close_older(int rank, const DeviceHandle& than);
   void run(const Shape& shape, const DeviceTask& task, const std::vector<Buffer>& buffers);
   void enqueue_tasks(const Shape& shape, const std::vector<Buffer>& buffers);
   device::Memory at(const Shape& shape, const Place& place,
@@ -116,7 +118,11 @@ class DevicePeers {
   device::Event begun_ = {};
   std::vector<device::Event> free_events_, all_events_;
   std::vector<device::Event> event_of_;              // by task, in enqueue()
-  std::map<std::pair<int, std::string>, std::byte*> opened_;   // by rank and allocation
+  struct Opened {
+    std::byte* memory = nullptr;
+    std::uint64_t begin = 0, bytes = 0;   // where its rank has it
+  };
+  std::map<std::pair<int, std::string>, Opened> opened_;   // by rank and allocation
   std::list<Shape> shapes_;                          // the last used first; alike on all ranks
   std::string broken_;
 };

@@ -38,7 +38,7 @@ Request Plan::start() try {
     state_->prepare();
   }
   profiled.follow(*state_->flight);
-  follow(*state_->flight, state_->call.device);
+  const Ahead ahead(*state_->flight, state_->call);
   arrivals.begin(turn, state_->call, state_->flight, false);
   c.session->start(state_->flight, state_->call.input, state_->call.output, state_->fingerprint);
   return Request(state_->flight, state_->flight->operation->number());

@@ -4,7 +4,9 @@
 // elsewhere, and only copies and kernels find them. Kernels are the real ones: the source that nvcc
 // compiles for the GPU, compiled for the host, thread by thread. Rules of CUDA that are easily
 // broken are held: events and kernels belong to the device of their stream, a capture must be
-// joined and wait for nothing outside of it, memory is opened by other processes alone.
+// joined and wait for nothing outside of it, memory is opened by other processes alone. Whoever
+// frees memory or loads kernels waits for every stream, and most calls of other threads wait as
+// long.
 //
 // FEIGNED_CUDA says what it is like, in words: "devices=4 memory=1000000 version=11040 peers=0";
 // "pairs=1": even devices have fast links among each other, and odd ones.
@@ -13,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -74,7 +77,10 @@ char* data_at(std::uintptr_t address) {
   return block ? block->data + (address - block->shown) : reinterpret_cast<char*>(address);
 }
 
-Stream::Stream(Context* where) : context(where), worker([this] { serve(); }) {}
+Stream::Stream(Context* where) : context(where), worker([this] { serve(); }) {
+  const std::lock_guard lock(world().mutex);
+  world().streams.insert(this);
+}
 
 Stream::~Stream() {
   {
@@ -83,6 +89,8 @@ Stream::~Stream() {
   }
   changed.notify_all();
   worker.join();
+  const std::lock_guard lock(world().mutex);
+  world().streams.erase(this);
 }
 
 void Stream::serve() {
@@ -128,10 +136,27 @@ void enqueue(Stream* stream, const std::function<void()>& start) {
   capture->graph.steps.push_back(start);
 }
 
+// What may be made meanwhile: looks at events and streams, waits for them, words.
+void when_nobody_frees() { const std::lock_guard no_sooner(world().calls); }
+
+std::unique_lock<std::mutex> when_idle() {
+  std::unique_lock calls(world().calls);
+  const auto is_idle = [](Stream* stream) {
+    const std::lock_guard lock(stream->mutex);
+    return stream->tasks.empty() && !stream->busy;
+  };
+  for (bool idle = false; !idle; std::this_thread::sleep_for(std::chrono::microseconds(20))) {
+    const std::lock_guard lock(world().mutex);
+    idle = std::ranges::all_of(world().streams, is_idle);
+  }
+  return calls;
+}
+
 Stream* stream_of(Stream* given) {
   if (reinterpret_cast<std::uintptr_t>(given) > 2) return given;   // 0 to 2: default streams
   if (!current) return nullptr;
-  const std::lock_guard lock(world().mutex);
+  static std::mutex making;
+  const std::lock_guard lock(making);
   if (!current->usual) current->usual = std::make_unique<Stream>(current);
   return current->usual.get();
 }

@@ -26,33 +26,6 @@ Context* context_of(int device) {
                                        : nullptr;
 }
 
-std::size_t memory_bytes() { return static_cast<std::size_t>(setting("memory", 1 << 30)); }
-
-// Shows memory of a file that nobody can touch, and maps the data elsewhere.
-std::uintptr_t show(int file, std::size_t bytes, int device, bool is_opened) {
-  const int both = PROT_READ | PROT_WRITE;
-  void* data = mmap(nullptr, bytes, both, MAP_SHARED, file, 0);
-  void* shown = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED || shown == MAP_FAILED) return 0;
-  const auto address = reinterpret_cast<std::uintptr_t>(shown);
-  const std::lock_guard lock(world().mutex);
-  world().blocks[address] = {address, static_cast<char*>(data), bytes, device, file, is_opened};
-  return address;
-}
-
-int hide(std::uintptr_t address) {
-  const std::lock_guard lock(world().mutex);
-  const auto found = world().blocks.find(address);
-  if (found == world().blocks.end()) return kInvalidValue;
-  const Block& block = found->second;
-  if (!block.is_opened && current) current->taken -= block.bytes;
-  munmap(block.data, block.bytes);
-  munmap(reinterpret_cast<void*>(block.shown), block.bytes);
-  if (block.file >= 0) close(block.file);
-  world().blocks.erase(found);
-  return kSuccess;
-}
-
 }  // namespace
 
 extern "C" {
@@ -94,10 +67,6 @@ int cuDeviceGetName(char* name, int length, int) {
   std::snprintf(name, static_cast<std::size_t>(length), "Feigned GPU");
   return kSuccess;
 }
-int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
-  *bytes = memory_bytes();
-  return kSuccess;
-}
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   const std::map<int, int> known = {{16, 2}, {33, 0x10 + device}, {34, 0}, {50, 0}, {75, 9},
                                     {76, 0}};
@@ -129,68 +98,6 @@ int cuCtxGetCurrent(Context** context) {
 int cuCtxEnablePeerAccess(Context* peer, unsigned) {
   return peer && current ? kSuccess : kInvalidContext;
 }
-int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  if (!current) return kInvalidContext;
-  *total = memory_bytes(), *free = memory_bytes() - current->taken;
-  return kSuccess;
-}
-
-int cuMemAlloc_v2(std::uintptr_t* memory, std::size_t bytes) {
-  if (!current) return kInvalidContext;
-  {
-    const std::lock_guard lock(world().mutex);
-    if (bytes > memory_bytes() - current->taken) return kOutOfMemory;
-    current->taken += bytes;
-  }
-  const int file = memfd_create("feigned-cuda", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return kOutOfMemory;
-  *memory = show(file, bytes, current->device, false);
-  return *memory ? kSuccess : kOutOfMemory;
-}
-int cuMemFree_v2(std::uintptr_t memory) { return hide(memory); }
-int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  if (!current) return kInvalidContext;
-  *memory = ::operator new(bytes, std::align_val_t{4096});
-  std::memset(*memory, 0, bytes);
-  const std::lock_guard lock(world().mutex);
-  world().pinned[reinterpret_cast<std::uintptr_t>(*memory)] = bytes;
-  return kSuccess;
-}
-int cuMemFreeHost(void* memory) {
-  const std::lock_guard lock(world().mutex);
-  if (world().pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0) return kInvalidValue;
-  ::operator delete(memory, std::align_val_t{4096});
-  return kSuccess;
-}
-int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
-  const std::lock_guard lock(world().mutex);
-  world().pinned[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
-  return kSuccess;
-}
-int cuMemHostUnregister(void* memory) {
-  const std::lock_guard lock(world().mutex);
-  return world().pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) ? kSuccess : kInvalidValue;
-}
-int cuMemHostGetDevicePointer_v2(std::uintptr_t* address, void* memory, unsigned) {
-  *address = reinterpret_cast<std::uintptr_t>(memory);
-  const std::lock_guard lock(world().mutex);
-  for (const auto& [begin, bytes] : world().pinned)
-    if (*address - begin < bytes) return kSuccess;
-  return kInvalidValue;
-}
-int cuPointerGetAttribute(void* value, int attribute, std::uintptr_t memory) {
-  const std::lock_guard lock(world().mutex);
-  const Block* block = block_of(memory);
-  if (!block) return kInvalidValue;
-  if (attribute == 2) *static_cast<unsigned*>(value) = 2;
-  else if (attribute == 8) *static_cast<unsigned*>(value) = 0;
-  else if (attribute == 9) *static_cast<int*>(value) = block->device;
-  else if (attribute == 11) *static_cast<std::uintptr_t*>(value) = block->shown;
-  else if (attribute == 12) *static_cast<std::size_t*>(value) = block->bytes;
-  else return kInvalidValue;
-  return kSuccess;
-}
-
 int cuStreamCreate(Stream** stream, unsigned) {
   if (!current) return kInvalidContext;
   *stream = new Stream(current);
@@ -212,6 +119,7 @@ int cuStreamGetCtx(Stream* stream, Context** context) {
 }
 
 int cuEventCreate(Event** event, unsigned) {
+  when_nobody_frees();
   if (!current) return kInvalidContext;
   *event = new Event;
   (*event)->context = current;
@@ -222,6 +130,7 @@ int cuEventDestroy_v2(Event* event) {
   return kSuccess;
 }
 int cuEventRecord(Event* event, Stream* given) {
+  when_nobody_frees();
   Stream* stream = stream_of(given);
   if (const int error = trouble(stream)) return error;
   if (event->context != stream->context) return kInvalidHandle;
@@ -298,6 +207,7 @@ int cuStreamWaitValue32_v2(Stream* given, std::uintptr_t word, std::uint32_t val
 }
 
 int cuMemcpyAsync(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, Stream* given) {
+  when_nobody_frees();
   Stream* stream = stream_of(given);
   if (const int error = trouble(stream)) return error;
   enqueue(stream, [=] {
@@ -312,6 +222,7 @@ int cuMemcpyPeerAsync(std::uintptr_t to, Context*, std::uintptr_t from, Context*
 }
 
 int cuModuleLoadData(void** module, const void* image) {
+  const auto idle = when_idle();
   *module = const_cast<void*>(image);
   return image ? kSuccess : kInvalidValue;
 }
@@ -324,6 +235,7 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 }
 int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
                    unsigned, unsigned, Stream* given, void** parameters, void**) {
+  when_nobody_frees();
   Stream* stream = stream_of(given);
   if (const int error = trouble(stream)) return error;
   paceline::device::ReduceJob job;
@@ -370,31 +282,5 @@ int cuGraphDestroy(Graph* graph) {
   delete graph;
   return kSuccess;
 }
-
-struct Handle {
-  char bytes[64];
-};
-int cuIpcGetMemHandle(Handle* handle, std::uintptr_t memory) {
-  const std::lock_guard lock(world().mutex);
-  const Block* block = block_of(memory);
-  if (!block || block->shown != memory || block->is_opened) return kInvalidValue;
-  std::memset(handle, 0, sizeof *handle);
-  std::snprintf(handle->bytes, sizeof handle->bytes, "%d %d %zu", getpid(), block->file,
-                block->bytes);
-  return kSuccess;
-}
-int cuIpcOpenMemHandle_v2(std::uintptr_t* memory, Handle handle, unsigned) {
-  int process = 0, file = 0;
-  std::size_t bytes = 0;
-  if (std::sscanf(handle.bytes, "%d %d %zu", &process, &file, &bytes) != 3 || process == getpid())
-    return kInvalidValue;
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, file);
-  const int opened = open(path, O_RDWR | O_CLOEXEC);
-  if (opened < 0) return kInvalidValue;
-  *memory = show(opened, bytes, current ? current->device : 0, true);
-  return *memory ? kSuccess : kOutOfMemory;
-}
-int cuIpcCloseMemHandle(std::uintptr_t memory) { return hide(memory); }
 
 }  // extern "C"

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,8 +18,11 @@
 
 namespace feigned {
 
+inline constexpr std::size_t kBlock = 2u << 20;   // of shorter memory, which is opened but once
+
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100,
-                     kInvalidContext = 201, kPeerAccessEnabled = 704, kInvalidHandle = 400,
+                     kInvalidContext = 201, kAlreadyMapped = 208, kPeerAccessEnabled = 704,
+                     kInvalidHandle = 400,
                      kNotFound = 500, kNotReady = 600, kLaunchFailed = 719, kUnjoined = 904,
                      kIsolation = 905, kNotPermitted = 800;
 
@@ -37,6 +41,9 @@ struct Block {
   std::size_t bytes = 0;
   int device = 0, file = -1;
   bool is_opened = false;     // another process's
+  int number = 0;             // no other's ever; of an opened one that of its process
+  std::uintptr_t origin = 0;  // where the process has it that has allocated it
+  int process = 0;
 };
 
 struct Stream {
@@ -81,6 +88,8 @@ struct Capture {
 
 struct World {
   std::mutex mutex;
+  std::mutex calls;                  // held by who frees memory or loads kernels
+  std::set<Stream*> streams;
   std::vector<std::unique_ptr<Context>> contexts;   // by device
   std::map<std::uintptr_t, Block> blocks;
   std::map<std::uintptr_t, std::size_t> pinned;
@@ -94,6 +103,8 @@ extern thread_local std::unique_ptr<Capture> capture;
 Block* block_of(std::uintptr_t address);   // with the lock
 char* data_at(std::uintptr_t address);
 void enqueue(Stream* stream, const std::function<void()>& start);
+std::unique_lock<std::mutex> when_idle();   // every stream; calls of other threads wait as long:
+void when_nobody_frees();
 Stream* stream_of(Stream* given);
 int trouble(const Stream* stream);
 void wait_for_word(const std::atomic<std::uint32_t>* word, std::uint32_t value);

@@ -3,7 +3,10 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "device/emulation.hpp"
 #include "engine/device_end.hpp"
@@ -250,6 +253,72 @@ TEST_CASE("device: a lost event and a reused buffer give wrong results, which sh
     world.run(call);
     if (found[0] == 0) return "a lost event is not found";
     return found[1] == 0 ? "a reused buffer is not found" : "";
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// While one thread of a process frees memory of a CUDA device, most calls of the driver by others
+// wait for every stream: so would whoever drives the messages that the streams wait for.
+class Strict : public Emulation {
+ public:
+  Strict() : Emulation({.devices = 1, .threads = true}), owner_(std::this_thread::get_id()) {}
+  std::byte* allocate(int device, std::size_t bytes) override {
+    return look(), Emulation::allocate(device, bytes);
+  }
+  device::Event make_event(int device) override { return look(), Emulation::make_event(device); }
+  void copy(Stream stream, const device::Copy& copy) override {
+    look(), Emulation::copy(stream, copy);
+  }
+  void combine(Stream stream, const device::Combine& combine) override {
+    look(), Emulation::combine(stream, combine);
+  }
+  void record(device::Event event, Stream stream) override {
+    look(), Emulation::record(event, stream);
+  }
+  void wait(Stream stream, device::Event event) override { look(), Emulation::wait(stream, event); }
+  void wait(Stream stream, device::Word* word, std::uint32_t value) override {
+    look(), Emulation::wait(stream, word, value);
+  }
+  void write(Stream stream, device::Word* word, std::uint32_t value) override {
+    look(), Emulation::write(stream, word, value);
+  }
+  void synchronize(device::Event event) override { look(), Emulation::synchronize(event); }
+  int calls_of_others() const { return others_.load(); }
+  void take_notice() { look(); }
+
+ private:
+  void look() {
+    if (std::this_thread::get_id() != owner_) ++others_;
+  }
+
+  const std::thread::id owner_;
+  std::atomic<int> others_{0};
+};
+
+TEST_CASE("device: nobody but who makes the call asks the driver for anything") {
+  const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = test::join(rank, 3, folder, 20000, Progress::thread);
+    const auto driver = std::make_shared<Strict>();
+    const auto end = std::make_shared<DeviceEnd>(driver, 0, now_s);
+    const Stream stream = driver->make_stream(0);
+    std::vector<float> numbers(3000);
+    for (const char* algorithm : {"ring", "chain", "recursive_doubling"})
+      for (int turn = 0; turn < 3; ++turn) {
+        numbers.assign(numbers.size(), float(rank + turn));
+        Call call{Collective::allreduce, Type::f32, Op::sum};
+        call.algorithm = algorithm;
+        if (call.algorithm != "recursive_doubling") call.cut.segments = call.cut.window = 3;
+        call.count = numbers.size();
+        call.input = call.output = numbers.data();
+        call.device = {end, stream};
+        Request request = world.start(call);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));   // somebody else drives it
+        request.wait();
+        if (numbers[2999] != float(3 + 3 * turn)) return str(algorithm, ": ", numbers[2999]);
+      }
+    if (int(driver->calls_of_others()) > 0) return str(driver->calls_of_others(), " calls");
+    return std::thread([&] { driver->take_notice(); }).join(), driver->calls_of_others() == 1
+               ? "" : "a call of another thread is not noticed";
   });
   CHECK_MESSAGE(bad.empty(), bad);
 }

@@ -50,7 +50,7 @@ def test_bench_measures_between_devices(tmp_path, ranks, devices):
     assert "Copy bound" in out and ("share 1" in out) == (devices == 1)
     rows = json.loads(file.read_text())["records"]
     assert {row["variant"] for row in rows} == {"LP", "LP, own block", "MST", "BE", "chosen",
-                                                "LP, best block"}
+                                                "LP, best block", "LP, graph"}
     best = {row["variant"]: row["segment_bytes"] for row in rows}
     assert best["LP, best block"] in (64 << 10, 256 << 10) and best["LP"] is None
     assert all(row["device"] == "cuda" and row["time_us_median"] > 0 for row in rows)

@@ -29,6 +29,8 @@ SIZES, SHORT_SIZES = "4KiB..1GiB*8", "4KiB,1MiB"
 TESTS = (("unit", "*cuda_test.cpp"), ("world", "*cuda_test.cpp"), ("unit", "*device_test.cpp"),
          ("process", "*device*_test.cpp"))
 
+RANKS = ("tests/python/test_device_ranks.py", "tests/python/test_torch_cuda.py")
+
 
 def parser():
     """The command line."""
@@ -88,11 +90,15 @@ def test(options):
     for binary, files in TESTS:
         path = ROOT / "build/release/tests" / binary
         run([path, f"--source-file={files}"], timeout_s=1200, env=env)
-    sanitizer = shutil.which("compute-sanitizer")
-    if options.feigned or options.short or not sanitizer:
+    if options.feigned:
         return
-    for tool in ("memcheck", "racecheck"):
-        run([sanitizer, "--tool", tool, "--error-exitcode", "9",
+    run([VENV / "bin/python", "-m", "pytest", "-q", *RANKS], timeout_s=1200, env=env)
+    sanitizer = shutil.which("compute-sanitizer")
+    if options.short or not sanitizer:
+        return
+    # Errors of calls are what some tests are about.
+    for words in (("memcheck", "--report-api-errors", "no"), ("racecheck",)):
+        run([sanitizer, "--error-exitcode", "9", "--tool", *words,
              ROOT / "build/release/tests/unit", "--source-file=*cuda_test.cpp"],
             timeout_s=1800, env={**env, "PACELINE_SHORT": "1"})
 

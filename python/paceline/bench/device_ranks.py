@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-CALLS = 10
+CALLS, BATCH = 10, 8
 
 
 def devices_here():
@@ -20,16 +20,30 @@ def devices_here():
     return device.emulated(1, threads=True) if _core.trouble_with_cuda() else device.cuda()
 
 
-def timed_calls(comm, one, collective, array):
+def timed_calls(comm, one, spec, array):
     """Seconds of CALLS calls that the ranks begin together."""
     times = []
     for _ in range(CALLS):
         comm.barrier()
         begin = time.perf_counter()
-        getattr(one, collective)(array)
+        getattr(one, spec["collective"])(array, **spec["options"])
         one.synchronize()
         times.append(time.perf_counter() - begin)
     return times
+
+
+def follow_s(comm, one, spec, array):
+    """Seconds of one call of BATCH that follow each other, with no look at their end between:
+    median."""
+    times = []
+    for _ in range(CALLS):
+        comm.barrier()
+        begin = time.perf_counter()
+        for _ in range(BATCH):
+            getattr(one, spec["collective"])(array, **spec["options"])
+        one.synchronize()
+        times.append((time.perf_counter() - begin) / BATCH)
+    return statistics.median(times)
 
 
 def slowest(ranks):
@@ -39,12 +53,13 @@ def slowest(ranks):
     return {"seconds": statistics.median(calls), "first_s": calls[0]}
 
 
-def run(module, collective, sizes, ranks):
-    """Starts the ranks, whose main() is one_rank(); by size, what each rank found."""
+def run(module, collective, sizes, ranks, options):
+    """Starts the ranks, whose main() is one_rank(); by size, what each rank found. options: of the
+    calls, such as {"algorithm": "chain"}."""
     from paceline.bench.launching import run_module
 
     with tempfile.TemporaryDirectory(prefix="paceline-devices-") as folder:
-        told = {"collective": collective, "sizes": sizes, "folder": folder}
+        told = {"collective": collective, "sizes": sizes, "folder": folder, "options": options}
         return list(zip(*run_module(module, told, ranks, folder), strict=True))
 
 

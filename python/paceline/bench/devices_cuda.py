@@ -6,16 +6,15 @@ process, and NCCL, where torch has it and every participant a device of its own.
 than participants these share them: then all that is moved passes through one memory.
 """
 
-import statistics
-import time
-
 from paceline import _core, device, topology
 from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, grid, human_time, options_of
 from paceline.cli.common import unit_count
+from paceline.device_rates import arrays_on, call_s, machine_of, median_s, rates
 
 NCCL = "NCCL"
-BEST_BLOCK = "LP, best block"
-REPEATS, WARMUPS, FEW = 10, 2, 3
+BEST_BLOCK, AS_GRAPH = "LP, best block", "LP, graph"
+REPEATS, FEW, BATCH = 10, 3, 8
+LEAST_RATED = 64 << 20  # bytes: rates are those of long calls, whose start does not count
 
 
 def positions_on(devices, participants):
@@ -24,37 +23,17 @@ def positions_on(devices, participants):
     return [order[at % len(order)] for at in range(participants)]
 
 
-def median_s(action, repeats=REPEATS):
-    """Seconds of one call, to its end; the host enqueues and then waits."""
-    times = []
-    for turn in range(WARMUPS + repeats):
-        begin = time.perf_counter()
-        action()
-        if turn >= WARMUPS:
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+def graph_s(group, collective, arrays, repeats=REPEATS, **options):
+    """Seconds of one start of a plan, which is a graph of the driver, of BATCH one behind the
+    other."""
+    plan = group.plan(collective, arrays, **options)
 
-
-def arrays_on(devices, positions, count):
-    return [device.Array(devices, where, count) for where in positions]
-
-
-def call_s(group, collective, arrays, repeats=REPEATS, **options):
     def action():
-        getattr(group, collective)(arrays, **options)
+        for _ in range(BATCH):
+            plan.start()
         group.synchronize()
 
-    return median_s(action, repeats)
-
-
-def rates(devices, positions, nbytes):
-    """Bytes a second of a copy between neighbours, and of a sum of two arrays on one device."""
-    pair = (positions * 2)[:2]
-    two = device.Group(devices, pair)
-    arrays = arrays_on(devices, pair, nbytes // 4)
-    copied = call_s(two, "broadcast", arrays, algorithm="chain", segments=1)
-    both = call_s(two, "reduce", arrays, algorithm="chain", segments=1)
-    return nbytes / copied, nbytes / max(both - copied, copied / 100)
+    return median_s(action, repeats) / BATCH
 
 
 def bound_s(collective, positions, nbytes, copies, sums):
@@ -94,13 +73,14 @@ def nccl_s(collective, positions, nbytes):
 
 
 def measure(collective, sizes, participants, machine, block=BLOCK, devices=None):
-    """A Row for each size and way, and how many devices there are."""
+    """A Row for each size and way, and how many devices there are. machine: None: measured."""
     devices = devices or device.cuda()
     positions = positions_on(devices, participants)
-    group = device.Group(devices, positions, machine)
+    found = rates(devices, positions, max(*sizes, LEAST_RATED))
+    copies, sums, _ = found
+    group = device.Group(devices, positions, machine or machine_of(found, positions))
     rows = []
     for nbytes in sizes:
-        copies, sums = rates(devices, positions, max(nbytes, BLOCK))
         bound = bound_s(collective, positions, nbytes, copies, sums)
         arrays = arrays_on(devices, positions, unit_count(collective, participants, nbytes))
         for way, algorithm in {**WAYS[collective], CHOSEN: ""}.items():
@@ -109,23 +89,24 @@ def measure(collective, sizes, participants, machine, block=BLOCK, devices=None)
                 options = {**options, "algorithm": algorithm}
             took = call_s(group, collective, arrays, **options)
             rows.append(Row(collective, way, algorithm, participants, nbytes, took, bound))
-        took, best = best_block(group, collective, arrays, nbytes)
-        rows.append(Row(collective, BEST_BLOCK, "chain", participants, nbytes, took, bound, best))
+        for way, timed in ((BEST_BLOCK, call_s), (AS_GRAPH, graph_s)):
+            took, best = best_block(timed, group, collective, arrays, nbytes)
+            rows.append(Row(collective, way, "chain", participants, nbytes, took, bound, best))
         took = nccl_s(collective, positions, nbytes)
         if took is not None:
             rows.append(Row(collective, NCCL, "", participants, nbytes, took, bound))
     return rows, len(set(positions))
 
 
-def best_block(group, collective, arrays, nbytes):
+def best_block(timed, group, collective, arrays, nbytes):
     """(Seconds, bytes of a block) of the linear pipeline that takes least, with blocks from 64 KiB
-    on, four times as long each, up to the whole message."""
+    on, four times as long each, up to the whole message. timed: call_s or graph_s."""
     blocks, block = [], BLOCK
     while block < nbytes:
         blocks.append(block)
         block *= 4
-    return min((call_s(group, collective, arrays, FEW, algorithm="chain",
-                       **options_of("LP", nbytes, block)), block)
+    return min((timed(group, collective, arrays, FEW, algorithm="chain",
+                      **options_of("LP", nbytes, block)), block)
                for block in (*blocks, max(nbytes, 1)))
 
 

@@ -26,7 +26,7 @@ def measure(spec, comm, devices):
         array = device.Array(devices, mine, values.size).put(values) \
             if devices.kind == "cuda" else values
         before = link.stages()
-        times = timed_calls(comm, link, spec["collective"], array)
+        times = timed_calls(comm, link, spec, array)
         after = link.stages()
         busy = {name: after["seconds"][name] - before["seconds"][name] for name in STAGES}
         found.append({"bytes": nbytes, "times": times, "busy": busy, "kind": devices.kind,
@@ -48,9 +48,9 @@ def rows_of(by_size):
     return rows
 
 
-def run(collective, sizes, ranks):
+def run(collective, sizes, ranks, options):
     """Starts the ranks; rows."""
-    return rows_of(run_ranks("paceline.bench.stages", collective, sizes, ranks))
+    return rows_of(run_ranks("paceline.bench.stages", collective, sizes, ranks, options))
 
 
 def table(rows, collective, ranks):

@@ -26,7 +26,8 @@ struct IpcHandle {
 
 inline constexpr Result kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100,
                         kNotReady = 600, kPeerAccessEnabled = 704, kHostMemoryRegistered = 712,
-                        kNoKernelImage = 209, kInvalidPtx = 218, kUnsupportedPtx = 222;
+                        kAlreadyMapped = 208, kNoKernelImage = 209, kInvalidPtx = 218,
+                        kUnsupportedPtx = 222;
 inline constexpr int kLeastVersion = 12000;   // streams that wait for words, on every device
 
 // CUdevice_attribute.
@@ -34,8 +35,8 @@ inline constexpr int kProcessors = 16, kPciBus = 33, kPciDevice = 34, kPciDomain
                      kMajor = 75, kMinor = 76;
 inline constexpr int kPerformanceRank = 1;   // CUdevice_P2PAttribute
 // CUpointer_attribute.
-inline constexpr int kPointerMemoryType = 2, kPointerIsManaged = 8, kPointerOrdinal = 9,
-                     kPointerRangeStart = 11, kPointerRangeSize = 12;
+inline constexpr int kPointerMemoryType = 2, kPointerBuffer = 7, kPointerIsManaged = 8,
+                     kPointerOrdinal = 9, kPointerRangeStart = 11, kPointerRangeSize = 12;
 inline constexpr unsigned kDeviceMemory = 2;
 
 // One line for each function: its name here, what the library calls it, and what it takes.

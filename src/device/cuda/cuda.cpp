@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "device/cuda/current.hpp"
+#include "device/cuda/image.hpp"
 
 namespace paceline::device {
 
@@ -16,6 +17,8 @@ namespace {
 constexpr unsigned kNonBlocking = 1;             // CU_STREAM_NON_BLOCKING
 constexpr unsigned kWithoutTiming = 2;           // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kPortableAndMapped = 3;       // CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP
+constexpr std::size_t kOwnBlock = std::size_t{2} << 20, kMostRounded = ~std::size_t{0} >> 1;
+constexpr std::size_t kMostExported = 1024;
 constexpr unsigned kLazyPeers = 1;               // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 constexpr Result kUnavailable = 46, kUncorrectable = 214, kNvlink = 220, kFirstOfKernels = 700,
                  kUnknown = 999;
@@ -67,9 +70,20 @@ Cuda::Place& Cuda::place(int device, const char* what) const {
          ".");
   Place& place = places_[static_cast<std::size_t>(device)];
   const std::lock_guard lock(mutex_);
-  if (!place.context)
-    check(api_.retain_context(&place.context, place.device), "it has no context", device);
+  if (!place.context) open(place, device);
   return place;
+}
+
+// With its kernels: a driver that loads some waits for every stream, and later one might wait for
+// an operation whose kernels these are.
+void Cuda::open(Place& place, int device) const {
+  check(api_.retain_context(&place.context, place.device), "it has no context", device);
+  if (!kernel_image()) return;
+  cuda::Context before = nullptr;
+  api_.get_context(&before);
+  check(api_.set_context(place.context), "its context cannot be used", device);
+  place.loaded = api_.load_module(&place.module, kernel_image());
+  api_.set_context(before);
 }
 
 void Cuda::check(Result result, const char* what, int device) const {
@@ -117,8 +131,8 @@ int Cuda::link(int device, int peer) const {
 }
 
 std::byte* Cuda::allocate(int device, std::size_t bytes) {
-  const std::size_t room = std::max<std::size_t>(bytes, 1);
   const std::string what = str(bytes, " bytes");
+  std::size_t room = std::max<std::size_t>(bytes, 1);
   if (device == kHost) {
     void* memory = nullptr;
     const Current current(*this, 0);
@@ -127,6 +141,8 @@ std::byte* Cuda::allocate(int device, std::size_t bytes) {
     return static_cast<std::byte*>(memory);
   }
   const Current current(*this, device);
+  // Shorter ones lie together in a block of the driver, which other processes open but once.
+  if (room <= kMostRounded) room = (room + kOwnBlock - 1) / kOwnBlock * kOwnBlock;
   Address memory = 0;
   check(api_.allocate(&memory, room), what.c_str(), device);
   return reinterpret_cast<std::byte*>(memory);
@@ -155,14 +171,31 @@ SharedHandle Cuda::share(int device, const std::byte* memory) {
   const Current current(*this, device);
   const auto address = reinterpret_cast<Address>(memory);
   Address begin = 0;
+  std::size_t bytes = 0;
+  unsigned long long buffer = 0;   // of its numbers none is used twice
   check(api_.pointer_attribute(&begin, cuda::kPointerRangeStart, address),
         "memory is not known to the driver", device);
+  api_.pointer_attribute(&bytes, cuda::kPointerRangeSize, address);
+  api_.pointer_attribute(&buffer, cuda::kPointerBuffer, address);
+  const cuda::IpcHandle handle = exported(device, begin, buffer);
+  std::string allocation(handle.bytes, sizeof handle.bytes);
+  allocation.append(reinterpret_cast<const char*>(&buffer), sizeof buffer);
+  return {std::move(allocation), static_cast<std::size_t>(address - begin), begin, bytes};
+}
+
+// Kept: calls on the same memory ask for the same again.
+cuda::IpcHandle Cuda::exported(int device, Address begin, unsigned long long buffer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = exported_.find(buffer); found != exported_.end()) return found->second;
+  }
   cuda::IpcHandle handle;
   check(api_.export_memory(&handle, begin),
         "memory cannot be opened by other processes (frameworks with expandable segments or "
         "cudaMallocAsync give such)", device);
-  return {std::string(handle.bytes, sizeof handle.bytes),
-          static_cast<std::size_t>(address - begin)};
+  const std::lock_guard lock(mutex_);
+  if (exported_.size() >= kMostExported) exported_.clear();
+  return exported_[buffer] = handle;
 }
 
 std::byte* Cuda::open(int device, const std::string& allocation) {
@@ -170,8 +203,9 @@ std::byte* Cuda::open(int device, const std::string& allocation) {
   cuda::IpcHandle handle;
   std::copy_n(allocation.begin(), std::min(allocation.size(), sizeof handle.bytes), handle.bytes);
   Address opened = 0;
-  check(api_.import_memory(&opened, handle, kLazyPeers), "memory of a peer cannot be opened",
-        device);
+  const Result result = api_.import_memory(&opened, handle, kLazyPeers);
+  if (result == cuda::kAlreadyMapped) return nullptr;
+  check(result, "memory of a peer cannot be opened", device);
   return reinterpret_cast<std::byte*>(opened);
 }
 

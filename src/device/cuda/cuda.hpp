@@ -53,6 +53,7 @@ class Cuda : public Driver {
   void write(Stream stream, Word* word, std::uint32_t value) override;
   bool is_done(Event event) override;
   void synchronize(Event event) override;
+  void poll(Event event) override { is_done(event); }
   Graph capture(Stream origin, const std::function<void()>& enqueue) override;
   void launch(Graph graph, Stream origin) override;
   void release(Graph graph) override;
@@ -67,7 +68,8 @@ class Cuda : public Driver {
     cuda::Device device = 0;
     cuda::Context context = nullptr;
     int processors = 1;
-    cuda::Module module = nullptr;
+    cuda::Module module = nullptr;   // the reduce kernels
+    cuda::Result loaded = 0;         // why there is none
     std::map<std::pair<Type, Op>, cuda::Function> kernels;
   };
   struct OnStream {
@@ -82,12 +84,14 @@ class Cuda : public Driver {
   class Current;
 
   Place& place(int device, const char* what) const;
+  void open(Place& place, int device) const;
   OnStream on(Stream stream) const;
   OnEvent on(Event event) const;
   void check(cuda::Result result, const char* what, int device) const;
   cuda::Function kernel(int device, Type type, Op op);
   void run_kernel(const OnStream& on, const Combine& combine);
   cuda::Address address_of(Word* word, int device) const;
+  cuda::IpcHandle exported(int device, cuda::Address begin, unsigned long long buffer);
 
   const cuda::Api& api_;
   mutable std::mutex mutex_;
@@ -96,6 +100,7 @@ class Cuda : public Driver {
   std::map<int, OnStream> streams_;
   std::map<int, OnEvent> events_;
   std::map<int, std::pair<int, cuda::GraphExec>> graphs_;   // with their devices
+  std::map<unsigned long long, cuda::IpcHandle> exported_;  // by number of the allocation
   int next_ = 1;
 };
 

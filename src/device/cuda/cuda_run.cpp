@@ -84,13 +84,12 @@ cuda::Function Cuda::kernel(int device, Type type, Op op) {
       fail(Fault::refusal, "device: this build has no reduce kernels, since no nvcc was found; put "
            "it on the PATH (pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm "
            "nvidia-cuda-runtime nvidia-cuda-cccl) and build again.");
-    const Result result = api_.load_module(&where.module, kernel_image());
-    if (result == cuda::kNoKernelImage || result == cuda::kInvalidPtx ||
-        result == cuda::kUnsupportedPtx)
+    if (where.loaded == cuda::kNoKernelImage || where.loaded == cuda::kInvalidPtx ||
+        where.loaded == cuda::kUnsupportedPtx)
       fail(Fault::refusal, "device: the reduce kernels are not built for device ", device, " (",
-           cuda::describe(api_, result), "); build with -DPACELINE_CUDA_ARCHS=native, or update "
-           "the driver.");
-    check(result, "the reduce kernels", device);
+           cuda::describe(api_, where.loaded), "); build with -DPACELINE_CUDA_ARCHS=native, or "
+           "update the driver.");
+    check(where.loaded, "the reduce kernels", device);
   }
   const std::string name = str("paceline_", name_of(type), '_', name_of(op));
   check(api_.get_function(&found, where.module, name.c_str()), name.c_str(), device);

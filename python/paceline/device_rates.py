@@ -1,0 +1,68 @@
+"""What copies and sums take on CUDA devices, measured: the model by which algorithms are chosen."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+REPEATS, WARMUPS = 10, 2
+LONG = 64 << 20  # bytes: what starts a copy takes little of its time
+SHORT, BLOCKS = 4 << 10, 64  # bytes of a block whose time is that of starting it; so many
+
+
+def median_s(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Seconds of one call, to its end; the host enqueues and then waits."""
+    times = []
+    for turn in range(WARMUPS + repeats):
+        begin = time.perf_counter()
+        action()
+        if turn >= WARMUPS:
+            times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def arrays_on(devices: Any, positions: Sequence[int], count: int) -> list[Any]:
+    """An array of float32 on the device of each position."""
+    from paceline import device
+
+    return [device.Array(devices, where, count) for where in positions]
+
+
+def call_s(
+    group: Any, collective: str, arrays: Sequence[Any], repeats: int = REPEATS, **options: Any
+) -> float:
+    """Seconds of one call of a Group."""
+
+    def action() -> None:
+        getattr(group, collective)(arrays, **options)
+        group.synchronize()
+
+    return median_s(action, repeats)
+
+
+def rates(
+    devices: Any, positions: Sequence[int], nbytes: int = LONG
+) -> tuple[float, float, float]:
+    """Bytes a second of a copy of so many bytes between neighbours and of a sum of two arrays on
+    one device, and seconds that a short copy takes among others."""
+    from paceline import device
+
+    pair = (list(positions) * 2)[:2]
+    two = device.Group(devices, pair)
+    arrays = arrays_on(devices, pair, nbytes // 4)
+    copied = call_s(two, "broadcast", arrays, algorithm="chain", segments=1)
+    both = call_s(two, "reduce", arrays, algorithm="chain", segments=1)
+    few = arrays_on(devices, pair, BLOCKS * SHORT // 4)
+    one, many = (call_s(two, "broadcast", few, algorithm="chain", segments=blocks, window=blocks)
+                 for blocks in (1, BLOCKS))  # fmt: skip
+    starts_s = max(many - one, one / 100) / (BLOCKS - 1)
+    return nbytes / copied, nbytes / max(both - copied, copied / 100), starts_s
+
+
+def machine_of(found: tuple[float, float, float], positions: Sequence[int]) -> str:
+    """What rates() has found, in the words of --machine. Positions that share a device share its
+    memory."""
+    copies, sums, starts_s = found
+    shared = max(list(positions).count(where) for where in positions)
+    return (f"alpha_us={1e6 * starts_s:.3g},gbit_per_s={8e-9 * copies / shared:.4g},"
+            f"reduce_gbyte_per_s={1e-9 * sums / shared:.4g}")  # fmt: skip
