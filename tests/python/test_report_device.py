@@ -91,6 +91,9 @@ def test_verdicts_of_what_was_measured(tmp_path):
     shared = outcomes("figure 3", of_gpus(1, {"LP": 1.25, "MST": 2.0}), tmp_path)
     assert [one.word for one in shared] == ["beyond"]
     assert "0.80 of the copy bound" in shared[0].found
+    many = outcomes("figure 3", of_gpus(1, {"LP": 3.0, "MST": 2.0, "BE": 3.0, "chosen": 2.0,
+                                            "LP, own block": 2.0, "LP, graph": 1.0}), tmp_path)
+    assert "1.00 of the copy bound" in many[0].found and "part 1" not in many[0].found
     assert outcomes("figure 3", [], tmp_path) == []
     lazy = row("staged", 2, 4096, 1, device="cuda", time_us_first=1, share=dict.fromkeys(
         stages.STAGES, 0.1))

@@ -7,6 +7,7 @@ and written as CSV.
 """
 
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -24,7 +25,7 @@ NVCC = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runti
 FEIGNED = ROOT / "build/release/tests/fakes/cuda"
 RESULTS = ROOT / "bench/results/gpu.csv"
 FIELDS = ("date", "gpu", "device", "collective", "bytes", "participants", "devices", "way",
-          "algorithm", "time_us_median", "bound_us")
+          "algorithm", "time_us_median", "time_us_follow", "bound_us")
 SIZES, SHORT_SIZES = "4KiB..1GiB*8", "4KiB,1MiB"
 TESTS = (("unit", "*cuda_test.cpp"), ("world", "*cuda_test.cpp"), ("unit", "*device_test.cpp"),
          ("process", "*device*_test.cpp"))
@@ -39,6 +40,8 @@ def parser():
                       help="without a GPU: the tests on a feigned driver, model time")
     made.add_argument("--short", action="store_true", help="two sizes, no sanitizer")
     made.add_argument("--no-build", action="store_true", help="with what has been built")
+    made.add_argument("--mps", action="store_true",
+                      help="processes also under CUDA's multi-process service, started for them")
     made.add_argument("--csv", type=Path, default=RESULTS, help="where the figures go")
     return made
 
@@ -103,32 +106,66 @@ def test(options):
             timeout_s=1800, env={**env, "PACELINE_SHORT": "1"})
 
 
-def bench(collective, kind, participants, sizes, env):
-    """What `paceline bench --device` writes: date, records."""
+def bench(collective, kind, participants, sizes, env, words=()):
+    """What `paceline bench --device` writes: date, records. words: more for the command line."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
         run([VENV / "bin/paceline", "bench", collective, "--device", kind, "-n", str(participants),
-             "--sizes", sizes, "--json", file], timeout_s=1800, env=env)
+             "--sizes", sizes, "--json", file, *words], timeout_s=1800, env=env)
         found = json.loads(file.read_text())
     return found["date"][:10], found["records"]
+
+
+@contextlib.contextmanager
+def multi_process_service(wanted):
+    """The environment of processes that share a device at the same time, and not by turns."""
+    if not wanted:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        control = "nvidia-cuda-mps-control"
+        run([control, "-d"], timeout_s=30, env=environment(**env))
+        try:
+            yield env
+        finally:
+            subprocess.run([control], input="quit\n", text=True, timeout=30,
+                           env=environment(**env))
+
+
+def ways(options, participants):
+    """What is measured: its kind, its sizes, more words for `paceline bench`, what is added to the
+    name of its way, and whether under CUDA's multi-process service."""
+    sizes = SHORT_SIZES if options.short else SIZES
+    if options.feigned:
+        return (("emulated", sizes, (), "", False), ("peers", SHORT_SIZES, (), "", False))
+    # On a device that all share a pipeline of one segment moves least; more hide what copies wait.
+    pipeline = ("--algorithm", "chain", "--segments", "1" if participants == 2 else "4")
+    return (("cuda", sizes, (), "", False),
+            *(("peers", sizes, words, how + (", MPS" if shared else ""), shared)
+              for shared in ((False, True) if options.mps else (False,))
+              for words, how in (((), ""), (pipeline, ", LP"))))
 
 
 def measure(options):
     """Rows of the CSV: collectives between 2, 4 and 8 participants, of one process and of one for
     each. Without a GPU model time, and for processes that of emulated devices."""
-    sizes = SHORT_SIZES if options.short else SIZES
-    kinds = ((("emulated", sizes), ("peers", SHORT_SIZES)) if options.feigned else
-             (("cuda", sizes), ("peers", sizes)))
     env = environment() if options.feigned else settings(False)
     rows = []
-    for collective in ("broadcast", "reduce", "allreduce"):
-        for participants in (2,) if options.short else (2, 4, 8):
-            for kind, some in kinds:
-                date, records = bench(collective, kind, participants, some, env)
-                rows += [{**{name: record.get(name) for name in FIELDS}, "date": date,
-                          "participants": participants, "way": record["variant"]}
-                         for record in records]
+    with multi_process_service(options.mps) as service:
+        for collective in ("broadcast", "reduce", "allreduce"):
+            for participants in (2,) if options.short else (2, 4, 8):
+                for kind, sizes, words, added, shared in ways(options, participants):
+                    date, records = bench(collective, kind, participants, sizes,
+                                          {**env, **(service if shared else {})}, words)
+                    rows += rows_of(date, records, participants, added)
     return rows
+
+
+def rows_of(date, records, participants, added):
+    """Of one run of `paceline bench`."""
+    return [{**{name: record.get(name) for name in FIELDS}, "date": date,
+             "participants": participants, "way": record["variant"] + added} for record in records]
 
 
 def write(rows, path):
