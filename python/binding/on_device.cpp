@@ -79,7 +79,7 @@ std::function<void()> device_copy(const Buffer& from, const Buffer& to) {
   }
   const device::Copy copy{memory_of(to), memory_of(from), from.count() * size_of(from.type())};
   return [=, outward = to.device() == kOnHost] {
-    const device::Stream stream = outward ? end->out() : end->in();
+    const device::Stream stream = outward ? end->aside_out() : end->aside_in();
     if (other) {
       end->driver().wait(stream, first);
       other->give(first);
@@ -104,7 +104,7 @@ void Fetched::fetch(std::vector<const void*>& sources) {
     Source& one = sources_[i];
     if (!one.end) continue;
     one.pinned = one.end->take_pinned(one.bytes);
-    copy_after(*one.end, one.end->out(), one.after,
+    copy_after(*one.end, one.end->aside_out(), one.after,
                {{device::kHost, one.pinned},
                 {one.end->device(), const_cast<std::byte*>(one.data)}, one.bytes});
     sources[i] = one.pinned;

@@ -23,9 +23,8 @@ DeviceEnd::DeviceEnd(std::shared_ptr<device::Driver> driver, int device, Clock n
     fail(Fault::usage, "device: there is no device ", device, "; there are 0 to ",
          driver_->devices() - 1, ".");
   try {
-    out_ = driver_->make_stream(device);
-    in_ = driver_->make_stream(device);
-    work_ = driver_->make_stream(device);
+    for (device::Stream* stream : {&out_, &in_, &work_, &aside_out_, &aside_in_})
+      *stream = driver_->make_stream(device);
   } catch (...) {
     release();
     throw;
@@ -35,7 +34,7 @@ DeviceEnd::DeviceEnd(std::shared_ptr<device::Driver> driver, int device, Clock n
 DeviceEnd::~DeviceEnd() { release(); }
 
 void DeviceEnd::release() {
-  for (device::Stream stream : {out_, in_, work_})
+  for (device::Stream stream : {out_, in_, work_, aside_out_, aside_in_})
     if (stream != device::Stream{}) driver_->release(stream);
   for (device::Event event : events_) driver_->release(event);
   for (std::byte* memory : pinned_) driver_->release(device::kHost, memory);

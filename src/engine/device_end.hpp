@@ -62,6 +62,9 @@ class DeviceEnd {
   device::Stream out() const { return out_; }
   device::Stream in() const { return in_; }
   device::Stream work() const { return work_; }
+  // Of copies that belong to no call: they wait for none.
+  device::Stream aside_out() const { return aside_out_; }
+  device::Stream aside_in() const { return aside_in_; }
 
   device::Event take_event();
   void give(device::Event event);
@@ -101,7 +104,7 @@ class DeviceEnd {
   std::shared_ptr<device::Driver> driver_;
   const int device_;
   const Clock now_s_;
-  device::Stream out_ = {}, in_ = {}, work_ = {};
+  device::Stream out_ = {}, in_ = {}, work_ = {}, aside_out_ = {}, aside_in_ = {};
   std::mutex enqueueing_;
   mutable std::mutex mutex_;   // of the pools
   std::vector<device::Event> events_, free_events_;

@@ -52,9 +52,9 @@ Cuda::Cuda() : api_(loaded_api()) {
   int count = 0;
   check(api_.device_count(&count), "devices cannot be counted", 0);
   for (int i = 0; i < count; ++i) {
-    Place place;
-    check(api_.device_get(&place.device, i), "it cannot be opened", i);
-    api_.device_attribute(&place.processors, cuda::kProcessors, place.device);
+    auto place = std::make_unique<Place>();
+    check(api_.device_get(&place->device, i), "it cannot be opened", i);
+    api_.device_attribute(&place->processors, cuda::kProcessors, place->device);
     places_.push_back(std::move(place));
   }
 }
@@ -68,9 +68,11 @@ Cuda::Place& Cuda::place(int device, const char* what) const {
   if (device < 0 || device >= devices())
     fail(Fault::usage, "device: ", what, " on device ", device, "; there are 0 to ", devices() - 1,
          ".");
-  Place& place = places_[static_cast<std::size_t>(device)];
-  const std::lock_guard lock(mutex_);
-  if (!place.context) open(place, device);
+  Place& place = *places_[static_cast<std::size_t>(device)];
+  if (place.is_open.load(std::memory_order_acquire)) return place;
+  const std::lock_guard lock(opening_);
+  if (!place.is_open.load(std::memory_order_relaxed)) open(place, device);
+  place.is_open.store(true, std::memory_order_release);
   return place;
 }
 

@@ -4,6 +4,7 @@
 // passed in as they are. What threads have as their current context stays as it is.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,7 @@ class Cuda : public Driver {
  private:
   struct Place {   // a device
     cuda::Device device = 0;
+    std::atomic<bool> is_open{false};   // afterwards all but `kernels` stays as it is
     cuda::Context context = nullptr;
     int processors = 1;
     cuda::Module module = nullptr;   // the reduce kernels
@@ -94,8 +96,10 @@ class Cuda : public Driver {
   cuda::IpcHandle exported(int device, cuda::Address begin, unsigned long long buffer);
 
   const cuda::Api& api_;
+  // Of what is below. Never held during a call of the driver: poll() takes it.
   mutable std::mutex mutex_;
-  mutable std::vector<Place> places_;
+  mutable std::mutex opening_, kernels_;   // held during such
+  std::vector<std::unique_ptr<Place>> places_;
   mutable std::map<std::pair<int, int>, bool> reaches_;
   std::map<int, OnStream> streams_;
   std::map<int, OnEvent> events_;

@@ -76,7 +76,7 @@ void Cuda::combine(Stream stream, const Combine& combine) {
 cuda::Function Cuda::kernel(int device, Type type, Op op) {
   if (op == Op::average) op = Op::sum;
   Place& where = place(device, "a kernel");
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(kernels_);
   cuda::Function& found = where.kernels[{type, op}];
   if (found) return found;
   if (!where.module) {

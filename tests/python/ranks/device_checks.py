@@ -1,6 +1,7 @@
 """Checks of paceline.device on several ranks: through the host, and between devices."""
 
 import os
+import time
 
 import numpy
 from support import checks_in, data, raises, run_checks
@@ -165,6 +166,23 @@ def check_kvstore(comm):
         store.wait()
         assert (out.get() == 2 * sum(every)).all() and (y.get() == out.get()).all(), kind
         store.close()
+
+
+def check_memory_is_freed_while_a_call_waits(comm):
+    """To free is to wait for every stream of the device, and so for ranks that are late."""
+    devices = devices_of(comm)
+    number = comm.rank % devices.count
+    link = device.Link(comm, devices, number)
+    x = on_device(devices, number, numpy.ones(3000, "float32"))
+    for turn in range(3):
+        spare = on_device(devices, number, numpy.zeros(1000, "float32"))
+        if turn % comm.size == comm.rank:
+            time.sleep(0.2)
+        link.allreduce(x)
+        link.broadcast(x, root=comm.size - 1)
+        del spare
+    link.synchronize()
+    assert (values_of(x) == comm.size**3).all()
 
 
 def check_mixed_with_the_host(comm):
