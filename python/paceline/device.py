@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy
 
-from paceline import _core, calls, device_rates, topology
+from paceline import _core, calls, topology
 from paceline.buffers import Buffer
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
@@ -46,12 +46,6 @@ def emulated(
 def cuda() -> _core.Devices:
     """The CUDA devices of this machine. Raises RefusalError, which says what is missing."""
     return _core.cuda_devices()
-
-
-def measured(devices: Any, positions: Sequence[int]) -> str:
-    """What copies and sums take between these devices, for Group(devices, positions, machine):
-    start-up and rates in the words of --machine. Takes a second, and 128 MiB on each device."""
-    return device_rates.machine_of(device_rates.rates(devices, positions), positions)
 
 
 def near_order(devices: Any) -> list[int]:
@@ -220,7 +214,7 @@ class Group(_Calls):
 
     devices: of emulated(). positions: for each position its device; None: each device once. A
     device may stand at several positions. machine: start-up and rate of copies and sums, for the
-    choice of algorithms, in the words of --machine.
+    choice of algorithms, in the words of --machine; paceline.device_rates.measured() finds it.
 
     All methods enqueue and return at once, and raise UsageError and RefusalError before that. They
     take the keywords algorithm, segments, window, radix and blocks of Communicator. synchronize()

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from paceline import device
+
 REPEATS, WARMUPS = 10, 2
 LONG = 64 << 20  # bytes: what starts a copy takes little of its time
 SHORT, BLOCKS = 4 << 10, 64  # bytes of a block whose time is that of starting it; so many
@@ -23,8 +25,6 @@ def median_s(action: Callable[[], object], repeats: int = REPEATS) -> float:
 
 def arrays_on(devices: Any, positions: Sequence[int], count: int) -> list[Any]:
     """An array of float32 on the device of each position."""
-    from paceline import device
-
     return [device.Array(devices, where, count) for where in positions]
 
 
@@ -45,8 +45,6 @@ def rates(
 ) -> tuple[float, float, float]:
     """Bytes a second of a copy of so many bytes between neighbours and of a sum of two arrays on
     one device, and seconds that a short copy takes among others."""
-    from paceline import device
-
     pair = (list(positions) * 2)[:2]
     two = device.Group(devices, pair)
     arrays = arrays_on(devices, pair, nbytes // 4)
@@ -66,3 +64,9 @@ def machine_of(found: tuple[float, float, float], positions: Sequence[int]) -> s
     shared = max(list(positions).count(where) for where in positions)
     return (f"alpha_us={1e6 * starts_s:.3g},gbit_per_s={8e-9 * copies / shared:.4g},"
             f"reduce_gbyte_per_s={1e-9 * sums / shared:.4g}")  # fmt: skip
+
+
+def measured(devices: Any, positions: Sequence[int]) -> str:
+    """The model of these devices, for device.Group(devices, positions, machine): start-up and rates
+    in the words of --machine. Takes a second, and 64 MiB for each of two positions."""
+    return machine_of(rates(devices, positions), positions)

@@ -30,7 +30,7 @@ void Request::join(device::Stream stream) {
   if (!operation)
     fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
          "it instead.");
-  if (operation->number() == start_) operation->join(stream);
+  if (!operation->has_ended(start_)) operation->join(stream);
 }
 
 }  // namespace paceline

@@ -89,6 +89,19 @@ def test_bench_measures_between_processes(tmp_path, devices):
     assert rows[0]["devices"] == max(devices, 1)
 
 
+def test_a_model_is_measured():
+    """Positions that share a device have a part of its rates."""
+    look = ("from paceline import device, device_rates; d = device.cuda(); "
+            "device.Group(d, [0, 1], device_rates.measured(d, [0, 1])); "
+            "found = (4e9, 2e9, 3e-6); print(device_rates.machine_of(found, [0, 1]), "
+            "device_rates.machine_of(found, [0, 1, 0, 1]))")
+    env = {**os.environ, **feigned_cuda.settings("devices=2")}
+    found = subprocess.run([sys.executable, "-c", look], env=env, text=True, check=True,
+                           capture_output=True, timeout=100).stdout
+    assert found == ("alpha_us=3,gbit_per_s=32,reduce_gbyte_per_s=2 "
+                     "alpha_us=3,gbit_per_s=16,reduce_gbyte_per_s=1\n")
+
+
 def doctor(words):
     """What the line about devices says."""
     look = "from paceline.cli import gpus; print(*gpus.finding())"
