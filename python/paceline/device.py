@@ -170,7 +170,9 @@ class Link(_OfRank):
 
     comm: of whose ranks each makes one. devices: of cuda() or emulated(); arrays are on `device`
     (of emulated devices: numpy arrays). Methods enqueue and return at once; the host copies out,
-    sends, receives and copies in while the device combines, block by block.
+    sends, receives and copies in while the device combines, block by block. Calls on one device
+    begin in the same order on all ranks, also those of several communicators; else they may time
+    out.
 
         link = paceline.device.Link(paceline.init(), paceline.device.cuda(), device=0)
         link.allreduce(x)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -14,7 +15,8 @@ namespace {
 using Number = std::uint32_t;
 constexpr Number kNone = ~Number{0};
 
-// One step of the world, or two that belong together: a send with its receive.
+// One step of the world, or two that belong together: a send with its receive. Positions are those
+// of the list of schedules; of a rank with several schedules its first one has the messages.
 struct Node {
   int position = 0;
   Number step = 0;
@@ -25,11 +27,12 @@ struct Node {
 
 class Graph {
  public:
-  explicit Graph(std::vector<const Schedule*> world) : world_(std::move(world)) {
-    for (int at = 0; at < ranks(); ++at) node_of_.emplace_back(schedule(at).steps.size(), kNone);
-    for (int at = 0; at < ranks(); ++at) add_steps(at);
+  explicit Graph(std::vector<RankSchedule> world) : world_(std::move(world)) {
+    for (int at = 0; at < size_of_world(); ++at)
+      node_of_.emplace_back(schedule(at).steps.size(), kNone);
+    for (int at = 0; at < size_of_world(); ++at) add_steps(at);
     match();
-    for (int at = 0; at < ranks(); ++at) add_edges(at);
+    for (int at = 0; at < size_of_world(); ++at) add_edges(at);
   }
 
   // In an order that respects all edges: of what may come next, that after which most messages
@@ -63,6 +66,7 @@ class Graph {
   }
 
   const Node& node(Number n) const { return nodes_[n]; }
+  const std::vector<Number>& nodes_of(std::size_t at) const { return node_of_[at]; }
   std::size_t size() const { return nodes_.size(); }
 
  private:
@@ -88,8 +92,11 @@ class Graph {
     return ahead;
   }
 
-  int ranks() const { return static_cast<int>(world_.size()); }
-  const Schedule& schedule(int at) const { return *world_[static_cast<std::size_t>(at)]; }
+  int size_of_world() const { return static_cast<int>(world_.size()); }
+  int rank(int at) const { return world_[static_cast<std::size_t>(at)].rank; }
+  const Schedule& schedule(int at) const {
+    return *world_[static_cast<std::size_t>(at)].schedule;
+  }
 
   void add_steps(int at) {
     const Schedule& s = schedule(at);
@@ -97,39 +104,41 @@ class Graph {
       const Step& step = s.steps[i];
       require(step.kind != Kind::recv_reduce, "device: ", s.algorithm, " is fused");
       if (step.kind == Kind::recv) {
-        receives_[{step.peer, at, step.lane, false, step.seq}] = {at, i};
+        receives_[{step.peer, rank(at), step.lane, false, step.seq}].emplace_back(at, i);
         continue;
       }
-      if (step.kind == Kind::wait) waits_[{step.peer, at, step.lane, true, step.seq}] = {at, i};
-      node_of_[static_cast<std::size_t>(at)][i] = static_cast<Number>(nodes_.size());
+      Number& node = node_of_[static_cast<std::size_t>(at)][i];
+      if (step.kind == Kind::send || step.kind == Kind::signal) {
+        const bool is_signal = step.kind == Kind::signal;
+        const Message key{rank(at), step.peer, step.lane, is_signal, step.seq};
+        const auto [known, is_new] = sends_.emplace(key, static_cast<Number>(nodes_.size()));
+        node = known->second;
+        if (!is_new) continue;
+      }
+      if (step.kind == Kind::wait)
+        waits_[{step.peer, rank(at), step.lane, true, step.seq}].emplace_back(at, i);
+      node = static_cast<Number>(nodes_.size());
       nodes_.push_back({at, i});
     }
   }
 
   // A receive becomes one with its send; a wait comes after its signal.
   void match() {
-    std::size_t matched = 0;
-    for (Number n = 0; n < nodes_.size(); ++n) {
-      Node& node = nodes_[n];
-      const Step& step = schedule(node.position).steps[node.step];
-      if (step.kind != Kind::send && step.kind != Kind::signal) continue;
-      const bool is_signal = step.kind == Kind::signal;
-      const Message key{node.position, step.peer, step.lane, is_signal, step.seq};
+    for (const auto& [key, n] : sends_) {
+      const bool is_signal = std::get<3>(key);
       const auto& others = is_signal ? waits_ : receives_;
       const auto found = others.find(key);
       require(found != others.end(), "device: ", schedule(0).algorithm,
               " sends a message that nobody receives");
-      const auto [to, i] = found->second;
-      ++matched;
-      if (is_signal) {
-        link(n, node_of_[static_cast<std::size_t>(to)][i]);
-        continue;
+      for (const auto& [to, i] : found->second) {
+        Number& node = node_of_[static_cast<std::size_t>(to)][i];
+        if (is_signal) link(n, node);
+        else node = n;
       }
-      node.receiver = to;
-      node.receive = i;
-      node_of_[static_cast<std::size_t>(to)][i] = n;
+      if (is_signal) continue;
+      std::tie(nodes_[n].receiver, nodes_[n].receive) = found->second.front();
     }
-    require(matched == receives_.size() + waits_.size(), "device: ", schedule(0).algorithm,
+    require(sends_.size() == receives_.size() + waits_.size(), "device: ", schedule(0).algorithm,
             " receives a message that nobody sends");
   }
 
@@ -144,16 +153,18 @@ class Graph {
     nodes_[to].after.push_back(from);
   }
 
-  const std::vector<const Schedule*> world_;
+  const std::vector<RankSchedule> world_;
   std::vector<Node> nodes_;
   std::vector<std::vector<Number>> node_of_;   // by position and step
-  std::map<Message, std::pair<int, Number>> receives_, waits_;
+  std::map<Message, Number> sends_;
+  std::map<Message, std::vector<std::pair<int, Number>>> receives_, waits_;
 };
 
-std::vector<const Schedule*> schedules_of(
+std::vector<RankSchedule> schedules_of(
     const std::vector<std::shared_ptr<const CompiledSchedule>>& world) {
-  std::vector<const Schedule*> found;
-  for (const auto& bound : world) found.push_back(bound->schedule.get());
+  std::vector<RankSchedule> found;
+  for (const auto& bound : world)
+    found.push_back({static_cast<int>(found.size()), bound->schedule.get()});
   return found;
 }
 
@@ -308,14 +319,15 @@ class Lowering {
 
 }  // namespace
 
-std::vector<std::uint32_t> steps_in_order(const std::vector<const Schedule*>& world, int position) {
+std::vector<std::uint32_t> steps_in_order(const std::vector<RankSchedule>& world, std::size_t own) {
   const Graph graph(world);
-  std::vector<std::uint32_t> steps;
-  for (Number n : graph.sorted()) {
-    const Node& node = graph.node(n);
-    if (node.position == position) steps.push_back(node.step);
-    if (node.receiver == position) steps.push_back(node.receive);
-  }
+  std::vector<Number> place(graph.size());
+  Number next = 0;
+  for (Number n : graph.sorted()) place[n] = next++;
+  const std::vector<Number>& nodes = graph.nodes_of(own);
+  std::vector<std::uint32_t> steps(nodes.size());
+  std::iota(steps.begin(), steps.end(), 0);
+  std::ranges::sort(steps, {}, [&](std::uint32_t step) { return place[nodes[step]]; });
   return steps;
 }
 

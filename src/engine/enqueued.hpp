@@ -64,10 +64,17 @@ DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledS
                                Op op,
                                int most_lanes = kMostDeviceLanes);
 
-// The steps of one position as they come in an order that all positions share, and in which a
-// message is received right when it is sent. Whoever does them one after the other, and waits for a
-// message where it comes, never waits for a rank that waits for it.
-std::vector<std::uint32_t> steps_in_order(const std::vector<const Schedule*>& world, int position);
+// What a rank may do in a call. Several of one rank, in place and not, have the same messages.
+struct RankSchedule {
+  int rank = 0;
+  const Schedule* schedule = nullptr;
+};
+
+// The steps of one of them as they come in an order that serves all, and in which a message is
+// received right when it is sent. Where every rank does one of its own, one step after the other,
+// and waits for a message where it comes, none waits for a rank that waits for it. The same `world`
+// on all ranks gives the same order.
+std::vector<std::uint32_t> steps_in_order(const std::vector<RankSchedule>& world, std::size_t own);
 
 // Empty where any two tasks that touch the same memory, one of them writing, are ordered by streams
 // and events; else which are not. Squares with the number of tasks: for tests.

@@ -1,6 +1,7 @@
 #include "runtime/compile.hpp"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/error.hpp"
 #include "base/str.hpp"
@@ -115,15 +116,23 @@ void add_positions(const Choice& choice, const Problem& problem, const Layout& l
   }
 }
 
-// In which order a device does its steps; all ranks' schedules tell.
-std::vector<std::uint32_t> device_order(const Choice& choice, Problem problem) {
-  const int own = problem.rank;
-  std::vector<Schedule> world;
-  for (problem.rank = 0; problem.rank < problem.ranks; ++problem.rank)
-    world.push_back(lower(*choice.algorithm, problem, choice.cut, Reader::device));
-  std::vector<const Schedule*> all;
-  for (const Schedule& schedule : world) all.push_back(&schedule);
-  return steps_in_order(all, own);
+// In which order a device does its steps; all ranks' schedules tell. Which of them work in place is
+// each rank's own affair: the order is of both ways.
+std::vector<std::uint32_t> device_order(const Choice& choice, const Problem& own) {
+  std::deque<Schedule> schedules;   // which stay where they are
+  std::vector<RankSchedule> world;
+  std::size_t mine = 0;
+  for (Problem problem = own; const int rank : all_ranks(own.ranks))
+    for (const bool in_place : {false, true}) {
+      problem.rank = rank;
+      problem.in_place = in_place;
+      const bool is_own = rank == own.rank && in_place == own.in_place;
+      if (!is_own && choice.algorithm->rejects(problem)) continue;
+      if (is_own) mine = world.size();
+      schedules.push_back(lower(*choice.algorithm, problem, choice.cut, Reader::device));
+      world.push_back({rank, &schedules.back()});
+    }
+  return steps_in_order(world, mine);
 }
 
 }  // namespace

@@ -257,6 +257,33 @@ TEST_CASE("device: a lost event and a reused buffer give wrong results, which sh
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
+TEST_CASE("device: some ranks of a call work in place, and others do not") {
+  const std::string bad = run_ranks(4, 60, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = test::join(rank, 4, folder, 20000, Progress::thread);
+    const Mine mine(rank);
+    for (const Algorithm* algorithm : registry()) {
+      if (algorithm->collective != Collective::allreduce || algorithm->is_load_store()) continue;
+      const Problem problem{.collective = Collective::allreduce, .ranks = 4};
+      if (algorithm->by_nodes || algorithm->rejects(problem)) continue;
+      for (int turn = 0; turn < 4; ++turn) {
+        std::vector<float> input(999, float(rank + turn)), output(999);
+        const bool in_place = rank == turn;
+        Call call{Collective::allreduce, Type::f32, Op::max};
+        call.algorithm = algorithm->name;
+        call.count = input.size();
+        call.input = input.data();
+        call.output = in_place ? input.data() : output.data();
+        call.device = mine.place();
+        world.run(call);
+        const float got = (in_place ? input : output).back();
+        if (got != float(3 + turn)) return str(algorithm->name, ", turn ", turn, ": ", got);
+      }
+    }
+    return "";
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 // While one thread of a process frees memory of a CUDA device, most calls of the driver by others
 // wait for every stream: so would whoever drives the messages that the streams wait for.
 class Strict : public Emulation {

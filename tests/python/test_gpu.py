@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import feigned_cuda
 import pytest
@@ -70,6 +71,37 @@ def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
     assert {row["device"] for row in rows} == {"cuda" if feigned else "emulated"}
     for row in rows:
         assert all(row["share"][name] > 0 for name in ("copy out", "send", "receive", "copy in"))
+
+
+@pytest.mark.parametrize("words, wanted", [
+    ("--device peers --algorithm chain --segments 2 --window 2", "chain"),
+    ("--device staged --algorithm ring --segments 2", "register"),
+    ("--device peers --algorithm chain,ring", "--device times one --algorithm; not chain,ring"),
+    ("--device staged --segments 4MiB", "--device takes a number of segments; not 4MiB"),
+    ("--device cuda --algorithm ring", "leave out --algorithm"),
+])
+def test_bench_between_ranks_takes_an_algorithm_and_how_it_is_cut(words, wanted):
+    status, out = run(["bench", "allreduce", "-n", "2", "--sizes", "64KiB", *words.split()], {})
+    assert wanted in " ".join(out.split()), out
+    assert (status == 0) == (wanted in ("chain", "register"))
+
+
+def test_the_multi_process_service_is_started_and_ended(tmp_path, monkeypatch):
+    control = tmp_path / "nvidia-cuda-mps-control"
+    control.write_text(f"#!/bin/sh\n[ \"$1\" ] || read -r word\n"
+                       f"echo \"$1$word in $CUDA_MPS_PIPE_DIRECTORY\" >>{tmp_path}/said\n")
+    control.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with gpu.multi_process_service(False) as env:
+        assert env == {}
+    with gpu.multi_process_service(True) as env:
+        folder = env["CUDA_MPS_PIPE_DIRECTORY"]
+        assert Path(folder).is_dir()
+    assert (tmp_path / "said").read_text() == f"-d in {folder}\nquit in {folder}\n"
+    ways = gpu.ways(SimpleNamespace(short=True, feigned=False, mps=True), 2)
+    assert [(kind, added, shared) for kind, _, _, added, shared in ways] == [
+        ("cuda", "", False), ("peers", "", False), ("peers", ", LP", False),
+        ("peers", ", MPS", True), ("peers", ", LP, MPS", True)]
 
 
 @pytest.mark.parametrize("devices", [0, 1, 2])

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 
@@ -17,49 +18,66 @@ namespace {
 using test::Case;
 using Order = std::vector<std::uint32_t>;
 
-std::vector<Schedule> world_of(const Case& c) {
-  std::vector<Schedule> world;
-  for (int rank = 0; rank < c.ranks; ++rank) {
-    const Problem problem{.collective = c.collective, .ranks = c.ranks, .rank = rank,
-                          .root = c.root, .in_place = c.in_place, .uneven = c.uneven};
-    world.push_back(lower(find_algorithm(c.collective, c.algorithm), problem,
-                          {.segments = c.segments, .window = c.window, .knobs = c.knobs},
-                          Reader::device));
-  }
-  return world;
-}
+// Every way a rank may go: of two out of place and in place, unless the algorithm rejects one.
+struct World {
+  std::deque<Schedule> schedules;   // which stay where they are
+  std::vector<RankSchedule> all;
+  std::vector<std::vector<std::size_t>> of;   // by rank
 
-std::vector<Order> orders_of(const std::vector<Schedule>& world) {
-  std::vector<const Schedule*> all;
-  for (const Schedule& schedule : world) all.push_back(&schedule);
-  std::vector<Order> orders;
-  for (std::size_t at = 0; at < world.size(); ++at)
-    orders.push_back(steps_in_order(all, static_cast<int>(at)));
-  return orders;
-}
+  explicit World(const Case& c) : of(std::size_t(c.ranks)) {
+    const Algorithm& algorithm = find_algorithm(c.collective, c.algorithm);
+    for (int rank = 0; rank < c.ranks; ++rank)
+      for (bool in_place : {false, true}) {
+        const Problem problem{.collective = c.collective, .ranks = c.ranks, .rank = rank,
+                              .root = c.root, .in_place = in_place, .uneven = c.uneven};
+        if (algorithm.rejects(problem)) continue;
+        of[std::size_t(rank)].push_back(all.size());
+        schedules.push_back(lower(algorithm, problem,
+                                  {.segments = c.segments, .window = c.window, .knobs = c.knobs},
+                                  Reader::device));
+        all.push_back({rank, &schedules.back()});
+      }
+  }
+
+  const Schedule& at(std::size_t i) const { return *all[i].schedule; }
+  // One way for each rank: bit r of the mask chooses that of rank r.
+  std::vector<std::size_t> chosen(unsigned mask) const {
+    std::vector<std::size_t> found;
+    for (std::size_t r = 0; r < of.size(); ++r)
+      found.push_back(of[r][(mask >> r & 1) % of[r].size()]);
+    return found;
+  }
+  std::vector<Order> orders() const {
+    std::vector<Order> found;
+    for (std::size_t i = 0; i < all.size(); ++i) found.push_back(steps_in_order(all, i));
+    return found;
+  }
+};
 
 // Empty where every rank gets to the end; sends never wait.
-std::string stuck(const std::vector<Schedule>& world, const std::vector<Order>& orders) {
+std::string stuck(const World& world, const std::vector<Order>& orders, unsigned mask) {
   std::map<std::tuple<int, int, int, bool, int>, int> sent;   // from, to, lane, is a signal, number
-  std::vector<std::size_t> next(world.size(), 0);
+  const std::vector<std::size_t> ways = world.chosen(mask);
+  std::vector<std::size_t> next(ways.size(), 0);
   for (bool moved = true; moved;) {
     moved = false;
-    for (std::size_t at = 0; at < world.size(); ++at)
-      while (next[at] < orders[at].size()) {
-        const Step& step = world[at].steps[orders[at][next[at]]];
-        const int me = static_cast<int>(at);
+    for (std::size_t r = 0; r < ways.size(); ++r)
+      while (next[r] < orders[ways[r]].size()) {
+        const Step& step = world.at(ways[r]).steps[orders[ways[r]][next[r]]];
+        const int me = static_cast<int>(r);
         const bool signals = step.kind == Kind::signal || step.kind == Kind::wait;
         if (step.kind == Kind::send || step.kind == Kind::signal)
           ++sent[{me, step.peer, step.lane, signals, step.seq}];
         if (step.kind == Kind::recv || step.kind == Kind::wait)
           if (!sent.contains({step.peer, me, step.lane, signals, step.seq})) break;
-        ++next[at];
+        ++next[r];
         moved = true;
       }
   }
-  for (std::size_t at = 0; at < world.size(); ++at)
-    if (next[at] < orders[at].size())
-      return str("rank ", at, " waits at ", next[at], " of ", orders[at].size(), " steps");
+  for (std::size_t r = 0; r < ways.size(); ++r)
+    if (next[r] < orders[ways[r]].size())
+      return str("rank ", r, " waits at ", next[r], " of ", orders[ways[r]].size(),
+                 " steps, in place by ", mask);
   return "";
 }
 
@@ -78,44 +96,61 @@ TEST_CASE("device order: every step after its own, and no rank waits for one tha
   for (int p = 1; p <= test::by_length(4, 6, 9); ++p)
     test::for_each_case(p, true, [&](const Case& c) {
       if (find_algorithm(c.collective, c.algorithm).is_load_store()) return;
-      const auto world = world_of(c);
-      const auto orders = orders_of(world);
-      for (std::size_t at = 0; at < world.size(); ++at) {
-        const std::string bad = misplaced(world[at], orders[at]);
+      if (c.in_place) return;   // both ways at once
+      const World world(c);
+      const auto orders = world.orders();
+      for (std::size_t i = 0; i < orders.size(); ++i) {
+        const std::string bad = misplaced(world.at(i), orders[i]);
         CHECK_MESSAGE(bad.empty(), c.name(), ": ", bad);
       }
-      const std::string bad = stuck(world, orders);
-      CHECK_MESSAGE(bad.empty(), c.name(), ": ", bad);
+      for (unsigned mask : {0u, ~0u, 1u, 0x55555555u, 1u << c.root}) {
+        const std::string bad = stuck(world, orders, mask);
+        CHECK_MESSAGE(bad.empty(), c.name(), ": ", bad);
+      }
     });
 }
 
 TEST_CASE("device order: a receive that one rank takes too early is found") {
-  const Case c{Collective::allreduce, "ring", 3, 30, 0, true};
-  const auto world = world_of(c);
-  auto orders = orders_of(world);
-  for (std::size_t at = 0; at < world.size(); ++at) {   // all of them before what the rank sends
-    const auto receives = [&](std::uint32_t step) {
-      return world[at].steps[step].kind == Kind::recv;
-    };
-    std::ranges::stable_partition(orders[at], receives);
-  }
-  CHECK_FALSE(stuck(world, orders).empty());
-  CHECK_FALSE(misplaced(world[0], orders[0]).empty());
+  const World world({Collective::allreduce, "ring", 3, 30, 0, true});
+  auto orders = world.orders();
+  for (std::size_t i = 0; i < orders.size(); ++i)   // all of them before what the rank sends
+    std::ranges::stable_partition(orders[i], [&](std::uint32_t step) {
+      return world.at(i).steps[step].kind == Kind::recv;
+    });
+  CHECK_FALSE(stuck(world, orders, 0).empty());
+  std::ranges::reverse(orders[0]);
+  CHECK_FALSE(misplaced(world.at(0), orders[0]).empty());
+  std::ranges::reverse(orders[0]);
   orders[0].pop_back();
-  CHECK_FALSE(misplaced(world[0], orders[0]).empty());
+  CHECK_FALSE(misplaced(world.at(0), orders[0]).empty());
+}
+
+TEST_CASE("device order: one that every rank makes of its own way alone is not enough") {
+  const World world({Collective::allreduce, "recursive_doubling", 9, 30, 0, true});
+  std::vector<Order> orders(world.all.size());
+  for (unsigned mask : {0u, ~0u}) {
+    const std::vector<std::size_t> ways = world.chosen(mask);
+    std::vector<RankSchedule> alike;
+    for (std::size_t i : ways) alike.push_back(world.all[i]);
+    for (std::size_t r = 0; r < ways.size(); ++r) orders[ways[r]] = steps_in_order(alike, r);
+    CHECK(stuck(world, orders, mask).empty());
+  }
+  CHECK_FALSE(stuck(world, orders, 0x55555555u).empty());
 }
 
 // A block goes on as soon as it is there, and results do not wait for the last block to leave.
 TEST_CASE("device order: a pipeline stays one") {
   Case c{Collective::allreduce, "chain", 3, 300, 0, true};
   c.segments = c.window = 4;
-  const auto world = world_of(c);
-  const auto orders = orders_of(world);
-  std::vector<int> segments;   // that the middle rank receives
-  for (std::uint32_t step : orders[1])
-    if (world[1].steps[step].kind == Kind::recv) segments.push_back(world[1].segment_of(step));
-  REQUIRE(segments.size() == 8);
-  CHECK_FALSE(std::ranges::is_sorted(segments));
+  const World world(c);
+  for (std::size_t way : world.of[1]) {
+    std::vector<int> segments;   // that the middle rank receives
+    for (std::uint32_t step : steps_in_order(world.all, way))
+      if (world.at(way).steps[step].kind == Kind::recv)
+        segments.push_back(world.at(way).segment_of(step));
+    CHECK(segments.size() == 8);
+    CHECK_FALSE(std::ranges::is_sorted(segments));
+  }
 }
 
 }  // namespace

@@ -9,12 +9,11 @@ than participants these share them: then all that is moved passes through one me
 from paceline import _core, device, topology
 from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, grid, human_time, options_of
 from paceline.cli.common import unit_count
-from paceline.device_rates import arrays_on, call_s, machine_of, median_s, rates
+from paceline.device_rates import LONG, REPEATS, arrays_on, call_s, machine_of, median_s, rates
 
 NCCL = "NCCL"
 BEST_BLOCK, AS_GRAPH = "LP, best block", "LP, graph"
-REPEATS, FEW, BATCH = 10, 3, 8
-LEAST_RATED = 64 << 20  # bytes: rates are those of long calls, whose start does not count
+FEW, BATCH = 3, 8
 
 
 def positions_on(devices, participants):
@@ -76,7 +75,7 @@ def measure(collective, sizes, participants, machine, block=BLOCK, devices=None)
     """A Row for each size and way, and how many devices there are. machine: None: measured."""
     devices = devices or device.cuda()
     positions = positions_on(devices, participants)
-    found = rates(devices, positions, max(*sizes, LEAST_RATED))
+    found = rates(devices, positions, max(*sizes, LONG))
     copies, sums, _ = found
     group = device.Group(devices, positions, machine or machine_of(found, positions))
     rows = []

@@ -6,7 +6,8 @@ torch.backends); where that is switched off, `import paceline.torch` does.
 What differs from other backends:
 - Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline"). Those
   that are not contiguous are copied, in and out. On CUDA devices the current stream waits for a
-  call, and the host does not (paceline.torch.streams).
+  call, and the host does not (paceline.torch.streams). As with NCCL, the calls of several groups on
+  one device begin in the same order on all ranks; else they may time out.
 - A send to oneself is refused, and so is a receive that is not as long as what comes. What a rank
   sends before it is asked for is kept by the receiver, if that asks for what comes later.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
