@@ -1,7 +1,8 @@
 // What algorithms have in common that take several nodes as a hierarchy (Problem::nodes): a node
 // has so many leaders as the algorithm wants and the smallest node has ranks; each of them takes
 // its part of the message across, with the leaders of the same part on the other nodes. Inside
-// nodes ranks read each other's staging buffers; where there are none, they send messages.
+// nodes ranks read each other's staging buffers; where there are none, they send messages. A node
+// is late that has a late rank.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +30,28 @@ class Hierarchy {
     for (const std::vector<int>& ranks : ranks_)
       leaders_ = std::min(leaders_, static_cast<int>(ranks.size()));
     if (has_root(pb.collective)) lead(pb.root);
+    for (int rank : pb.late) {
+      const int node = node_of(rank);
+      std::erase(late_, node);   // it is as late as its latest rank
+      late_.push_back(node);
+    }
+  }
+
+  // A node's sum is its ranks' values from left to right, in memory and by messages alike.
+  static Hierarchy in_rank_order(const Problem& pb) {
+    Hierarchy h(pb);
+    h.takes_trees_ = false;
+    return h;
+  }
+  // Likewise, of a schedule whose messages are all to be on their way before the last rank comes:
+  // no staging buffers, which take a long message in segments, a few at a time.
+  static Hierarchy by_messages(Problem pb) {
+    pb.node_staging = false;
+    return in_rank_order(pb);
   }
 
   bool stages() const { return stages_; }   // else messages inside nodes
+  bool by_trees() const { return !stages_ && leaders_ == 1 && takes_trees_; }   // there
   int nodes() const { return static_cast<int>(ranks_.size()); }
   int leaders() const { return leaders_; }   // of each node
   int node_of(int rank) const {
@@ -93,6 +113,7 @@ class Hierarchy {
     return static_cast<int>(at) % leaders_;
   }
   int node() const { return node_; }
+  const std::vector<int>& late() const { return late_; }   // nodes, the latest one last
   int least_ranks() const {   // of any node
     std::size_t least = ranks_[0].size();
     for (const std::vector<int>& ranks : ranks_) least = std::min(least, ranks.size());
@@ -132,9 +153,10 @@ class Hierarchy {
   }
 
   int rank_;
-  bool stages_;
+  bool stages_, takes_trees_ = true;
   int node_ = 0, leaders_ = 1;
   int leads_ = -1, leads_node_ = -1;   // the root leads its node
+  std::vector<int> late_;
   std::vector<std::vector<int>> ranks_;   // by node
 };
 

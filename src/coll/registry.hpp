@@ -37,6 +37,9 @@
   X(allreduce_dynamic_leader_rsa)      \
   X(allreduce_arrival_chain_rsa)       \
   X(allreduce_multilane)               \
+  X(allreduce_multilane_direct)        \
+  X(allreduce_multilane_tail_direct)   \
+  X(allreduce_multilane_tail_ring)     \
   X(allreduce_tail_ring)               \
   X(allreduce_tail_direct)             \
   X(allreduce_sorted_chain)            \

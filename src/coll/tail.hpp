@@ -33,6 +33,11 @@ class Tail {
   int slice(int place) const { return (place + sides.waiting()) % sides.waiting() * passes; }
   int piece(int place, int pass) const { return slice(place) + pass; }
 
+  // Of what holds some pieces, one.
+  static Segment part(const Builder& b, const Segment& whole, int piece) {
+    return Builder::part(whole, b.input(piece).first, 1);
+  }
+
   // A late rank's part: all that it has to owners in turn. Then, in an allreduce, all sums from
   // those who tell it.
   void give(Builder& b) const {
@@ -66,9 +71,9 @@ class Tail {
   void add(Builder& b, const std::vector<Segment>& slots, int pass, const Segment& sum) const {
     const int own = piece(sides.at, pass);
     for (int rank : sides.late)
-      b.recv(rank, {b.part(slots[static_cast<std::size_t>(rank)], own, 1)});
+      b.recv(rank, {part(b, slots[static_cast<std::size_t>(rank)], own)});
     std::vector<Segment> pieces;
-    for (const Segment& slot : slots) pieces.push_back(b.part(slot, own, 1));
+    for (const Segment& slot : slots) pieces.push_back(part(b, slot, own));
     if (pieces.size() > 1) reduce_in_groups(b, pieces, sum);
     else b.copy(pieces.front(), sum);
     b.finish(sum);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "engine/notes.hpp"
 
 namespace paceline {
 namespace {
@@ -154,6 +155,13 @@ CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout&
   Binder binder(bound, layout, peers);
   for (const Step& step : bound.schedule->steps) binder.add(step);
   return bound;
+}
+
+void add_notes(CompiledSchedule& bound) {
+  bound.has_notes = true;
+  if (!bound.mixed) return;
+  bound.notes_at = (bound.staging_bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  bound.staging_bytes = bound.notes_at + Notes::shown_bytes_for(bound.schedule->problem.ranks);
 }
 
 void leave_out_combining(CompiledSchedule& bound, bool load_store) {

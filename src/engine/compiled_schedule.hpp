@@ -48,7 +48,8 @@ struct CompiledSchedule {
   Reduce reduce = nullptr;  // where the collective combines
   ReduceCopy reduce_copy = nullptr;  // likewise
   int divisor = 1;          // average: what finish() divides by
-  bool has_notes = false;   // at the end of its messages (engine/notes.hpp)
+  bool has_notes = false;   // at the end of its messages (engine/notes.hpp): see add_notes()
+  std::size_t notes_at = 0;   // where it is mixed: of those that it shows, in the staging buffer
   std::size_t scratch_bytes = 0;
   std::size_t staging_bytes = 0;   // where it is mixed: the part of scratch in the staging buffer
   std::vector<CompiledStep> steps;
@@ -71,6 +72,9 @@ struct CompiledSchedule {
 CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type,
                          Op op,
               const std::vector<Layout>& peers = {});
+
+// Its ranks tell each other of their arrivals, in its messages and its staging buffer.
+void add_notes(CompiledSchedule& bound);
 
 // What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
 // where a step combines what it reads from its peers' memory: then nothing would be moved either.

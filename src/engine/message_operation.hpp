@@ -26,6 +26,7 @@ class MessageOperation : public Operation {
   void end(std::uint32_t step);
 
   std::vector<double> begun_s_;   // by step, where events are recorded
+  std::optional<Notes> notes_;
 
  private:
   struct Reduction {  // a recv_reduce, while its message arrives
@@ -52,7 +53,6 @@ class MessageOperation : public Operation {
   std::vector<Reduction> reductions_;
   std::vector<std::uint32_t> running_;  // steps with a transfer under way
   std::size_t open_ = 0;
-  std::optional<Notes> notes_;
   std::vector<std::size_t> by_key_;   // receives that have notes, in the order of peer and key
 };
 

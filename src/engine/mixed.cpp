@@ -69,6 +69,7 @@ bool MixedOperation::enter() {
   if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
   if (is_occupied()) return false;
   shm_->enter(call_, bound_->staging_bytes, number_, fingerprint_);
+  if (notes_) notes_->show(notes_of(schedule().problem.rank));   // nothing of an earlier call
   shm_->announce(call_);
   return entered_ = true;
 }
@@ -106,6 +107,7 @@ bool MixedOperation::look() {
     if (stranger_) return true;
     waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
     if (events_) log(id, begun_s_[id]);
+    if (notes_) notes_->look(notes_of(step.peer), channel_.now_s());
     end(id);
     moved = true;
   }
@@ -120,6 +122,7 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
   std::uint32_t& raised = raised_[step.lane];
   if (static_cast<std::uint32_t>(step.seq) >= raised) {
     raised = static_cast<std::uint32_t>(step.seq) + 1;
+    if (notes_) notes_->show(notes_of(schedule().problem.rank));
     shm_->raise(step.lane, call_, raised);
     transport.wake_peers(mates_);
   }

@@ -39,6 +39,7 @@ class MixedOperation : public MessageOperation {
   bool enter();
   bool look();   // at the flags that are waited for; whether one of them has been raised
   bool is_raised(const Step& step);
+  std::byte* notes_of(int position) const { return scratch_of(position) + bound_->notes_at; }
   bool is_occupied();
   void meet(std::optional<CallMismatch> stranger);   // whose position is a seat
   int seat_of(int name) const;   // of what the schedule calls so; -1: nobody has come there yet

@@ -1,6 +1,7 @@
 #include "engine/notes.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace paceline {
 namespace {
@@ -42,14 +43,44 @@ void Notes::sighted(std::size_t message, double now_s) {
   if (sighted_s_[message] == 0) sighted_s_[message] = now_s;
 }
 
+bool Notes::take(int rank, std::uint32_t word) {
+  std::uint32_t& known = words_[static_cast<std::size_t>(rank)];
+  if (!(word & kKnown) || (known & kKnown)) return false;
+  known = word;
+  return true;
+}
+
 // What the sender knew is as old as its header: the message itself may have taken long since. One
-// that was here before this rank came has waited for it, and for nobody later.
+// that was here before this rank came has waited for it, and for nobody later. Who tells nothing
+// new tells no time either: each time that one is passed on it becomes later, by what a header
+// takes, and in a call of many pieces there would be no end to that.
 void Notes::received(std::size_t message) {
   const std::uint32_t* const from = at(message);
-  for (int r = 0; r < ranks_; ++r)
-    if (from[r] & kKnown) words_[static_cast<std::size_t>(r)] = from[r];
+  bool is_new = false;
+  for (int r = 0; r < ranks_; ++r) is_new |= take(r, from[r]);
+  if (!is_new) return;
   const double sighted_s = std::max(sighted_s_[message], entered_s_);
   last_s_ = std::max(last_s_, sighted_s - kTickS * from[ranks_]);
+}
+
+// Others may be looking on, and see what it says now or said before; both are true.
+void Notes::show(std::byte* shown) const {
+  std::atomic_ref(*reinterpret_cast<double*>(shown)).store(last_s_, std::memory_order_relaxed);
+  auto* const words = reinterpret_cast<std::uint32_t*>(shown + sizeof(double));
+  for (int r = 0; r < ranks_; ++r)
+    std::atomic_ref(words[r]).store(words_[static_cast<std::size_t>(r)],
+                                    std::memory_order_relaxed);
+}
+
+void Notes::look(std::byte* shown, double now_s) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(shown + sizeof(double));
+  bool is_new = false;
+  for (int r = 0; r < ranks_; ++r)
+    is_new |= take(r, std::atomic_ref(words[r]).load(std::memory_order_relaxed));
+  if (!is_new) return;
+  const double last_s =
+      std::atomic_ref(*reinterpret_cast<double*>(shown)).load(std::memory_order_relaxed);
+  last_s_ = std::max(last_s_, std::min(last_s, now_s));
 }
 
 void Notes::end(double now_s) { ended_s_ = now_s; }

@@ -31,6 +31,13 @@ class Notes {
   Part to_receive(std::size_t message);              // where they are to be put
   void sighted(std::size_t message, double now_s);   // its header is here
   void received(std::size_t message);
+  // Ranks of a node, whose clocks are one, also show what they know, in memory that the others look
+  // at once this rank has signalled.
+  static std::size_t shown_bytes_for(int ranks) {
+    return sizeof(double) + static_cast<std::size_t>(ranks) * sizeof(std::uint32_t);
+  }
+  void show(std::byte* shown) const;
+  void look(std::byte* shown, double now_s);
   void end(double now_s);
 
   // Once the call has ended:
@@ -41,6 +48,7 @@ class Notes {
   double rest_s() const { return ended_s_ - last_s_; }       // from then on
 
  private:
+  bool take(int rank, std::uint32_t word);   // whether it is new
   std::uint32_t* at(std::size_t message) {
     return room_.data() + message * (static_cast<std::size_t>(ranks_) + 1);
   }

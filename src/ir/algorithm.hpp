@@ -78,8 +78,9 @@ struct Algorithm {
   bool expects_late = false;   // looks at Problem::late
   // Adds in an order that follows Problem::late: only where Problem::fast says that it may.
   bool bits_follow_late = false;
-  // Adds all ranks' values in rank order, as reduce_in_groups() does: among these the bits are the
-  // same, so that a call may take one or another by who is late.
+  // Adds all ranks' values in rank order, as reduce_in_groups() does; by nodes: those of a node,
+  // and then the nodes' sums. Among these the bits are the same, so that a call may take one or
+  // another by who is late.
   bool in_rank_order = false;
 
   bool uses(Access way) const { return access == way; }

@@ -19,6 +19,21 @@ Region region_in(const Segment& room, const Region& shape) {
   return {Space::scratch, shape.first, shape.blocks, room};
 }
 
+namespace {
+
+// Positions of the phase, the latest one last.
+std::vector<int> late_in(const Phase& phase, const Problem& whole) {
+  if (!phase.late.empty()) return phase.late;
+  std::vector<int> late;
+  for (int rank : whole.late)
+    if (const auto at = std::find(phase.members.begin(), phase.members.end(), rank);
+        at != phase.members.end())
+      late.push_back(static_cast<int>(at - phase.members.begin()));
+  return late;
+}
+
+}  // namespace
+
 void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
     if (phase.whole) builder.whole(phase.reads_scratch);
@@ -34,10 +49,8 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.uneven = builder.problem().uneven;
     part.problem.symmetric = builder.problem().symmetric;
     part.problem.single_copy = builder.problem().single_copy;
-    for (int late : phase.algorithm->expects_late ? builder.problem().late : std::vector<int>{})
-      if (const auto at = std::find(phase.members.begin(), phase.members.end(), late);
-          at != phase.members.end())
-        part.problem.late.push_back(static_cast<int>(at - phase.members.begin()));
+    part.problem.fast = builder.problem().fast;
+    if (phase.algorithm->expects_late) part.problem.late = late_in(phase, builder.problem());
     part.problem.in_place = phase.input.space == phase.output.space;
     if (const auto reason = why_not(*phase.algorithm, part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,

@@ -15,6 +15,7 @@ struct Phase {
   Knobs knobs = {};
   std::vector<int> members = {};    // ranks by position; who is not among them skips the phase
   int root = 0;                     // a position
+  std::vector<int> late = {};       // positions, where others are late than its late ranks
   Region input = {}, output = {};   // blocks of the whole collective's buffers
   bool completes = false;           // after this phase the sums of its blocks hold every rank
   bool leaves_out = false;          // some ranks are in no such phase: its algorithm has no tail

@@ -73,7 +73,7 @@ bool Communicator::State::has_notes(const Call& call, const Problem& problem,
                                     const Choice& choice) const {
   const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
-  if (!arrivals.learns() || !arrivals.wants(call) || is_asked || !nodes.empty()) return false;
+  if (!arrivals.learns() || !arrivals.wants(call) || is_asked) return false;
   Problem aware = problem;
   if (aware.late.empty()) aware.late = {0};
   const auto form = form_for_late(aware, inputs_of(call, aware));
@@ -136,6 +136,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
   CompiledSchedule bound = compile(choice, problem, layout, call, staging_room());
+  if (prepared->has_notes) add_notes(bound);
   const auto other = by_arrival(call, alike, choice);
   std::size_t room = bound.scratch_bytes;
   if (other) {
@@ -145,7 +146,6 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   }
   if (bound.load_store) session->open_staging(*group, room);
   if (bound.mixed) session->open_staging(*group, bound.staging_bytes);
-  bound.has_notes = prepared->has_notes;
   prepared->bound = std::make_shared<CompiledSchedule>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^

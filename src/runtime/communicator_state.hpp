@@ -1,6 +1,7 @@
 // What a communicator keeps, and what becomes of its calls before they are started.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,8 @@ struct Ready {
 };
 
 struct Communicator::State {
+  static constexpr std::size_t kLine = 64;   // bytes, at most lost before notes
+
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the books
@@ -65,8 +68,14 @@ struct Communicator::State {
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
   StagingRoom staging_room() const { return room_in(*group, session->config()); }
   ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
-    return {bytes_for_choice(call, problem), assumed.machine, staging_room().bytes,
+    return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
             session->config().numa_ranks > 1, arrivals.expects(call)};
+  }
+  std::size_t staging_for_data() const {   // less what add_notes() may take of it
+    const std::size_t all = staging_room().bytes;
+    const std::size_t notes = nodes.empty() || !arrivals.learns()
+                                  ? 0 : Notes::shown_bytes_for(int(group->ranks.size())) + kLine;
+    return all - std::min(all, notes);
   }
 };
 

@@ -35,6 +35,7 @@ constexpr const char* kHierarchicalMedium = "medium, several ranks on a node: fe
 constexpr const char* kHierarchicalChain = "long, several ranks on a node: from node to node";
 constexpr const char* kByArrival = "several ranks on a node, which sum as they come";
 constexpr const char* kMultilane = "long, several ranks on a node: least traffic across";
+constexpr const char* kMultilaneInOrder = "long, several ranks on a node, operands in order";
 
 // The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
 // least estimate; the first ones are the simplest and need the least memory.
@@ -52,6 +53,7 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "double_binary_tree", blocks, 4, lean, "long: a pipe of two trees"},
     {allreduce, "hierarchical", whole, 0, on_nodes, kHierarchical},
     {allreduce, "multilane", segments, 0, on_nodes, kMultilane},
+    {allreduce, "multilane_direct", segments, 0, on_nodes, kMultilaneInOrder},
     {allreduce, "hierarchical_rsa", segments, 0, on_nodes, kHierarchicalMedium},
     {allreduce, "dynamic_leader_rsa", segments, 0, on_nodes | named, kByArrival},
     {allreduce, "arrival_chain_rsa", segments, 0, on_nodes | named, kByArrival},
@@ -266,16 +268,19 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
     if (!only && (row.traits & named)) continue;
     if (!only && (row.traits & on_nodes) && p.one_node) continue;
     const Estimate e = estimate(row, a, p, now);
-    if (now.predicts && !only && knows_late(p, a) &&
-        (!for_late || e.seconds < kMargin * least_for_late)) {
-      least_for_late = e.seconds;
-      for_late = choice_of(row, a, p, e);
-    }
-    if (choice && e.seconds >= kMargin * least) continue;
+    const bool is_shorter = !choice || e.seconds < kMargin * least;
+    const bool is_for_late = now.predicts && !only && knows_late(p, a) &&
+                             (!for_late || e.seconds < kMargin * least_for_late);
+    if (!is_shorter && !is_for_late) continue;
     Choice candidate = choice_of(row, a, p, e);
     if (a.by_nodes && stages_in_nodes(p) && !fits_staging(candidate, p, now, kWindow)) continue;
+    if (is_for_late) {
+      least_for_late = e.seconds;
+      for_late = candidate;
+    }
+    if (!is_shorter) continue;
     least = e.seconds;
-    choice = std::move(candidate);
+    choice = candidate;
   }
   if (for_late && least_for_late <= kForLate * least) choice = for_late;
   if (!choice && only) choice = Choice{.algorithm = only, .why = ""};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coll/hierarchy.hpp"
 #include "coll/registry.hpp"
 #include "tune/estimate.hpp"
 
@@ -15,6 +16,7 @@ constexpr double kMostBlocks = 512, kMostPasses = 64;
 // what is lost by that, of n beta, and how much dearer it makes a pass (simulated: 0041).
 constexpr double kCrossed = 0.15, kCrossing = 4;
 constexpr int kMostSteps = 20000;   // of a rank's schedule
+constexpr int kQuarter = 4;         // more ranks than one in so many are never late
 
 // By who comes when: what leaves least once the last rank has come. Shorter messages take hardly
 // longer than it takes to see who is late. The lengths are from docs/design/0044, of 4 ranks on 2
@@ -32,17 +34,37 @@ constexpr ByArrival kByArrival[] = {
     {Collective::reduce, "arrival_chain", kLeast, ~std::size_t{0}}};
 constexpr const char* kForWhoComes = "ranks of the node that come late: in order of arrival";
 
-// Of a call: the message, one rank's link, and how many ranks are and are not late.
+// Of a call: the message, one link, and how many ranks are and are not late; where ranks share
+// nodes, how many nodes, whose leaders share its port and the sums, and what goes on inside.
 struct Terms {
   double n, alpha, beta, gamma;
-  double late, early, ranks;
+  double late, ranks, early;
+  double inside_s = 0;
 
   Terms(const Problem& p, const ChoiceInputs& now)
       : n(static_cast<double>(now.bytes)), alpha(std::max(now.machine.across.alpha_s, 1e-9)),
         beta(now.machine.across.beta_s_per_byte), gamma(now.machine.gamma_s_per_byte),
-        late(static_cast<double>(p.late.size())), early(p.ranks - late), ranks(p.ranks) {}
+        late(static_cast<double>(p.late.size())), ranks(p.ranks), early(ranks - late) {
+    if (!p.nodes.empty()) take_nodes(Hierarchy::by_messages(p), now.machine.inside);
+  }
   double wire() const { return n * beta; }
+  bool are_few() const { return kQuarter * late <= ranks; }   // who are late
+
+ private:
+  void take_nodes(const Hierarchy& h, const Link& inside) {
+    const double others = h.most_ranks() - 1, leaders = h.leaders();
+    inside_s = 2 * others * (inside.alpha_s + n / leaders * inside.beta_s_per_byte) +
+               others / leaders * n * gamma;
+    late = static_cast<double>(h.late().size());
+    ranks = h.nodes();
+    early = ranks - late;
+    alpha *= leaders;
+    gamma /= leaders;
+  }
 };
+
+// Of ranks that share nodes, nodes are late.
+bool suits(const Algorithm& late, const Problem& p) { return late.by_nodes != p.nodes.empty(); }
 
 // The power of two next to sqrt(hidden / each): what more pieces hide, and what each further costs.
 int pieces(double hidden, double each, double most) {
@@ -63,6 +85,7 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted) {
   form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
   form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
   if (a.in_rank_order) form.before_s += kCrossed * t.wire();
+  form.residual_s += t.inside_s;
   form.wrong_s = form.before_s + form.residual_s;
   return form;
 }
@@ -97,13 +120,15 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
 }  // namespace
 
 std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now) {
-  const bool few = 4 * problem.late.size() <= static_cast<std::size_t>(problem.ranks);
-  if (problem.late.empty() || !few || problem.one_node || !problem.nodes.empty() || now.bytes == 0)
-    return {};
+  if (problem.late.empty() || problem.one_node || now.bytes == 0) return {};
+  const Terms terms(problem, now);
+  if (!terms.are_few()) return {};
   std::optional<LateForm> best;
   for (const Algorithm* a : registry()) {
-    if (!a->expects_late || a->collective != problem.collective || why_not(*a, problem)) continue;
-    const auto form = form_of(*a, problem, Terms(problem, now));
+    if (!a->expects_late || a->collective != problem.collective || !suits(*a, problem) ||
+        why_not(*a, problem))
+      continue;
+    const auto form = form_of(*a, problem, terms);
     if (form && (!best || form->residual_s < best->residual_s)) best = form;
   }
   return best;
@@ -112,12 +137,16 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
 bool may_switch(const Problem& problem, const Algorithm& from, const Algorithm& to) {
   if (!has_op(problem.collective) || problem.fast) return true;
   if (problem.canonical) return from.canonical && to.canonical;
-  return &from == &to || (from.in_rank_order && to.in_rank_order);
+  return &from == &to ||
+         (from.in_rank_order && to.in_rank_order && from.by_nodes == to.by_nodes);
 }
 
 bool knows_late(const Problem& p, const Algorithm& a) {
+  const int units = p.nodes.empty() ? p.ranks : Hierarchy(p).nodes();
+  if (units < kQuarter) return false;
   return std::any_of(registry().begin(), registry().end(), [&](const Algorithm* late) {
-    return late->expects_late && late->collective == p.collective && may_switch(p, a, *late);
+    return late->expects_late && late->collective == p.collective && suits(*late, p) &&
+           may_switch(p, a, *late);
   });
 }
 

@@ -1,6 +1,7 @@
 // Late: what a call takes where some ranks are predicted to enter last, and what it gains by that.
 //
-// All times by the model of a machine whose ranks have a port each way; see docs/design/0041.
+// All times by the model of a machine whose ranks, or nodes, have a port each way; see
+// docs/design/0041.
 #pragma once
 
 #include <optional>
@@ -22,8 +23,8 @@ struct LateForm {
   double gap_s(double static_s) const { return before_s + residual_s - static_s; }
 };
 
-// The best form for the late ranks of the problem; none where there is none that serves it, where
-// more than a quarter of the ranks are late, or the ranks share nodes.
+// The best form for the late ranks of the problem; none where there is none that serves it, or
+// where more than a quarter of the ranks are late, or of the nodes that they share with others.
 std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now);
 
 // Whether a call may go from one of them to the other by who is predicted late: its bits are the

@@ -1,5 +1,5 @@
 // Ranks of a node each, as fibers in model time, over links that take as long as the model says, or
-// all of one node: for tests of who is expected to come late.
+// all of one node, or of several: for tests of who is expected to come late.
 #pragma once
 
 #include <algorithm>
@@ -29,24 +29,36 @@ struct Header {
   Fingerprint fingerprint;
 };
 
-// Every rank sends one message at a time, each as long as its bytes take; headers are there at once
-// (`headers`, by receiver).
+// The node of every rank, and how long the port of each is in use.
+struct Ports {
+  std::vector<int> node_of;
+  std::vector<double> until_s;
+};
+
+// Every node sends one message at a time, each as long as its bytes take; inside it they take no
+// time. Headers are there at once (`headers`, by receiver).
 class SlowTransport : public Transport {
  public:
-  SlowTransport(LoopNet& net, Fibers& fibers, std::vector<std::vector<Header>>& headers, int rank,
-                bool near)
-      : fibers_(fibers), headers_(headers), below_(net.endpoint(rank)), near_(near) {}
+  SlowTransport(LoopNet& net, Fibers& fibers, std::vector<std::vector<Header>>& headers,
+                Ports& ports, int rank, bool stages)
+      : fibers_(fibers), headers_(headers), ports_(ports), below_(net.endpoint(rank)),
+        stages_(stages) {}
 
   std::string_view name() const override { return "slow loop"; }
   int rank() const override { return below_->rank(); }
   int ranks() const override { return below_->ranks(); }
   void listen(Listener* listener) override { below_->listen(listener_ = listener); }
-  StagingBuffers* stages() override { return near_ ? below_->stages() : nullptr; }
+  StagingBuffers* stages() override { return stages_ ? below_->stages() : nullptr; }
   bool is_oversubscribed() const override { return true; }   // on any machine: all share one thread
   void send(Transfer& t) override {
     headers_[std::size_t(t.peer)].push_back({rank(), t.key, t.fingerprint});
-    port_s_ = std::max(port_s_, fibers_.now_s()) + kBetaS * double(t.bytes);
-    waiting_.push_back({&t, port_s_});
+    const int node = ports_.node_of[std::size_t(rank())];
+    double sent_s = fibers_.now_s();
+    if (node != ports_.node_of[std::size_t(t.peer)]) {
+      double& until_s = ports_.until_s[std::size_t(node)];
+      sent_s = until_s = std::max(until_s, sent_s) + kBetaS * double(t.bytes);
+    }
+    waiting_.push_back({&t, sent_s});
   }
   void recv(Transfer& t) override { below_->recv(t); }
   void cancel(Transfer& t) override {
@@ -62,9 +74,14 @@ class SlowTransport : public Transport {
     }
     if (early_.size() > kMostEarly)
       early_.erase(early_.begin(), early_.end() - std::ptrdiff_t(kMostEarly));
-    while (!waiting_.empty() && waiting_.front().until_s <= fibers_.now_s()) {
-      below_->send(*waiting_.front().transfer);
-      waiting_.pop_front();
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      const Waiting sent = *next;
+      if (sent.until_s > fibers_.now_s()) {
+        ++next;
+        continue;
+      }
+      next = waiting_.erase(next);
+      below_->send(*sent.transfer);
       moved = true;
     }
     return below_->progress() || moved;
@@ -94,11 +111,11 @@ class SlowTransport : public Transport {
   Fibers& fibers_;
   std::vector<std::vector<Header>>& headers_;
   std::vector<Header> early_;
+  Ports& ports_;
   std::unique_ptr<Transport> below_;
-  bool near_;
+  bool stages_;
   Listener* listener_ = nullptr;
   std::list<Waiting> waiting_;
-  double port_s_ = 0;
 };
 
 struct Nodes {
@@ -107,6 +124,8 @@ struct Nodes {
   std::vector<std::vector<Header>> headers;
   std::vector<std::string> errors;
   std::vector<Fault> faults;
+  Ports ports;
+  std::size_t staging = 0;   // of ranks that share one of several nodes
   bool near;   // they share one
 
   using Body = std::function<void(Communicator&, int rank)>;
@@ -115,7 +134,16 @@ struct Nodes {
       : net(ranks, {.seed = seed, .delay_most = 0}), fibers(seed), headers(std::size_t(ranks)),
         errors(std::size_t(ranks)),
         faults(std::size_t(ranks), Fault::internal),
-        near(are_near) {}
+        near(are_near) {
+    ports.node_of.resize(std::size_t(ranks));
+    ports.until_s.resize(std::size_t(ranks));
+    if (!near) std::iota(ports.node_of.begin(), ports.node_of.end(), 0);
+  }
+  Nodes(std::vector<int> node_of, std::uint64_t seed, std::size_t staging_bytes)
+      : Nodes(static_cast<int>(node_of.size()), seed) {
+    ports.node_of = std::move(node_of);
+    staging = staging_bytes;
+  }
 
   // Every rank does the same, by options of its own; whether they all come to an end.
   bool run(const std::function<void(WorldConfig&, int rank)>& options, const Body& body) {
@@ -127,11 +155,12 @@ struct Nodes {
         config.timeout_ms = 20000;
         config.warn_ms = 0;
         config.machine = kMachine;
-        if (!near) config.nodes.resize(std::size_t(ranks));
-        std::iota(config.nodes.begin(), config.nodes.end(), 0);
+        if (!near) config.nodes = ports.node_of;
+        config.node_staging = staging;
         options(config, r);
-        Communicator world =
-            join_transport(std::make_unique<SlowTransport>(net, fibers, headers, r, near), config);
+        Communicator world = join_transport(
+            std::make_unique<SlowTransport>(net, fibers, headers, ports, r, near || staging > 0),
+            config);
         try {
           body(world, r);
         } catch (const Error& error) {

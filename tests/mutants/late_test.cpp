@@ -26,6 +26,8 @@ std::vector<Origin> origins() {
         Shape shape{.collective = a->collective, .ranks = p,
                     .cut = {.segments = 1, .window = 1, .knobs = {.blocks = 2}}};
         shape.late = late;
+        if (a->by_nodes)
+          for (int rank = 0; rank < p; ++rank) shape.nodes.push_back(rank < 3 ? rank : 1);
         all.push_back({describe(*a, shape), make_world(*a, shape), late});
       }
   }

@@ -80,10 +80,43 @@ void look(const Problem& p, double alpha_s, std::size_t bytes, Sides& sides) {
 
 }  // namespace
 
+TEST_CASE("late: with fewer than four ranks or nodes nobody can be late, and nothing is given up") {
+  for (int ranks : {2, 3})
+    for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
+      for (const Collective c : {Collective::allreduce, Collective::reduce}) {
+        Problem p{.collective = c, .ranks = ranks};
+        CHECK(choose(p, network(1e-5, bytes, true)).algorithm ==
+              choose(p, network(1e-5, bytes, false)).algorithm);
+        for (int rank = 0; rank < 2 * ranks; ++rank) p.nodes.push_back(rank / 2);
+        p.ranks = 2 * ranks;
+        CHECK(choose(p, network(1e-5, bytes, true)).algorithm ==
+              choose(p, network(1e-5, bytes, false)).algorithm);
+      }
+}
+
+TEST_CASE("late: on nodes stable begins in the order of nodes, and only late nodes change that") {
+  Problem p{.collective = Collective::allreduce, .ranks = 8, .nodes = {0, 0, 1, 1, 2, 2, 3, 3}};
+  ChoiceInputs now = network(1e-5, 4u << 20, true);
+  now.machine.ranks_per_node = 2;
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_direct");
+  p.late = {5};
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_direct");
+  p.late = {5, 4};   // of the same node
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_direct");
+  p.late = {5, 2};   // two of four nodes
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_direct");
+  p.late = {5};
+  p.fast = true;
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_ring");
+  now.predicts = false;
+  p.fast = false;   // it may not have begun there
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane");
+}
+
 TEST_CASE("late: stable begins in rank order within 3 % of the best, and only then goes over") {
   Sides sides;
   for (const Collective c : {Collective::allreduce, Collective::reduce})
-    for (int ranks : {3, 4, 6, 8, 12, 16, 32})
+    for (int ranks : {4, 6, 8, 12, 16, 32})
       for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
         for (double alpha_s = 1e-7; alpha_s < 1e-3; alpha_s *= 1.07)
           look({.collective = c, .ranks = ranks}, alpha_s, bytes, sides);

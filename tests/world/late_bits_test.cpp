@@ -78,14 +78,20 @@ std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<in
   Shape shape{.collective = a.collective, .ranks = c.ranks, .root = c.root,
               .in_place = c.in_place, .fused = random.below(2) == 1};
   if (a.takes.blocks) shape.cut.knobs.blocks = static_cast<int>(random.below(4));
+  if (a.by_nodes) {   // of unequal size, and not side by side
+    shape.no_staging = true;
+    for (int rank = 0; rank < c.ranks; ++rank) shape.nodes.push_back(rank < 3 ? rank : rank % 2);
+  }
   shape.late = std::move(late);
   return results(make_world(a, shape), c, type, random);
 }
 
-// In how many of the tried cases the bits are other ones than those of direct.
+// In how many of the tried cases the bits are other ones than those of direct; where ranks share
+// nodes, than those of multilane_direct.
 int others(const Algorithm& a, int p, int& tried) {
   Random random(static_cast<std::uint64_t>(p));
-  const Algorithm& direct = find_algorithm(a.collective, "direct");
+  const Algorithm& direct =
+      find_algorithm(a.collective, a.by_nodes ? "multilane_direct" : "direct");
   std::vector<std::vector<int>> sets{{}};
   if (a.expects_late)
     for (std::vector<int>& late : late_sets(p)) sets.push_back(std::move(late));
@@ -131,6 +137,7 @@ TEST_CASE("late: of a collective that sums, who expects late ranks either follow
     CHECK_MESSAGE(a->bits_follow_late != a->in_rank_order, a->name);
     keep += a->in_rank_order;
     Problem problem{.collective = a->collective, .ranks = 5};
+    if (a->by_nodes) problem.nodes = {0, 0, 1, 2, 2};
     problem.late = {3};
     CHECK(!why_not(*a, problem) == a->in_rank_order);
     problem.fast = true;

@@ -26,7 +26,7 @@ namespace paceline {
 namespace {
 
 int cuts(const Problem& pb, const Knobs& knobs) {
-  return allreduce_recursive_doubling.cuts(between_nodes(Hierarchy(pb, 1)), knobs);
+  return cuts_in_hierarchy(Hierarchy(pb, 1), allreduce_recursive_doubling, knobs);
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

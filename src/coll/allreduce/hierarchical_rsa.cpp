@@ -29,7 +29,7 @@ std::optional<Reason> rejects(const Problem& pb) {
 }
 
 int cuts(const Problem& pb, const Knobs& knobs) {
-  return allreduce_rabenseifner.cuts(between_nodes(Hierarchy(pb, 1)), knobs);
+  return cuts_in_hierarchy(Hierarchy(pb, 1), allreduce_rabenseifner, knobs);
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

@@ -6,20 +6,27 @@
 namespace paceline {
 
 // The message between the leaders that have one of so many parts of it.
-inline Problem between_nodes(const Hierarchy& h) { return {.ranks = h.nodes()}; }
+inline Problem between_nodes(const Hierarchy& h) {
+  return {.ranks = h.nodes(), .late = h.late()};
+}
+inline int cuts_in_hierarchy(const Hierarchy& h, const Algorithm& between,
+                             const Knobs& knobs = {}) {
+  return h.leaders() * between.cuts(between_nodes(h), knobs);
+}
 
 // Of the largest node: its leaders get their part of what the others have, and then all get the
 // parts of the other leaders. Leaders of a node share its port.
-inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between) {
-  const Cost across = between.cost(between_nodes(h), {});
+inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between,
+                              const Knobs& knobs = {}) {
+  const Cost across = between.cost(between_nodes(h), knobs);
   const double parts = h.leaders(), most = h.most_ranks();
-  const bool by_trees = !h.stages() && parts == 1;
   Cost cost = across;
   cost.messages = 0;
   cost.rounds = across.rounds * parts;
-  cost.reduced = by_trees ? tree_rounds(h) + across.reduced : ((most - 1) + across.reduced) / parts;
+  cost.reduced =
+      h.by_trees() ? tree_rounds(h) + across.reduced : ((most - 1) + across.reduced) / parts;
   if (most == 1) return cost;
-  if (by_trees) {
+  if (h.by_trees()) {
     cost.near_rounds = cost.near_volume = 2 * tree_rounds(h);
   } else if (h.stages()) {
     cost.near_rounds = 2;
@@ -33,23 +40,24 @@ inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between) {
 
 // The leaders that have the same part, each with its node's sum in place.
 inline void sum_across(Builder& b, const Hierarchy& h, const Algorithm& between,
-                       const Segment& sum) {
+                       const Segment& sum, const Knobs& knobs = {}) {
   const Region region = region_of(sum);
   compose(b, b.problem().rank,
-          {{.algorithm = &between, .members = h.across(h.part()), .input = region,
-            .output = region, .completes = true, .leaves_out = true}});
+          {{.algorithm = &between, .knobs = knobs, .members = h.across(h.part()),
+            .late = h.late(), .input = region, .output = region, .completes = true,
+            .leaves_out = true}});
 }
 
-inline void allreduce_by_messages(Builder& b, const Hierarchy& h, const Algorithm& between) {
+inline void allreduce_by_messages(Builder& b, const Hierarchy& h, const Algorithm& between,
+                                  const Knobs& knobs = {}) {
   const int rank = b.problem().rank, part = h.part(), blocks = b.total() / h.leaders();
   const Region input = region_of(b.input()), output = region_of(b.output());
-  const bool by_trees = h.leaders() == 1;
   const auto of = [&](int p) { return std::vector{b.output(p * blocks, blocks)}; };
   const auto mine = [&](int p) { return std::vector{b.input(p * blocks, blocks)}; };
-  if (by_trees) compose(b, rank, {sum_at_leader(h, input, output)});
+  if (h.by_trees()) compose(b, rank, {sum_at_leader(h, input, output)});
   else sum_parts(b, h, mine, part < 0 ? std::vector<Segment>{} : of(part));
-  if (part >= 0) sum_across(b, h, between, of(part)[0]);
-  if (by_trees) compose(b, rank, {tell_node(h, output)});
+  if (part >= 0) sum_across(b, h, between, of(part)[0], knobs);
+  if (h.by_trees()) compose(b, rank, {tell_node(h, output)});
   else tell_parts(b, h, of);
 }
 

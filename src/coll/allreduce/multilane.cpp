@@ -32,8 +32,7 @@ std::optional<Reason> rejects(const Problem& pb) {
 }
 
 int cuts(const Problem& pb, const Knobs& knobs) {
-  const Hierarchy h(pb);
-  return h.leaders() * allreduce_ring.cuts(between_nodes(h), knobs);
+  return cuts_in_hierarchy(Hierarchy(pb), allreduce_ring, knobs);
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

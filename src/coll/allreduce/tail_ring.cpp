@@ -61,7 +61,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   std::sort(late.begin(), late.end());   // in this order they are added
   for (int pass = 0; pass < tail.passes; ++pass) {
     const int piece = tail.piece(tail.sides.at, pass);
-    std::vector<Segment> all{b.part(early, piece, 1)};
+    std::vector<Segment> all{tail.part(b, early, piece)};
     for (int rank : late) {
       all.push_back(b.scratch(b.input(piece)));
       b.recv(rank, {all.back()});

@@ -1,0 +1,50 @@
+// Multi-lane tail direct allreduce: nodes sum, those that are early keep what has come from others,
+// and add all when the late nodes have given.
+//
+// Source   ours (docs/design/0041-late-ranks.md): multilane with tail_direct between the nodes.
+// Needs    late ranks known to all; k nodes, of which the smallest has g ranks and the largest m. A
+//          node is late that has a late rank. Where the op is not commutative the ranks of a node
+//          are neighbours. Any n >= 0.
+// Cost     across as allreduce/tail_direct of k ranks, each message g times, of n/g, at the port of
+//          a node; inside it 2 (m-1) alpha + 2 (m-1)/g n beta
+// Scratch  at most (k + m)/g n elements: what has come is kept until all is there.
+// When     several ranks on some of several nodes, long messages, few nodes late by more than about
+//          half of n beta, and bits that must not follow who is late. blocks: passes.
+// Order    rank order inside a node, then the nodes in order, beyond 16 in groups: the bits of
+//          multilane_direct, whoever is predicted late.
+//
+// p = 5, nodes 01, 23, 4; rank 2 is late; one part, one pass, slices A B; * is final.
+//                 rank 0         rank 1         rank 2         rank 3         rank 4
+//   start         A0   B0        A1   B1                       A3   B3        A4   B4
+//   sum           A01  B01                                                    A4   B4
+//   round 0       A01 A4                                                      B01 B4
+//   it enters     A01 A4                        A23  B23                      B01 B4
+//   round 1       A*                            A23  B23                      B*
+//   round 2       A*   B*                       A*   B*                       A*   B*
+//   read          A*   B*        A*   B*        A*   B*        A*   B*        A*   B*
+#include "coll/allreduce/hierarchy.hpp"
+#include "coll/registry.hpp"
+
+namespace paceline {
+namespace {
+
+int cuts(const Problem& pb, const Knobs& knobs) {
+  return cuts_in_hierarchy(Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
+}
+
+void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+  allreduce_by_messages(b, Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
+}
+
+Cost cost(const Problem& pb, const Knobs& knobs) {
+  return cost_in_hierarchy(Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
+}
+
+}  // namespace
+
+const Algorithm allreduce_multilane_tail_direct{
+    .collective = Collective::allreduce, .name = "multilane_tail_direct",
+    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
+    .takes = kTakesBlocks, .by_nodes = true, .expects_late = true, .in_rank_order = true};
+
+}  // namespace paceline
