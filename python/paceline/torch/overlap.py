@@ -25,7 +25,7 @@ from paceline.torch.updates import Updates
 
 # What each model holds, as long as it lives: nobody needs to keep what overlap() returns. Not in
 # the model itself, of which there are copies.
-_of_models: weakref.WeakKeyDictionary[nn.Module, list["Overlap"]] = weakref.WeakKeyDictionary()
+_of_models: weakref.WeakKeyDictionary[nn.Module, "Overlap"] = weakref.WeakKeyDictionary()
 
 
 class Overlap:
@@ -44,6 +44,7 @@ class Overlap:
         self._groups: list[list[int]] = []  # of parameters that are pushed together
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
+        _make_room(model, self._named)
         if optimizer is not None:
             self._own_engine = None if "engine" in options else Engine()
             options = {"engine": self._own_engine, **options}
@@ -56,7 +57,7 @@ class Overlap:
         self._find_buffers()
         self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin,
                                   Groups(self._put, self._push_group))
-        _of_models.setdefault(model, []).append(self)
+        _of_models[model] = self
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
@@ -72,8 +73,8 @@ class Overlap:
         """Leaves the model as it was; gradients stay on their ranks from now on."""
         self._backward.remove()
         model = self._model()
-        if model is not None and self in _of_models.get(model, ()):
-            _of_models[model].remove(self)
+        if model is not None and _of_models.get(model) is self:
+            del _of_models[model]
         if self._updates is not None:
             self._updates.remove()
         self.store.close()
@@ -153,6 +154,18 @@ class Overlap:
         return groups
 
 
+def _make_room(model: nn.Module, named: list[tuple[str, nn.Parameter]]) -> None:
+    """Two of them would exchange a gradient twice: a model's former one goes."""
+    names = {id(parameter): name for name, parameter in named}
+    for other, overlapped in list(_of_models.items()):
+        if other is not model and (both := names.keys() & overlapped._known):
+            raise UsageError(f"overlap: {names[min(both)]} belongs to another model as well, whose "
+                             "overlap() exchanges its gradient. Call remove() of that one first, "
+                             "or overlap() of a model that has both.")
+    if model in _of_models:
+        _of_models[model].remove()
+
+
 def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:
     if clip_norm is None:
         return
@@ -177,13 +190,13 @@ def overlap(
         paceline.torch.overlap(model)         # in the place of DistributedDataParallel(model)
 
     Collective. The model itself stays as it is, and holds what is returned until remove() is
-    called or nobody holds the model; all ranks begin with rank 0's parameters and
-    buffers. From then on each gradient is pushed into a KVStore of type `mode` (paceline.kvstore,
-    which takes `options`) as soon as it is complete, and backward() returns when all averages are
-    there: optimisers, gradient clipping and accumulation work as without it. A gradient then lies
-    in the store, where it is averaged: nothing is copied back, and nothing there either where
-    zero_grad(set_to_none=False) has the next pass add to it. On one node it is memory of all its
-    ranks. So a gradient that you keep changes with the next pass; clone() it.
+    called, overlap() is called for it again, or nobody holds the model; all ranks begin with rank
+    0's parameters and buffers. From then on each gradient is pushed into a KVStore of type `mode`
+    (paceline.kvstore, which takes `options`) as soon as it is complete, and backward() returns when
+    all averages are there: optimisers, gradient clipping and accumulation work as without it. A
+    gradient then lies in the store, where it is averaged: nothing is copied back, and nothing there
+    either where zero_grad(set_to_none=False) has the next pass add to it. On one node it is memory
+    of all its ranks. So a gradient that you keep changes with the next pass; clone() it.
 
     With `optimizer`, backward() returns before the averages are there. Each layer is updated as
     soon as its own are, in the background, and the next forward pass of a layer waits for its own
@@ -199,8 +212,9 @@ def overlap(
     pass, as DistributedDataParallel has them before each forward pass: so a rank may evaluate alone
     what all would. Without `broadcast_buffers` they are each rank's own, and nothing is sent.
     The order of exchange is that in which rank 0's gradients became ready in the first pass.
-    Raises UsageError for another mode, a group of another backend, or an optimizer of other
-    parameters; RefusalError for sparse gradients, parameters that are not contiguous, devices, or
-    an optimizer that has no step of a layer.
+    Raises UsageError for another mode, a group of another backend, an optimizer of other
+    parameters, or parameters that another model's overlap() exchanges; RefusalError for sparse
+    gradients, parameters that are not contiguous, devices, or an optimizer that has no step of a
+    layer.
     """
     return Overlap(model, mode, group, optimizer, clip_norm, broadcast_buffers, options)

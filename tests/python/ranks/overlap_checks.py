@@ -56,6 +56,24 @@ def check_overlap_like_ddp(comm):
         overlapped.remove()
 
 
+def check_overlap_of_a_model_that_it_knows(comm):
+    """Called again it begins anew, and nothing is exchanged twice; not so of a model around it."""
+    expected, _ = of_ddp(comm)
+    for first in ({}, {"mode": "funnel"}, {"optimizer": True}):
+        model = network()
+        if first.pop("optimizer", False):
+            first = {"optimizer": sgd(model)}
+        former = paceline.torch.overlap(model, **first)
+        overlapped = paceline.torch.overlap(model)
+        former.remove()  # nothing is left of it
+        close(losses(model, comm.rank, STEPS), expected)
+        equal_everywhere(comm, model)
+        raises(paceline.UsageError, "belongs to another model as well",
+               lambda model=model: paceline.torch.overlap(nn.Sequential(model)))
+        overlapped.remove()
+        paceline.torch.overlap(nn.Sequential(model)).remove()
+
+
 def check_overlap_with_accumulation_and_clipping(comm):
     def train(model, quietly):
         optimizer = sgd(model)
