@@ -1,12 +1,26 @@
 // One rank under mpiexec: mpi_ranks LIBRARY [SCENARIO...] runs the scenarios one after the other,
 // all of them if none is named. Exit status 1 if anything went wrong on this rank.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "mpi/ranks.hpp"
 
+namespace {
+
 constexpr unsigned kLimitS = 90;  // of a scenario
+const char* volatile under_way = "";
+
+// Nothing may hang, and what does is named.
+void give_up(int) {
+  for (const char* word : {static_cast<const char*>(under_way), ": not done in time\n"})
+    if (write(STDERR_FILENO, word, std::strlen(word)) < 0) break;
+  _exit(128 + SIGALRM);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace paceline;
@@ -15,6 +29,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   int status = 0;
+  signal(SIGALRM, give_up);
   try {
     test::Ranks ranks;
     ranks.mpi = MpiLibrary::load(argv[1]);
@@ -30,7 +45,8 @@ int main(int argc, char** argv) {
     if (names.empty())
       for (const auto& [name, scenario] : test::scenarios()) names.push_back(name);
     for (const std::string& name : names) {
-      alarm(kLimitS);  // nothing may hang
+      under_way = name.c_str();
+      alarm(kLimitS);
       std::string bad;
       try {
         bad = test::scenarios().at(name)(ranks);

@@ -22,6 +22,15 @@ def test_nodes(nodes):
     assert launched.failures("node_checks", nodes.count(",") + 1, *settings, nodes=nodes) == {}
 
 
+@each("nodes", ["0,1,2,3,3"], ["0,1,2,3,0", "0,0,1,2,3,3"])
+def test_late_rank(nodes):
+    """Ranks that share nodes learn that one of them is late, and expect it all at once."""
+    settings = (*STARTS[-1].environment().items(), ("NODES", nodes), ("PACELINE_PREDICT", "auto"),
+                ("PACELINE_MACHINE", "1e-5,4e-8,0"))
+    assert launched.failures("late_node_checks", nodes.count(",") + 1, *settings,
+                             nodes=nodes) == {}
+
+
 @each("nodes", ["0,1,1,1"], ["0,0,1,1", "0,1,0,1"])
 def test_disagreeing_ranks(nodes):
     """Inside a node, where flags tell, and between nodes, where messages do."""
@@ -31,15 +40,17 @@ def test_disagreeing_ranks(nodes):
 
 @each("nodes", ["0,1,1,1"], ["0,0,0,1"])
 def test_killed_rank(nodes):
-    """The last one, alone on its node and not: every other rank hears of it, with its name."""
+    """The last one: every other rank hears of it, with its name. Ranks of its node see that it has
+    died; where it is alone there it does not answer."""
     env = {**STARTS[-1].environment(), "PACELINE_ALGORITHM": "allreduce=hierarchical"}
+    told = "RankLost " if nodes.count(nodes[-1]) > 1 else "TimeoutError "
     script = launched.RANKS / "failing.py"
-    run = launched.start("on_nodes.py", 4, nodes, script, "killed", env=env, grace_s=20)
+    run = launched.start("on_nodes.py", 4, nodes, script, "killed", env=env, grace_s=50)
     assert "Traceback" not in run.text(), run.text()
     for rank in range(3):
         lines = run.text(rank, "stdout").splitlines()
         assert len(lines) == 2, run.text()
-        assert all(line.startswith("RankLost ") and "rank 3" in line for line in lines), lines
+        assert all(line.startswith(told) and "rank 3" in line for line in lines), lines
 
 
 # Before an MPI: the last rank is killed as it makes this call.
