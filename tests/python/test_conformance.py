@@ -28,7 +28,7 @@ ENDED = {
     ("gloo", 2): (89, 1, 194), ("gloo", 3): (89, 1, 194), ("gloo", 4): (92, 1, 191),
     ("paceline", 2): (66, 0, 218), ("paceline", 3): (66, 0, 218), ("paceline", 4): (67, 0, 217),
 }  # fmt: skip
-PASSED_SOMEHOW = {2: 98, 3: 114, 4: 117}  # under one of the names
+PASSED_SOMEHOW = {2: 99, 3: 115, 4: 118}  # under one of the names
 
 # One of each kind, taken for gloo at 2 ranks: seconds.
 CHOSEN = {f"test_{name}" for name in (
