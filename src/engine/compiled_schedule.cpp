@@ -164,6 +164,10 @@ void add_notes(CompiledSchedule& bound) {
   bound.staging_bytes = bound.notes_at + Notes::shown_bytes_for(bound.schedule->problem.ranks);
 }
 
+std::size_t most_staging_for_notes(int ranks) {
+  return kSlotAlignment - 1 + Notes::shown_bytes_for(ranks);
+}
+
 void leave_out_combining(CompiledSchedule& bound, bool load_store) {
   const Problem& problem = bound.schedule->problem;
   if (!has_op(problem.collective))

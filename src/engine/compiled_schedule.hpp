@@ -75,6 +75,8 @@ CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout&
 
 // Its ranks tell each other of their arrivals, in its messages and its staging buffer.
 void add_notes(CompiledSchedule& bound);
+// What that may take of a staging buffer; bytes.
+std::size_t most_staging_for_notes(int ranks);
 
 // What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
 // where a step combines what it reads from its peers' memory: then nothing would be moved either.

@@ -27,8 +27,6 @@ struct Ready {
 };
 
 struct Communicator::State {
-  static constexpr std::size_t kLine = 64;   // bytes, at most lost before notes
-
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the books
@@ -71,10 +69,10 @@ struct Communicator::State {
     return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
             session->config().numa_ranks > 1, arrivals.expects(call)};
   }
-  std::size_t staging_for_data() const {   // less what add_notes() may take of it
+  std::size_t staging_for_data() const {
     const std::size_t all = staging_room().bytes;
-    const std::size_t notes = nodes.empty() || !arrivals.learns()
-                                  ? 0 : Notes::shown_bytes_for(int(group->ranks.size())) + kLine;
+    const bool has_notes = !nodes.empty() && arrivals.learns();
+    const std::size_t notes = has_notes ? most_staging_for_notes(int(group->ranks.size())) : 0;
     return all - std::min(all, notes);
   }
 };

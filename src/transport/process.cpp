@@ -16,10 +16,11 @@ namespace paceline {
 namespace {
 
 // When a process began, in ticks since the boot; empty: it has ended (it may still wait for its
-// parent to look), or /proc cannot be read.
-std::string begin_of(const std::string& id) {
+// parent to look), or /proc cannot be read. Of its first thread, since an emulator of another
+// processor makes up what a process reads of itself, and not what it reads of its threads.
+std::string begin_of(int id) {
   std::string stat;
-  std::getline(std::ifstream("/proc/" + id + "/stat"), stat, '\0');
+  std::getline(std::ifstream(str("/proc/", id, "/task/", id, "/stat")), stat, '\0');
   std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
   std::string state, field;
   fields >> state;   // the third field, the first after the name
@@ -27,10 +28,10 @@ std::string begin_of(const std::string& id) {
   return fields && state != "Z" && state != "X" ? field : "";
 }
 
-// The name of a namespace of this process; empty where the system has none of this kind.
-std::string space_of(const char* kind) {
-  char name[64] = {};
-  return readlink(kind, name, sizeof(name) - 1) > 0 ? name : std::string();
+// What a link of /proc says; empty where the system has none of this name.
+std::string link_of(const char* path) {
+  char target[64] = {};
+  return readlink(path, target, sizeof(target) - 1) > 0 ? target : std::string();
 }
 
 }  // namespace
@@ -44,12 +45,13 @@ std::string boot_id() {
 // Numbers of processes, and when they began, mean something within a boot, a space of such numbers,
 // and a space of clocks. Empty: not known, or /proc is that of another space.
 std::string process_space() {
-  const std::string numbers = space_of("/proc/self/ns/pid"), begin = begin_of("self");
-  if (numbers.empty() || begin.empty() || begin != begin_of(std::to_string(getpid()))) return {};
-  return str(boot_id(), " ", numbers, " ", space_of("/proc/self/ns/time"));
+  const std::string numbers = link_of("/proc/self/ns/pid");
+  if (numbers.empty() || link_of("/proc/self") != str(getpid()) || begin_of(getpid()).empty())
+    return {};
+  return str(boot_id(), " ", numbers, " ", link_of("/proc/self/ns/time"));
 }
 
-std::string own_process() { return str(getpid(), " ", begin_of("self"), " ", process_space()); }
+std::string own_process() { return str(getpid(), " ", begin_of(getpid()), " ", process_space()); }
 
 Seen look_at(const std::string& process, const std::string& space) {
   std::istringstream fields(process);
@@ -58,7 +60,7 @@ Seen look_at(const std::string& process, const std::string& space) {
   fields >> id >> begin >> std::ws;
   std::getline(fields, theirs);
   if (space.empty() || theirs != space) return Seen::elsewhere;
-  return begin_of(std::to_string(id)) == begin ? Seen::runs : Seen::has_ended;
+  return begin_of(id) == begin ? Seen::runs : Seen::has_ended;
 }
 
 int number_of_process(const std::string& process) { return std::atoi(process.c_str()); }
@@ -74,7 +76,7 @@ ProcessWatch::ProcessWatch(int id)
     : id_(id), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, id, 0))) {
   if (descriptor_ >= 0) return;
   error_ = errno;
-  begin_ = begin_of(std::to_string(id));
+  begin_ = begin_of(id);
 }
 
 ProcessWatch::~ProcessWatch() {
@@ -85,7 +87,7 @@ bool ProcessWatch::has_ended() const {
   if (error_ == ESRCH) return true;
   pollfd watch{descriptor_, POLLIN, 0};
   if (descriptor_ >= 0) return poll(&watch, 1, 0) == 1;
-  return !begin_.empty() && begin_of(std::to_string(id_)) != begin_;
+  return !begin_.empty() && begin_of(id_) != begin_;
 }
 
 }  // namespace paceline

@@ -20,11 +20,16 @@
 
 namespace paceline::test {
 
-// What watches every access to memory takes time for it.
+// What watches every access to memory takes time for it, and memory and descriptors of its own.
 #if defined(__SANITIZE_THREAD__)
 constexpr unsigned kPatience = 10;
 #else
 constexpr unsigned kPatience = 1;
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kHasSanitizer = true;
+#else
+constexpr bool kHasSanitizer = false;
 #endif
 
 // Ranks that are to end by a signal, and by which.

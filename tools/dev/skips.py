@@ -39,6 +39,7 @@ KNOWN = (
     r"the system copies nothing between processes here",
     r"the system filters no calls",
     r"this system does not say what is registered \(Linux before 6\.3\)",
+    r"a sanitizer opens descriptors of its own",
     r"shared memory comes in pages of more than 4 KiB here",
     r"one processor alone",
     r"[\d.]+ GiB of memory are free; this needs \d+",

@@ -1,0 +1,95 @@
+// What ranks tell each other of their arrivals at the end of their messages: who learns what, and
+// when the last one entered.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "engine/notes.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr double kTickS = 100e-9;   // times are told in ticks of less than this
+
+// A message from one rank to another, seen by the receiver at the second time.
+void pass(Notes& from, std::size_t sent, double sent_s, Notes& to, std::size_t received,
+          double seen_s) {
+  const Part out = from.to_send(sent, sent_s), in = to.to_receive(received);
+  REQUIRE(out.bytes == in.bytes);
+  std::memcpy(in.data, out.data, out.bytes);
+  to.sighted(received, seen_s);
+  to.received(received);
+}
+
+// The memory that ranks of a node look at.
+struct Shown {
+  alignas(double) std::byte bytes[64] = {};
+};
+
+TEST_CASE("notes: a word goes on from rank to rank, and all know when the last one came") {
+  Notes first(kRanks, 0, 2), second(kRanks, 1, 3), third(kRanks, 2, 3);
+  first.begin(10, 0.0), second.begin(11, 1.0), third.begin(12, 5.0);
+  pass(first, 0, 0.5, second, 0, 1.0);
+  pass(second, 1, 1.5, third, 0, 5.0);   // it waited for its receiver
+  CHECK(third.is_complete());
+  CHECK(third.waited_s() == 0);
+  CHECK(!first.is_complete());
+  pass(third, 1, 5.1, first, 1, 5.1), pass(third, 2, 5.1, second, 2, 5.2);
+  for (Notes* one : {&first, &second, &third}) {
+    one->end(6.0);
+    CHECK(one->is_complete());
+    for (std::uint32_t r = 0; r < kRanks; ++r)
+      CHECK(one->words()[r] == ((10 + r) | Notes::kKnown));
+  }
+  CHECK(first.waited_s() == doctest::Approx(5.0).epsilon(kTickS));
+  CHECK(second.waited_s() == doctest::Approx(4.1).epsilon(kTickS));   // by its clock
+  CHECK(third.rest_s() == doctest::Approx(1.0).epsilon(kTickS));
+}
+
+// In a call of many pieces each message would else add what a header takes, without end.
+TEST_CASE("notes: who tells of no new rank tells no time either") {
+  Notes one(2, 0, 200), other(2, 1, 200);
+  one.begin(1, 0.0), other.begin(2, 1.0);
+  pass(one, 0, 0.0, other, 0, 1.0), pass(other, 1, 1.0, one, 1, 1.1);
+  const double learned_s = one.waited_s();
+  for (std::size_t at = 2; at < 200; at += 2) {
+    pass(one, at, double(at), other, at, double(at) + 0.1);
+    pass(other, at + 1, double(at) + 0.5, one, at + 1, double(at) + 0.6);
+  }
+  CHECK(one.waited_s() == learned_s);
+  CHECK(other.waited_s() == 0);
+
+  Shown shown;
+  other.show(shown.bytes);
+  const double late_s = 500;
+  std::memcpy(shown.bytes, &late_s, sizeof late_s);
+  one.look(shown.bytes, 600);
+  CHECK(one.waited_s() == learned_s);
+}
+
+TEST_CASE("notes: ranks of a node show the time itself, which is no later than now") {
+  Notes one(2, 0, 1), other(2, 1, 1);
+  one.begin(1, 0.0), other.begin(2, 3.0);
+  Shown shown;
+  other.show(shown.bytes);
+  one.look(shown.bytes, 4.0);
+  CHECK(one.is_complete());
+  CHECK(one.waited_s() == 3.0);
+  one.begin(1, 0.0);
+  one.look(shown.bytes, 2.0);
+  CHECK(one.waited_s() == 2.0);
+}
+
+TEST_CASE("notes: a call begins without what the one before it knew") {
+  Notes one(2, 0, 1), other(2, 1, 1);
+  one.begin(1, 0.0), other.begin(2, 0.5);
+  pass(other, 0, 0.5, one, 0, 0.6);
+  CHECK(one.is_complete());
+  one.begin(3, 10.0);
+  CHECK(!one.is_complete());
+  CHECK(one.waited_s() == 0);
+}
+
+}  // namespace
+}  // namespace paceline
