@@ -42,6 +42,10 @@ class Pattern:
             return [self.factor * message_s if rank in self.late else 0.0 for rank in range(ranks)]
         return list(self.rows[call % len(self.rows)])
 
+    def longest_s(self, message_s):
+        """No rank comes later than that."""
+        return max(map(max, self.rows)) if self.rows else self.factor * message_s
+
     def check(self, ranks):
         """Raises UsageError where it does not fit so many ranks."""
         beyond = [rank for rank in self.late if rank >= ranks]

@@ -102,6 +102,7 @@ def test_version(paceline):
     (["bench", "allreduce", "--arrival", "late:2:1"], "0 to 1"),
     (["bench", "allreduce", "--arrival", "uniform:10", "--cold"], "--cold does not go"),
     (["bench", "allreduce", "--arrival", "trace:/nowhere.json"], "no profile"),
+    (["bench", "allreduce", "--predict", "off", "--no-predict"], "nothing is predicted anyway"),
     (["bench", "allreduce", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),
     (["bench", "store", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),
     (["bench", "overlap", "--json", "/no/such/place/o.json"], "/no/such/place is no folder"),

@@ -16,6 +16,8 @@ import pytest
 from lab import bench, mpis, network, state
 from lab.plan import LabError, Plan
 
+from paceline.bench import arrivals
+
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = Path(__file__).with_name("ranks")
 
@@ -299,6 +301,73 @@ def test_messages_of_short_calls_are_counted(lab):
     assert 2 * (NODES - 1) <= ours["rounds"] <= ours["messages"]  # in few calls some wait by chance
     assert theirs["messages"] >= 2 * (NODES - 1) and theirs["rounds"] >= 2
     assert "messages rounds" in text
+
+
+# --- ranks that come at different times -----------------------------------------------------------
+
+SIZE = 256 << 10
+MESSAGE_US = 8e6 * SIZE / RATE
+
+
+def arrived(lab, pattern, *words, collective="allreduce", ppn=2, **variables):
+    """Of a short benchmark whose ranks come so, two on each node: as measured() does."""
+    plan = lab.plan()
+    words = bench.words("mpich5", lab, bench.description(plan, ppn, False), plan.nodes * ppn,
+                        [collective, "--repeats", "3", "--sizes", str(SIZE), "--arrival", pattern,
+                         *words], records=True)  # fmt: skip
+    environment = bench.variables("mpich5", plan, ppn, spin=False) | variables
+    status, text = run(lab, *words, environment=environment)
+    file = lab.inside(plan.file(bench.RECORDS))
+    found = json.loads(file.read_text())["records"] if file.exists() else []
+    return status, " ".join(text.split()), {record["variant"]: record for record in found}
+
+
+@needs_lab
+def test_a_rank_comes_late_between_nodes(lab):
+    status, text, found = arrived(
+        lab, "late:1:4", "--algorithm", "auto,hierarchical_rsa,multilane_tail_direct,tail_ring",
+        "--predict", "static:1", "--no-predict")
+    assert status == 0, text
+    off = "paceline, predict off"
+    assert list(found) == ["paceline", "hierarchical_rsa", "multilane_tail_direct", off, "mpi"]
+    for record in found.values():
+        assert record["message_us"] == pytest.approx(MESSAGE_US)
+        # Nothing brings the late rank's numbers to the other nodes in less than a message's time;
+        # below 1 MiB some pass at once.
+        assert record["time_per_message"] > 0.9
+        assert record["in_call_per_message"] == record["in_call_us_mean"] / record["message_us"]
+        assert record["imbalance_us_median"] >= 2 * MESSAGE_US  # others may be late as well
+        assert record["calls"] == 3 and record["arrival"] == "late:1:4"
+    assert [record["predict"] for record in found.values()] == [*["static:1"] * 3, "off", None]
+    assert "arrival=static: taken for late: 1" in found["paceline"]["choice"]
+    assert "taken for late" not in found[off]["choice"]
+    assert "tail_ring at 256 KiB: RefusalError" in text and "PACELINE_NUMBERS=fast" in text
+    assert "n/rate (200mbit; 256 KiB: 10.5 ms)" in text
+
+
+@needs_lab
+def test_who_comes_late_is_learned_before_anything_is_timed(tmp_path, tmp_path_factory):
+    trace = tmp_path / "trace.json"  # where no node would see it
+    trace.write_text(json.dumps({"arrivals_s": [[0, 0, 0, 0.04]]}))
+    folder = tmp_path_factory.mktemp("four") / "lab"
+    with state.lab(folder, 4) as lab:  # two on each of three gain nothing by it
+        status, text, found = arrived(lab, f"trace:{trace}", "--predict", "auto", ppn=1,
+                                      PACELINE_MACHINE="alpha_us=50,gbit_per_s=0.2")
+    assert status == 0, text
+    calls = int(re.search(r"arrivals, of (\d+) calls", found["paceline"]["choice"])[1])
+    assert calls >= arrivals.LEARNING - arrivals.PLACE
+    assert found["paceline"]["imbalance_us_median"] >= 20e3
+
+
+@needs_lab
+def test_what_cannot_be_measured_with_a_pattern_between_nodes(lab):
+    status, text, found = arrived(lab, "late:1:1", collective="barrier")
+    assert status == 2 and not found and "use trace:FILE" in text
+    status, text, found = arrived(lab, "late:6:1")
+    assert status == 2 and not found and "they are 0 to 5" in text
+
+
+# --- what breaks the links ------------------------------------------------------------------------
 
 
 @needs_lab

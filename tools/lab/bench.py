@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from lab.plan import ROOT, LabError
 from dev import build, prepare
 from dev.process import VENV, environment
 
-FILE, RECORDS = "bench.json", "records.json"
+FILE, RECORDS, TRACE = "bench.json", "records.json", "trace.json"
 
 
 def description(plan, ppn, spin, scattered=False):
@@ -29,13 +30,25 @@ def description(plan, ppn, spin, scattered=False):
     }
 
 
+def seen(rest, state):
+    """The words of paceline bench, a trace where nodes see it: each has a /tmp of its own."""
+    plan, words = state.plan(), []
+    for word in rest:
+        before, kind, name = word.partition("trace:")
+        if kind and before in ("", "--arrival=") and Path(name).is_file():
+            shutil.copyfile(name, state.inside(plan.file(TRACE)))
+            word = f"{before}{kind}{plan.file(TRACE)}"
+        words.append(word)
+    return words
+
+
 def words(name, state, about, ranks, rest, records):
     """What is to be run on a node. about: the description, which is put where it can be read."""
     plan, mpi = state.plan(), mpis.installed(name)
     file, written = plan.file(FILE), plan.file(RECORDS)
     state.inside(file).write_text(json.dumps(about), encoding="utf-8")
     state.inside(written).unlink(missing_ok=True)
-    return [str(VENV / "bin/paceline"), "bench", *rest, "--against", "mpi", "--no-pin",
+    return [str(VENV / "bin/paceline"), "bench", *seen(rest, state), "--against", "mpi", "--no-pin",
             "--mpi", str(mpi.folder / mpi.library), "--lab", str(file), "--ranks", str(ranks),
             *(["--json", str(written)] if records else [])]
 
@@ -67,6 +80,6 @@ def keep(records, file):
     if not records.exists():
         raise LabError("bench: there are no records")
     found = json.loads(records.read_text(encoding="utf-8").replace(f"{ROOT}/", ""))
-    found["command"] = shlex.join(["./dev", "lab", "bench", *sys.argv[3:]])
+    found["command"] = shlex.join(["./dev", "lab", *sys.argv[2:]])
     file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"That is {file}")

@@ -43,7 +43,9 @@ def parser_of():
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND...")
     bench = commands.add_parser(
         "bench", help="paceline bench between the nodes, against an MPI",
-        epilog="Other options are those of paceline bench, such as allreduce --sizes 1MiB,4MiB.")
+        epilog="Other options are those of paceline bench, such as allreduce --sizes 1MiB,4MiB, or "
+        "allreduce --arrival late:1:1 --predict auto --no-predict: rank 1 comes late by what a "
+        "message takes on a link, to ours with and without prediction and to the MPI's own.")
     bench.add_argument("--mpi", choices=mpis.MPIS, default="mpich5", help="[mpich5]")
     bench.add_argument("-n", "--ranks", type=between(2, MOST_NODES * MOST_PPN),
                        help="[as many as there are places]")

@@ -19,8 +19,11 @@ COLUMNS = ("series", "setting", "collective", "ranks", "bytes", "variant", "libr
            "ratio_high", "verdict")
 WHOLE = ("ranks", "bytes", "segments", "segment_bytes", "launches")
 NUMBERS = ("time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
-           "ratio_high")
+           "ratio_high", "message_us", "in_call_us_mean", "imbalance_us_median")
 TRUTHS = ("combines", "chosen", "cold")
+# Where ranks came at different times, time_us is from last arrival to last exit. Files of others
+# lack these.
+ARRIVALS = ("arrival", "predict", "message_us", "in_call_us_mean", "imbalance_us_median")
 HEAD = ("machine", "date", "command", "mpi", "versions", "paceline_machine", "notes")
 
 
@@ -28,7 +31,7 @@ def row_of(series, setting, record):
     """A row, from a record of `paceline bench --json`."""
     interval, peer = record.get("interval") or {}, record.get("peer") or {}
     verdict = peer.get("verdict") or {}
-    row = {name: record.get(name) for name in COLUMNS}
+    row = {name: record.get(name) for name in (*COLUMNS, *ARRIVALS)}
     row |= {"series": series, "setting": setting, "time_us": record["time_us_median"],
             "low_us": interval.get("low_us"), "high_us": interval.get("high_us"),
             "combines": record.get("combines", True), "ratio": peer.get("time_ratio_median"),
@@ -40,7 +43,7 @@ def row_of(series, setting, record):
 def record_of(row):
     """The record of a row, as far as the row has it."""
     low, high = row["low_us"], row["high_us"]
-    record = {name: row[name] for name in COLUMNS if name not in ("series", "setting")}
+    record = {name: row[name] for name in row if name not in ("series", "setting")}
     verdict = row["verdict"] and {"word": row["verdict"], "low": row["ratio_low"],
                                   "high": row["ratio_high"]}
     record |= {"time_us_median": row["time_us"],
@@ -84,13 +87,13 @@ def parsed(text):
     if not rows.fieldnames or set(COLUMNS) - set(rows.fieldnames):
         lacking = sorted(set(COLUMNS) - set(rows.fieldnames or ()))
         raise ValueError(f"it has no column {', '.join(lacking)}")
-    found = {}
+    columns, found = [name for name in (*COLUMNS, *ARRIVALS) if name in rows.fieldnames], {}
     for head in heads:
         content = {name: value for name, value in head.items() if name not in ("series", "setting")}
         found.setdefault(head["series"], {})[head["setting"]] = {**content, "records": []}
     for row in rows:
         try:
-            values = {name: value_of(name, row[name]) for name in COLUMNS}
+            values = {name: value_of(name, row[name]) for name in columns}
             found[values["series"]][values["setting"]]["records"].append(record_of(values))
         except (KeyError, TypeError) as error:
             raise ValueError(f"line {rows.line_num} of its rows: {error}") from None
@@ -104,13 +107,13 @@ def text_of(series):
         for setting, content in settings.items():
             head = {key: content[key] for key in HEAD if content.get(key)}
             out.write("# " + json.dumps({"series": name, "setting": setting, **head}) + "\n")
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    rows = [row_of(name, setting, record) for name, settings in series.items()
+            for setting, content in settings.items() for record in content["records"]]
+    apart = [row for row in rows if row["message_us"] is not None]
+    columns = (*COLUMNS, *ARRIVALS) if apart else COLUMNS
+    writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for name, settings in series.items():
-        for setting, content in settings.items():
-            for record in content["records"]:
-                row = row_of(name, setting, record)
-                writer.writerow({key: shown(value) for key, value in row.items()})
+    writer.writerows({key: shown(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
 
 

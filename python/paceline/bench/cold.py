@@ -62,7 +62,7 @@ def launch(plan, variant, nbytes):
             spec = {**plan.specification(folder), "variant": asdict(variant), "bytes": nbytes}
             try:
                 found = run_module("paceline.bench.cold", spec, plan.ranks, folder, None,
-                                   plan.mpiexec, plan.environment, limit_s)
+                                   plan.mpiexec, plan.environment | variant.environment, limit_s)
             except Late:
                 if not plan.cluster or not retry:
                     raise

@@ -77,18 +77,34 @@ def launch_all(plan, launches, out):
     """Runs the plan so many times, each time in new processes; the results by launch and rank."""
     columns = (TextColumn("{task.description}"), BarColumn(30), TimeElapsedColumn(),
                TextColumn("{task.fields[at]}"))
-    results, sizes = [], len(plan.sizes)
+    results, sizes, parts = [], len(plan.sizes), plan.parts()
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
-        bar = bars.add_task(plan.collective, total=launches * sizes, at="starting")
+        bar = bars.add_task(plan.collective, total=launches * len(parts) * sizes, at="starting")
         for number in range(launches):
+            found = []
+            for part in parts:
 
-            def show(place, number=number):
-                size = _core.human_bytes(plan.sizes[place])
-                at = f"{size}, launch {number + 1} of {launches}" if launches > 1 else size
-                bars.update(bar, completed=number * sizes + place, at=at)
+                def show(place, done=(number * len(parts) + len(found)) * sizes, number=number):
+                    size = _core.human_bytes(plan.sizes[place])
+                    at = f"{size}, launch {number + 1} of {launches}" if launches > 1 else size
+                    bars.update(bar, completed=done + place, at=at)
 
-            results.append(launch_once(plan, show))
+                found.append(launch_once(part, show))
+            results.append(joined(found))
     return results
+
+
+def joined(parts):
+    """The results by rank of a plan from those of its parts: what is known by variant is known of
+    all, the rest is the first part's."""
+    ranks, *others = parts
+    for other in others:
+        for rank, more in zip(ranks, other):
+            for case, another in zip(rank["cases"], more["cases"]):
+                for name, value in another.items():
+                    if isinstance(value, dict):
+                        case[name] |= value
+    return ranks
 
 
 def launch_once(plan, show):

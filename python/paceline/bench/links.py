@@ -9,7 +9,7 @@ another library's what any algorithm must. And from LEAST_BYTES on, nobody is fa
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline import _core
+from paceline import _core, patterns
 from paceline.files import member, number, read_json, whole
 
 LEAST_BYTES = 1 << 20  # below, what a link lets pass at once makes it look faster than it is
@@ -39,9 +39,16 @@ class Cluster:
         """What no algorithm can beat; None where it says nothing."""
         return _core.bound_s(collective, ranks, nbytes, self.machine) or None
 
+    def message_s(self, nbytes):
+        """What so many bytes take on a link."""
+        return 8 * nbytes / self.rate
+
     def limit_s(self, plan):
         """When a launch has taken too long; launchers do hang now and then."""
+        pattern = plan.arrival and patterns.parse(plan.arrival)
         calls = sum(self.bound_s(plan.collective, plan.ranks, nbytes) or 0 for nbytes in plan.sizes)
+        if pattern:
+            calls += sum(pattern.longest_s(self.message_s(nbytes)) for nbytes in plan.sizes)
         return LIMIT_S * (1 + len(plan.sizes)) + CALLS * len(plan.variants) * calls
 
 

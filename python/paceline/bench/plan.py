@@ -1,6 +1,6 @@
 """What a benchmark is to measure."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import click
 
@@ -35,6 +35,14 @@ class Plan:
         """The same as JSON for the ranks; `folder` is where they meet and leave their times."""
         spec = asdict(self)
         return {**spec, "folder": str(folder), "ceiling": self.ranks > 1 and not self.cluster}
+
+    def parts(self):
+        """This plan, cut where variants need processes with another environment."""
+        by_environment = {}
+        for variant in self.variants:
+            by_environment.setdefault(tuple(variant.environment.items()), []).append(variant)
+        return [replace(self, variants=some, environment={**self.environment, **dict(more)})
+                for more, some in by_environment.items()]
 
 
 def algorithms_of(collective, wanted):
@@ -80,9 +88,11 @@ def peers_for(against, forms):
             *([Variant("mpi", form="sendrecv_ring")] if ring else [])]
 
 
-def variants_for(collective, knobs, against, shared=False, forms=((), False), transfers=False):
+def variants_for(collective, knobs, against, shared=False, forms=((), False), transfers=False,
+                 predict=""):
     """Each algorithm with each number of segments, in shared buffers what is chosen for them; then
-    the peer, torch's with ours beside it. `transfers`: each of ours without arithmetic, too."""
+    the peer, torch's with ours beside it. `transfers`: each of ours without arithmetic, too;
+    `predict`: what is chosen where that is PACELINE_PREDICT, too."""
     algorithms, segments, window, radix, blocks = knobs
     cuts = cuts_of(segments, "--segments", 0)
     names = algorithms_of(collective, algorithms)
@@ -94,6 +104,8 @@ def variants_for(collective, knobs, against, shared=False, forms=((), False), tr
     ]
     if transfers:
         variants = [one for v in variants for one in (v, v.without_arithmetic())]
+    if predict:
+        variants.append(Variant("paceline", predict=predict))
     if shared:
         if not any(row["access"] == "symmetric" for row in _core.algorithms()
                    if row["collective"] == collective):

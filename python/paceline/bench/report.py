@@ -94,9 +94,7 @@ def merge(launches, plan):
         for variant in plan.variants:
             why = wire_check.refusal(variant, launches, found, times, plan)
             if why:
-                notes.append(
-                    f"{wire_check.REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: "
-                             f"{why}")
+                notes.append(wire_check.refused(variant, nbytes, why))
             elif variant.label in times:
                 rows.append(Row(variant, nbytes, times[variant.label], limits,
                                 against(variant, times, plan.peer),

@@ -35,6 +35,7 @@ class Variant:
     segment_bytes: int = 0  # instead of a number of segments: how long each is
     form: str = ""  # of mpi: concurrent, sendrecv_ring; empty: the blocking collective
     combines: bool = True  # else transfers alone: results are wrong, and not checked
+    predict: str = ""  # PACELINE_PREDICT of its processes; empty: as this process has it
 
     @property
     def label(self):
@@ -48,7 +49,19 @@ class Variant:
             self.pieces(),
             f", radix {self.radix}" if self.radix else "",
             f", {self.blocks} blocks" if self.blocks else "",
-            "" if self.combines else ", no reduce"))
+            "" if self.combines else ", no reduce",
+            f", predict {self.predict}" if self.predict else ""))
+
+    @property
+    def learns(self):
+        """Whether its calls find out who comes late: those do that ask for nothing."""
+        return (self.library == "paceline" and self.combines and not self.predict
+                and not any(self.wish(1).values()))
+
+    @property
+    def environment(self):
+        """What its processes need, besides what all have."""
+        return {"PACELINE_PREDICT": self.predict} if self.predict else {}
 
     def pieces(self):
         """How the message is cut, as part of the label."""

@@ -11,6 +11,11 @@ from paceline.calls import CUT
 REFUSED = "refused:"
 
 
+def refused(variant, nbytes, why):
+    """The sentence for a reader."""
+    return f"{REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: {why}"
+
+
 def choice(variant, nbytes, plan, machine=""):
     """What one of our variants takes; between nodes, what ranks choose that assume this machine."""
     more = {"machine": machine} if plan.cluster and machine else {}
@@ -24,7 +29,7 @@ def needed(variant, case, plan, ranks_of):
     nbytes, machine = case["bytes"], case.get("machine", "")
     explained = case["explained"].get(variant.label, "")
     any_one = links.least(plan.collective, nbytes, ranks_of, plan.root)
-    if variant.library != "paceline":
+    if variant.library != "paceline" or plan.arrival:  # whom calls took for late is not known
         return any_one
     made = choice(variant, nbytes, plan, machine)
     if made["algorithm"] != explained.split(":")[0].split(",")[0]:

@@ -8,16 +8,15 @@ import os
 import socket
 import sys
 import time
-from dataclasses import astuple
 from pathlib import Path
 
 import paceline
 from paceline import _core
 from paceline.bench import arrivals, ceiling, links, messages, variants
 from paceline.bench.cases import Case
+from paceline.bench.counted import Counted
 from paceline.bench.launching import AT
 from paceline.bench.meeting import Meeting
-from paceline.calls import knobs
 
 WARM_UP = 2
 TRIALS = 5  # to find how long a call takes
@@ -135,8 +134,8 @@ class Worker:
                               self.meeting.oversubscribed)
         found = {"bytes": size, "notes": notes}
         if self.spec["arrival"]:
-            return {**found, "batches": {}, "times": {},
-                    **arrivals.timed(self, calls, cases, size, repeats)}
+            timed, why = arrivals.timed(self, calls, cases, size, repeats)
+            return {**found, "batches": {}, "times": {}, **timed, "notes": {**notes, **why}}
         if self.cluster:
             tap = messages.Tap(self.cluster.interface) if size < messages.BELOW else None
             return {**found, "batches": {}, **self.counted(calls, cases, repeats, tap)}
@@ -170,39 +169,20 @@ class Worker:
     def counted(self, calls, cases, repeats, tap):
         """In the core, a call at a time, with the counters of this node's interface around each;
         with a tap, what has passed in between."""
-        times, moved = {label: [] for label in calls}, {label: [0, 0] for label in calls}
-        passed = {label: [] for label in calls} if tap else {}
-        begin, idle, turn = time.monotonic(), links.idle_clock(), list(calls.items())
+        times, counted = {label: [] for label in calls}, Counted(self, calls, tap)
+        begin, turn = time.monotonic(), list(calls.items())
         for repetition in range(WARM_UP + repeats):
             for label, call in turn:
-                before = links.counters(self.cluster.interface)
-                if tap:
-                    tap.discard()
-                [[took]] = _core.alternate(self.meeting.line, [call], 0, 1, [1])
-                self.settle()
-                after = links.counters(self.cluster.interface)
+                [[took]] = counted.around(
+                    label, lambda: _core.alternate(self.meeting.line, [call], 0, 1, [1]),
+                    repetition >= WARM_UP)
                 if repetition >= WARM_UP:
                     times[label].append(took)
-                    moved[label] = [m + b - a for m, a, b in zip(moved[label], before, after)]
-                    if tap:
-                        passed[label].append([astuple(segment) for segment in tap.take()])
-                self.meeting.barrier()  # nobody begins while another one still counts
             turn.append(turn.pop(0)) if turn else None
             late = time.monotonic() - begin > LINKS_BUDGET_S
             if repetition >= WARM_UP + LEAST_REPEATS - 1 and self.meeting.agreed({"on": not late}):
                 break
-        rested, ticks = (b - a for a, b in zip(idle, links.idle_clock()))
-        return {"times": times, "moved": moved, "passed": passed, "idle": rested / max(ticks, 1),
-                "calls": {label: len(some) for label, some in times.items()},
-                "machine": self.communicator._core.machine,
-                "explained": {v.label: self.explained(v, cases[v.label]) for v in self.variants
-                              if v.label in calls and v.library == "paceline"}}
-
-    def explained(self, variant, case):
-        """What was chosen, in words."""
-        call = variants.core_call(self.communicator, case)
-        wished = knobs(**variant.options(case.bytes))
-        return self.communicator._core.explain(*call, None, None, wished)
+        return {"times": times, **counted.found(cases)}
 
     def batches_for(self, calls, nbytes):
         """By label how many calls between two looks at the clock: powers of 2, the same on all

@@ -10,7 +10,7 @@ from paceline.bench.wire_check import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
 from paceline.bench.provenance import provenance
-from paceline.cli import bench_devices
+from paceline.cli import bench_arrivals, bench_devices
 from paceline.cli.bench_steps import WithSteps
 from paceline.cli.common import (
     COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, knob_options,
@@ -35,12 +35,6 @@ several, on inputs written once, where nobody can run ahead or ranks outnumber c
 Shared: in buffers of Communicator.empty()."""
 
 BAD = ("wrong result", REFUSED)  # notes that say so
-
-ARRIVALS = """\
-Medians over calls, one at a time, of absolute times on the ranks' common clock; ranks compute \
-until they come. In the call: from entry to exit, so that waiting for others is in it. Imbalance: \
-last arrival minus first, as it came about. Message: half a round trip of that size between ranks \
-0 and 1, in the same launch; factors of the pattern multiply it."""
 
 LINKS = """\
 Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
@@ -90,6 +84,14 @@ def check_forms(collective, against, native, forms, no_reduce):
         raise click.UsageError(f"--no-reduce: {collective} has no arithmetic to leave out.")
 
 
+def without_prediction(asked):
+    """PACELINE_PREDICT of what --no-predict adds; empty: it adds nothing."""
+    if asked and _core.option("predict") == "off":
+        raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict auto the "
+                               "others do.")
+    return "off" if asked else ""
+
+
 def check_native(collective, through, against, batch, separate, mpi_settings, no_reduce):
     """Whether calls are timed in the core; errors of options that go with it."""
     native = through == "native" or (through is None and (against == "mpi" or no_reduce))
@@ -110,6 +112,8 @@ def cluster_of(file, plan):
 
     if not plan.mpiexec or not plan.native or plan.batch:
         raise click.UsageError("--lab goes with --against mpi, timed natively, without --batch.")
+    if plan.arrival:
+        bench_arrivals.check_in_lab(plan)
     return cluster_from(file)
 
 
@@ -173,37 +177,6 @@ def show_cold(plan, launches, head, file, out):
     return 0
 
 
-def check_arrival(arrival, plan, batch, verdict, cold, lab):
-    """Errors of --arrival; the plan then has it."""
-    from paceline import patterns
-
-    if not arrival:
-        return
-    for given, words in ((batch, "--batch"), (verdict, "--verdict"), (cold, "--cold"),
-                         (lab, "--lab")):
-        if given:
-            raise click.UsageError(f"--arrival times single calls by absolute times; {words} does "
-                                   "not go with it.")
-    patterns.parse(arrival).check(plan.ranks)
-    plan.arrival = arrival
-
-
-def show_arrivals(plan, launches, head, file, out):
-    """Measures, prints and writes calls whose ranks come at different times; the status."""
-    from paceline.bench import arrivals
-    from paceline.bench.launching import launch_all
-
-    rows, notes = arrivals.rows_of(launch_all(plan, launches, out), plan)
-    out.print(arrivals.table(rows, plan))
-    for note in notes:
-        out.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
-    out.print(ARRIVALS, style="dim", soft_wrap=True)
-    if file:
-        records = [arrivals.record(row, plan) for row in rows]
-        write_json({**head, "records": records, "notes": notes}, file, out)
-    return 0 if rows and not any("wrong result" in note for note in notes) else 1
-
-
 @click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
@@ -249,13 +222,16 @@ def show_arrivals(plan, launches, head, file, out):
               help="Give allreduce and reduce an output of their own; else they work in place.")
 @click.option("--no-reduce", is_flag=True,
               help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
+@click.option("--no-predict", is_flag=True,
+              help="Measure ours with PACELINE_PREDICT=off, too, in processes of its own: what "
+              "does it win to know who comes late?")
 @click.option("--cold", is_flag=True,
               help="The first ten calls of new processes instead, each variant in its own, nothing "
               "warmed up: what does a library put off until it is called?")
 @click.option("--arrival", metavar="PATTERN",
               help="Ranks compute before each call and come at different times: uniform:MIF, "
               "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
-              "arrival to last exit.")
+              "arrival to last exit. ./dev lab bench takes it, too.")
 @click.option("--device", type=click.Choice(["emulated", "cuda", "staged", "peers"]),
               help="Between so many devices of one process (--ranks) instead: linear pipeline, "
               "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
@@ -279,8 +255,8 @@ def show_arrivals(plan, launches, head, file, out):
 @click.pass_context
 def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix,
             blocks, against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
-            separate, no_reduce, cold, arrival, device, launches, repeats, lab, verdict, pin, json,
-            **options):
+            separate, no_reduce, no_predict, cold, arrival, device, launches, repeats, lab, verdict,
+            pin, json, **options):
     """Measure collectives, also against gloo and MPI.
 
     Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
@@ -313,9 +289,9 @@ def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segme
         dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
         separate=separate, variants=variants_for(
             collective, (algorithm, segments, window, radix, blocks), against, shared, forms,
-            no_reduce),
+            no_reduce, without_prediction(no_predict)),
         peer=f"torch {against}" if against == "gloo" else against or "")
-    check_arrival(arrival, plan, batch, verdict, cold, lab)
+    bench_arrivals.check(arrival, plan, batch, verdict, cold)
     out, about = console(), None
     if against == "mpi":
         about = mpi_of_host(collective, ranks, mpi_setting, mpi_set)
@@ -326,7 +302,7 @@ def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segme
         about = {**about, "cluster": plan.cluster.about}
     head = provenance(about)
     if cold or arrival:
-        return (show_cold if cold else show_arrivals)(plan, launches or 1, head, json, out)
+        return (show_cold if cold else bench_arrivals.show)(plan, launches or 1, head, json, out)
     launches = launches or (statistics.LEAST_LAUNCHES if verdict else 1)
     found = measured(plan, launches, verdict, out)
     rows, notes = report.merge(found, plan)
