@@ -2,7 +2,8 @@
 
 How a Python class becomes part of a process group:
 - as its backend for one device, where Python can derive from torch's Backend (2.14 and 2.15):
-  groups may then have other backends for other devices, and torch's hooks see each call;
+  groups may then have other backends for other devices, torch's hooks see each call, and its
+  dispatcher refuses some tensors before the backend is asked (docs/conformance.md);
 - as the whole group, before that.
 
 What a call of a Python backend returns, torch wraps into a Work that passes on wait() and
