@@ -31,6 +31,8 @@ LACKS = (
      "beside other work its emulated sleeps take longer than the 8 ms that it allows"),
     ("process", "a communicator of short calls takes less than 256 KiB of each rank",
      "what the emulator translates counts as the rank's own memory"),
+    ("process", "a rank that cannot reach a peer's stage says what it lacks, on all ranks",
+     "the emulator does not limit the addresses of what it runs"),
     ("process", "where there is no memory besides, stages are smaller on all ranks", SECCOMP),
     ("process", "where there is no room at all, ranks send messages", SECCOMP),
     ("process", "a later communicator that finds no room for its stage is an error on all its "
