@@ -40,7 +40,6 @@ class Matcher {
   }
 
   void keep(Early early) { early_.push_back(std::move(early)); }
-  bool waits() const { return !posted_.empty(); }  // for any message
   void cancel(const Transfer& receive) { std::erase(posted_, &receive); }
   const std::vector<Early>& early() const { return early_; }
 

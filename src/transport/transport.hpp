@@ -70,7 +70,7 @@ struct Listener {
   virtual void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) = 0;
   virtual void aborted(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual void lost(int peer, const std::string& why) = 0;
-  // A rank that this one waits for; -1: none. Told to those who ask what it is about.
+  // A rank that this one waits for; -1: none. Shown to the others with what it is about.
   virtual int awaits() const { return -1; }
 };
 
@@ -82,6 +82,7 @@ struct PeerStatus {
   bool inside = false;  // or has it left that call
   bool current = true;  // or is this only what its last message was about
   bool silent = false;  // it has been asked since, and does not answer
+  int awaits = -1;      // a rank that it waits for; -1: none, as far as is known
 };
 
 class Transport {
@@ -111,7 +112,10 @@ class Transport {
   virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual bool owes() const { return false; }
   virtual void leave(Leaving why) = 0;     // tells the peers that nothing will come any more
-  virtual void check_peers() = 0;          // are they alive? tells the listener; not for fast paths
+  // Are they alive? Tells the listener; shows the peers whom this rank awaits. Not for fast paths.
+  virtual void check_peers() = 0;
+  // What is it about? For transports that cannot look: peer_status() has the answer in a while.
+  virtual void ask(int) {}
   // Until something arrives, at most so long; not at all if `can_progress` says so once peers can
   // see that this rank is about to sleep.
   virtual void rest(int timeout_us, const std::function<bool()>& can_progress) = 0;

@@ -1,5 +1,6 @@
 """Ranks that count as being on several nodes: what goes by nodes, rings and chains node by node."""
 
+import re
 import shutil
 import subprocess
 
@@ -47,19 +48,35 @@ def test_disagreeing_ranks(nodes):
     assert launched.failures("mismatch_checks", nodes.count(",") + 1, *settings, nodes=nodes) == {}
 
 
-@each("nodes", ["0,1,1,1"], ["0,0,0,1"])
-def test_killed_rank(nodes):
-    """The last one: every other rank hears of it, with its name. Ranks of its node see that it has
-    died; where it is alone there it does not answer."""
-    env = {**STARTS[-1].environment(), "PACELINE_ALGORITHM": "allreduce=hierarchical"}
-    told = "RankLost " if nodes.count(nodes[-1]) > 1 else "TimeoutError "
+def what_others_hear(nodes, what, grace_s):
+    """Of the last of four ranks: the two errors of each of the others."""
+    env = {**STARTS[-1].environment(), "PACELINE_ALGORITHM": "allreduce=hierarchical",
+           "PACELINE_TIMEOUT_MS": "5000", "PACELINE_STOPPED_MS": "0"}  # fmt: skip
     script = launched.RANKS / "failing.py"
-    run = launched.start("on_nodes.py", 4, nodes, script, "killed", env=env, grace_s=50)
+    run = launched.start("on_nodes.py", 4, nodes, script, what, env=env, grace_s=grace_s)
     assert "Traceback" not in run.text(), run.text()
     for rank in range(3):
-        lines = run.text(rank, "stdout").splitlines()
+        lines = re.findall(r"^\w+ \d+\.\d\d .*", run.text(rank, "stdout"), re.MULTILINE)
         assert len(lines) == 2, run.text()
-        assert all(line.startswith(told) and "rank 3" in line for line in lines), lines
+        yield from lines
+
+
+@each("nodes", ["0,1,1,1", "0,0,0,1"], ["0,0,1,1", "0,1,0,1", "0,0,1,2", "0,1,1,2"])
+def test_killed_rank(nodes):
+    """The last one: every other rank hears of it, with its name. Ranks of its node see that it has
+    died; where it is alone there it does not answer, which those learn who wait in memory, too."""
+    told = "RankLost " if nodes.count(nodes[-1]) > 1 else "TimeoutError "
+    for line in what_others_hear(nodes, "killed", 50):
+        assert line.startswith(told) and "rank 3" in line, line
+
+
+@each("nodes", [], ["0,0,0,1", "0,1,1,1", "0,0,1,1", "0,1,0,1", "0,0,1,2", "0,1,1,2"])
+def test_stopped_rank(nodes):
+    """The last one, which is alive and does nothing: every other rank names it as its time is up,
+    and how far it has come, if anybody of its node can see that."""
+    seen = r"rank 3 (does not answer|has last left allreduce #1)"
+    for line in what_others_hear(nodes, "stopped", 4):
+        assert line.startswith("TimeoutError ") and re.search(seen, line), line
 
 
 # Before an MPI: the last rank is killed as it makes this call.

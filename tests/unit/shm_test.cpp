@@ -13,6 +13,7 @@
 #include "transport/matcher.hpp"
 #include "transport/shm/inbox.hpp"
 #include "transport/shm/slab.hpp"
+#include "transport/shm/status.hpp"
 #include "transport/staging.hpp"
 #include "transport/store.hpp"
 
@@ -200,6 +201,27 @@ TEST_CASE("messages match by their key, whichever side comes first") {
   CHECK_FALSE(matcher.post(a, found));
   matcher.cancel(a);
   CHECK(matcher.take(a.key) == nullptr);
+}
+
+TEST_CASE("whom a rank waits for is shown until it says anew what it is about") {
+  InboxHeader inbox{};
+  CHECK(shm::status_in(inbox).awaits == -1);
+  const PeerStatus doing{7, {8, 9}, 10, true};
+  shm::publish_status(inbox, doing);
+  CHECK(shm::status_in(inbox).awaits == -1);
+  for (const int rank : {3, 0, -1, 5}) {
+    shm::publish_awaited(inbox, rank);
+    const PeerStatus read = shm::status_in(inbox);
+    CHECK(read.awaits == rank);
+    CHECK(read.context == 7);
+    CHECK(read.fingerprint == doing.fingerprint);
+    CHECK(read.number == 10);
+    CHECK(read.inside);
+  }
+  shm::publish_status(inbox, {7, {8, 9}, 10, false});
+  CHECK(shm::status_in(inbox).awaits == -1);
+  inbox.version.fetch_add(1);   // in the middle of a change
+  CHECK(shm::status_in(inbox).number == 0);
 }
 
 }  // namespace

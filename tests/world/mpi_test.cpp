@@ -84,7 +84,9 @@ struct Pair {
       text += str("aborted by ", peer, ": ", why, ";");
     }
     void lost(int peer, const std::string& why) override { text += str("lost ", peer, ": ", why); }
+    int awaits() const override { return awaited; }
     std::string text;
+    int awaited = -1;
   };
   static constexpr std::uint64_t kUnwelcome = 99;
 
@@ -315,7 +317,9 @@ TEST_CASE("a peer answers what it is about; until then its messages tell") {
   CHECK_FALSE(pair.end[1]->peer_status(0).current);
   Owned awaited(0, 5, 1, 16, random);
   pair.end[1]->recv(awaited.transfer);
-  pair.end[1]->check_peers();
+  CHECK(pair.end[1]->peer_status(0).awaits == -1);
+  pair.heard[0].awaited = 1;
+  pair.end[1]->ask(0);
   pair.step();
   const PeerStatus heard = pair.end[1]->peer_status(0);
   CHECK(heard.context == 7);
@@ -323,6 +327,7 @@ TEST_CASE("a peer answers what it is about; until then its messages tell") {
   CHECK(heard.number == 10);
   CHECK_FALSE(heard.inside);
   CHECK(heard.current);
+  CHECK(heard.awaits == 1);
   pair.end[1]->cancel(awaited.transfer);
 }
 

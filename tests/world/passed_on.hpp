@@ -30,6 +30,7 @@ class PassedOn : public Transport {
   }
   void leave(Leaving why) override { below_->leave(why); }
   void check_peers() override { below_->check_peers(); }
+  void ask(int peer) override { below_->ask(peer); }
   void rest(int timeout_us, const std::function<bool()>& can_progress) override {
     below_->rest(timeout_us, can_progress);
   }

@@ -248,11 +248,16 @@ bool Session::drive() {
   return moved;
 }
 
-// What a rank that waits for this one may wait for in turn.
+// What a rank that waits for this one may wait for in turn: the one that leads on, if it is still
+// waited for.
 int Session::awaits() const {
+  int first = -1;
   for (const auto& flight : active_)
-    for (int peer : flight->operation->waits_for()) return peer;
-  return -1;
+    for (int peer : flight->operation->waits_for()) {
+      if (peer == awaited_) return peer;
+      if (first < 0) first = peer;
+    }
+  return first;
 }
 
 bool Session::test(ActiveOp& flight, std::uint32_t start) try {

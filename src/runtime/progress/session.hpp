@@ -216,6 +216,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void look_for_lost();
   void look_for_lost_in(const Group& group, double& looked_s);
   void look_for_strangers();
+  void follow_awaited();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   FlightRecord record_of_all(const std::string& reason) const;
   void keep_record(const std::string& reason);   // on disk, if that was asked for
@@ -265,6 +266,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool stop_ = false;
   bool has_waited_ = false;   // for those who have yet to find what it shows
   double watched_s_ = 0;   // by watch_now_and_then()
+  int awaited_ = -1;       // of several that are waited for, the one whose row leads furthest
   bool tracing_ = false;
   std::optional<FlightRecord> kept_record_;   // once one is on disk
   std::vector<Event> events_;

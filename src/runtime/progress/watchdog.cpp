@@ -20,6 +20,7 @@ constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
 // With the lock held, every now and then while somebody waits: who is lost, who disagrees, who is
 // late. Breaking a group does not change the list of flights; it only ends some of them.
 void Session::watch(double now) try {
+  follow_awaited();
   transport_->check_peers();
   look_around();
   if (progress()) return;
@@ -37,6 +38,31 @@ void Session::watch(double now) try {
 } catch (...) {
   if (active_.empty()) throw;
   fail_under_way();
+}
+
+// With the lock held. Who is waited for may itself wait for another, in memory or for a message:
+// whoever stands in such a row is asked what it is about.
+void Session::follow_awaited() {
+  std::vector<bool> met(static_cast<std::size_t>(transport_->ranks()), false);
+  met[static_cast<std::size_t>(transport_->rank())] = true;
+  const auto is_new = [&](int rank) {   // it may come out of shared memory
+    return rank >= 0 && rank < transport_->ranks() && !met[static_cast<std::size_t>(rank)];
+  };
+  enum { goes_round, ends, is_silent } most = goes_round;
+  awaited_ = -1;
+  for (const auto& flight : active_)
+    for (const int first : flight->operation->waits_for()) {
+      auto row = goes_round;
+      for (int next = first; is_new(next);) {
+        met[static_cast<std::size_t>(next)] = true;
+        transport_->ask(next);
+        const PeerStatus doing = transport_->peer_status(next);
+        next = doing.current ? doing.awaits : -1;
+        if (next < 0) row = doing.silent ? is_silent : ends;
+      }
+      if (row > most) awaited_ = first;
+      most = std::max(most, row);
+    }
 }
 
 // The first to end of those who wait for this start; else the call's, or the group's.

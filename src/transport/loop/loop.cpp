@@ -175,6 +175,11 @@ class LoopTransport : public Transport {
   void leave(Leaving) override { net_.kill(rank_); }
 
   void check_peers() override {
+    {
+      const int awaited = listener_->awaits();
+      const std::lock_guard lock(net_.mutex_);
+      net_.doing_[std::size_t(rank_)].awaits = awaited;
+    }
     for (int peer = 0; peer < net_.ranks_; ++peer) {
       {
         const std::lock_guard lock(net_.mutex_);

@@ -49,6 +49,7 @@ class MpiTransport : public Transport {
   void abort(int to, std::uint64_t context, const std::string& why) override;
   void leave(Leaving why) override;
   void check_peers() override;
+  void ask(int peer) override;
   void rest(int timeout_us, const std::function<bool()>& can_progress) override;
   void wake() override {}  // naps are short
   void publish_status(const PeerStatus& doing) override { doing_ = doing; }

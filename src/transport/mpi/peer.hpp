@@ -12,7 +12,6 @@ namespace paceline::mpi {
 // Small messages a peer may have unread before it is sent streams: bounds what it keeps aside.
 inline constexpr std::uint64_t kUnreadMost = 1u << 20;
 inline constexpr double kAskAgainS = 1;  // what it is doing
-inline constexpr double kFollowS = 3 * kAskAgainS;  // and who is waited for by one that was asked
 inline constexpr double kAnswerS = 0.25;  // who waits answers within some milliseconds
 
 struct Early {
@@ -32,7 +31,6 @@ struct Peer {
   PeerStatus heard{0, {}, 0, false, false};
   double asked_s = -kAskAgainS;
   double unanswered_s = 0;   // since when a question is open; 0: none is
-  double follow_s = -kFollowS;   // when one that was asked last said that it waits for this one
   double left_s = 0;
   std::string gone;  // why nothing comes any more; empty: it is there
   bool told_gone = false;
@@ -46,8 +44,7 @@ struct Peer {
     return doing;
   }
   // Another rank waits for this one, and has heard that of it: better than nothing.
-  void is_awaited(const Awaited& said, double now_s) {
-    follow_s = now_s;
+  void is_awaited(const Awaited& said) {
     if (heard.number == 0)
       heard = {said.context, {said.what, said.count}, std::uint32_t(said.number), true, false};
   }

@@ -306,10 +306,6 @@ bool Streams::comes_from(int peer) const {
   return std::any_of(in_.begin(), in_.end(), [&](const Stream& s) { return s.peer == peer; });
 }
 
-bool Streams::goes_to(int peer) const {
-  return std::any_of(out_.begin(), out_.end(), [&](const Stream& s) { return s.peer == peer; });
-}
-
 bool Streams::sent() const {
   return out_.empty() &&
          std::none_of(rests_.begin(), rests_.end(), [](const Rest& rest) { return rest.sends; });

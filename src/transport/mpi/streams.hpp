@@ -61,7 +61,6 @@ class Streams {
   void pending(std::vector<int>& messages) const;  // what to poll for
   bool progress();                                 // after a poll; whether anything moved
   bool comes_from(int peer) const;                 // a stream that somebody waits for
-  bool goes_to(int peer) const;
 
   bool sent() const;  // nothing of ours is under way any more
   bool idle() const { return out_.empty() && in_.empty() && rests_.empty(); }

@@ -146,8 +146,10 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
     case Kind::answer:
       peer.heard = {h.context, fingerprint_of(h), h.number, h.signal != 0, true};
       if (const Awaited said = awaited_of(letter.payload(), letter.bytes);
-          said.rank >= 0 && said.rank < ranks())
-        peers_[std::size_t(said.rank)].is_awaited(said, port_->now_s());
+          said.rank >= 0 && said.rank < ranks()) {
+        peer.heard.awaits = static_cast<int>(said.rank);
+        peers_[std::size_t(said.rank)].is_awaited(said);
+      }
       return false;
     case Kind::leave:
       if (peer.gone.empty()) peer.gone = words_of(h.leaving);
@@ -233,20 +235,20 @@ void MpiTransport::check_peers() {
   if (left_) return;
   for (int p = 0; p < ranks(); ++p) {
     Peer& peer = peers_[std::size_t(p)];
-    if (p == rank() || peer.told_gone) continue;
-    const double now_s = port_->now_s();
-    const bool awaited = peer.matcher.waits() || streams_.comes_from(p) || streams_.goes_to(p) ||
-                         now_s - peer.follow_s < kFollowS;
-    if (!peer.gone.empty()) {
-      if (streams_.comes_from(p) && now_s - peer.left_s < kStragglersS) continue;
-      peer.told_gone = true;
-      listener_->lost(p, peer.gone);
-    } else if (awaited && now_s - peer.asked_s >= kAskAgainS) {
-      peer.asked_s = now_s;
-      if (peer.unanswered_s == 0) peer.unanswered_s = now_s;
-      tell(p, Kind::query);
-    }
+    if (p == rank() || peer.told_gone || peer.gone.empty()) continue;
+    if (streams_.comes_from(p) && port_->now_s() - peer.left_s < kStragglersS) continue;
+    peer.told_gone = true;
+    listener_->lost(p, peer.gone);
   }
+}
+
+void MpiTransport::ask(int p) {
+  Peer& peer = peers_[std::size_t(p)];
+  const double now_s = port_->now_s();
+  if (left_ || p == rank() || !peer.gone.empty() || now_s - peer.asked_s < kAskAgainS) return;
+  peer.asked_s = now_s;
+  if (peer.unanswered_s == 0) peer.unanswered_s = now_s;
+  tell(p, Kind::query);
 }
 
 void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {

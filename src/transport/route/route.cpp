@@ -57,6 +57,7 @@ class Route : public Transport {
     near_->check_peers();
     far_->check_peers();
   }
+  void ask(int peer) override { to(peer).ask(peer); }
   void rest(int timeout_us, const std::function<bool()>& can_progress) override {
     if (is_alone_) return far_->rest(timeout_us, can_progress);
     near_->rest(std::min(timeout_us, kFarNapUs), can_progress);

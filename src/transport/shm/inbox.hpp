@@ -28,6 +28,7 @@ struct InboxHeader {
   std::atomic<std::uint64_t> context;          // what the owner is about (PeerStatus)
   std::atomic<std::uint64_t> what, count;
   std::atomic<std::uint64_t> number;  // number << 1 | inside
+  std::atomic<std::uint64_t> awaited;  // the version it holds for << 32 | 1 + a rank, or 0: nobody
 };
 
 // Where a slab of the owner's stages is: slots << 32 | 1 + its descriptor there; 0: there is none.

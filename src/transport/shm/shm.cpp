@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "transport/shm/peer.hpp"
 #include "transport/shm/staging.hpp"
+#include "transport/shm/status.hpp"
 #include "transport/shm/stopped.hpp"
 
 namespace paceline {
@@ -146,6 +147,7 @@ class ShmTransport : public Transport {
   }
 
   void check_peers() override {
+    shm::publish_awaited(boxes_.header(rank_), listener_->awaits());
     const bool is_due = stopped_.is_due(Stopped::Clock::now());
     for (int p = 0; p < ranks_; ++p) {
       Peer& peer = peers_[std::size_t(p)];
@@ -182,32 +184,11 @@ class ShmTransport : public Transport {
 
   void wake() override { wake_peers(rank_); }
 
-  void publish_status(const PeerStatus& d) override {
-    InboxHeader& h = boxes_.header(rank_);
-    const std::uint64_t version = h.version.load(std::memory_order_relaxed);
-    h.version.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    h.context.store(d.context, std::memory_order_relaxed);
-    h.what.store(d.fingerprint.what, std::memory_order_relaxed);
-    h.count.store(d.fingerprint.count, std::memory_order_relaxed);
-    h.number.store(std::uint64_t{d.number} << 1 | std::uint64_t{d.inside},
-                   std::memory_order_relaxed);
-    h.version.store(version + 2, std::memory_order_release);
+  void publish_status(const PeerStatus& doing) override {
+    shm::publish_status(boxes_.header(rank_), doing);
   }
-
-  // An empty answer where the peer keeps changing it: then it is not stuck either.
   PeerStatus peer_status(int peer) const override {
-    const InboxHeader& h = boxes_.header(at(peer));
-    const std::uint64_t version = h.version.load(std::memory_order_acquire);
-    const std::uint64_t number = h.number.load(std::memory_order_relaxed);
-    const PeerStatus doing{
-        h.context.load(std::memory_order_relaxed),
-        {h.what.load(std::memory_order_relaxed), h.count.load(std::memory_order_relaxed)},
-        static_cast<std::uint32_t>(number >> 1),
-        (number & 1) != 0};
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return version % 2 == 0 && version == h.version.load(std::memory_order_relaxed) ? doing
-                                                                                    : PeerStatus{};
+    return shm::status_in(boxes_.header(at(peer)));
   }
 
  private:
