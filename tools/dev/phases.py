@@ -20,7 +20,7 @@ from dev.report import Report
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
 TARGET_S = 720  # of ./dev test on two idle cores: told, never enforced
 LIMIT_S = 3600  # of it all, whatever hangs, and however slow the machine
-LONG_S = 10800  # of ./dev test --long, which takes about half of that
+LONG_S = 14400  # of ./dev test --long, which takes about half of that
 SLICES = 16  # of the long tests
 SLICE_S = 120  # of a slice, after which it begins no other test
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
@@ -58,8 +58,8 @@ def test(long):
         for on, seconds in FUZZ_S.items():
             report.phase(f"fuzz {on}", lambda left_s: fuzz(
                 on, seed_of(today()), left_s, "--seconds", seconds), seconds + 240)
-        report.phase("aarch64", aarch64.test, 900)
-        report.phase("newest torch", newest_torch.test, 900)
+        report.phase("aarch64", aarch64.test, 2400)
+        report.phase("newest torch", newest_torch.test, 1800)
     else:
         for on, programs in FUZZ.items():
             report.phase(f"fuzz {on}", lambda left_s: fuzz(
