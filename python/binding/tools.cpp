@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -203,11 +204,33 @@ nb::dict described(const Choice& choice) {
   return out;
 }
 
+// With as many ranks to a node as the largest of these nodes has, as a communicator reckons.
+Machine machine_on(const std::string& name, const std::vector<int>& nodes, int ranks) {
+  check_nodes("choose", nodes, ranks);
+  Machine machine = machine_from(name);
+  if (!nodes.empty()) machine.ranks_per_node = 1;
+  for (int node : nodes) {
+    const auto there = std::count(nodes.begin(), nodes.end(), node);
+    machine.ranks_per_node = std::max(machine.ranks_per_node, static_cast<int>(there));
+  }
+  return machine;
+}
+
+// What bits may depend on; empty: what the option says.
+void take_numbers(Problem& problem, const std::string& wanted) {
+  const std::string mode = wanted.empty()
+                               ? text_of(Option::numbers)
+                               : checked(row_of(Option::numbers), wanted, "choose: numbers");
+  problem.canonical = has_op(problem.collective) && mode == "canonical";
+  problem.fast = !has_op(problem.collective) || mode == "fast";
+}
+
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
                 const std::string& machine, int group, bool attach,
-                const std::vector<int>& late) {
+                const std::vector<int>& late, const std::vector<int>& nodes,
+                const std::string& numbers, bool predicts) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
@@ -220,9 +243,8 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const Overrides wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
                   {.segments = option(segments, Option::segments),
                    .window = option(window, Option::window), .knobs = {radix, blocks}}};
-  problem.canonical = has_op(problem.collective) && text_of(Option::numbers) == "canonical";
-  problem.fast = !has_op(problem.collective) || text_of(Option::numbers) == "fast";
-  const Machine model = machine_from(machine);
+  take_numbers(problem, numbers);
+  const Machine model = machine_on(machine, nodes, ranks);
   const bool near = model.ranks_per_node >= ranks;
   problem.one_node = near && ranks > 1;
   problem.single_copy = attach && problem.one_node && text_of(Option::single_copy) == "auto";
@@ -242,7 +264,9 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
     localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
   if (problem.one_node) problem.groups = grouping_of(localities).of_rank;
-  else if (wanted != 1) problem.nodes = nodes_of(ranks, model.ranks_per_node);
+  else if (wanted != 1)
+    problem.nodes = nodes.empty() || model.ranks_per_node == 1
+                        ? nodes_of(ranks, model.ranks_per_node) : nodes;
   const bool on_nodes = !problem.nodes.empty();
   // Whoever asks for an algorithm that goes by nodes knows that there are some.
   if (by_nodes) problem.nodes.resize(static_cast<std::size_t>(ranks));
@@ -252,9 +276,11 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                     : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
   const Choice choice =
       choose(problem,
-             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1}, wish);
+             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1, predicts},
+             wish);
   nb::dict out = described(choice);
-  out["group"] = on_nodes ? model.ranks_per_node : problem.groups.empty() ? 0 : wanted;
+  const bool equal = on_nodes && nodes.empty();   // else no group says who is where
+  out["group"] = equal ? model.ranks_per_node : problem.groups.empty() ? 0 : wanted;
   out["on_nodes"] = on_nodes;
   out["one_node"] = near;
   out["canonical"] = problem.canonical;
@@ -273,10 +299,13 @@ void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
-        "late"_a = std::vector<int>(),
+        "late"_a = std::vector<int>(), "nodes"_a = std::vector<int>(), "numbers"_a = "",
+        "predicts"_a = false,
         "The choice for a message of `bytes` on a machine, and why.\n"
         "`attach`: the system copies between their memory. one_node: all ranks are on one node.\n"
-        "`late`: ranks predicted to enter last, the latest one last.");
+        "`late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:\n"
+        "as the machine says. `numbers`, empty: as PACELINE_NUMBERS says. `predicts`: calls may\n"
+        "come to know who is late.");
   m.def("localities", [] {
     nb::list rows;
     for (const Locality& one : localities_of(allowed_processors()))

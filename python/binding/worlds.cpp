@@ -49,25 +49,11 @@ struct Place {
       fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
            " ranks; there must be equally many ranks in each.");
     shape.scattered = shape.scattered && shape.group > 0;
-    check_nodes();
+    if (!shape.nodes.empty() && algorithm->is_load_store())
+      fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
+    check_nodes("world", shape.nodes, shape.ranks);
     if (!algorithm->expects_late) shape.late.clear();
     check_late(problem_of(*algorithm, shape, 0));
-  }
-
-  // Numbered by their first ranks, as a communicator has them.
-  void check_nodes() const {
-    if (shape.nodes.empty()) return;
-    if (algorithm->is_load_store())
-      fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
-    int most = -1;
-    bool fits = shape.nodes.size() == std::size_t(shape.ranks);
-    for (int node : shape.nodes) {
-      fits = fits && node >= 0 && node <= most + 1;
-      most = std::max(most, node);
-    }
-    if (!fits)
-      fail(Fault::usage, "world: there must be a node for each of ", shape.ranks, " ranks, and ",
-           "nodes must be numbered from 0 on by their first ranks, as in 0,0,1.");
   }
 
   // Who takes which position when ranks come at these times, in seconds.
@@ -210,6 +196,19 @@ void add_counts(nb::class_<Place>& place) {
 }
 
 }  // namespace
+
+void check_nodes(std::string_view where, const std::vector<int>& nodes, int ranks) {
+  if (nodes.empty()) return;
+  int most = -1;
+  bool fits = nodes.size() == std::size_t(ranks);
+  for (int node : nodes) {
+    fits = fits && node >= 0 && node <= most + 1;
+    most = std::max(most, node);
+  }
+  if (!fits)
+    fail(Fault::usage, where, ": there must be a node for each of ", ranks, " ranks, and ",
+         "nodes must be numbered from 0 on by their first ranks, as in 0,0,1.");
+}
 
 void bind_traces(nb::module_& m) {
   nb::class_<Event>(m, "Event", "What one rank did from begin_s to end_s.")

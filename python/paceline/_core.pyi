@@ -604,11 +604,16 @@ def choose(
     group: int = 0,
     attach: bool = True,
     late: Sequence[int] = [],
+    nodes: Sequence[int] = [],
+    numbers: str = "",
+    predicts: bool = False,
 ) -> dict:
     """
     The choice for a message of `bytes` on a machine, and why.
     `attach`: the system copies between their memory. one_node: all ranks are on one node.
-    `late`: ranks predicted to enter last, the latest one last.
+    `late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:
+    as the machine says. `numbers`, empty: as PACELINE_NUMBERS says. `predicts`: calls may
+    come to know who is late.
     """
 
 def localities() -> list:

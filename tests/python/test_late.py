@@ -5,9 +5,13 @@ import csv
 import pytest
 
 from paceline import _core, cli
+from paceline.errors import UsageError
 from paceline.report import (
     arrival, arrival_across, arrival_inside, arrival_training, verdicts,
 )
+
+FOUR_OF_TWO = [0, 0, 1, 1, 2, 2, 3, 3]
+MACHINE = "lab-200mbit,ranks_per_node=2"
 
 
 def test_verify_takes_late_ranks(paceline):
@@ -52,6 +56,30 @@ def test_the_choice_goes_over_where_bits_may_follow(monkeypatch):
     monkeypatch.setenv("PACELINE_NUMBERS", "fast")
     assert chosen([])["algorithm"] == usual
     assert chosen([7])["algorithm"] in ("tail_ring", "tail_direct", "sorted_chain")
+
+
+def chosen_on(nodes, late=(), numbers="fast", predicts=True):
+    """Of 4 MiB."""
+    return _core.choose("allreduce", len(nodes), 4 << 20, machine=MACHINE, nodes=nodes,
+                        late=list(late), numbers=numbers, predicts=predicts)["algorithm"]
+
+
+def test_the_choice_takes_nodes_of_any_sizes_and_numbers():
+    assert chosen_on(FOUR_OF_TWO, [3]) == "multilane_tail_ring"
+    assert chosen_on(FOUR_OF_TWO, [3], "stable") == "multilane_tail_direct"
+    assert chosen_on(FOUR_OF_TWO, [3], "stable", predicts=False) == "multilane"
+    assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2, 3, 3], [3]) == "multilane_tail_ring"
+    assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2], [3]) == "multilane"   # of three nodes none is late
+    assert chosen_on(list(range(8)), [3]) in ("tail_ring", "sorted_chain")
+    group = _core.choose("allreduce", 8, 4 << 20, machine=MACHINE)["group"]
+    assert group == 2
+
+
+def test_the_choice_refuses_nodes_and_numbers_that_are_none():
+    with pytest.raises(UsageError, match="choose: there must be a node for each of 8 ranks"):
+        chosen_on(FOUR_OF_TWO[1:] + [5])
+    with pytest.raises(UsageError, match="choose: numbers"):
+        chosen_on(FOUR_OF_TWO, numbers="fats")
 
 
 def test_explain_says_fast(paceline, monkeypatch):
