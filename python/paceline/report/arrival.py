@@ -9,6 +9,7 @@ from paceline.report import (
     arrival_across,
     arrival_inside,
     arrival_losses,
+    arrival_nodes,
     arrival_profile,
     arrival_random,
     arrival_runs,
@@ -21,7 +22,8 @@ ABOUT = (
     "or whose order of sums, follows the arrival of a node's processes, and a hierarchical one "
     "across nodes; here are also algorithms that know beforehand who will be late.",
 )
-PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_random, arrival_training)
+PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_random,
+         arrival_training)
 CASES = {"figure 7": arrival_inside.SMALL, "figure 8": arrival_inside.LARGE}
 
 

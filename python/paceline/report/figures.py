@@ -12,6 +12,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
+MARKED = (BOUND["linestyle"], ":", "-.")  # several marks of a panel
 PANEL_INCHES = (6.2, 4.0)
 SETTINGS = {
     "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9, "axes.titlesize": 9,
@@ -42,6 +43,14 @@ def limits(point):
         return math.nan, math.nan
     rates = (point.bytes / point.high_s / 1e6, point.bytes / point.low_s / 1e6)
     return max(point.mb_per_s - rates[0], 0.0), max(rates[1] - point.mb_per_s, 0.0)
+
+
+def set_sizes(axes, sizes):
+    """An axis of bytes."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks_of(sizes), [_core.human_bytes(at) for at in ticks_of(sizes)],
+                    rotation=35, ha="right")
+    axes.minorticks_off()
 
 
 def draw_lines(axes, panel):
@@ -95,14 +104,21 @@ def draw_bars(axes, panel):
 
 
 def draw_ratios(axes, panel):
-    """Plain numbers over ranks; the bound is what they approach."""
+    """Plain numbers over ranks or sizes; the bound is what they approach."""
     for line, style in zip(panel.lines, styles()):
-        axes.plot([p.ranks for p in line.points], [p.seconds for p in line.points],
+        axes.plot([panel.across(p) for p in line.points], [p.seconds for p in line.points],
                   label=line.legend, **style)
-    axes.set_xticks(sorted({p.ranks for line in panel.lines for p in line.points}))
-    axes.set_xlabel("ranks")
+    for (words, value), dashes in zip(panel.marks, itertools.cycle(MARKED)):
+        axes.axhline(value, label=words, **{**BOUND, "linestyle": dashes})
+    across = sorted({panel.across(p) for line in panel.lines for p in line.points})
+    if panel.over == "bytes":
+        set_sizes(axes, across)
+        axes.set_xlabel("message")
+    else:
+        axes.set_xticks(across)
+        axes.set_xlabel("ranks")
     axes.set_ylabel(panel.value or "ratio")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.03 * axes.get_ylim()[1])   # markers at the top are whole
 
 
 def draw_times(axes, panel):
@@ -136,10 +152,7 @@ def draw_counts(axes, panel):
         axes.plot([p.bytes for p in line.points], [p.value for p in line.points],
                   label=line.legend, **style)
     across = sorted({p.bytes for line in panel.lines for p in line.points})
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks_of(across), [_core.human_bytes(at) for at in ticks_of(across)],
-                    rotation=35, ha="right")
-    axes.minorticks_off()
+    set_sizes(axes, across)
     axes.set_xlabel("at most")
     axes.set_ylabel(panel.value)
     axes.set_ylim(bottom=0)

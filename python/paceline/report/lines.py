@@ -97,6 +97,7 @@ class Panel:
     bounds: dict
     over: str = "bytes"  # or ranks: what lies across
     value: str = ""  # what the values of its points are, where they have some
+    marks: tuple = ()  # of ratios: (words, value) that they are held against
 
     def across(self, point):
         """Where a point lies."""
