@@ -87,8 +87,8 @@ def test_why_a_sanitizer_does_not_run():
 def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     assert phases.test(long=True) == 0
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
-    assert [args for name, args, _ in asked if name == "aarch64"] == [(900,)]
-    assert [args for name, args, _ in asked if name == "newest torch"] == [(900,)]
+    assert [args for name, args, _ in asked if name == "aarch64"] == [(2400,)]
+    assert [args for name, args, _ in asked if name == "newest torch"] == [(1800,)]
     (env,) = [args[1] for name, args, _ in asked if name == "pytest"]
     assert env == {"PACELINE_LONG": "1"}
     out = capsys.readouterr().out
