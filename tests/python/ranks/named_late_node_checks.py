@@ -12,7 +12,7 @@ def check_named_late_rank(comm):
     """The form that goes with it from the first call on, and right sums of any length."""
     x = numpy.zeros(COUNT, dtype="float32")
     said = comm.explain("allreduce", x)
-    assert said.startswith(os.environ["WANTED"] + ","), said
+    assert said.split(",")[0].split(":")[0] == os.environ["WANTED"], said
     for count in (0, 1, comm.size - 1, 1001, COUNT):
         of = [numpy.arange(count) % 1009 + 10 * rank for rank in range(comm.size)]
         x = of[comm.rank].astype("float32")
