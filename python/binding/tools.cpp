@@ -161,7 +161,6 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     row["expects_late"] = a->expects_late;
     row["follows_arrival"] = a->follows_arrival;
     row["bits_follow_late"] = a->bits_follow_late;
-    row["in_rank_order"] = a->in_rank_order;
     row["by_nodes"] = a->by_nodes;
     out.append(row);
   }
@@ -230,7 +229,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
                 const std::string& machine, int group, bool attach,
                 const std::vector<int>& late, const std::vector<int>& nodes,
-                const std::string& numbers, bool predicts) {
+                const std::string& numbers) {
   Problem problem;
   problem.collective = collective_from(collective);
   problem.ranks = ranks;
@@ -276,7 +275,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                     : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
   const Choice choice =
       choose(problem,
-             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1, predicts},
+             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1},
              wish);
   nb::dict out = described(choice);
   const bool equal = on_nodes && nodes.empty();   // else no group says who is where
@@ -300,12 +299,10 @@ void bind_choice(nb::module_& m) {
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
         "late"_a = std::vector<int>(), "nodes"_a = std::vector<int>(), "numbers"_a = "",
-        "predicts"_a = false,
         "The choice for a message of `bytes` on a machine, and why.\n"
         "`attach`: the system copies between their memory. one_node: all ranks are on one node.\n"
         "`late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:\n"
-        "as the machine says. `numbers`, empty: as PACELINE_NUMBERS says. `predicts`: calls may\n"
-        "come to know who is late.");
+        "as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.");
   m.def("localities", [] {
     nb::list rows;
     for (const Locality& one : localities_of(allowed_processors()))

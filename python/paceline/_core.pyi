@@ -606,14 +606,12 @@ def choose(
     late: Sequence[int] = [],
     nodes: Sequence[int] = [],
     numbers: str = "",
-    predicts: bool = False,
 ) -> dict:
     """
     The choice for a message of `bytes` on a machine, and why.
     `attach`: the system copies between their memory. one_node: all ranks are on one node.
     `late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:
-    as the machine says. `numbers`, empty: as PACELINE_NUMBERS says. `predicts`: calls may
-    come to know who is late.
+    as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.
     """
 
 def localities() -> list:

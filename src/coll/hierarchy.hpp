@@ -50,6 +50,14 @@ class Hierarchy {
     return in_rank_order(pb);
   }
 
+  // Likewise, but a node's sum is what it would be with them.
+  static Hierarchy as_staged(const Problem& pb) {
+    Hierarchy h(pb);
+    h.takes_trees_ = h.by_trees();
+    h.stages_ = false;
+    return h;
+  }
+
   bool stages() const { return stages_; }   // else messages inside nodes
   bool by_trees() const { return !stages_ && leaders_ == 1 && takes_trees_; }   // there
   int nodes() const { return static_cast<int>(ranks_.size()); }

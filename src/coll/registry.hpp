@@ -40,8 +40,10 @@
   X(allreduce_multilane_direct)        \
   X(allreduce_multilane_tail_direct)   \
   X(allreduce_multilane_tail_ring)     \
+  X(allreduce_multilane_tail_as_ring)  \
   X(allreduce_tail_ring)               \
   X(allreduce_tail_direct)             \
+  X(allreduce_tail_as_ring)            \
   X(allreduce_sorted_chain)            \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \

@@ -17,12 +17,26 @@ namespace paceline {
 
 class Tail {
  public:
-  Tail(const Problem& problem, const Knobs& knobs)
-      : sides(problem), passes(passes_of(sides, knobs)) {}
+  // Consecutive blocks of the message.
+  struct Range {
+    int first, blocks;
+  };
+
+  // In slices of so many blocks, at least one for each pass; 0: of just that.
+  Tail(const Problem& problem, const Knobs& knobs, int slice_blocks = 0)
+      : sides(problem), passes(passes_of(sides, knobs)),
+        slice_blocks_(slice_blocks > 0 ? slice_blocks : passes) {}
 
   // As asked for; else enough to overlap, and few enough for schedules of many ranks.
   static int passes_of(const Sides& sides, const Knobs& knobs) {
     return knobs.blocks > 0 ? knobs.blocks : std::clamp(128 / sides.waiting(), 2, 8);
+  }
+
+  static Cost cost(const Problem& problem, const Knobs& knobs) {
+    const Sides sides(problem);
+    const double m = sides.waiting(), p = problem.ranks, passes = passes_of(sides, knobs);
+    return {.rounds = m - 1 + passes * (p - 1), .volume = (m - 1) / m + (p - 1) / m,
+            .reduced = (p - 1) / m};
   }
 
   static int cuts(const Problem& problem, const Knobs& knobs) {
@@ -30,24 +44,31 @@ class Tail {
     return sides.waiting() * passes_of(sides, knobs);
   }
 
-  int slice(int place) const { return (place + sides.waiting()) % sides.waiting() * passes; }
-  int piece(int place, int pass) const { return slice(place) + pass; }
+  Range slice(int place) const {
+    return {(place + sides.waiting()) % sides.waiting() * slice_blocks_, slice_blocks_};
+  }
+  Range piece(int place, int pass) const {
+    const int begin = pass * slice_blocks_ / passes, end = (pass + 1) * slice_blocks_ / passes;
+    return {slice(place).first + begin, end - begin};
+  }
 
-  // Of what holds some pieces, one.
-  static Segment part(const Builder& b, const Segment& whole, int piece) {
-    return Builder::part(whole, b.input(piece).first, 1);
+  static Segment input(const Builder& b, Range r) { return b.input(r.first, r.blocks); }
+  static Segment output(const Builder& b, Range r) { return b.output(r.first, r.blocks); }
+  // Of what holds more of the message, a range.
+  static Segment part(const Builder& b, const Segment& whole, Range r) {
+    return Builder::part(whole, input(b, r).first, r.blocks);
   }
 
   // A late rank's part: all that it has to owners in turn. Then, in an allreduce, all sums from
   // those who tell it.
   void give(Builder& b) const {
     for_all([&](int place, int pass) {
-      b.send(sides.early_at(place), {b.input(piece(place, pass))});
+      b.send(sides.early_at(place), {input(b, piece(place, pass))});
     });
   }
   void hear(Builder& b) const {
     for_all([&](int place, int pass) {
-      b.recv(sides.early_at(place + sides.at % sides.waiting()), {b.output(piece(place, pass))});
+      b.recv(sides.early_at(place + sides.at % sides.waiting()), {output(b, piece(place, pass))});
     });
   }
 
@@ -55,23 +76,28 @@ class Tail {
   // slices of other early ranks go to these.
   std::vector<Segment> slots(Builder& b) const {
     const int m = sides.waiting(), at = sides.at;
-    const Segment own = b.input(slice(at), passes);
+    const Segment own = input(b, slice(at));
     std::vector<Segment> all(static_cast<std::size_t>(b.problem().ranks), own);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
       if (static_cast<int>(rank) != b.problem().rank) all[rank] = b.scratch(own);
     for (int k = 1; k < m; ++k) {
       const int to = (at + k) % m, from = sides.early_at(at - k);
-      b.send(sides.early_at(to), {b.input(slice(to), passes)});
+      b.send(sides.early_at(to), {input(b, slice(to))});
       b.recv(from, {all[static_cast<std::size_t>(from)]});
     }
     return all;
   }
 
+  // What late ranks send of a range.
+  void take(Builder& b, const std::vector<Segment>& slots, Range range) const {
+    for (int rank : sides.late)
+      b.recv(rank, {part(b, slots[static_cast<std::size_t>(rank)], range)});
+  }
+
   // Of one pass, what late ranks send, and then the sum of all slots in rank order.
   void add(Builder& b, const std::vector<Segment>& slots, int pass, const Segment& sum) const {
-    const int own = piece(sides.at, pass);
-    for (int rank : sides.late)
-      b.recv(rank, {part(b, slots[static_cast<std::size_t>(rank)], own)});
+    const Range own = piece(sides.at, pass);
+    take(b, slots, own);
     std::vector<Segment> pieces;
     for (const Segment& slot : slots) pieces.push_back(part(b, slot, own));
     if (pieces.size() > 1) reduce_in_groups(b, pieces, sum);
@@ -84,7 +110,7 @@ class Tail {
     const int m = sides.waiting(), k = sides.missing();
     for (int hop = 0; hop < m; ++hop) {
       const int of = sides.at - hop;   // whose slice
-      const Segment sum = b.output(piece(of, pass));
+      const Segment sum = output(b, piece(of, pass));
       if (hop > 0) b.recv(sides.early_at(sides.at - 1), {sum});
       if (hop < m - 1) b.send(sides.early_at(sides.at + 1), {sum});
       for (int late = hop; late < k; late += m) b.send(sides.late_at(late), {sum});
@@ -95,6 +121,8 @@ class Tail {
   const int passes;
 
  private:
+  int slice_blocks_;
+
   // Calls each(owner's place, pass) in the order in which this late rank gives and hears.
   template <class Each>
   void for_all(Each&& each) const {

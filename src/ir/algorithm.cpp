@@ -16,6 +16,9 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   algorithm.build(problem, knobs, builder);
   Schedule schedule = std::move(builder).take(algorithm.name);
   schedule.single_copy = algorithm.access == Access::single_copy;
+  schedule.within = algorithm.within(problem, knobs);
+  require(schedule.cuts % schedule.within == 0, algorithm.name, " has ", schedule.cuts,
+          " blocks, and ", schedule.within, " in each part");
   if (algorithm.is_load_store()) schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }

@@ -43,12 +43,24 @@ struct Cost {
 inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
 
 inline std::optional<Reason> serves_all(const Problem&) { return {}; }
+inline int cut_at_once(const Problem&, const Knobs&) { return 1; }
+
+// In which order an algorithm adds all ranks' values, where others add them in the same: among
+// these the bits are the same, so that a call may take one or another by who is late. By nodes:
+// those of a node from left to right, and the nodes' sums in this order.
+enum class SumOrder : std::uint8_t {
+  own,      // none that another one has
+  by_rank,  // as reduce_in_groups() does
+  by_ring,  // each block as allreduce/ring, of a message in as many segments
+};
 
 struct Algorithm {
   Collective collective;
   const char* name;
   std::optional<Reason> (*rejects)(const Problem&) = serves_all;
   int (*cuts)(const Problem&, const Knobs&);             // blocks per unit of the message
+  // So many of these make one block of another algorithm, and begin and end where it does.
+  int (*within)(const Problem&, const Knobs&) = cut_at_once;
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
@@ -78,10 +90,7 @@ struct Algorithm {
   bool expects_late = false;   // looks at Problem::late
   // Adds in an order that follows Problem::late: only where Problem::fast says that it may.
   bool bits_follow_late = false;
-  // Adds all ranks' values in rank order, as reduce_in_groups() does; by nodes: those of a node,
-  // and then the nodes' sums. Among these the bits are the same, so that a call may take one or
-  // another by who is late.
-  bool in_rank_order = false;
+  SumOrder sum_order = SumOrder::own;
 
   bool uses(Access way) const { return access == way; }
   bool is_load_store() const { return access != Access::messages; }

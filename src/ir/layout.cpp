@@ -42,8 +42,10 @@ Piece place(const Schedule& s, const std::vector<Piece>& units, int block) {
   const int per_segment = s.units * s.cuts;
   const Piece unit = units[static_cast<std::size_t>(block % per_segment / s.cuts)];
   const Piece slice = cut(unit.count, s.pipeline, block / per_segment, s.grain);
-  const Piece part = cut(slice.count, s.cuts, block % s.cuts, s.grain);
-  return {unit.offset + slice.offset + part.offset, part.count};
+  const int at = block % s.cuts;
+  const Piece part = cut(slice.count, s.cuts / s.within, at / s.within, s.grain);
+  const Piece inner = cut(part.count, s.within, at % s.within, s.grain);
+  return {unit.offset + slice.offset + part.offset + inner.offset, inner.count};
 }
 
 std::size_t count_of(const Schedule& schedule, const Layout& layout, const Segment& segment) {

@@ -26,7 +26,7 @@ struct Layout {
 Piece cut(std::size_t count, int parts, int i, std::size_t grain = 1);
 
 // Where a block lies in the buffer with these units: the pipeline segment cuts the unit first, then
-// the algorithm's cuts do.
+// the algorithm's cuts do, in one step or in two (Schedule::within).
 Piece place(const Schedule& schedule, const std::vector<Piece>& units, int block);
 
 // Elements of a range of blocks.

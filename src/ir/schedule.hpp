@@ -62,6 +62,7 @@ struct Schedule {
   bool single_copy = false;       // peers' buffers are reached by the system, and not seen
   int units = 1;                  // of the message, by its collective
   int cuts = 1;                   // blocks per unit and pipeline segment
+  int within = 1;                 // so many of them together are cut first, and then each such part
   int pipeline = 1;               // pipeline segments
   std::size_t grain = 1;          // elements that long parts begin at multiples of
   int lanes = 1;                  // how many of them run at the same time

@@ -61,7 +61,8 @@ struct ArrivalBook::Site {
 
 Expected expected_by(std::string_view option) {
   if (option == "off") return {};
-  if (option == "auto") return {true, {}};
+  if (option == "nodes") return {.learns = true};
+  if (option == "auto") return {.learns = true, .learns_in_node = true};
   constexpr std::string_view kStatic = "static:";
   Expected expected;
   std::string_view rest = option;
@@ -79,8 +80,8 @@ Expected expected_by(std::string_view option) {
     good = rest[0] == ',';
     rest.remove_prefix(1);
   }
-  fail(Fault::usage, "PACELINE_PREDICT is '", option, "'; it must be off, auto, or static: and ",
-       "the ranks that come late, each once, the latest one last, as in static:3,5.");
+  fail(Fault::usage, "PACELINE_PREDICT is '", option, "'; it must be off, nodes, auto, or ",
+       "static: and the ranks that come late, each once, the latest one last, as in static:3,5.");
 }
 
 ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks,

@@ -20,9 +20,10 @@
 
 namespace paceline {
 
-// Of PACELINE_PREDICT: "off", "auto", or "static:3,5".
+// Of PACELINE_PREDICT: "off", "nodes", "auto", or "static:3,5".
 struct Expected {
-  bool learns = false;
+  bool learns = false;           // between nodes
+  bool learns_in_node = false;
   std::vector<int> late = {};   // ranks of the world, the latest one last
 };
 Expected expected_by(std::string_view option);   // throws a usage error

@@ -76,8 +76,7 @@ bool Communicator::State::has_notes(const Call& call, const Problem& problem,
   if (!arrivals.learns() || !arrivals.wants(call) || is_asked) return false;
   Problem aware = problem;
   if (aware.late.empty()) aware.late = {0};
-  const auto form = form_for_late(aware, inputs_of(call, aware));
-  return form && may_switch(aware, *choice.algorithm, *form->algorithm);
+  return form_for_late(aware, inputs_of(call, aware), choice).has_value();
 }
 
 std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Problem& problem,
@@ -85,7 +84,7 @@ std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Pr
   const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
   if (!group->near || is_asked || call.uneven || !call.combines || call.device.end ||
-      !expected_by(session->config().arrival).learns)
+      !expected_by(session->config().arrival).learns_in_node)
     return {};
   return chosen_by_arrival(problem, inputs_of(call, problem), usual);
 }

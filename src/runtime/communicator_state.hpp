@@ -67,7 +67,7 @@ struct Communicator::State {
   StagingRoom staging_room() const { return room_in(*group, session->config()); }
   ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
     return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
-            session->config().numa_ranks > 1, arrivals.expects(call)};
+            session->config().numa_ranks > 1};
   }
   std::size_t staging_for_data() const {
     const std::size_t all = staging_room().bytes;

@@ -43,9 +43,6 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
   const std::string where = str(name_of(problem.collective), "/", choice.algorithm->name, ": ");
   const Cut& cut = choice.cut;
   const int lanes = own.schedule->lanes;
-  if (lanes > ShmChannel::kLanes)
-    fail(Fault::refusal, where, cut.segments, " segments, ", cut.window, " at a time, and ",
-         "ranks of a node signal for at most ", ShmChannel::kLanes, ". Ask for a smaller window.");
   std::size_t wanted = own.staging_bytes;
   std::shared_ptr<const Schedule> schedule = own.schedule;
   if (!own.mixed) {
@@ -58,13 +55,17 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
     schedule = std::make_shared<Schedule>(lower(*choice.algorithm, problem, choice.cut));
     wanted = resolve(schedule, even_layout(problem, call.count), call.type, call.op).staging_bytes;
   }
+  int signals = 0;
+  for (const Step& step : schedule->steps)
+    if (step.kind == Kind::signal) signals = std::max(signals, step.seq + 1);
+  if (signals == 0) return;   // messages, inside nodes as well
+  if (lanes > ShmChannel::kLanes)
+    fail(Fault::refusal, where, cut.segments, " segments, ", cut.window, " at a time, and ",
+         "ranks of a node signal for at most ", ShmChannel::kLanes, ". Ask for a smaller window.");
   if (wanted > most)
     fail(Fault::refusal, where, "needs ", human_bytes(double(wanted)), " of every rank's staging ",
          "buffer, which has ", human_bytes(double(most)), ". Ask for more segments, for a smaller ",
          "window, for another algorithm, or raise PACELINE_STAGE_BYTES.");
-  int signals = 0;
-  for (const Step& step : schedule->steps)
-    if (step.kind == Kind::signal) signals = std::max(signals, step.seq + 1);
   if (std::size_t(signals) > kMostSignals)
     fail(Fault::refusal, where, cut.segments, " segments, ", lanes, " at a time, give ", signals,
          " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");

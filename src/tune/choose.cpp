@@ -27,9 +27,6 @@ constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
 using enum Collective;
 using enum CutInto;
 
-// What a sum may lose by being of the family that knows late ranks, for the day when some are.
-constexpr double kForLate = 1.03;
-
 constexpr const char* kHierarchical = "short, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalMedium = "medium, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalChain = "long, several ranks on a node: from node to node";
@@ -259,8 +256,8 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
       attached && !in_segments && (!only || only == attached->algorithm))
     return *attached;
   if (auto staged = chosen_staged(p, now, only); staged && !in_segments) return *staged;
-  std::optional<Choice> choice, for_late;
-  double least = 0, least_for_late = 0;
+  std::optional<Choice> choice;
+  double least = 0;
   for (const Candidate& row : kCandidates) {
     if (row.collective != p.collective) continue;
     const Algorithm& a = algorithm_of(row);
@@ -268,21 +265,12 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
     if (!only && (row.traits & named)) continue;
     if (!only && (row.traits & on_nodes) && p.one_node) continue;
     const Estimate e = estimate(row, a, p, now);
-    const bool is_shorter = !choice || e.seconds < kMargin * least;
-    const bool is_for_late = now.predicts && !only && knows_late(p, a) &&
-                             (!for_late || e.seconds < kMargin * least_for_late);
-    if (!is_shorter && !is_for_late) continue;
+    if (choice && e.seconds >= kMargin * least) continue;
     Choice candidate = choice_of(row, a, p, e);
     if (a.by_nodes && stages_in_nodes(p) && !fits_staging(candidate, p, now, kWindow)) continue;
-    if (is_for_late) {
-      least_for_late = e.seconds;
-      for_late = candidate;
-    }
-    if (!is_shorter) continue;
     least = e.seconds;
     choice = candidate;
   }
-  if (for_late && least_for_late <= kForLate * least) choice = for_late;
   if (!choice && only) choice = Choice{.algorithm = only, .why = ""};
   require(choice.has_value(), "choose: no ", name_of(p.collective), " serves this problem");
   if (only) choice->why = "asked for";
@@ -359,6 +347,8 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
   Choice choice = chosen(problem, now, only, in_segments);
   if (!only && wish.cut.segments == 0)
     if (const auto late = chosen_late(problem, now, choice)) choice = *late;
+  if (only && wish.cut.segments == 0)
+    if (const auto cut = cut_for_late(*only, problem, now)) choice.cut = *cut;
   check_knobs(*choice.algorithm, wish.cut.knobs);
   if (wish.cut.segments > 0) {
     // What is left to choose is chosen for one segment.

@@ -27,9 +27,6 @@ struct ChoiceInputs {
   // (node_staging).
   std::size_t stage_bytes = 0;
   bool by_groups = false;        // somebody has asked for groups of ranks of one node
-  // Calls may come to know who is late (Problem::late): then a sum whose bits must not follow that
-  // takes an algorithm of the family that adds in rank order, where this costs hardly anything.
-  bool predicts = false;
 };
 
 struct Choice {

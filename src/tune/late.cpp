@@ -66,6 +66,14 @@ struct Terms {
 // Of ranks that share nodes, nodes are late.
 bool suits(const Algorithm& late, const Problem& p) { return late.by_nodes != p.nodes.empty(); }
 
+// Whether a call may go from one of them to the other by who is predicted late.
+bool may_switch(const Problem& p, const Algorithm& from, const Algorithm& to) {
+  if (!has_op(p.collective) || p.fast) return true;
+  if (p.canonical) return from.canonical && to.canonical;
+  return from.sum_order != SumOrder::own && from.sum_order == to.sum_order &&
+         from.by_nodes == to.by_nodes;
+}
+
 // The power of two next to sqrt(hidden / each): what more pieces hide, and what each further costs.
 int pieces(double hidden, double each, double most) {
   return static_cast<int>(std::exp2(
@@ -73,18 +81,21 @@ int pieces(double hidden, double each, double most) {
 }
 
 // The early ranks' ports carry p - 1 pieces a pass where a late one's carry as many as there are
-// early ranks; where several late ranks come together some meet at one port.
-LateForm tail(const Algorithm& a, const Terms& t, bool rooted) {
+// early ranks; where several late ranks come together some meet at one port. Whose bits are those
+// of a ring in segments goes in as many, all under way at a time.
+LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual) {
+  const bool keeps_slots = a.sum_order != SumOrder::own;   // the exchange that comes first
+  const int segments = a.sum_order == SumOrder::by_ring ? std::max(usual.segments, 1) : 1;
   const double crowd = rooted ? 1 : (t.ranks - 1 + (t.late - 1) / 2) / t.early;
   const double flow = std::max(crowd * t.wire(), t.ranks / t.early * t.n * t.gamma);
   const double sends = rooted ? t.early : t.ranks - 1;
   const double most = std::clamp(kMostSteps / (3 * t.ranks), 1.0, kMostPasses);
-  const double each = sends * t.alpha * (a.in_rank_order ? kCrossing : 1);
-  const int passes = pieces(flow, each, most);
-  LateForm form{&a, {.radix = 0, .blocks = passes}};
+  const double each = sends * t.alpha * (keeps_slots ? kCrossing : 1);
+  const int blocks = std::max(1, pieces(flow, each, most) / segments), passes = blocks * segments;
+  LateForm form{&a, {.segments = segments, .window = segments, .knobs = {.blocks = blocks}}};
   form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
   form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
-  if (a.in_rank_order) form.before_s += kCrossed * t.wire();
+  if (keeps_slots) form.before_s += kCrossed * t.wire();
   form.residual_s += t.inside_s;
   form.wrong_s = form.before_s + form.residual_s;
   return form;
@@ -95,7 +106,7 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted) {
 LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
   const double flow = (twice ? 2 : 1) * std::max(t.wire(), t.n * t.gamma);
   const int blocks = pieces(hops * t.wire(), t.alpha, kMostBlocks);
-  LateForm form{&a, {.radix = 0, .blocks = blocks}};
+  LateForm form{&a, {.segments = 1, .window = 1, .knobs = {.blocks = blocks}}};
   const double block_s = t.alpha + t.wire() / blocks;
   form.residual_s = flow + (hops - 1) * block_s + (twice ? 2 : 1) * blocks * t.alpha;
   form.before_s = (t.ranks - 2 + blocks) * block_s;
@@ -103,15 +114,17 @@ LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
   return form;
 }
 
-std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Terms& t) {
+std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Terms& t,
+                                const Cut& usual) {
   const std::string_view name = a.name;
   switch (p.collective) {
     case Collective::allreduce:
       if (name == "sorted_chain") return chain(a, t, t.ranks, t.late > 1);
-      return tail(a, t, false);
+      if (a.sum_order == SumOrder::by_ring && 3 * t.ranks * usual.segments > kMostSteps) return {};
+      return tail(a, t, false, usual);
     case Collective::reduce:
       if (name == "sorted_chain") return chain(a, t, t.late + 1, false);
-      return tail(a, t, true);
+      return tail(a, t, true, usual);
     case Collective::broadcast: return chain(a, t, t.late, false);
     default: return {};
   }
@@ -119,35 +132,27 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
 
 }  // namespace
 
-std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now) {
+std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now,
+                                      const Choice& usual) {
   if (problem.late.empty() || problem.one_node || now.bytes == 0) return {};
   const Terms terms(problem, now);
   if (!terms.are_few()) return {};
   std::optional<LateForm> best;
   for (const Algorithm* a : registry()) {
     if (!a->expects_late || a->collective != problem.collective || !suits(*a, problem) ||
-        why_not(*a, problem))
+        !may_switch(problem, *usual.algorithm, *a) || why_not(*a, problem))
       continue;
-    const auto form = form_of(*a, problem, terms);
+    const auto form = form_of(*a, problem, terms, usual.cut);
     if (form && (!best || form->residual_s < best->residual_s)) best = form;
   }
   return best;
 }
 
-bool may_switch(const Problem& problem, const Algorithm& from, const Algorithm& to) {
-  if (!has_op(problem.collective) || problem.fast) return true;
-  if (problem.canonical) return from.canonical && to.canonical;
-  return &from == &to ||
-         (from.in_rank_order && to.in_rank_order && from.by_nodes == to.by_nodes);
-}
-
-bool knows_late(const Problem& p, const Algorithm& a) {
-  const int units = p.nodes.empty() ? p.ranks : Hierarchy(p).nodes();
-  if (units < kQuarter) return false;
-  return std::any_of(registry().begin(), registry().end(), [&](const Algorithm* late) {
-    return late->expects_late && late->collective == p.collective && suits(*late, p) &&
-           may_switch(p, a, *late);
-  });
+std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now) {
+  if (!named.expects_late || problem.late.empty() || problem.one_node || now.bytes == 0) return {};
+  if (!named.by_nodes) problem.nodes.clear();
+  const auto form = form_of(named, problem, Terms(problem, now), kUncut);
+  return form ? std::optional(form->cut) : std::nullopt;
 }
 
 std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& now,
@@ -169,13 +174,12 @@ std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& no
 
 std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
-  const std::optional<LateForm> form = form_for_late(p, now);
-  if (!form || !may_switch(p, *usual.algorithm, *form->algorithm)) return {};
+  const std::optional<LateForm> form = form_for_late(p, now, usual);
+  if (!form) return {};
   const Candidate row{p.collective, usual.algorithm->name};
   const Estimate e = estimate(row, *usual.algorithm, p, now);
   if (form->residual_s >= kMargin * e.seconds) return {};
-  const Cut cut{.segments = 1, .window = 1, .knobs = form->knobs};
-  return Choice{.algorithm = form->algorithm, .cut = cut, .why = kForThoseLate};
+  return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate};
 }
 
 }  // namespace paceline

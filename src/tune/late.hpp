@@ -11,10 +11,10 @@
 
 namespace paceline {
 
-// An algorithm for late ranks with the blocks that suit it, and its times in seconds.
+// An algorithm for late ranks with the cut that suits it, and its times in seconds.
 struct LateForm {
   const Algorithm* algorithm = nullptr;
-  Knobs knobs = {};
+  Cut cut = kUncut;
   double residual_s = 0;   // from the last rank's entry on, where the late ones are late enough
   double before_s = 0;     // what the others do before it enters
   double wrong_s = 0;      // at most, from the last entry on, where others are late, or nobody is
@@ -23,21 +23,18 @@ struct LateForm {
   double gap_s(double static_s) const { return before_s + residual_s - static_s; }
 };
 
-// The best form for the late ranks of the problem; none where there is none that serves it, or
-// where more than a quarter of the ranks are late, or of the nodes that they share with others.
-std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now);
+// The best form for the late ranks of the problem, of those that a call may go over to from what
+// it usually takes: its bits stay the same, or may differ. None where there is none, or where more
+// than a quarter of the ranks are late, or of the nodes that they share with others.
+std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now,
+                                      const Choice& usual);
 
-// Whether a call may go from one of them to the other by who is predicted late: its bits are the
-// same, or may differ.
-bool may_switch(const Problem& problem, const Algorithm& from, const Algorithm& to);
-
-// Whether an algorithm is one by which a call can begin that may later know who is late.
-bool knows_late(const Problem& problem, const Algorithm& algorithm);
-
-// The form for those who are late, where the call may go over to it from what is usual, and it is
-// worth it.
+// That form, where it is worth it.
 std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
+
+// How an algorithm for late ranks that is asked for by name is best cut; nothing where nobody is.
+std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now);
 
 // What calls may take instead of the usual where ranks share a node and their last ones came late
 // (engine/entries.hpp); nothing where it would change bits that must not follow arrival.

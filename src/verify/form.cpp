@@ -13,7 +13,7 @@ auto common(const Schedule& s) {
   return std::tuple(s.problem.collective, s.problem.ranks, s.problem.root, s.problem.commutative,
                     s.problem.canonical, s.problem.uneven, s.problem.groups,
                     s.problem.nodes, s.units,
-                    s.cuts, s.pipeline, s.lanes, s.tail_reads_scratch);
+                    s.cuts, s.within, s.pipeline, s.lanes, s.tail_reads_scratch);
 }
 
 bool has_room(const Schedule& owner, const Segment& s) {

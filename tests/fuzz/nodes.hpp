@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/fibers.hpp"
+#include "ir/layout.hpp"
 #include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
@@ -191,6 +192,20 @@ inline std::vector<float> in_rank_order(int ranks, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     sum[i] = value(0, i);
     for (int r = 1; r < ranks; ++r) sum[i] += value(r, i);
+  }
+  return sum;
+}
+
+// Each block from the rank after its own on, as round a ring.
+inline std::vector<float> in_ring_order(int ranks, std::size_t count) {
+  std::vector<float> sum(count);
+  for (int block = 0; block < ranks; ++block) {
+    const Piece piece = cut(count, ranks, block);
+    for (std::size_t i = piece.offset; i < piece.offset + piece.count; ++i)
+      for (int k = 1; k <= ranks; ++k) {
+        const float one = value((block + k) % ranks, i);
+        sum[i] = k == 1 ? one : sum[i] + one;
+      }
   }
   return sum;
 }

@@ -31,7 +31,7 @@ struct Training {
     tails.assign(std::size_t(steps), std::vector<bool>(kRanks));
     rest_s.assign(std::size_t(steps), 0);
     std::vector<double> entered_s(std::size_t(steps), 0);
-    const std::vector<float> right = in_rank_order(kRanks, kCount);
+    const std::vector<float> right = in_ring_order(kRanks, kCount);
     ended = nodes.run(learning, [&](Communicator& world, int rank) {
       Buffers buffers(buckets, std::vector<float>(kCount));
       for (int s = 0; s < steps; ++s) {
@@ -39,7 +39,7 @@ struct Training {
           for (std::size_t i = 0; i < kCount; ++i) buffer[i] = value(rank, i);
         if (rank == kLate) nodes.fibers.sleep(kGapS);
         const auto at = std::size_t(s);
-        tails[at][std::size_t(rank)] = says(world.explain(asked(buffers)), "tail_direct");
+        tails[at][std::size_t(rank)] = says(world.explain(asked(buffers)), "tail_as_ring");
         entered_s[at] = std::max(entered_s[at], nodes.fibers.now_s());
         step(world, rank, s, buffers);
         rest_s[at] = std::max(rest_s[at], nodes.fibers.now_s() - entered_s[at]);

@@ -52,22 +52,23 @@ def test_the_choice_goes_over_where_bits_may_follow(monkeypatch):
         return _core.choose("allreduce", 8, 16 << 20, machine="ethernet-10g", late=late)
 
     usual = chosen([])["algorithm"]
-    assert chosen([7])["algorithm"] == usual
+    assert usual == "ring" and chosen([7])["algorithm"] == "tail_as_ring"
+    assert chosen([7])["segments"] == chosen([])["segments"]   # each of them is a ring
     monkeypatch.setenv("PACELINE_NUMBERS", "fast")
     assert chosen([])["algorithm"] == usual
     assert chosen([7])["algorithm"] in ("tail_ring", "tail_direct", "sorted_chain")
 
 
-def chosen_on(nodes, late=(), numbers="fast", predicts=True):
+def chosen_on(nodes, late=(), numbers="fast"):
     """Of 4 MiB."""
     return _core.choose("allreduce", len(nodes), 4 << 20, machine=MACHINE, nodes=nodes,
-                        late=list(late), numbers=numbers, predicts=predicts)["algorithm"]
+                        late=list(late), numbers=numbers)["algorithm"]
 
 
 def test_the_choice_takes_nodes_of_any_sizes_and_numbers():
     assert chosen_on(FOUR_OF_TWO, [3]) == "multilane_tail_ring"
-    assert chosen_on(FOUR_OF_TWO, [3], "stable") == "multilane_tail_direct"
-    assert chosen_on(FOUR_OF_TWO, [3], "stable", predicts=False) == "multilane"
+    assert chosen_on(FOUR_OF_TWO, [3], "stable") == "multilane_tail_as_ring"
+    assert chosen_on(FOUR_OF_TWO, [], "stable") == "multilane"
     assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2, 3, 3], [3]) == "multilane_tail_ring"
     assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2], [3]) == "multilane"   # of three nodes none is late
     assert chosen_on(list(range(8)), [3]) in ("tail_ring", "sorted_chain")

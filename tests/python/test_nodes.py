@@ -35,7 +35,7 @@ def test_late_rank(nodes):
 @each("late", ["4"], ["4,3", "4,1"])
 def test_named_late_rank(late):
     """Ranks that share nodes expect those that they were told of; not two of four nodes, though."""
-    wanted = "multilane_direct" if late == "4,1" else "multilane_tail_direct"
+    wanted = "multilane" if late == "4,1" else "multilane_tail_as_ring"
     settings = (*STARTS[-1].environment().items(), ("PACELINE_PREDICT", f"static:{late}"),
                 ("PACELINE_MACHINE", "1e-5,4e-8,0"), ("WANTED", wanted))
     assert launched.failures("named_late_node_checks", 5, *settings, nodes="0,1,2,3,3") == {}

@@ -89,8 +89,10 @@ def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
     assert [args for name, args, _ in asked if name == "aarch64"] == [(2400,)]
     assert [args for name, args, _ in asked if name == "newest torch"] == [(1800,)]
-    (env,) = [args[1] for name, args, _ in asked if name == "pytest"]
-    assert env == {"PACELINE_LONG": "1"}
+    ((left_s, env, _),) = [args for name, args, _ in asked if name == "pytest"]
+    assert env == {"PACELINE_LONG": "1"} and left_s > 5000
+    assert [options["limit_s"] > 3000 for name, _, options in asked if name == "ctest"] == 3 * [
+        True]  # the release's, and the sanitizers'; of their short forms 840, 1720 and 1920
     out = capsys.readouterr().out
     assert re.search(r"^\| all of it \| `\./dev test --long` \| [\d-]+, commit \w+: all right; ",
                      out, re.MULTILINE), out

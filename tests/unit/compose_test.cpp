@@ -60,10 +60,10 @@ void build_lanes(const Problem& pb, const Knobs& knobs, Builder& b) {
             .output = output}});
 }
 
-const Algorithm kLeaders{Collective::allreduce, "leaders", serves_all, one_cut, build_leaders,
-                         no_cost};
-const Algorithm kLanes{Collective::allreduce, "lanes", serves_all, cut_by_ranks, build_lanes,
-                       no_cost};
+const Algorithm kLeaders{.collective = Collective::allreduce, .name = "leaders", .cuts = one_cut,
+                         .build = build_leaders, .cost = no_cost};
+const Algorithm kLanes{.collective = Collective::allreduce, .name = "lanes", .cuts = cut_by_ranks,
+                       .build = build_lanes, .cost = no_cost};
 
 }  // namespace
 

@@ -1,128 +1,106 @@
-// Where calls may come to know who is late: `stable` gives up at most 3 % to begin in the family
-// that adds in rank order, and a call that has not begun there does not go over.
+// Where calls may come to know who is late: `stable` gives nothing up for it. What is usual stays
+// so, and goes over only to what has its bits.
 #include <doctest/doctest.h>
-
-#include <algorithm>
 
 #include "coll/registry.hpp"
 #include "tune/choose.hpp"
-#include "tune/estimate.hpp"
-#include "tune/late.hpp"
 
 using namespace paceline;
 
 namespace {
 
-constexpr double kMost = 1.03;
 constexpr double kBeta = 1e-9;
 
-// Rows of the choice that sums between nodes of one rank each come to.
-constexpr Candidate kRows[] = {
-    {Collective::allreduce, "recursive_doubling"},
-    {Collective::allreduce, "ring", CutInto::sums, 0, lean},
-    {Collective::allreduce, "rabenseifner", CutInto::sums},
-    {Collective::allreduce, "circulant", CutInto::sums, 0, strict},
-    {Collective::allreduce, "direct", CutInto::sums},
-    {Collective::reduce, "binomial", CutInto::whole, 0, lean},
-    {Collective::reduce, "scatter_gather", CutInto::sums, 0, strict},
-    {Collective::reduce, "circulant", CutInto::blocks, 1, strict},
-    {Collective::reduce, "chain", CutInto::segments, 1, lean},
-    {Collective::reduce, "bruck", CutInto::sums},
-    {Collective::reduce, "direct", CutInto::sums},
-};
-
-ChoiceInputs network(double alpha_s, std::size_t bytes, bool predicts) {
+ChoiceInputs network(double alpha_s, std::size_t bytes) {
   ChoiceInputs now{.bytes = bytes, .machine = usual_machine(1)};
   now.machine.across.alpha_s = alpha_s;
   now.machine.across.beta_s_per_byte = kBeta;
-  now.predicts = predicts;
   return now;
 }
 
-double seconds_of(std::string_view name, const Problem& p, const ChoiceInputs& now) {
-  for (const Candidate& row : kRows)
-    if (row.algorithm == name && row.collective == p.collective)
-      return estimate(row, find_algorithm(row.collective, std::string(name)), p, now).seconds;
-  return 0;
-}
-
-struct Sides {
-  double most_within = 0, least_beyond = 1e9;   // direct's time over that of the usual choice
-  int within = 0, beyond = 0, went_over = 0;
+struct Seen {
+  int rings = 0, in_rank_order = 0, stayed = 0, only_exact = 0;
 };
 
-void look(const Problem& p, double alpha_s, std::size_t bytes, Sides& sides) {
-  const Choice usual = choose(p, network(alpha_s, bytes, false));
-  const Choice aware = choose(p, network(alpha_s, bytes, true));
-  const double best = seconds_of(usual.algorithm->name, p, network(alpha_s, bytes, false));
-  if (best == 0) return;   // of no row above
-  const double ratio = seconds_of("direct", p, network(alpha_s, bytes, false)) / best;
-  CAPTURE(usual.algorithm->name);
-  CAPTURE(ratio);
+void look(const Problem& p, const ChoiceInputs& now, Seen& seen) {
+  const Choice usual = choose(p, now);
   Problem late = p, exact = p;
   late.late = exact.late = {p.ranks / 2};
   exact.fast = true;
-  const Choice then = choose(late, network(alpha_s, bytes, true));
-  const Choice exact_then = choose(exact, network(alpha_s, bytes, true));
-  if (ratio <= kMost) {
-    CHECK(aware.algorithm->in_rank_order);
-    CHECK(then.algorithm->in_rank_order);   // direct or tail_direct, of the same bits
-    sides.most_within = std::max(sides.most_within, ratio);
-    ++sides.within;
-  } else {
-    CHECK(aware.algorithm == usual.algorithm);
-    CHECK(then.algorithm == usual.algorithm);   // whoever is late
-    sides.least_beyond = std::min(sides.least_beyond, ratio);
-    ++sides.beyond;
-    sides.went_over += exact_then.algorithm->expects_late;
+  const Choice then = choose(late, now), exact_then = choose(exact, now);
+  CAPTURE(usual.algorithm->name);
+  CHECK(!usual.algorithm->expects_late);
+  if (!then.algorithm->expects_late) {
+    CHECK(then.algorithm == usual.algorithm);
+    CHECK(then.cut == usual.cut);
+    ++seen.stayed;
+    seen.only_exact += exact_then.algorithm->expects_late;
+    return;
   }
+  CHECK(usual.algorithm->sum_order != SumOrder::own);
+  CHECK(then.algorithm->sum_order == usual.algorithm->sum_order);
+  CHECK(then.algorithm->by_nodes == usual.algorithm->by_nodes);
+  CHECK(exact_then.algorithm->expects_late);
+  if (then.algorithm->sum_order == SumOrder::by_ring) {
+    CHECK(then.cut.segments == usual.cut.segments);   // each is a ring
+    CHECK(then.cut.window == usual.cut.segments);     // all are under way before the late one comes
+    ++seen.rings;
+  } else {
+    ++seen.in_rank_order;
+  }
+}
+
+std::string_view name_of_choice(const Problem& p, const ChoiceInputs& now) {
+  return choose(p, now).algorithm->name;
 }
 
 }  // namespace
 
-TEST_CASE("late: with fewer than four ranks or nodes nobody can be late, and nothing is given up") {
+TEST_CASE("late: with fewer than four ranks or nodes nobody can be late") {
   for (int ranks : {2, 3})
     for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
       for (const Collective c : {Collective::allreduce, Collective::reduce}) {
-        Problem p{.collective = c, .ranks = ranks};
-        CHECK(choose(p, network(1e-5, bytes, true)).algorithm ==
-              choose(p, network(1e-5, bytes, false)).algorithm);
+        Problem p{.collective = c, .ranks = ranks, .late = {1}, .fast = true};
+        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late);
         for (int rank = 0; rank < 2 * ranks; ++rank) p.nodes.push_back(rank / 2);
         p.ranks = 2 * ranks;
-        CHECK(choose(p, network(1e-5, bytes, true)).algorithm ==
-              choose(p, network(1e-5, bytes, false)).algorithm);
+        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late);
       }
 }
 
-TEST_CASE("late: on nodes stable begins in the order of nodes, and only late nodes change that") {
+TEST_CASE("late: on nodes stable keeps the bits of multilane, and only late nodes change that") {
   Problem p{.collective = Collective::allreduce, .ranks = 8, .nodes = {0, 0, 1, 1, 2, 2, 3, 3}};
-  ChoiceInputs now = network(1e-5, 4u << 20, true);
+  ChoiceInputs now = network(1e-5, 4u << 20);
   now.machine.ranks_per_node = 2;
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_direct");
+  CHECK(name_of_choice(p, now) == "multilane");
   p.late = {5};
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_direct");
+  CHECK(name_of_choice(p, now) == "multilane_tail_as_ring");
   p.late = {5, 4};   // of the same node
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_direct");
+  CHECK(name_of_choice(p, now) == "multilane_tail_as_ring");
   p.late = {5, 2};   // two of four nodes
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_direct");
+  CHECK(name_of_choice(p, now) == "multilane");
   p.late = {5};
   p.fast = true;
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane_tail_ring");
-  now.predicts = false;
-  p.fast = false;   // it may not have begun there
-  CHECK(std::string_view(choose(p, now).algorithm->name) == "multilane");
+  CHECK(name_of_choice(p, now) == "multilane_tail_ring");
+  p.fast = false;
+  p.commutative = false;   // operands in order
+  CHECK(name_of_choice(p, now) == "multilane_tail_direct");
+  p.late.clear();
+  CHECK(name_of_choice(p, now) == "multilane_direct");
 }
 
-TEST_CASE("late: stable begins in rank order within 3 % of the best, and only then goes over") {
-  Sides sides;
+TEST_CASE("late: stable goes over only to the sums that are usual, in the same order") {
+  Seen seen;
   for (const Collective c : {Collective::allreduce, Collective::reduce})
-    for (int ranks : {4, 6, 8, 12, 16, 32})
-      for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
-        for (double alpha_s = 1e-7; alpha_s < 1e-3; alpha_s *= 1.07)
-          look({.collective = c, .ranks = ranks}, alpha_s, bytes, sides);
-  MESSAGE(sides.within, " within, up to ", sides.most_within, "; ", sides.beyond, " beyond, from ",
-          sides.least_beyond, ", of which exact sums go over in ", sides.went_over);
-  CHECK(sides.most_within > 1.02);     // both sides have been seen from near
-  CHECK(sides.least_beyond < 1.04);
-  CHECK(sides.went_over > 0);
+    for (bool commutative : {true, false})
+      for (int ranks : {4, 6, 8, 12, 16, 32})
+        for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
+          for (double alpha_s = 1e-7; alpha_s < 1e-3; alpha_s *= 1.3)
+            look({.collective = c, .ranks = ranks, .commutative = commutative},
+                 network(alpha_s, bytes), seen);
+  MESSAGE(seen.rings, " go over as rings, ", seen.in_rank_order, " in rank order; ", seen.stayed,
+          " stay, of which exact sums go over in ", seen.only_exact);
+  CHECK(seen.rings > 0);
+  CHECK(seen.in_rank_order > 0);
+  CHECK(seen.only_exact > 0);
 }

@@ -102,6 +102,36 @@ TEST_CASE("layout: the blocks of a pipelined schedule cover every unit exactly")
         }
 }
 
+// What another algorithm takes as one block begins and ends where that does, whatever the count.
+TEST_CASE("layout: blocks that are cut within others cover those exactly") {
+  int elsewhere = 0;
+  for (std::size_t count : kCounts)
+    for (int outer : {1, 3, 8})
+      for (int within : {1, 2, 7})
+        for (int segments : {1, 2}) {
+          Schedule coarse, fine;
+          coarse.pipeline = fine.pipeline = segments;
+          coarse.cuts = outer;
+          fine.cuts = outer * within;
+          fine.within = within;
+          const std::vector<Piece> vector{{100, count}};
+          Schedule at_once = fine;
+          at_once.within = 1;
+          for (int block = 0; block < segments * outer; ++block) {
+            const Piece whole = place(coarse, vector, block);
+            std::size_t next = whole.offset;
+            for (int i = 0; i < within; ++i) {
+              const Piece part = place(fine, vector, block * within + i);
+              CHECK(part.offset == next);
+              next += part.count;
+            }
+            CHECK(next == whole.offset + whole.count);
+            elsewhere += place(at_once, vector, block * within).offset != whole.offset;
+          }
+        }
+  CHECK(elsewhere > 100);   // cut at once they would begin elsewhere
+}
+
 TEST_CASE("layout: segments count the blocks of the buffer they are like") {
   const Problem p = problem(Collective::alltoall, 3, 1);
   const Schedule s = build(find_algorithm(Collective::alltoall, "pairwise"), p);

@@ -1,5 +1,5 @@
-// Sums in rank order have the same bits whoever is predicted late, and whoever is: executed over
-// loop, the ranks entering and moving in an order drawn anew each time.
+// Sums in rank order, or in ring order, have the same bits whoever is predicted late, and whoever
+// is: executed over loop, the ranks entering and moving in an order drawn anew each time.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -74,24 +74,29 @@ std::string results(const World& world, const Case& c, Type type, Random& random
 }
 
 std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<int> late,
-                    Random& random) {
+                    int segments, Random& random) {
   Shape shape{.collective = a.collective, .ranks = c.ranks, .root = c.root,
-              .in_place = c.in_place, .fused = random.below(2) == 1};
+              .in_place = c.in_place, .fused = random.below(2) == 1,
+              .cut = {.segments = segments, .window = 1 + static_cast<int>(random.below(3))}};
   if (a.takes.blocks) shape.cut.knobs.blocks = static_cast<int>(random.below(4));
-  if (a.by_nodes) {   // of unequal size, and not side by side
+  if (a.by_nodes) {   // of unequal size, and not side by side: 1 or 2 and more
     shape.no_staging = true;
-    for (int rank = 0; rank < c.ranks; ++rank) shape.nodes.push_back(rank < 3 ? rank : rank % 2);
+    for (int rank = 0; rank < c.ranks; ++rank)
+      shape.nodes.push_back(c.ranks == 7 ? rank % 3 : rank < 3 ? rank : rank % 2);
   }
   shape.late = std::move(late);
   return results(make_world(a, shape), c, type, random);
 }
 
-// In how many of the tried cases the bits are other ones than those of direct; where ranks share
-// nodes, than those of multilane_direct.
-int others(const Algorithm& a, int p, int& tried) {
+// Whose bits it is said to have.
+const Algorithm& first_of(const Algorithm& a) {
+  if (a.sum_order == SumOrder::by_ring) return a.by_nodes ? allreduce_multilane : allreduce_ring;
+  return find_algorithm(a.collective, a.by_nodes ? "multilane_direct" : "direct");
+}
+
+// In how many of the tried cases the bits are other ones than those.
+int others(const Algorithm& a, const Algorithm& first, int p, int& tried, int more_segments = 0) {
   Random random(static_cast<std::uint64_t>(p));
-  const Algorithm& direct =
-      find_algorithm(a.collective, a.by_nodes ? "multilane_direct" : "direct");
   std::vector<std::vector<int>> sets{{}};
   if (a.expects_late)
     for (std::vector<int>& late : late_sets(p)) sets.push_back(std::move(late));
@@ -100,23 +105,25 @@ int others(const Algorithm& a, int p, int& tried) {
     Case c{a.collective, a.name, p, std::size_t(2 * p + 3), 0, turn % 2 == 1};
     c.root = has_root(a.collective) ? turn % p : 0;
     c.op = test::kInexact[turn++ % 3];
-    const std::string wanted = bits_of(direct, c, type, {}, random);
+    const int segments = 1 + static_cast<int>(random.below(3));
+    const std::string wanted = bits_of(first, c, type, {}, segments, random);
     for (const std::vector<int>& late : sets) {
-      found += bits_of(a, c, type, late, random) != wanted;
+      found += bits_of(a, c, type, late, segments + more_segments, random) != wanted;
       ++tried;
     }
   }
   return found;
 }
 
-TEST_CASE("late: sums in rank order have the bits of direct, whoever is late") {
+TEST_CASE("late: sums in rank or ring order have the bits of direct or ring, whoever is late") {
   int tried = 0;
   for (const Algorithm* a : registry()) {
-    if (!a->in_rank_order) continue;
+    if (a->sum_order == SumOrder::own) continue;
     CHECK(has_op(a->collective));
     CHECK(!a->bits_follow_late);
     for (int p : {1, 2, 3, test::by_length(4, 5, 7), 18})
-      CHECK_MESSAGE(others(*a, p, tried) == 0, name_of(a->collective), "/", a->name, ", ", p);
+      CHECK_MESSAGE(others(*a, first_of(*a), p, tried) == 0, name_of(a->collective), "/", a->name,
+                    ", ", p);
   }
   CHECK(tried > 200);
   MESSAGE(tried, " calls");
@@ -126,27 +133,36 @@ TEST_CASE("late: who says that its bits follow late ranks is right, and this tes
   for (const Algorithm* a : registry())
     if (a->bits_follow_late) {
       int tried = 0;
-      CHECK_MESSAGE(others(*a, 5, tried) > 10, name_of(a->collective), "/", a->name);
+      CHECK_MESSAGE(others(*a, first_of(*a), 5, tried) > 10, name_of(a->collective), "/", a->name);
     }
+}
+
+TEST_CASE("late: the bits of a ring are those of as many segments, and not those of direct") {
+  for (const Algorithm* a : {&allreduce_tail_as_ring, &allreduce_multilane_tail_as_ring}) {
+    int tried = 0;
+    CHECK(others(*a, first_of(*a), 5, tried, 1) > 10);
+    CHECK(others(*a, a->by_nodes ? allreduce_multilane_direct : allreduce_direct, 5, tried) > 10);
+  }
 }
 
 TEST_CASE("late: of a collective that sums, who expects late ranks either follows or keeps order") {
   int keep = 0;
   for (const Algorithm* a : registry()) {
     if (!a->expects_late || !has_op(a->collective)) continue;
-    CHECK_MESSAGE(a->bits_follow_late != a->in_rank_order, a->name);
-    keep += a->in_rank_order;
+    const bool keeps = a->sum_order != SumOrder::own;
+    CHECK_MESSAGE(a->bits_follow_late != keeps, a->name);
+    keep += keeps;
     Problem problem{.collective = a->collective, .ranks = 5};
     if (a->by_nodes) problem.nodes = {0, 0, 1, 2, 2};
     problem.late = {3};
-    CHECK(!why_not(*a, problem) == a->in_rank_order);
+    CHECK(!why_not(*a, problem) == keeps);
     problem.fast = true;
     CHECK(!why_not(*a, problem));
     problem.late.clear();
     problem.fast = false;
     CHECK(!why_not(*a, problem));
   }
-  CHECK(keep >= 2);
+  CHECK(keep >= 4);
 }
 
 }  // namespace

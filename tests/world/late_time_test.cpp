@@ -62,10 +62,18 @@ Problem problem_of(const Pattern& x) {
   return p;
 }
 
+ChoiceInputs inputs_of(const Pattern& x) { return {.bytes = kBytes, .machine = machine_of(x)}; }
+
+// What is chosen without a prediction.
+Choice usual_of(const Pattern& x) {
+  Problem p = problem_of(x);
+  p.late.clear();
+  return choose(p, inputs_of(x));
+}
+
 // Seconds from the last entry to the last exit.
-double left(const Algorithm& a, const Pattern& x, Knobs knobs, int segments = 1) {
-  Shape shape{.collective = a.collective, .ranks = x.ranks, .fused = true,
-              .cut = {.segments = segments, .window = std::min(segments, 6), .knobs = knobs}};
+double left(const Algorithm& a, const Pattern& x, const Cut& cut) {
+  Shape shape{.collective = a.collective, .ranks = x.ranks, .fused = true, .cut = cut};
   if (a.expects_late) shape.late = x.predicted;
   shape.nodes = x.nodes;
   const Trace trace = simulate(make_world(a, shape), kCount, 4, machine_of(x), x.arrivals);
@@ -73,21 +81,26 @@ double left(const Algorithm& a, const Pattern& x, Knobs knobs, int segments = 1)
          *std::max_element(trace.arrival_s.begin(), trace.arrival_s.end());
 }
 
-// By the form for late ranks that the model takes.
-double left_by_form(const Pattern& x, bool fast) {
+// The form for late ranks that the model takes. Reduces that are stable begin in rank order where
+// their operation is not commutative.
+LateForm form_of(const Pattern& x, bool fast) {
   Problem p = problem_of(x);
   p.fast = fast;
-  const auto form = form_for_late(p, {.bytes = kBytes, .machine = machine_of(x)});
+  Choice usual = usual_of(x);
+  if (p.collective == Collective::reduce) usual.algorithm = &reduce_direct;
+  const auto form = form_for_late(p, inputs_of(x), usual);
   REQUIRE(form);
-  return left(*form->algorithm, x, form->knobs);
+  return *form;
 }
 
-// By what is chosen without a prediction.
+double left_by_form(const Pattern& x, bool fast) {
+  const LateForm form = form_of(x, fast);
+  return left(*form.algorithm, x, form.cut);
+}
+
 double left_static(const Pattern& x) {
-  Problem p = problem_of(x);
-  p.late.clear();
-  const Choice c = choose(p, {.bytes = kBytes, .machine = machine_of(x)});
-  return left(*c.algorithm, x, c.cut.knobs, c.cut.segments);
+  const Choice usual = usual_of(x);
+  return left(*usual.algorithm, x, usual.cut);
 }
 
 TEST_CASE("late: one rank late by a message's time leaves little more than that time") {
@@ -113,11 +126,9 @@ TEST_CASE("late: of ranks that share nodes one late rank, or a late node, leaves
       CHECK(left_by_form(x, true) <= 1.30);
       CHECK(left_by_form(x, false) <= 1.40);
       CHECK(left_static(x) >= 1.50);
-      Problem p = problem_of(x);
-      p.fast = true;
-      const auto form = form_for_late(p, {.bytes = kBytes, .machine = machine_of(x)});
-      REQUIRE(form);
-      CHECK(form->residual_s == doctest::Approx(left_by_form(x, true)).epsilon(0.15));
+      for (bool fast : {true, false})
+        CHECK(form_of(x, fast).residual_s ==
+              doctest::Approx(left_by_form(x, fast)).epsilon(0.15));
       x.arrivals = arriving(x.ranks, {1}, 0);   // a wrong guess
       CHECK(left_by_form(x, true) <= 1.35 * left_static(x));
     }
@@ -153,20 +164,17 @@ TEST_CASE("late: the model says what the simulator finds, and from where on it p
       Late late;
       for (int i = 0; i < k; ++i) late.push_back(p - 1 - 2 * i);
       Pattern x{Collective::allreduce, p, late, arriving(p, late, 2)};
-      Problem problem = problem_of(x);
-      const auto form =
-          form_for_late(problem, {.bytes = kBytes, .machine = machine_with(x.alpha)});
-      REQUIRE(form);
+      const LateForm form = form_of(x, false);
       CAPTURE(p);
       CAPTURE(k);
-      const double found = left(*form->algorithm, x, form->knobs), none = left_static(x);
-      CHECK(form->residual_s == doctest::Approx(found).epsilon(0.12));
-      const double gap = form->gap_s(none);
+      const double found = left(*form.algorithm, x, form.cut), none = left_static(x);
+      CHECK(form.residual_s == doctest::Approx(found).epsilon(0.12));
+      const double gap = form.gap_s(none);
       CHECK(gap > 0.1);
       x.arrivals = arriving(p, late, gap + 0.25);
-      CHECK(left(*form->algorithm, x, form->knobs) < left_static(x));
+      CHECK(left(*form.algorithm, x, form.cut) < left_static(x));
       x.arrivals = arriving(p, late, std::max(0.0, gap - 0.35));
-      CHECK(left(*form->algorithm, x, form->knobs) > left_static(x) - 0.02);
+      CHECK(left(*form.algorithm, x, form.cut) > left_static(x) - 0.02);
     }
 }
 
@@ -187,19 +195,16 @@ TEST_CASE("late: reduce and broadcast leave a message's time where the root is t
 
 TEST_CASE("late: broadcast does not keep those who are there waiting for those who are not") {
   const Pattern x{Collective::broadcast, 8, {3}, arriving(8, {3}, 50)};
-  const auto form =
-      form_for_late(problem_of(x), {.bytes = kBytes, .machine = machine_with(x.alpha)});
-  REQUIRE(form);
-  const auto others_end = [&](const Algorithm& a, Knobs knobs) {
-    Shape shape{.collective = a.collective, .ranks = 8};
-    shape.cut.knobs = knobs;
+  const LateForm form = form_of(x, false);
+  const auto others_end = [&](const Algorithm& a, const Cut& cut) {
+    Shape shape{.collective = a.collective, .ranks = 8, .cut = cut};
     if (a.expects_late) shape.late = x.predicted;
     const Trace t = simulate(make_world(a, shape), kCount, 4, machine_with(x.alpha), x.arrivals);
     std::vector<double> ends = t.exit_s;
     std::sort(ends.begin(), ends.end());
     return ends[5];   // the last but one waits until it has served the late rank
   };
-  CHECK(others_end(*form->algorithm, form->knobs) < 2);
+  CHECK(others_end(*form.algorithm, form.cut) < 2);
   CHECK(others_end(broadcast_chain, {}) > 50);   // what is behind the late rank
 }
 
@@ -214,21 +219,35 @@ TEST_CASE("late: reduce_scatter, allgather and alltoall have nothing left to gai
                                4, machine_with(1e-4), arriving(p, {p / 2}, 1.5));
       const double end = *std::max_element(t.exit_s.begin(), t.exit_s.end()) - 1.5;
       CHECK(end <= 1.02 * double(p - 1) / p);   // what the late rank itself has to send or hear
-      CHECK(!form_for_late({.collective = c, .ranks = p, .late = {p / 2}, .fast = true},
-                           {.bytes = kBytes, .machine = machine_with(1e-4)}));
+      const ChoiceInputs now{.bytes = kBytes, .machine = machine_with(1e-4)};
+      const Choice usual = choose({.collective = c, .ranks = p}, now);
+      CHECK(!form_for_late({.collective = c, .ranks = p, .late = {p / 2}, .fast = true}, now,
+                           usual));
     }
+}
+
+TEST_CASE("late: who is asked for by name is cut as where it is chosen") {
+  const ChoiceInputs now{.bytes = kBytes, .machine = machine_with(1e-4)};
+  for (const char* name : {"tail_ring", "tail_direct", "tail_as_ring", "sorted_chain"}) {
+    const Problem p{.collective = Collective::allreduce, .ranks = 8, .late = {5}, .fast = true};
+    const Choice choice = choose(p, now, {.algorithm = name});
+    const Pattern x{p.collective, p.ranks, p.late, arriving(p.ranks, p.late, 1.5)};
+    CAPTURE(name);
+    CHECK(left(*choice.algorithm, x, choice.cut) <= 1.25);
+    CHECK(choose(p, now, {.algorithm = name, .cut = {.knobs = {.blocks = 3}}}).cut.knobs.blocks ==
+          3);
+  }
 }
 
 TEST_CASE("late: the choice goes over to a form where it pays and bits allow it") {
   const ChoiceInputs now{.bytes = kBytes, .machine = machine_with(1e-4)};
   Problem p{.collective = Collective::allreduce, .ranks = 8, .late = {5}};
-  CHECK(!choose(p, now).algorithm->expects_late);   // stable, and it may not have begun with direct
-  ChoiceInputs predicting = now;
-  predicting.predicts = true;
-  const Choice stable = choose(p, predicting);
-  CHECK(std::string_view(stable.algorithm->name) == "tail_direct");
-  CHECK(stable.cut.knobs.blocks > 1);
-  p.fast = true;
+  const Choice stable = choose(p, now);
+  CHECK(std::string_view(stable.algorithm->name) == "tail_as_ring");
+  CHECK(stable.cut.knobs.blocks * stable.cut.segments > 1);
+  p.commutative = false;
+  CHECK(std::string_view(choose(p, now).algorithm->name) == "tail_direct");
+  p.commutative = p.fast = true;
   CHECK(choose(p, now).algorithm->expects_late);
   p.late = {1, 3, 5};   // more than a quarter
   CHECK(!choose(p, now).algorithm->expects_late);

@@ -30,7 +30,7 @@ FUZZ = {"loop": 1000, "shm": 1000}  # programs on each, from the first seed on
 FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, in the long run
 # What a phase takes on two idle cores, until this machine has shown that it takes longer.
 USUAL_S = {"ctest": 210, "pytest": 700, "slice": 140, "fuzz loop": 60, "fuzz shm": 60, "asan": 430,
-           "tsan": 480, "pytest long": 1500, "asan long": 900, "tsan long": 900}
+           "tsan": 480, "ctest long": 850, "pytest long": 1500, "asan long": 900, "tsan long": 900}
 
 
 def usual(report, phase):
@@ -48,7 +48,8 @@ def test(long):
     env = {"PACELINE_LONG": "1"} if long else {}
     if ready:
         report.phase("ctest", lambda left_s: ctests.test(
-            "release", limit_s=left_s, durations=kept, env=env), *usual(report, "ctest"))
+            "release", limit_s=left_s, durations=kept, env=env),
+            *usual(report, "ctest long" if long else "ctest"))
     report.phase("tidy", lambda _: tidy())
     if not ready:
         return report.finish()

@@ -150,7 +150,7 @@ class Timed:
 
 def predicts():
     """Whether anything is learned in this process."""
-    return _core.option("predict") == "auto"
+    return _core.option("predict") in ("nodes", "auto")
 
 
 def timed(worker, calls, cases, nbytes, repeats):
@@ -237,13 +237,14 @@ def untaught(plan, launches):
     """A sentence where algorithms for late ranks were asked for by name, and nobody was late to
     them: they go by what calls that ask for nothing have learned in the same processes."""
     predict = launches[0][0]["cases"][0]["predict"]
-    if predict not in ("off", "auto") or predict == "auto" and any(v.learns for v in plan.variants):
+    is_told = predict.startswith("static:")
+    if is_told or predict != "off" and any(v.learns for v in plan.variants):
         return []
     aware = {row["name"] for row in _core.algorithms()
              if row["collective"] == plan.collective and row["expects_late"]}
     names = [v.label for v in plan.variants if v.algorithm in aware]
     return [f"{', '.join(names)}: took nobody for late, since nothing says who is; set "
-            "PACELINE_PREDICT=auto and measure auto beside them, or PACELINE_PREDICT=static:RANK."
+            "PACELINE_PREDICT=nodes and measure auto beside them, or PACELINE_PREDICT=static:RANK."
             ] if names else []
 
 

@@ -87,8 +87,8 @@ def check_forms(collective, against, native, forms, no_reduce):
 def without_prediction(asked):
     """PACELINE_PREDICT of what --no-predict adds; empty: it adds nothing."""
     if asked and _core.option("predict") == "off":
-        raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict auto the "
-                               "others do.")
+        raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict nodes "
+                               "the others do.")
     return "off" if asked else ""
 
 

@@ -46,10 +46,10 @@ def node_mates(sizes):
 @functools.cache
 def world_of(sizes, nbytes, way, named):
     """What a call takes that knows these ranks to be late, if it may know."""
-    numbers, predicts = WAYS[way]
-    nodes, late = nodes_of(sizes), list(named) if predicts else []
+    numbers, knows = WAYS[way]
+    nodes, late = nodes_of(sizes), list(named) if knows else []
     choice = _core.choose("allreduce", len(nodes), nbytes, machine=NETWORK.machine, nodes=nodes,
-                          late=late, numbers=numbers, predicts=predicts)
+                          late=late, numbers=numbers)
     return _core.World("allreduce", choice["algorithm"], len(nodes), fused=True, nodes=nodes,
                        late=late, **how(choice))
 

@@ -39,6 +39,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm allreduce_direct{
     .collective = Collective::allreduce, .name = "direct", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true, .in_rank_order = true};
+    .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

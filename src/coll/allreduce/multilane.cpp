@@ -47,6 +47,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm allreduce_multilane{
     .collective = Collective::allreduce, .name = "multilane", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .by_nodes = true};
+    .build = build, .cost = cost, .by_nodes = true,
+    .sum_order = SumOrder::by_ring};
 
 }  // namespace paceline

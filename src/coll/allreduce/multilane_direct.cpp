@@ -40,6 +40,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 const Algorithm allreduce_multilane_direct{
     .collective = Collective::allreduce, .name = "multilane_direct",
     .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true,
-    .in_rank_order = true};
+    .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

@@ -34,23 +34,16 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   }
   const std::vector<Segment> slots = tail.slots(b);
   for (int pass = 0; pass < tail.passes; ++pass) {
-    tail.add(b, slots, pass, b.output(tail.piece(tail.sides.at, pass)));
+    tail.add(b, slots, pass, Tail::output(b, tail.piece(tail.sides.at, pass)));
     tail.spread(b, pass);
   }
-}
-
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const Sides sides(pb);
-  const double m = sides.waiting(), p = pb.ranks, passes = Tail::passes_of(sides, knobs);
-  return {.rounds = m - 1 + passes * (p - 1), .volume = (m - 1) / m + (p - 1) / m,
-          .reduced = (p - 1) / m};
 }
 
 }  // namespace
 
 const Algorithm allreduce_tail_direct{
     .collective = Collective::allreduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
-    .cost = cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
-    .in_rank_order = true};
+    .cost = Tail::cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
+    .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

@@ -34,7 +34,7 @@ std::optional<Reason> rejects(const Problem& pb) {
 // The sum of what the early ranks have of this rank's slice, which travels round them.
 Segment sum_of_early(const Tail& tail, Builder& b) {
   const int m = tail.sides.waiting(), at = tail.sides.at;
-  const auto mine = [&](int place) { return b.input(tail.slice(place), tail.passes); };
+  const auto mine = [&](int place) { return Tail::input(b, tail.slice(place)); };
   Segment travels = mine(at - 1);
   if (m == 1) return travels;
   const Segment came[2] = {b.scratch(travels), b.scratch(travels)};
@@ -60,31 +60,25 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   std::vector<int> late = tail.sides.late;
   std::sort(late.begin(), late.end());   // in this order they are added
   for (int pass = 0; pass < tail.passes; ++pass) {
-    const int piece = tail.piece(tail.sides.at, pass);
+    const Tail::Range piece = tail.piece(tail.sides.at, pass);
+    const Segment sum = Tail::output(b, piece);
     std::vector<Segment> all{tail.part(b, early, piece)};
     for (int rank : late) {
-      all.push_back(b.scratch(b.input(piece)));
+      all.push_back(b.scratch(Tail::input(b, piece)));
       b.recv(rank, {all.back()});
     }
-    if (late.empty()) b.copy(all.front(), b.output(piece));
-    else b.reduce(all, b.output(piece));
-    b.finish(b.output(piece));
+    if (late.empty()) b.copy(all.front(), sum);
+    else b.reduce(all, sum);
+    b.finish(sum);
     tail.spread(b, pass);
   }
-}
-
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const Sides sides(pb);
-  const double m = sides.waiting(), p = pb.ranks, passes = Tail::passes_of(sides, knobs);
-  return {.rounds = m - 1 + passes * (p - 1), .volume = (m - 1) / m + (p - 1) / m,
-          .reduced = (p - 1) / m};
 }
 
 }  // namespace
 
 const Algorithm allreduce_tail_ring{
     .collective = Collective::allreduce, .name = "tail_ring", .rejects = rejects,
-    .cuts = Tail::cuts, .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
-    .bits_follow_late = true};
+    .cuts = Tail::cuts, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
+    .expects_late = true, .bits_follow_late = true};
 
 }  // namespace paceline

@@ -38,6 +38,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm reduce_direct{
     .collective = Collective::reduce, .name = "direct", .cuts = cuts, .build = build, .cost = cost,
-    .canonical = true, .in_rank_order = true};
+    .canonical = true, .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

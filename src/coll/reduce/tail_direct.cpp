@@ -28,7 +28,7 @@ namespace {
 void collect(const Tail& tail, Builder& b, int pass) {
   for (int k = 0; k < tail.sides.waiting(); ++k)
     if (const int owner = tail.sides.early_at(k); owner != b.problem().rank)
-      b.recv(owner, {b.output(tail.piece(k, pass))});
+      b.recv(owner, {Tail::output(b, tail.piece(k, pass))});
 }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
@@ -39,8 +39,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
       tail.sides.is_late ? std::vector<Segment>{} : tail.slots(b);
   for (int pass = 0; pass < tail.passes; ++pass) {
     if (!tail.sides.is_late) {
-      const int own = tail.piece(tail.sides.at, pass);
-      const Segment sum = is_root ? b.output(own) : b.scratch(b.input(own));
+      const Tail::Range own = tail.piece(tail.sides.at, pass);
+      const Segment sum = is_root ? Tail::output(b, own) : b.scratch(Tail::input(b, own));
       tail.add(b, slots, pass, sum);
       if (!is_root) b.send(pb.root, {sum});
     }
@@ -48,18 +48,11 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   }
 }
 
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  const Sides sides(pb);
-  const double m = sides.waiting(), p = pb.ranks, passes = Tail::passes_of(sides, knobs);
-  return {.rounds = m - 1 + passes * (p - 1), .volume = (m - 1) / m + (p - 1) / m,
-          .reduced = (p - 1) / m};
-}
-
 }  // namespace
 
 const Algorithm reduce_tail_direct{
     .collective = Collective::reduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
-    .cost = cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
-    .in_rank_order = true};
+    .cost = Tail::cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
+    .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

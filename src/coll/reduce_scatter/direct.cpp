@@ -50,6 +50,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 const Algorithm reduce_scatter_direct{
     .collective = Collective::reduce_scatter, .name = "direct", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true, .in_rank_order = true};
+    .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
 
 }  // namespace paceline

@@ -15,7 +15,8 @@ FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_sc
         "allgather": "ring"}
 SHARED = 1 < len(set(NODES)) < len(NODES)  # several nodes, one at least with several ranks
 BY_NODES = {"allreduce": ("hierarchical", "hierarchical_rsa", "multilane", "multilane_direct",
-                           "multilane_tail_direct", "multilane_tail_ring"),
+                           "multilane_tail_direct", "multilane_tail_ring",
+                           "multilane_tail_as_ring"),
             "broadcast": ("hierarchical", "hierarchical_chain"),
             "reduce": ("hierarchical", "hierarchical_chain"),
             "reduce_scatter": ("hierarchical", "multilane"),
