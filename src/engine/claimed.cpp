@@ -45,20 +45,20 @@ std::optional<int> Positions::schedule_at(int position) {
   return complete;
 }
 
-std::optional<CallMismatch> Positions::stranger() {
+std::optional<CallMismatch> Positions::mismatch() {
   if (++looks_ % kLooks != 0) return {};
-  return shm_->find_stranger(call_);
+  return shm_->find_mismatch(call_);
 }
 
 ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound,
                                    const Channel& channel)
     : Operation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
-      claimed_(bound_->by_arrival ? bound_->by_arrival : bound_),
+      claimed_(compiled_->by_arrival ? compiled_->by_arrival : compiled_),
       positions_(*shm_, shm_->ranks(), claimed_->subtrees) {
   for (const auto& one : claimed_->positions) at_.push_back(operation_at(one));
-  if (!bound_->by_arrival) return;
-  usual_ = std::make_unique<LoadStoreOperation>(bound_, channel_, &positions_);
+  if (!compiled_->by_arrival) return;
+  usual_ = std::make_unique<LoadStoreOperation>(compiled_, channel_, &positions_);
   positions_.set_clock(channel_.now_s);
 }
 
@@ -79,13 +79,13 @@ void ClaimedOperation::cancel(Transport& transport) {
   now_ = nullptr;
 }
 
-void ClaimedOperation::meet(std::optional<CallMismatch> stranger) {
-  if (!stranger) return;
-  const int rank = shm_->members()[static_cast<std::size_t>(stranger->position)];
+void ClaimedOperation::meet(std::optional<CallMismatch> mismatch) {
+  if (!mismatch) return;
+  const int rank = shm_->members()[static_cast<std::size_t>(mismatch->position)];
   const std::vector<int>& ranks = *channel_.ranks;
-  stranger->position =
+  mismatch->position =
       static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
-  stranger_ = stranger;
+  mismatch_ = mismatch;
 }
 
 void ClaimedOperation::begin() {
@@ -97,7 +97,7 @@ void ClaimedOperation::begin() {
   shown_ = fingerprint_;
   arrived_s_ = 0;
   is_paused_ = false;
-  stranger_.reset();
+  mismatch_.reset();
 }
 
 // By what all ranks know that come to this call.
@@ -111,19 +111,19 @@ bool ClaimedOperation::decide() {
 }
 
 bool ClaimedOperation::is_behind() {
-  std::optional<CallMismatch> stranger;
-  return keeps(shm_->behind(call_, stranger), stranger);
+  std::optional<CallMismatch> mismatch;
+  return keeps(shm_->behind(call_, mismatch), mismatch);
 }
 
 bool ClaimedOperation::is_occupied() {
-  std::optional<CallMismatch> stranger;
-  return keeps(shm_->occupied(call_, room_bytes(), stranger), stranger);
+  std::optional<CallMismatch> mismatch;
+  return keeps(shm_->occupied(call_, room_bytes(), mismatch), mismatch);
 }
 
-bool ClaimedOperation::keeps(std::optional<int> peer, const std::optional<CallMismatch>& stranger) {
+bool ClaimedOperation::keeps(std::optional<int> peer, const std::optional<CallMismatch>& mismatch) {
   waits_for_ = peer.value_or(-1);
-  meet(stranger);
-  return peer || stranger;
+  meet(mismatch);
+  return peer || mismatch;
 }
 
 bool ClaimedOperation::enter() {
@@ -150,9 +150,9 @@ bool ClaimedOperation::take_up() {
 }
 
 bool ClaimedOperation::advance(Transport& transport) {
-  if (done() || stranger_ || (position_ < 0 && !enter()) || (!now_ && !take_up())) return false;
+  if (done() || mismatch_ || (position_ < 0 && !enter()) || (!now_ && !take_up())) return false;
   const bool moved = now_->advance(transport);
-  stranger_ = now_->stranger();
+  mismatch_ = now_->mismatch();
   is_paused_ = now_->is_paused();
   if (now_->done()) complete();
   return moved;
@@ -165,12 +165,12 @@ std::vector<int> ClaimedOperation::waits_for() const {
 }
 
 bool ClaimedOperation::can_progress() {
-  if (done() || stranger_) return false;
+  if (done() || mismatch_) return false;
   if (now_) return now_->can_progress();
   if (position_ >= 0) return true;   // one that came before is about to say who it is
   if (!shm_->is_next(call_)) return false;
-  if (!decided_) return !is_behind() || stranger_;
-  return (!claims_ || shm_->can_claim()) && (!is_occupied() || stranger_);
+  if (!decided_) return !is_behind() || mismatch_;
+  return (!claims_ || shm_->can_claim()) && (!is_occupied() || mismatch_);
 }
 
 }  // namespace paceline

@@ -58,7 +58,7 @@ class Positions {
   std::optional<int> schedule_at(int position);
   std::vector<int> missing();   // ranks without a position
   // While nobody has come to a position: a peer that is in another call will not come to this one.
-  std::optional<CallMismatch> stranger();
+  std::optional<CallMismatch> mismatch();
 
  private:
   int last() const { return static_cast<int>(ranks_.size()) - 1; }
@@ -70,7 +70,7 @@ class Positions {
   std::vector<int> before_;  // by rank: its position, if that is before this rank's
   bool are_ranks_ = false;
   double (*now_s_)() = nullptr;
-  int looks_ = 0;            // for strangers
+  int looks_ = 0;            // for mismatches
 };
 
 class ClaimedOperation : public Operation {
@@ -79,9 +79,9 @@ class ClaimedOperation : public Operation {
 
   std::size_t scratch_bytes() const override;
   std::size_t staging_bytes() const override {
-    return std::max(staging_of(*bound_), staging_of(*claimed_));
+    return std::max(staging_of(*compiled_), staging_of(*claimed_));
   }
-  bool is_load_store() const override { return bound_->load_store; }
+  bool is_load_store() const override { return compiled_->load_store; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool can_progress() override;
@@ -96,13 +96,13 @@ class ClaimedOperation : public Operation {
   // another call.
   bool is_behind();
   bool is_occupied();
-  bool keeps(std::optional<int> peer, const std::optional<CallMismatch>& stranger);
-  void meet(std::optional<CallMismatch> stranger);   // as the staging buffers number ranks
+  bool keeps(std::optional<int> peer, const std::optional<CallMismatch>& mismatch);
+  void meet(std::optional<CallMismatch> mismatch);   // as the staging buffers number ranks
   bool take_up();   // the schedule of the position taken
   static std::size_t staging_of(const CompiledSchedule& s) {
     return s.mixed ? s.staging_bytes : s.scratch_bytes;
   }
-  std::size_t room_bytes() const { return staging_of(claims_ ? *claimed_ : *bound_); }
+  std::size_t room_bytes() const { return staging_of(claims_ ? *claimed_ : *compiled_); }
 
   ShmChannel* shm_;   // of the call
   std::shared_ptr<const CompiledSchedule> claimed_;

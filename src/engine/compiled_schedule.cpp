@@ -13,12 +13,12 @@ constexpr std::size_t kSlotAlignment = 64;  // of scratch slots: a cache line
 class Binder {
  public:
   Binder(CompiledSchedule& bound, const Layout& layout, const std::vector<Layout>& peers)
-      : bound_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
+      : compiled_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
-    if (s_.problem.one_node || bound_.mixed) longest_ = longest_block();
+    if (s_.problem.one_node || compiled_.mixed) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
-      std::size_t& bytes = is_staging(static_cast<int>(slots_.size())) ? bound_.staging_bytes
-                                                                       : bound_.scratch_bytes;
+      std::size_t& bytes = is_staging(static_cast<int>(slots_.size())) ? compiled_.staging_bytes
+                                                                       : compiled_.scratch_bytes;
       bytes = (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
       slots_.push_back(bytes);
       std::size_t most = 0;
@@ -29,7 +29,7 @@ class Binder {
 
   void add(const Step& step) {
     CompiledStep out;
-    out.first = static_cast<std::uint32_t>(bound_.stretches.size());
+    out.first = static_cast<std::uint32_t>(compiled_.stretches.size());
     const bool list = step.kind == Kind::send || step.kind == Kind::recv;
     if (list) {
       out.places = 1;
@@ -41,12 +41,12 @@ class Binder {
           out.incoming = static_cast<std::int32_t>(i) - 1;
       append(out, s_.begin(step), step.segments);
     }
-    out.stretches = static_cast<std::uint32_t>(bound_.stretches.size()) - out.first;
-    bound_.steps.push_back(out);
+    out.stretches = static_cast<std::uint32_t>(compiled_.stretches.size()) - out.first;
+    compiled_.steps.push_back(out);
   }
 
  private:
-  bool is_staging(int slot) const { return bound_.mixed && slot < s_.staging; }
+  bool is_staging(int slot) const { return compiled_.mixed && slot < s_.staging; }
 
   // One stretch per block, joined with the one before where every operand goes on without a gap.
   void append(CompiledStep& out, const Segment* operands, std::uint32_t n) {
@@ -54,22 +54,22 @@ class Binder {
       const std::size_t count = piece(operands[0], i).count;
       if (count == 0) continue;
       out.bytes += count * element_;
-      const auto at = static_cast<std::uint32_t>(bound_.places.size());
-      for (std::uint32_t k = 0; k < n; ++k) bound_.places.push_back(place_of(operands[k], i));
+      const auto at = static_cast<std::uint32_t>(compiled_.places.size());
+      for (std::uint32_t k = 0; k < n; ++k) compiled_.places.push_back(place_of(operands[k], i));
       if (joins(out, at, n)) {
-        bound_.stretches.back().elements += count;
-        bound_.places.resize(at);
+        compiled_.stretches.back().elements += count;
+        compiled_.places.resize(at);
       } else {
-        bound_.stretches.push_back({count, at});
+        compiled_.stretches.push_back({count, at});
       }
     }
   }
 
   bool joins(const CompiledStep& out, std::uint32_t at, std::uint32_t n) const {
-    if (bound_.stretches.size() == out.first) return false;
-    const Stretch& last = bound_.stretches.back();
+    if (compiled_.stretches.size() == out.first) return false;
+    const Stretch& last = compiled_.stretches.back();
     for (std::uint32_t k = 0; k < n; ++k) {
-      const Place &a = bound_.places[last.first_place + k], &b = bound_.places[at + k];
+      const Place &a = compiled_.places[last.first_place + k], &b = compiled_.places[at + k];
       if (a.space != b.space || a.owner != b.owner) return false;
       if (a.offset + last.elements * element_ != b.offset) return false;
     }
@@ -120,7 +120,7 @@ class Binder {
     return count_of(s_, layout_, before) * element_;
   }
 
-  CompiledSchedule& bound_;
+  CompiledSchedule& compiled_;
   const Schedule& s_;
   const Layout& layout_;
   const std::vector<Layout>& peers_;

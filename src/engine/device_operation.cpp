@@ -25,7 +25,7 @@ DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
       work_{StageOf::reduce, end_->work()} {
   const Schedule& s = schedule();
   const std::size_t steps = s.steps.size();
-  require(bound_->order.size() == steps, "device: ", s.algorithm, " has no order");
+  require(compiled_->order.size() == steps, "device: ", s.algorithm, " has no order");
   before_begin_.assign(steps + 1, 0);
   for (std::uint32_t edge : s.edges) ++before_begin_[edge + 1];
   for (std::size_t i = 0; i < steps; ++i) before_begin_[i + 1] += before_begin_[i];
@@ -48,13 +48,13 @@ DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
     Transfer& t = transfers_[static_cast<std::size_t>(number)];
     transfer_of_[i] = number++;
     t.peer = rank_of(step.peer);
-    t.bytes = bound_->steps[i].bytes;
+    t.bytes = compiled_->steps[i].bytes;
     t.key = {channel.context, 0, step.lane, !has_data(step.kind), step.seq};
     t.parts.resize(has_data(step.kind) && t.bytes > 0 ? 1 : 0);
   }
-  for (std::uint32_t step : bound_->order)
+  for (std::uint32_t step : compiled_->order)
     if (is_receive(s.steps[step].kind)) receives_.push_back(step);
-  scratch_ = end_->take_scratch(bound_->scratch_bytes);
+  scratch_ = end_->take_scratch(compiled_->scratch_bytes);
   messages_ = end_->take_word();
   for (Line* line : {&out_, &in_, &work_}) {
     line->word = end_->take_word();
@@ -64,7 +64,7 @@ DeviceOperation::DeviceOperation(std::shared_ptr<const CompiledSchedule> bound,
 
 DeviceOperation::~DeviceOperation() {
   if (is_ahead_ || !done()) give_up();
-  end_->give_scratch(scratch_, bound_->scratch_bytes);
+  end_->give_scratch(scratch_, compiled_->scratch_bytes);
   end_->give(messages_);
   for (Line* line : {&out_, &in_, &work_}) {
     end_->give(line->word);
@@ -73,7 +73,7 @@ DeviceOperation::~DeviceOperation() {
 }
 
 bool DeviceOperation::moves(std::uint32_t step) const {
-  return has_data(schedule().steps[step].kind) && bound_->steps[step].bytes > 0;
+  return has_data(schedule().steps[step].kind) && compiled_->steps[step].bytes > 0;
 }
 
 // Null: nothing is enqueued for it.
@@ -81,7 +81,7 @@ DeviceOperation::Line* DeviceOperation::line_of(std::uint32_t step) {
   const Kind kind = schedule().steps[step].kind;
   if (is_send(kind)) return &out_;
   if (is_receive(kind)) return &in_;
-  return kind == Kind::finish && bound_->divisor == 1 ? nullptr : &work_;
+  return kind == Kind::finish && compiled_->divisor == 1 ? nullptr : &work_;
 }
 
 void DeviceOperation::begin() {
@@ -259,7 +259,7 @@ void DeviceOperation::give_back() {
 
 void DeviceOperation::free_slot(std::uint32_t step) {
   if (std::byte* slot = std::exchange(slots_[step], nullptr))
-    end_->give_pinned(slot, bound_->steps[step].bytes);
+    end_->give_pinned(slot, compiled_->steps[step].bytes);
 }
 
 // Messages end at once; what is enqueued runs out, and is looked at until then.

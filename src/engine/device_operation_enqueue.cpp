@@ -21,7 +21,7 @@ void DeviceOperation::enqueue(const void* input, void* output, Stream callers) {
   messages_base_ = messages_->load(std::memory_order_relaxed);
   is_ahead_ = true;
   try {
-    for (std::uint32_t step : bound_->order) enqueue_step(step, begun);
+    for (std::uint32_t step : compiled_->order) enqueue_step(step, begun);
     for (Line* line : {&out_, &in_, &work_})
       if (line->given > 0) end_->driver().record(line->end, line->stream);
   } catch (...) {
@@ -40,7 +40,7 @@ void DeviceOperation::enqueue_step(std::uint32_t step, device::Event begun) {
   device::Driver& driver = end_->driver();
   if (line->given == 0) driver.wait(line->stream, begun);
   wait_for_those_before(step, line->stream);
-  if (moves(step)) slots_[step] = end_->take_pinned(bound_->steps[step].bytes);
+  if (moves(step)) slots_[step] = end_->take_pinned(compiled_->steps[step].bytes);
   if (line == &in_)
     driver.wait(line->stream, messages_, messages_base_ + line->given + 1);
   if (line == &work_)
@@ -55,33 +55,33 @@ void DeviceOperation::enqueue_step(std::uint32_t step, device::Event begun) {
 }
 
 void DeviceOperation::combine_on_device(std::uint32_t step) {
-  const CompiledStep& b = bound_->steps[step];
-  const std::size_t element = size_of(bound_->type);
+  const CompiledStep& b = compiled_->steps[step];
+  const std::size_t element = size_of(compiled_->type);
   for (std::uint32_t i = 0; i < b.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[b.first + i];
-    const Place* places = bound_->places.data() + stretch.first_place;
+    const Stretch& stretch = compiled_->stretches[b.first + i];
+    const Place* places = compiled_->places.data() + stretch.first_place;
     if (b.places == 2) {
       end_->driver().copy(work_.stream, {memory_at(places[0]), memory_at(places[1]),
                                          stretch.elements * element});
       continue;
     }
     device::Combine combine{.target = memory_at(places[0]), .sources = {},
-                            .count = stretch.elements, .type = bound_->type, .op = op_};
+                            .count = stretch.elements, .type = compiled_->type, .op = op_};
     const bool divides = b.places == 1;
     for (std::uint32_t k = divides ? 0 : 1; k < b.places; ++k)
       combine.sources.push_back(memory_at(places[k]));
-    if (divides) combine.divisor = bound_->divisor;
+    if (divides) combine.divisor = compiled_->divisor;
     end_->driver().combine(work_.stream, combine);
   }
 }
 
 void DeviceOperation::copy_stretches(std::uint32_t step, Stream stream, bool out) {
-  const CompiledStep& b = bound_->steps[step];
+  const CompiledStep& b = compiled_->steps[step];
   std::byte* slot = slots_[step];
   for (std::uint32_t i = 0; i < b.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[b.first + i];
-    const std::size_t bytes = stretch.elements * size_of(bound_->type);
-    const Memory here = memory_at(bound_->places[stretch.first_place]);
+    const Stretch& stretch = compiled_->stretches[b.first + i];
+    const std::size_t bytes = stretch.elements * size_of(compiled_->type);
+    const Memory here = memory_at(compiled_->places[stretch.first_place]);
     const Memory there{device::kHost, slot};
     end_->driver().copy(stream, out ? device::Copy{there, here, bytes}
                                     : device::Copy{here, there, bytes});

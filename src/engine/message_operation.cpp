@@ -33,7 +33,7 @@ MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound
     Transfer& t = transfers_[static_cast<std::size_t>(next)];
     transfer_of_[i] = next++;
     t.peer = rank_of(step.peer);
-    t.bytes = bound_->steps[i].bytes;
+    t.bytes = compiled_->steps[i].bytes;
     t.key = {channel.context, 0, step.lane, step.kind == Kind::signal || step.kind == Kind::wait,
              step.seq};
     if (step.kind == Kind::recv_reduce) {
@@ -41,11 +41,11 @@ MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound
       t.consume = &MessageOperation::consume;
       t.state = &reductions_[i];
     } else {
-      t.parts.resize(bound_->steps[i].stretches + (is_noted(i) ? 1 : 0));
+      t.parts.resize(compiled_->steps[i].stretches + (is_noted(i) ? 1 : 0));
     }
     if (is_noted(i)) t.bytes += Notes::bytes_for(s.problem.ranks);
   }
-  if (!bound_->has_notes) return;
+  if (!compiled_->has_notes) return;
   notes_.emplace(s.problem.ranks, s.problem.rank, talking);
   for (std::uint32_t i = 0; i < s.steps.size(); ++i)
     if (is_noted(i) && !is_send(s.steps[i].kind)) by_key_.push_back(message_of(i));
@@ -58,7 +58,7 @@ MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound
 // A signal says nothing of anybody's values.
 bool MessageOperation::is_noted(std::uint32_t step) const {
   const Kind kind = schedule().steps[step].kind;
-  return bound_->has_notes && talks(kind) && kind != Kind::signal && kind != Kind::wait;
+  return compiled_->has_notes && talks(kind) && kind != Kind::signal && kind != Kind::wait;
 }
 
 void MessageOperation::sighted(int peer, const Key& key) {
@@ -117,13 +117,13 @@ void MessageOperation::run(std::uint32_t step, Transport& transport) {
     if (events_) begun_s_[step] = begin_s;
     return post(step, transport);
   }
-  combine(bound_->steps[step]);
+  combine(compiled_->steps[step]);
   if (events_) log(step, begin_s);
   end(step);
 }
 
 void MessageOperation::post(std::uint32_t step, Transport& transport) {
-  const CompiledStep& b = bound_->steps[step];
+  const CompiledStep& b = compiled_->steps[step];
   Transfer& t = transfers_[static_cast<std::size_t>(transfer_of_[step])];
   t.key.number = number();
   t.fingerprint = fingerprint_;
@@ -131,10 +131,10 @@ void MessageOperation::post(std::uint32_t step, Transport& transport) {
   t.done.store(false, std::memory_order_relaxed);
   t.moved = 0;
   t.granted = false;
-  const std::size_t element = size_of(bound_->type);
+  const std::size_t element = size_of(compiled_->type);
   for (std::size_t i = 0; i < b.stretches && !t.parts.empty(); ++i) {
-    const Stretch& stretch = bound_->stretches[b.first + i];
-    t.parts[i] = {at(bound_->places[stretch.first_place]), stretch.elements * element};
+    const Stretch& stretch = compiled_->stretches[b.first + i];
+    t.parts[i] = {at(compiled_->places[stretch.first_place]), stretch.elements * element};
   }
   running_.push_back(step);
   const bool sends = is_send(schedule().steps[step].kind);
@@ -155,7 +155,7 @@ void MessageOperation::consume(void* state, std::size_t offset, const std::byte*
 
 void MessageOperation::consume(std::uint32_t step, std::size_t offset, const std::byte* data,
                               std::size_t bytes) {
-  const CompiledStep& b = bound_->steps[step];
+  const CompiledStep& b = compiled_->steps[step];
   const std::size_t values = std::min(bytes, b.bytes - std::min(offset, b.bytes));
   if (values > 0) consume(b, offset, data, values);
   if (values == bytes) return;
@@ -165,20 +165,20 @@ void MessageOperation::consume(std::uint32_t step, std::size_t offset, const std
 
 void MessageOperation::consume(const CompiledStep& step, std::size_t offset, const std::byte* data,
                         std::size_t bytes) const {
-  const std::size_t element = size_of(bound_->type);
+  const std::size_t element = size_of(compiled_->type);
   for (std::uint32_t i = 0; i < step.stretches && bytes > 0; ++i) {
-    const Stretch& stretch = bound_->stretches[step.first + i];
+    const Stretch& stretch = compiled_->stretches[step.first + i];
     const std::size_t length = stretch.elements * element;
     if (offset >= length) {
       offset -= length;
       continue;
     }
     const std::size_t now = std::min(bytes, length - offset);
-    const Place* places = bound_->places.data() + stretch.first_place;
+    const Place* places = compiled_->places.data() + stretch.first_place;
     for (std::uint32_t k = 1; k < step.places; ++k)
       sources_[k - 1] =
           static_cast<std::int32_t>(k) - 1 == step.incoming ? data : at(places[k]) + offset;
-    bound_->reduce(at(places[0]) + offset, sources_.data(), static_cast<int>(step.places) - 1,
+    compiled_->reduce(at(places[0]) + offset, sources_.data(), static_cast<int>(step.places) - 1,
                    now / element);
     data += now;
     bytes -= now;

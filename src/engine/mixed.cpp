@@ -14,8 +14,8 @@ MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
       mates_(shm_->members()),
       raised_(static_cast<std::size_t>(schedule().lanes)) {
   for (int rank : *channel_.ranks) {
-    const auto seat = std::find(mates_.begin(), mates_.end(), rank);
-    seats_.push_back(seat == mates_.end() ? -1 : static_cast<int>(seat - mates_.begin()));
+    const auto mate = std::find(mates_.begin(), mates_.end(), rank);
+    local_ranks_.push_back(mate == mates_.end() ? -1 : static_cast<int>(mate - mates_.begin()));
   }
 }
 
@@ -25,7 +25,7 @@ void MixedOperation::begin() {
   call_ = entered_ ? positions_->call() : shm_->enroll();
   has_ended_ = false;
   occupied_by_ = -1;
-  stranger_.reset();
+  mismatch_.reset();
   waits_.clear();
   std::fill(raised_.begin(), raised_.end(), 0);
   MessageOperation::begin();
@@ -36,48 +36,49 @@ void MixedOperation::cancel(Transport& transport) {
   MessageOperation::cancel(transport);
 }
 
-int MixedOperation::position_of(int seat) const {
-  return static_cast<int>(std::find(seats_.begin(), seats_.end(), seat) - seats_.begin());
+int MixedOperation::position_of(int local_rank) const {
+  const auto found = std::find(local_ranks_.begin(), local_ranks_.end(), local_rank);
+  return static_cast<int>(found - local_ranks_.begin());
 }
 
-int MixedOperation::seat_of(int name) const {
-  const int seat = seats_[static_cast<std::size_t>(name)];
-  return positions_ ? positions_->rank_at(seat) : seat;
+int MixedOperation::local_rank_of(int name) const {
+  const int local_rank = local_ranks_[static_cast<std::size_t>(name)];
+  return positions_ ? positions_->rank_at(local_rank) : local_rank;
 }
 
 int MixedOperation::peer_of(int position) const {
-  const bool is_mate = seats_[static_cast<std::size_t>(position)] >= 0;
-  const int seat = is_mate ? seat_of(position) : -1;
-  return !is_mate ? rank_of(position) : seat < 0 ? -1 : mates_[static_cast<std::size_t>(seat)];
+  if (local_ranks_[static_cast<std::size_t>(position)] < 0) return rank_of(position);
+  const int local_rank = local_rank_of(position);
+  return local_rank < 0 ? -1 : mates_[static_cast<std::size_t>(local_rank)];
 }
 
-void MixedOperation::meet(std::optional<CallMismatch> stranger) {
-  if (!stranger) return;
-  stranger->position = position_of(stranger->position);
-  stranger_ = stranger;
+void MixedOperation::meet(std::optional<CallMismatch> mismatch) {
+  if (!mismatch) return;
+  mismatch->position = position_of(mismatch->position);
+  mismatch_ = mismatch;
 }
 
 bool MixedOperation::is_occupied() {
-  std::optional<CallMismatch> stranger;
-  const auto seat = shm_->occupied(call_, bound_->staging_bytes, stranger);
-  occupied_by_ = seat ? position_of(*seat) : -1;
-  meet(stranger);
-  return seat || stranger;
+  std::optional<CallMismatch> mismatch;
+  const auto local_rank = shm_->occupied(call_, compiled_->staging_bytes, mismatch);
+  occupied_by_ = local_rank ? position_of(*local_rank) : -1;
+  meet(mismatch);
+  return local_rank || mismatch;
 }
 
 bool MixedOperation::enter() {
   if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
   if (is_occupied()) return false;
-  shm_->enter(call_, bound_->staging_bytes, number_, fingerprint_);
+  shm_->enter(call_, compiled_->staging_bytes, number_, fingerprint_);
   if (notes_) notes_->show(notes_of(schedule().problem.rank));   // nothing of an earlier call
   shm_->announce(call_);
   return entered_ = true;
 }
 
 bool MixedOperation::advance(Transport& transport) {
-  if (done() || stranger_ || (!entered_ && !enter())) return false;
+  if (done() || mismatch_ || (!entered_ && !enter())) return false;
   bool moved = look();
-  if (stranger_) return moved;
+  if (mismatch_) return moved;
   moved |= MessageOperation::advance(transport);
   if (!has_ended_) return moved;
   shm_->leave_loudly(call_);
@@ -87,8 +88,8 @@ bool MixedOperation::advance(Transport& transport) {
 }
 
 bool MixedOperation::is_raised(const Step& step) {
-  const int seat = seat_of(step.peer);
-  return seat >= 0 && shm_->is_raised(seat, step.lane, call_,
+  const int local_rank = local_rank_of(step.peer);
+  return local_rank >= 0 && shm_->is_raised(local_rank, step.lane, call_,
                                          static_cast<std::uint32_t>(step.seq) + 1);
 }
 
@@ -98,13 +99,13 @@ bool MixedOperation::look() {
     const std::uint32_t id = waits_[i];
     const Step& step = schedule().steps[id];
     if (!is_raised(step)) {
-      if (seat_of(step.peer) < 0) meet(positions_->stranger());
-      if (stranger_) return true;
+      if (local_rank_of(step.peer) < 0) meet(positions_->mismatch());
+      if (mismatch_) return true;
       ++i;
       continue;
     }
-    if (step.seq == 0) meet(shm_->stranger(seat_of(step.peer), call_));
-    if (stranger_) return true;
+    if (step.seq == 0) meet(shm_->mismatch(local_rank_of(step.peer), call_));
+    if (mismatch_) return true;
     waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
     if (events_) log(id, begun_s_[id]);
     if (notes_) notes_->look(notes_of(step.peer), channel_.now_s());
@@ -131,12 +132,12 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
 }
 
 std::byte* MixedOperation::scratch_of(int position) const {
-  return shm_->room(seat_of(position), call_);
+  return shm_->room(local_rank_of(position), call_);
 }
 
 bool MixedOperation::can_progress() {
-  if (done() || stranger_) return false;
-  if (!entered_) return shm_->is_next(call_) && (!is_occupied() || stranger_);
+  if (done() || mismatch_) return false;
+  if (!entered_) return shm_->is_next(call_) && (!is_occupied() || mismatch_);
   return std::any_of(waits_.begin(), waits_.end(),
                      [&](std::uint32_t id) { return is_raised(schedule().steps[id]); });
 }
@@ -147,8 +148,8 @@ std::vector<int> MixedOperation::waits_for() const {
   for (std::uint32_t id : waits_) {
     const int peer = peer_of(schedule().steps[id].peer);
     if (peer >= 0) ranks.push_back(peer);
-    else for (int seat : positions_->missing())
-      ranks.push_back(mates_[static_cast<std::size_t>(seat)]);
+    else for (int local_rank : positions_->missing())
+      ranks.push_back(mates_[static_cast<std::size_t>(local_rank)]);
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

@@ -23,7 +23,7 @@ class MixedOperation : public MessageOperation {
   MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                  Positions* positions = nullptr);
 
-  std::size_t staging_bytes() const override { return bound_->staging_bytes; }
+  std::size_t staging_bytes() const override { return compiled_->staging_bytes; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool can_progress() override;
@@ -39,16 +39,16 @@ class MixedOperation : public MessageOperation {
   bool enter();
   bool look();   // at the flags that are waited for; whether one of them has been raised
   bool is_raised(const Step& step);
-  std::byte* notes_of(int position) const { return scratch_of(position) + bound_->notes_at; }
+  std::byte* notes_of(int position) const { return scratch_of(position) + compiled_->notes_at; }
   bool is_occupied();
-  void meet(std::optional<CallMismatch> stranger);   // whose position is a seat
-  int seat_of(int name) const;   // of what the schedule calls so; -1: nobody has come there yet
-  int position_of(int seat) const;
+  void meet(std::optional<CallMismatch> mismatch);   // whose position is a local rank
+  int local_rank_of(int name) const;   // of whom the schedule calls so; -1: nobody has come there
+  int position_of(int local_rank) const;
 
   ShmChannel* shm_;                    // of the call
   Positions* positions_;               // null: ranks are their own
-  std::vector<int> mates_;             // ranks of the node, by seat, as the transport knows them
-  std::vector<int> seats_;             // by position; -1: on another node
+  std::vector<int> mates_;             // by local rank: as the transport knows them
+  std::vector<int> local_ranks_;       // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag
   std::vector<std::uint32_t> waits_;   // steps under way
   std::uint64_t call_ = 0;

@@ -33,9 +33,9 @@ Activity activity_of(Kind kind) {
 }  // namespace
 
 Operation::Operation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel)
-    : bound_(std::move(bound)), channel_(channel) {
+    : compiled_(std::move(bound)), channel_(channel) {
   std::uint32_t most = 0;
-  for (const CompiledStep& step : bound_->steps) most = std::max(most, step.places);
+  for (const CompiledStep& step : compiled_->steps) most = std::max(most, step.places);
   sources_.resize(most);
 }
 
@@ -87,18 +87,18 @@ std::byte* Operation::scratch_of(int position) const {
 
 // reduce: {target, sources}; copy: {target, source}, a reduction of one source; finish: {block}.
 void Operation::combine(const CompiledStep& step) {
-  const std::size_t element = size_of(bound_->type);
+  const std::size_t element = size_of(compiled_->type);
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[step.first + i];
-    const Place* places = bound_->places.data() + stretch.first_place;
+    const Stretch& stretch = compiled_->stretches[step.first + i];
+    const Place* places = compiled_->places.data() + stretch.first_place;
     if (step.places == 1) {
-      if (bound_->divisor > 1)
-        divide(at(places[0]), bound_->type, stretch.elements, bound_->divisor);
+      if (compiled_->divisor > 1)
+        divide(at(places[0]), compiled_->type, stretch.elements, compiled_->divisor);
     } else if (step.places == 2) {
       std::memcpy(at(places[0]), at(places[1]), stretch.elements * element);
     } else {
       for (std::uint32_t k = 1; k < step.places; ++k) sources_[k - 1] = at(places[k]);
-      bound_->reduce(at(places[0]), sources_.data(), static_cast<int>(step.places) - 1,
+      compiled_->reduce(at(places[0]), sources_.data(), static_cast<int>(step.places) - 1,
                      stretch.elements);
     }
   }
@@ -120,7 +120,7 @@ void Operation::log(std::uint32_t id, double begin_s, int steps) {
   event.segment = schedule().segment_of(id);
   event.begin_s = begin_s;
   event.end_s = now_s_();
-  event.bytes = bound_->steps[id].bytes;
+  event.bytes = compiled_->steps[id].bytes;
   events_->push_back(event);
 }
 

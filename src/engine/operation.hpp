@@ -57,7 +57,7 @@ class Operation {
   // Buffers may be null where the schedule does not touch them; `scratch` has room for
   // scratch_bytes() until the operation is done. Everything else was prepared before.
   void start(const Buffers& buffers, std::uint32_t number, const Fingerprint& fingerprint);
-  virtual std::size_t scratch_bytes() const { return bound_->scratch_bytes; }
+  virtual std::size_t scratch_bytes() const { return compiled_->scratch_bytes; }
   // Of its staging buffer, where it has one, in each of its ranks that share memory.
   virtual std::size_t staging_bytes() const { return 0; }
   virtual bool is_load_store() const { return false; }
@@ -99,7 +99,7 @@ class Operation {
   virtual const Notes* notes() const { return nullptr; }
   void say(std::uint32_t word) { word_ = word; }
   // A peer that was found in another call.
-  const std::optional<CallMismatch>& stranger() const { return stranger_; }
+  const std::optional<CallMismatch>& mismatch() const { return mismatch_; }
   const std::optional<CopyDenied>& barred() const { return barred_; }
   std::string describe() const;
 
@@ -115,7 +115,7 @@ class Operation {
   virtual bool runs_out() const { return false; }
   void complete() { done_.store(true, std::memory_order_release); }
 
-  const Schedule& schedule() const { return *bound_->schedule; }
+  const Schedule& schedule() const { return *compiled_->schedule; }
   int rank_of(int position) const { return (*channel_.ranks)[static_cast<std::size_t>(position)]; }
   std::byte* at(const Place& place) const {
     return place.owner == kOwn ? base_[static_cast<std::size_t>(place.space)] + place.offset
@@ -126,7 +126,7 @@ class Operation {
   void combine(const CompiledStep& step);
   void log(std::uint32_t step, double begin_s, int steps = 1);
 
-  std::shared_ptr<const CompiledSchedule> bound_;
+  std::shared_ptr<const CompiledSchedule> compiled_;
   Channel channel_;
   std::byte* base_[3] = {nullptr, nullptr, nullptr};  // input, output, scratch
   const PeerBuffers* peers_ = nullptr;
@@ -137,7 +137,7 @@ class Operation {
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
   bool is_paused_ = false;
-  std::optional<CallMismatch> stranger_;
+  std::optional<CallMismatch> mismatch_;
   std::optional<CopyDenied> barred_;
   std::optional<Error> failure_;
   mutable std::vector<const void*> sources_;   // of the step that is done just now

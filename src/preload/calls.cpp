@@ -1,6 +1,6 @@
 // The calls that are served: each becomes one of Paceline's, or is left to the host MPI.
 //
-// What decides is equal on all ranks: the communicator's seat, the options that it was made with,
+// What decides is equal on all ranks: the communicator's state, the options that it was made with,
 // the length, and for reductions the datatype and the operation, which MPI wants equal. Calls that
 // only move data may name other datatypes on every rank; those count in packed bytes, and who has a
 // datatype with holes packs. Wrong arguments are left to the host, which has the words for them.

@@ -18,10 +18,10 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<CommState*> states;
-  Counts gone;  // of seats that are there no more
-  int seat_key = MPI_KEYVAL_INVALID;
-  std::atomic<bool> is_running{false};   // from the first seat to MPI_Finalize
-  std::atomic<std::uint64_t> turn{1};    // changes when a seat goes
+  Counts gone;  // of states that are there no more
+  int state_key = MPI_KEYVAL_INVALID;
+  std::atomic<bool> is_running{false};   // from the first state to MPI_Finalize
+  std::atomic<std::uint64_t> turn{1};    // changes when a state goes
 
   // Never destroyed: MPI may delete attributes while the process exits.
   static Registry& get() {
@@ -39,8 +39,8 @@ struct Last {
 thread_local Last last;
 
 // MPI deletes the attribute with its communicator; of some it does so long after MPI_Finalize has
-// begun, when everything has been left and the seat is an empty one.
-int delete_seat(MPI_Comm, int, void* value, void*) {
+// begun, when everything has been left and the state is an empty one.
+int delete_state(MPI_Comm, int, void* value, void*) {
   Registry& registry = Registry::get();
   const std::unique_ptr<CommState> state(static_cast<CommState*>(value));
   const std::lock_guard lock(registry.mutex);
@@ -86,17 +86,17 @@ bool is_mpi_running() {
   return begun && !over;
 }
 
-// Whether there are seats now: from the first call that finds MPI running until MPI_Finalize. Of
+// Whether there are states now: from the first call that finds MPI running until MPI_Finalize. Of
 // threads that come at the same time one begins, and the others wait for it.
 bool begin(Registry& registry) {
   const std::lock_guard lock(registry.mutex);
   if (registry.is_running) return true;
-  if (registry.seat_key != MPI_KEYVAL_INVALID || !is_mpi_running()) return false;
+  if (registry.state_key != MPI_KEYVAL_INVALID || !is_mpi_running()) return false;
   int end_key = MPI_KEYVAL_INVALID;
   check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finish, &end_key, nullptr),
         "Comm_create_keyval");
   check(PMPI_Comm_set_attr(MPI_COMM_SELF, end_key, &registry), "Comm_set_attr");
-  check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_seat, &registry.seat_key, nullptr),
+  check(PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_state, &registry.state_key, nullptr),
         "Comm_create_keyval");
   registry.is_running = true;
   return true;
@@ -107,7 +107,7 @@ bool begin(Registry& registry) {
 CommState* make(Registry& registry, MPI_Comm comm) {
   auto state = std::make_unique<CommState>();
   join(comm, *state);
-  check(PMPI_Comm_set_attr(comm, registry.seat_key, state.get()), "Comm_set_attr");
+  check(PMPI_Comm_set_attr(comm, registry.state_key, state.get()), "Comm_set_attr");
   const std::lock_guard lock(registry.mutex);
   registry.states.push_back(state.get());
   return state.release();
@@ -120,7 +120,7 @@ CommState* look_up(MPI_Comm comm) {
   const std::uint64_t turn = registry.turn.load();
   CommState* state = nullptr;
   int found = 0;
-  if (PMPI_Comm_get_attr(comm, registry.seat_key, &state, &found) != MPI_SUCCESS) return nullptr;
+  if (PMPI_Comm_get_attr(comm, registry.state_key, &state, &found) != MPI_SUCCESS) return nullptr;
   if (!found) state = make(registry, comm);
   last = {comm, turn, state};
   return state;

@@ -1,6 +1,6 @@
-// Seats: what we know of each communicator of MPI, kept at it as an attribute.
+// States: what we know of each communicator of MPI, kept at it as an attribute.
 //
-// A seat is made by the first of our calls on a communicator, which all its ranks make. There they
+// A state is made by the first of our calls on a communicator, which all its ranks make. There they
 // agree whether Paceline serves it; if any rank cannot, its calls are the host's on all of them.
 #pragma once
 
@@ -44,8 +44,8 @@ struct CommState {
   void trim();  // after a call: what is much is given back, so that a communicator keeps 16 MiB
 };
 
-// The seat of this process at `comm`, made where it is not there yet. Null where MPI is not running
-// or `comm` is null: then the call passes, uncounted.
+// The state of this process at `comm`, made where it is not there yet. Null where MPI is not
+// running or `comm` is null: then the call passes, uncounted.
 CommState* state_of(MPI_Comm comm);
 
 // Whether the options let us serve such calls; of those that the drop-in has.

@@ -5,12 +5,12 @@
 
 namespace paceline::preload {
 
-// Fills the seat. Collective over `comm`; on every rank its communicator is valid, or on none. The
+// Fills the state. Collective over `comm`; on every rank its communicator is valid, or on none. The
 // first communicator of all processes becomes the world: later ones are groups of it, and cost no
 // memory. One that is joined before is a world of its own.
 void join(MPI_Comm comm, CommState& state);
 
-// Lets go of the world; the seats have been emptied.
+// Lets go of the world; the states have been emptied.
 void leave_worlds();
 
 }  // namespace paceline::preload

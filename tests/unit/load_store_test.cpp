@@ -46,14 +46,14 @@ struct Ranks {
     }
   }
   std::optional<int> enter(int rank, std::uint64_t call, std::size_t bytes, Fingerprint what = {}) {
-    stranger.reset();
-    if (const auto peer = views[std::size_t(rank)].occupied(call, bytes, stranger)) return peer;
+    mismatch.reset();
+    if (const auto peer = views[std::size_t(rank)].occupied(call, bytes, mismatch)) return peer;
     views[std::size_t(rank)].enter(call, bytes, static_cast<std::uint32_t>(call), what);
     views[std::size_t(rank)].signal(call, 1);
     views[std::size_t(rank)].enroll();
     return {};
   }
-  std::optional<CallMismatch> stranger;
+  std::optional<CallMismatch> mismatch;
 };
 
 }  // namespace
@@ -215,15 +215,15 @@ TEST_CASE("stages: ranks in different calls notice it, also if they did not wait
   CHECK(!r.enter(1, 1, 8, {1, 101}));
   CHECK(!r.enter(2, 1, 8, {1, 100}));
   REQUIRE(r.views[0].has_come(1, 1, 1));
-  const auto met = r.views[0].stranger(1, 1);
+  const auto met = r.views[0].mismatch(1, 1);
   REQUIRE(met);
   CHECK(met->theirs.fingerprint.count == 101);
   CHECK(r.views[0].has_come(2, 1, 1));
-  CHECK(!r.views[0].stranger(2, 1));
+  CHECK(!r.views[0].mismatch(2, 1));
   for (ShmChannel& view : r.views) view.leave(1);
   for (int rank = 0; rank < 3; ++rank) CHECK(!r.enter(rank, 2, 8, {5, 5}));
   REQUIRE(r.views[2].has_come(1, 2, 1));
-  const auto earlier = r.views[2].stranger(1, 2);   // the digest tells, and names the call
+  const auto earlier = r.views[2].mismatch(1, 2);   // the digest tells, and names the call
   REQUIRE(earlier);
   CHECK(earlier->mine.fingerprint.count == 100);
   for (ShmChannel& view : r.views) view.leave(2);
@@ -241,10 +241,10 @@ TEST_CASE("stages: who is about to say which call this is shows none until it is
   REQUIRE(!r.enter(0, 3, 8, {3, 5}));
   const StagingBuffer peer = r.transports[0]->stages()->find(1, 7).value();
   peer.line(3).turn.store(3 << 16);   // what it said in the first call is still there
-  CHECK(!r.views[0].find_stranger(3));
+  CHECK(!r.views[0].find_mismatch(3));
   r.views[1].enter(3, 8, 3, {4, 5});
   r.views[1].announce(3);
-  const auto found = r.views[0].find_stranger(3);
+  const auto found = r.views[0].find_mismatch(3);
   REQUIRE(found);
   CHECK(found->theirs.number() == 3);
   CHECK(found->theirs.fingerprint.what == 4);

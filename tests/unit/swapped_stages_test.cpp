@@ -29,9 +29,9 @@ struct Two {
   }
   ShmChannel& view(int rank) { return views[std::size_t(rank)]; }
   bool enter(int rank, std::uint64_t call, std::size_t bytes, bool swaps) {
-    std::optional<CallMismatch> stranger;
+    std::optional<CallMismatch> mismatch;
     REQUIRE(view(rank).can_enter(bytes, swaps));
-    if (view(rank).occupied(call, bytes, stranger)) return false;
+    if (view(rank).occupied(call, bytes, mismatch)) return false;
     view(rank).enter(call, bytes, static_cast<std::uint32_t>(call), {}, swaps);
     view(rank).signal(call, 1);
     view(rank).enroll();

@@ -25,8 +25,8 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     : Operation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
       positions_(positions),
-      attached_(*shm_, bound_->schedule->problem.rank),
-      room_bytes_(bound_->scratch_bytes) {
+      attached_(*shm_, compiled_->schedule->problem.rank),
+      room_bytes_(compiled_->scratch_bytes) {
   const Schedule& s = schedule();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
   std::size_t most = 0;
@@ -35,7 +35,8 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     const bool follows = !items_.empty() && items_.back().last == i;
     Item item{step.kind, i, i + 1, -1, 0};
     if (!talks(step.kind))
-      item.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(bound_->steps[i].bytes, ~0u));
+      item.bytes =
+          static_cast<std::uint32_t>(std::min<std::size_t>(compiled_->steps[i].bytes, ~0u));
     if (step.kind == Kind::signal) {
       if (follows && items_.back().kind == Kind::signal) {
         ++items_.back().last;
@@ -54,12 +55,12 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     }
     items_.push_back(item);
   }
-  for (const CompiledStep& step : bound_->steps) most += step.bytes;
+  for (const CompiledStep& step : compiled_->steps) most += step.bytes;
   is_brief_ = most <= kBrief;
   is_long_ = !s.problem.in_place && most >= (s.problem.ranks == 2 ? kLongOfTwo : kLong);
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
-      item.only = &bound_->stretches[bound_->steps[item.first].first];
+      item.only = &compiled_->stretches[compiled_->steps[item.first].first];
   one_shows_ = s.problem.ranks == 2 && !positions_ && has_root(s.problem.collective);
   find_interleaved();
   std::uint32_t together = 1;
@@ -74,8 +75,8 @@ void LoadStoreOperation::find_interleaved() {
   std::size_t all = 0;
   for (Item& item : items_) {
     if (!item.only) continue;
-    const CompiledStep& step = bound_->steps[item.first];
-    const Place* const target = bound_->places.data() + item.only->first_place;
+    const CompiledStep& step = compiled_->steps[item.first];
+    const Place* const target = compiled_->places.data() + item.only->first_place;
     const Place* const end = target + step.places;
     const Place* const theirs =
         std::find_if(target + 1, end, [](const Place& source) { return source.owner != kOwn; });
@@ -99,12 +100,12 @@ int LoadStoreOperation::crosses_to(const Step& step) const {
 // Whether the next step only goes on with what the first one has produced: same places, same
 // lengths, and it copies from there or divides it.
 bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) const {
-  const CompiledStep &a = bound_->steps[first], &b = bound_->steps[next];
+  const CompiledStep &a = compiled_->steps[first], &b = compiled_->steps[next];
   if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
   for (std::uint32_t i = 0; i < a.stretches; ++i) {
-    const Stretch &x = bound_->stretches[a.first + i], &y = bound_->stretches[b.first + i];
-    const Place& made = bound_->places[x.first_place];
-    const Place& taken = bound_->places[y.first_place + b.places - 1];
+    const Stretch &x = compiled_->stretches[a.first + i], &y = compiled_->stretches[b.first + i];
+    const Place& made = compiled_->places[x.first_place];
+    const Place& taken = compiled_->places[y.first_place + b.places - 1];
     if (x.elements != y.elements || made.space != taken.space || made.owner != taken.owner ||
         made.offset != taken.offset)
       return false;
@@ -121,7 +122,7 @@ void LoadStoreOperation::begin() {
   next_ = 0;
   waits_for_ = -1;
   begun_ = is_paused_ = false;
-  stranger_.reset();
+  mismatch_.reset();
   barred_.reset();
 }
 
@@ -135,11 +136,11 @@ inline bool LoadStoreOperation::enter() {
     waits_for_ = 1 - schedule().problem.rank;
     return false;
   }
-  if (const auto peer = shm_->occupied(call_, room_bytes_, stranger_)) {
+  if (const auto peer = shm_->occupied(call_, room_bytes_, mismatch_)) {
     waits_for_ = *peer;
     return false;
   }
-  if (stranger_) return false;
+  if (mismatch_) return false;
   waits_for_ = -1;
   shm_->enter(call_, room_bytes_, number(), fingerprint_, swaps_);
   base_[2] = shm_->room(schedule().problem.rank, call_);
@@ -148,7 +149,7 @@ inline bool LoadStoreOperation::enter() {
 }
 
 bool LoadStoreOperation::advance(Transport& transport) {
-  if (done() || stranger_ || barred_ || (!entered_ && !enter())) return false;
+  if (done() || mismatch_ || barred_ || (!entered_ && !enter())) return false;
   const std::size_t before = next_;
   std::size_t worked = 0;
   is_paused_ = false;
@@ -184,16 +185,16 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
 // Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
 // not come.
 bool LoadStoreOperation::cross(const Item& item) {
-  const CompiledStep& step = bound_->steps[item.first];
+  const CompiledStep& step = compiled_->steps[item.first];
   waits_for_ = item.position;
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[step.first + i];
-    const Place* const places = bound_->places.data() + stretch.first_place;   // target, source
+    const Stretch& stretch = compiled_->stretches[step.first + i];
+    const Place* const places = compiled_->places.data() + stretch.first_place;   // target, source
     const bool writes = places[0].owner != kOwn;
     const Place &there = places[writes ? 0 : 1], &here = places[writes ? 1 : 0];
     const int error = attached_.copy({item.position, there.space == Space::input, writes,
                                       there.offset, at(here),
-                                      stretch.elements * size_of(bound_->type)});
+                                      stretch.elements * size_of(compiled_->type)});
     if (error != 0 && error != Attached::kGone) barred_ = CopyDenied{item.position, writes, error};
     if (error != 0) return false;
   }
@@ -213,13 +214,13 @@ inline bool LoadStoreOperation::wait(const Item& item) {
   waits_for_ = item.position;
   const int peer = named(item.position);
   if (peer < 0) {
-    stranger_ = positions_->stranger();
+    mismatch_ = positions_->mismatch();
     return false;
   }
   if (!shm_->has_come(peer, call_, item.signals)) return false;
   waits_for_ = -1;
-  if (item.signals == 1) stranger_ = shm_->stranger(peer, call_);
-  return !stranger_;
+  if (item.signals == 1) mismatch_ = shm_->mismatch(peer, call_);
+  return !mismatch_;
 }
 
 // A position is read or waited for again once its rank is known: whoever reads has waited before.
@@ -237,10 +238,10 @@ std::byte* LoadStoreOperation::scratch_of(int position) const {
 }
 
 bool LoadStoreOperation::can_progress() {
-  if (done() || stranger_ || barred_) return false;
+  if (done() || mismatch_ || barred_) return false;
   if (!entered_)
     return shm_->is_next(call_) && shm_->can_enter(room_bytes_, swaps_) &&
-           !shm_->occupied(call_, room_bytes_, stranger_);
+           !shm_->occupied(call_, room_bytes_, mismatch_);
   if (is_paused_) return true;
   const Item& item = items_[next_];
   return item.kind == Kind::wait && named(item.position) >= 0 &&

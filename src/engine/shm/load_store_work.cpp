@@ -30,14 +30,14 @@ bool LoadStoreOperation::streams(const Place& place) const {
 // With nothing to divide, a sum and its end are one step.
 bool LoadStoreOperation::is_one(const Item& item) const {
   const std::uint32_t steps = item.last - item.first;
-  return steps == 1 || (steps == 2 && bound_->divisor <= 1 &&
-                        bound_->steps[item.first + 1].places == 1);
+  return steps == 1 || (steps == 2 && compiled_->divisor <= 1 &&
+                        compiled_->steps[item.first + 1].places == 1);
 }
 
 bool LoadStoreOperation::is_plain(const Item& item) const {
-  const CompiledStep& first = bound_->steps[item.first];
+  const CompiledStep& first = compiled_->steps[item.first];
   return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
-         !streams(bound_->places[bound_->stretches[first.first].first_place]);
+         !streams(compiled_->places[compiled_->stretches[first.first].first_place]);
 }
 
 inline std::byte* LoadStoreOperation::where(const Place& place) const {
@@ -48,15 +48,15 @@ inline std::byte* LoadStoreOperation::where(const Place& place) const {
 
 // As combine() does it.
 inline void LoadStoreOperation::combine_only(const Item& item) const {
-  const Place* places = bound_->places.data() + item.only->first_place;
-  const int sources = static_cast<int>(bound_->steps[item.first].places) - 1;
+  const Place* places = compiled_->places.data() + item.only->first_place;
+  const int sources = static_cast<int>(compiled_->steps[item.first].places) - 1;
   const void** const from = sources_.data();
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
-  const std::size_t bytes = bound_->steps[item.first].bytes;
+  const std::size_t bytes = compiled_->steps[item.first].bytes;
   std::byte* const to = where(places[0]);
   if (sources == 1 && item.interleaved) return copy_interleaved(to, from[0], bytes);
   if (sources == 1) return void(std::memcpy(to, from[0], bytes));
-  if (!item.interleaved) return bound_->reduce(to, from, sources, item.only->elements);
+  if (!item.interleaved) return compiled_->reduce(to, from, sources, item.only->elements);
   targets_[0] = to;
   interleave(1, sources, bytes, 1);
 }
@@ -64,7 +64,7 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
 // From sources_ into targets_, of which there are so many and which move on.
 void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
                                     int divisor) const {
-  const std::size_t element = size_of(bound_->type);
+  const std::size_t element = size_of(compiled_->type);
   std::size_t last = 0;
   interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
     const std::ptrdiff_t by = std::ptrdiff_t(at) - std::ptrdiff_t(last);
@@ -73,17 +73,17 @@ void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
     for (auto from = sources_.begin(); from != sources_.begin() + sources; ++from)
       *from = static_cast<const std::byte*>(*from) + by;
     last = at;
-    bound_->reduce_copy(targets_.data(), targets, sources_.data(), sources, strip / element,
+    compiled_->reduce_copy(targets_.data(), targets, sources_.data(), sources, strip / element,
                         divisor);
   });
 }
 
 // A sum, its division and its copies: in one pass.
 bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
-  const CompiledStep& sum = bound_->steps[item.first];
+  const CompiledStep& sum = compiled_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
-    const CompiledStep& step = bound_->steps[i];
+    const CompiledStep& step = compiled_->steps[i];
     if (step.places == 1 && i > item.first + 1) return false;   // copied before it is divided
     if (step.stretches > 0 && streams(*places_of(step, {}))) return false;
   }
@@ -91,32 +91,32 @@ bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
 }
 
 void LoadStoreOperation::reduce_copy(const Item& item) {
-  const CompiledStep& sum = bound_->steps[item.first];
+  const CompiledStep& sum = compiled_->steps[item.first];
   const int sources = static_cast<int>(sum.places) - 1;
-  const bool ends = item.first + 1 < item.last && bound_->steps[item.first + 1].places == 1;
-  const int divisor = ends ? bound_->divisor : 1;
+  const bool ends = item.first + 1 < item.last && compiled_->steps[item.first + 1].places == 1;
+  const int divisor = ends ? compiled_->divisor : 1;
   for (Strip all{}; all.stretch < sum.stretches; ++all.stretch) {
     int targets = 0;
     for (std::uint32_t i = item.first; i < item.last; ++i)
-      if (const CompiledStep& step = bound_->steps[i]; step.places > 1)
+      if (const CompiledStep& step = compiled_->steps[i]; step.places > 1)
         targets_[std::size_t(targets++)] = target_of(step, all);
     const Place* const places = places_of(sum, all);
     for (int k = 0; k < sources; ++k) sources_[std::size_t(k)] = at(places[k + 1]);
-    const std::size_t elements = bound_->stretches[sum.first + all.stretch].elements;
-    const std::size_t bytes = elements * size_of(bound_->type);
+    const std::size_t elements = compiled_->stretches[sum.first + all.stretch].elements;
+    const std::size_t bytes = elements * size_of(compiled_->type);
     if (bytes >= kInterleave * kInterleavedTile) interleave(targets, sources, bytes, divisor);
     else
-      bound_->reduce_copy(targets_.data(), targets, sources_.data(), sources, elements, divisor);
+      compiled_->reduce_copy(targets_.data(), targets, sources_.data(), sources, elements, divisor);
   }
 }
 
 void LoadStoreOperation::work(const Item& item) {
   if (item.only) return combine_only(item);
-  const CompiledStep& first = bound_->steps[item.first];
+  const CompiledStep& first = compiled_->steps[item.first];
   if (first.stretches == 0) return;
   is_shown_far_ = false;
   const bool one = is_one(item);
-  const bool aside = streams(bound_->places[bound_->stretches[first.first].first_place]);
+  const bool aside = streams(compiled_->places[compiled_->stretches[first.first].first_place]);
   if (one && !aside) return is_shown(first) ? show(first) : combine(first);
   is_shown_far_ = first.bytes >= kTimed && shm_->is_far();
   if (is_reduce_copy(item)) return reduce_copy(item);
@@ -127,7 +127,7 @@ void LoadStoreOperation::work(const Item& item) {
 
 // Whether it copies so much into the stage that it matters how.
 bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
-  const Place& target = bound_->places[bound_->stretches[step.first].first_place];
+  const Place& target = compiled_->places[compiled_->stretches[step.first].first_place];
   return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
 }
 
@@ -147,29 +147,30 @@ void LoadStoreOperation::show(const CompiledStep& step) {
 
 void LoadStoreOperation::copy_in_nontemporal(const CompiledStep& step) const {
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
-    const Stretch& stretch = bound_->stretches[step.first + i];
-    const Place* places = bound_->places.data() + stretch.first_place;
-    copy_nontemporal(at(places[0]), at(places[1]), stretch.elements * size_of(bound_->type));
+    const Stretch& stretch = compiled_->stretches[step.first + i];
+    const Place* places = compiled_->places.data() + stretch.first_place;
+    copy_nontemporal(at(places[0]), at(places[1]), stretch.elements * size_of(compiled_->type));
   }
 }
 
 void LoadStoreOperation::run_fused(const Item& item) {
   alignas(64) std::byte aside[kStrip];
-  const CompiledStep& first = bound_->steps[item.first];
+  const CompiledStep& first = compiled_->steps[item.first];
   for (std::uint32_t i = 0; i < first.stretches; ++i) {
-    const std::size_t bytes = bound_->stretches[first.first + i].elements * size_of(bound_->type);
+    const std::size_t bytes =
+        compiled_->stretches[first.first + i].elements * size_of(compiled_->type);
     for (std::size_t at = 0; at < bytes; at += kStrip) {
       const Strip strip{i, at, std::min(kStrip, bytes - at)};
       std::byte* const made = make(first, strip, aside);
       for (std::uint32_t step = item.first + 1; step < item.last; ++step)
-        store_result(bound_->steps[step], strip, made);
+        store_result(compiled_->steps[step], strip, made);
       if (made == aside) copy_nontemporal(target_of(first, strip), made, strip.bytes);
     }
   }
 }
 
 const Place* LoadStoreOperation::places_of(const CompiledStep& step, const Strip& strip) const {
-  return bound_->places.data() + bound_->stretches[step.first + strip.stretch].first_place;
+  return compiled_->places.data() + compiled_->stretches[step.first + strip.stretch].first_place;
 }
 
 std::byte* LoadStoreOperation::target_of(const CompiledStep& step, const Strip& strip) const {
@@ -186,16 +187,16 @@ std::byte* LoadStoreOperation::make(const CompiledStep& step, const Strip& strip
   if (step.places == 2)
     std::memcpy(made, sources[0], strip.bytes);
   else
-    bound_->reduce(made, sources, static_cast<int>(step.places) - 1,
-                   strip.bytes / size_of(bound_->type));
+    compiled_->reduce(made, sources, static_cast<int>(step.places) - 1,
+                   strip.bytes / size_of(compiled_->type));
   return made;
 }
 
 void LoadStoreOperation::store_result(const CompiledStep& step, const Strip& strip,
                                       std::byte* made) const {
   if (step.places == 1) {
-    if (bound_->divisor > 1)
-      divide(made, bound_->type, strip.bytes / size_of(bound_->type), bound_->divisor);
+    if (compiled_->divisor > 1)
+      divide(made, compiled_->type, strip.bytes / size_of(compiled_->type), compiled_->divisor);
   } else if (streams(*places_of(step, strip))) {
     copy_nontemporal(target_of(step, strip), made, strip.bytes);
   } else {

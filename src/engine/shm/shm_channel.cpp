@@ -69,12 +69,12 @@ void ShmChannel::open(std::size_t room_bytes) {
 
 // Looks at a line only where what was seen before does not say enough.
 bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
-  PeerStaging& seat = at(position);
-  if (seat.seen >= turn) return true;
-  if (!seat.stage.memory && !find(position)) return false;
-  const std::uint64_t now = seat.stage.line(call).turn.load(std::memory_order_acquire);
-  seat.seen = std::max(seat.seen, now);
-  return seat.seen >= turn;
+  PeerStaging& peer = at(position);
+  if (peer.seen >= turn) return true;
+  if (!peer.stage.memory && !find(position)) return false;
+  const std::uint64_t now = peer.stage.line(call).turn.load(std::memory_order_acquire);
+  peer.seen = std::max(peer.seen, now);
+  return peer.seen >= turn;
 }
 
 // By turns, however many other calls come between: their swaps are in step with their uses.
@@ -109,7 +109,7 @@ bool ShmChannel::is_odd(std::size_t room_bytes) const {
 }
 
 std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
-                                            std::optional<CallMismatch>& stranger) {
+                                            std::optional<CallMismatch>& mismatch) {
   const std::uint64_t left = turn_of(before, kLeft);
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
@@ -119,7 +119,7 @@ std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
       left_quietly_ = false;
       return position;
     }
-    if (!stranger) stranger = this->stranger(position, before);
+    if (!mismatch) mismatch = this->mismatch(position, before);
   }
   return {};
 }
@@ -135,7 +135,7 @@ std::optional<CallMismatch> ShmChannel::make_out(int position, std::uint64_t cal
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
   if (turn < turn_of(call, 0) || now >> 16 != call) return {};   // not whole, or not any more
   if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
-    if (const auto earlier = stranger(position, call - 1)) return earlier;   // that is where
+    if (const auto earlier = mismatch(position, call - 1)) return earlier;   // that is where
   return CallMismatch{position, mine, theirs};
 }
 
@@ -190,10 +190,10 @@ int ShmChannel::claim(std::uint64_t call, Kept kept) {
   return position;
 }
 
-std::optional<CallMismatch> ShmChannel::find_stranger(std::uint64_t call) {
+std::optional<CallMismatch> ShmChannel::find_mismatch(std::uint64_t call) {
   for (int position = 0; position < ranks(); ++position)
     if (position != rank_ && look(position, call, turn_of(call, 0)))
-      if (auto found = stranger(position, call)) return found;
+      if (auto found = mismatch(position, call)) return found;
   return {};
 }
 
@@ -277,12 +277,12 @@ bool ShmChannel::find(int position) {
 
 // The owner makes room for long calls when it comes to the first one, as this rank has.
 bool ShmChannel::reaches(int position, std::size_t room_bytes) {
-  PeerStaging& seat = at(position);
-  if (seat.fits >= room_bytes && seat.stage.memory) return true;
+  PeerStaging& peer = at(position);
+  if (peer.fits >= room_bytes && peer.stage.memory) return true;
   if (!find(position) ||
-      seat.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(room_bytes))
+      peer.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(room_bytes))
     return false;
-  seat.fits = room_bytes;
+  peer.fits = room_bytes;
   return true;
 }
 

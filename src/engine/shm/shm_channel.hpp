@@ -61,16 +61,16 @@ class ShmChannel {
   // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
   // Ranks that did not wait for each other learn here whether they were in the same call.
   std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
-                              std::optional<CallMismatch>& stranger) {
+                              std::optional<CallMismatch>& mismatch) {
     const bool both = next_room(room_bytes).overlaps(room_);   // also of the call before
     const std::uint64_t before = call - (both ? 1 : 2);
     if (call <= 2 && before != 1) return {};   // the first ones
-    return have_left(before) ? std::nullopt : find_occupied(before, stranger);
+    return have_left(before) ? std::nullopt : find_occupied(before, mismatch);
   }
   // Likewise, of the call before the last one alone: whatever this one may overwrite.
-  std::optional<int> behind(std::uint64_t call, std::optional<CallMismatch>& stranger) {
+  std::optional<int> behind(std::uint64_t call, std::optional<CallMismatch>& mismatch) {
     if (call <= 2 || have_left(call - 2)) return {};
-    return find_occupied(call - 2, stranger);
+    return find_occupied(call - 2, mismatch);
   }
   // `swaps`: both of two ranks show and take, and can_enter().
   void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
@@ -107,7 +107,7 @@ class ShmChannel {
     return look(position, call, turn_of(call, signals));
   }
   // Whether it shows another call than this rank has made, as far as it still shows that one.
-  std::optional<CallMismatch> stranger(int position, std::uint64_t call) const {
+  std::optional<CallMismatch> mismatch(int position, std::uint64_t call) const {
     if (shown_in(at(position).stage.line(call)) == marks_[call % 4]) return {};
     return make_out(position, call);
   }
@@ -118,7 +118,7 @@ class ShmChannel {
   int rank_at(int position, std::uint64_t call) const {   // -1: nobody's yet
     return claims::rank_at(at(0).stage.claims(), call, position);
   }
-  std::optional<CallMismatch> find_stranger(std::uint64_t call);   // among all peers that it shows
+  std::optional<CallMismatch> find_mismatch(std::uint64_t call);   // among all peers that it shows
   // When ranks come to calls that may go by that; of one whose stage has been found.
   StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
   EntryBook& entry_book() const { return *entry_book_; }
@@ -192,11 +192,11 @@ class ShmChannel {
   bool reaches(int position, std::size_t room_bytes);   // whether it has a place for such a room
   bool have_left(std::uint64_t call) const {   // as far as has been seen
     const std::uint64_t left = turn_of(call, kLeft);
-    for (const PeerStaging& seat : peer_staging_)
-      if (seat.seen < left && &seat != &at(rank_)) return false;
+    for (const PeerStaging& peer : peer_staging_)
+      if (peer.seen < left && &peer != &at(rank_)) return false;
     return true;
   }
-  std::optional<int> find_occupied(std::uint64_t before, std::optional<CallMismatch>& stranger);
+  std::optional<int> find_occupied(std::uint64_t before, std::optional<CallMismatch>& mismatch);
   static CallStamp shown_in(const FlagLine& line) {
     return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
             line.past.load(std::memory_order_relaxed)};

@@ -24,16 +24,16 @@ void Session::open(const std::shared_ptr<Group>& group) {
     return config_.nodes.empty() ? 0 : config_.nodes[static_cast<std::size_t>(rank)];
   };
   std::vector<int> mates;
-  int seat = 0;
+  int local_rank = 0;
   for (int rank : group->ranks) {
     if (node(rank) != node(transport_->rank())) continue;
-    if (rank == transport_->rank()) seat = static_cast<int>(mates.size());
+    if (rank == transport_->rank()) local_rank = static_cast<int>(mates.size());
     mates.push_back(rank);
   }
   const bool is_whole = mates.size() == group->ranks.size();
   StagingBuffers* const stages = transport_->stages();
   if (stages && mates.size() > 1 && (is_whole || config_.node_staging > 0))
-    group->shm = std::make_unique<ShmChannels>(*stages, group->context, mates, seat);
+    group->shm = std::make_unique<ShmChannels>(*stages, group->context, mates, local_rank);
   if (oversubscribed_ && group->shm) group->shm->take_turns();
   group->near = group->shm && is_whole;
   if (const auto early = early_aborts_.find(group->context); early != early_aborts_.end()) {

@@ -229,7 +229,7 @@ bool Session::drive() {
   for (std::size_t i = 0; i < active_.size();) {
     ActiveOp& flight = *active_[i];
     moved |= flight.operation->advance(*transport_);
-    if (const auto& stranger = flight.operation->stranger()) meet(flight, *stranger);
+    if (const auto& mismatch = flight.operation->mismatch()) meet(flight, *mismatch);
     if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
     if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
     if (const ShmChannels* const shm = flight.group->shm.get(); shm && shm->lacking())

@@ -194,7 +194,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool is_under_way(const Group& group) const;
   void release(Group& group);
   void forget_closed();
-  void meet(const ActiveOp& flight, const CallMismatch& stranger);
+  void meet(const ActiveOp& flight, const CallMismatch& mismatch);
   void meet(const ActiveOp& flight, const CopyDenied& barred);
   void meet(const ActiveOp& flight, const Error& failure);
   bool can_progress();     // whether something under way could go on
@@ -215,7 +215,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   std::string told(const Group& group) const;   // why it is broken, to whom asks
   void look_for_lost();
   void look_for_lost_in(const Group& group, double& looked_s);
-  void look_for_strangers();
+  void look_for_mismatches();
   void follow_awaited();
   void compare(int peer, const Key& key, const Fingerprint& fingerprint);
   FlightRecord record_of_all(const std::string& reason) const;

@@ -183,7 +183,7 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& flight, const void* i
   const int most = config_.meanwhile ? kLooksBeside : oversubscribed_ ? kLooksOversubscribed :
       kLooks;
   YieldBudget yields;
-  for (int looks = 0; looks < most && !operation.stranger(); ++looks) {
+  for (int looks = 0; looks < most && !operation.mismatch(); ++looks) {
     if (operation.advance(*transport_)) {
       looks = 0;
       yields.reset();
@@ -203,7 +203,7 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& flight, const void* i
 bool Session::ends_at_once(ActiveOp& flight) {
   Operation& operation = *flight.operation;
   if (oversubscribed_ || !operation.is_brief()) return false;
-  for (int looks = 0; looks < kLooksAtStart && !operation.stranger(); ++looks) {
+  for (int looks = 0; looks < kLooksAtStart && !operation.mismatch(); ++looks) {
     if (operation.advance(*transport_)) looks = 0;
     if (operation.done()) {
       land(flight);
@@ -244,10 +244,10 @@ bool Session::can_progress() {
 }
 
 // A peer's stage shows another call than this rank's.
-void Session::meet(const ActiveOp& flight, const CallMismatch& stranger) {
+void Session::meet(const ActiveOp& flight, const CallMismatch& mismatch) {
   const Group& group = *flight.group;
-  const CallStamp &mine = stranger.mine, &theirs = stranger.theirs;
-  const int them = stranger.position, me = group.rank;
+  const CallStamp &mine = mismatch.mine, &theirs = mismatch.theirs;
+  const int them = mismatch.position, me = group.rank;
   const std::string end = ". The communicator cannot be used any more.";
   std::string what = str("calls before it differ between rank ", them, " and rank ", me);
   if (mine.number() != theirs.number())

@@ -24,7 +24,7 @@ void Session::watch(double now) try {
   transport_->check_peers();
   look_around();
   if (progress()) return;
-  look_for_strangers();
+  look_for_mismatches();
   look_for_lost();
   for (const auto& flight : active_) {
     const double waited_s = now - flight->started_s;
@@ -111,7 +111,7 @@ void Session::watch_between_waits() {
 
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
 // message between them: what a peer that is waited for says it is doing is compared as well.
-void Session::look_for_strangers() {
+void Session::look_for_mismatches() {
   for (const auto& flight : active_)
     for (int peer : flight->operation->waits_for()) {
       const PeerStatus doing = transport_->peer_status(peer);
