@@ -94,7 +94,7 @@ ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks
       late_.push_back(static_cast<int>(at - ranks.begin()));
 }
 
-// A flight that is yet to be learned from knows its site, which is not to keep it for ever.
+// An operation that is yet to be learned from knows its site, which is not to keep it for ever.
 ArrivalBook::~ArrivalBook() {
   for (const auto& site : newest_first_) site->started = {};
 }
@@ -155,12 +155,12 @@ ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
 void ArrivalBook::count(const Call& call) { sequence_.count(signature_of(call)); }
 
 void ArrivalBook::begin(const Turn& begun, const Call& call,
-                        const std::shared_ptr<ActiveOp>& flight,
+                        const std::shared_ptr<ActiveOp>& active,
                         bool is_blocking) {
   if (!is_on()) return;
   count(call);
-  if (!flight->operation->notes()) return;
-  Turn& turn = flight->turn = begun;
+  if (!active->operation->notes()) return;
+  Turn& turn = active->turn = begun;
   if (turn.site) {
     newest_first_.remove(turn.site);
   } else {
@@ -174,16 +174,16 @@ void ArrivalBook::begin(const Turn& begun, const Call& call,
   }
   Site& site = *turn.site;
   const bool is_awaited = is_blocking || (call.may_wait && site.in_row >= kHabit);
-  flight->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
+  active->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
   site.is_measured = false;
   site.predictor.count_call();
   turn.before = site.taken;
   site.taken = turn.late;
   named_ = site.predictor.named();
   named_gap_ns_ = site.predictor.named_gap_ns();
-  flight->is_told = false;
-  if (is_blocking) awaited_ = flight;
-  else site.started = {flight, is_awaited};
+  active->is_told = false;
+  if (is_blocking) awaited_ = active;
+  else site.started = {active, is_awaited};
 }
 
 void ArrivalBook::settle_alike(const Call& call) {
@@ -191,32 +191,32 @@ void ArrivalBook::settle_alike(const Call& call) {
   if (const auto site = find(key_of(call))) settle(*site);
 }
 
-void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& flight) {
-  const auto site = flight->turn.site;
-  if (site && site->started.flight == flight) settle(*site);
+void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
+  const auto site = active->turn.site;
+  if (site && site->started.active == active) settle(*site);
 }
 
 // Whether the program has waited for a call is its own affair, not one of speed: if it always has,
 // nothing will have to be waited for here.
 void ArrivalBook::settle(Site& site) {
-  if (!site.started.flight) return;
-  const bool is_told = site.started.flight->is_told;
-  if (site.started.is_awaited) learn_from(site.started.flight);
+  if (!site.started.active) return;
+  const bool is_told = site.started.active->is_told;
+  if (site.started.is_awaited) learn_from(site.started.active);
   site.in_row = is_told ? std::min(site.in_row + 1, kHabit) : 0;
   site.started = {};
 }
 
 void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
-  const auto flight = std::exchange(awaited, nullptr);
-  if (!flight->operation->done()) {
+  const auto active = std::exchange(awaited, nullptr);
+  if (!active->operation->done()) {
     try {
-      flight->session->wait(*flight, flight->operation->number(), 0, 0);
+      active->session->wait(*active, active->operation->number(), 0, 0);
     } catch (...) {   // whoever waits can be interrupted again
-      awaited = flight;
+      awaited = active;
       throw;
     }
   }
-  if (!flight->operation->error()) learn(flight->turn, *flight->operation->notes());
+  if (!active->operation->error()) learn(active->turn, *active->operation->notes());
 }
 
 // What is learned here is used from the next call on, and all ranks have learned it by then: each

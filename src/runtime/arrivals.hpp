@@ -56,10 +56,10 @@ class ArrivalBook {
   Turn turn_of(const Call& call) const {
     return is_on() ? looked_up(call) : Turn{};
   }
-  // It is being started as this flight, whose notes, if it has any, are told what this rank has to
+  // It is being started as this one, whose notes, if it has any, are told what this rank has to
   // say. Its caller waits for it before it makes another one (`is_blocking`), or may not; then this
   // rank says that it will if it always has, as a program of training steps does, and keeps to it.
-  void begin(const Turn& turn, const Call& call, const std::shared_ptr<ActiveOp>& flight,
+  void begin(const Turn& turn, const Call& call, const std::shared_ptr<ActiveOp>& active,
              bool is_blocking);
   void begin(const Call& call) {   // without messages
     if (is_on()) count(call);
@@ -75,8 +75,8 @@ class ArrivalBook {
     settle();
     if (is_on()) settle_alike(call);
   }
-  // A flight is about to be started again: what is to be learned from it is learned now.
-  void settle(const std::shared_ptr<ActiveOp>& flight);
+  // It is about to be started again: what is to be learned from it is learned now.
+  void settle(const std::shared_ptr<ActiveOp>& active);
 
   // Who came late by how much, how often that was foreseen, and what is decided; for explain().
   std::string evidence(const Call& call) const;
@@ -88,7 +88,7 @@ class ArrivalBook {
 
   // A call that was started without waiting, until the next one like it.
   struct Started {
-    std::shared_ptr<ActiveOp> flight;
+    std::shared_ptr<ActiveOp> active;
     bool is_awaited = false;   // as this rank has said
   };
 

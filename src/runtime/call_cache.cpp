@@ -41,7 +41,7 @@ bool has_same_buffers(const Call& a, const Call& b) {
 }
 
 bool is_asked(const CallCache::Entry& entry, const Asked& asked, bool in_place) {
-  return entry.flight && entry.in_place == in_place && entry.shares == asked.shares &&
+  return entry.active && entry.in_place == in_place && entry.shares == asked.shares &&
          is_same(entry.call, asked.call) && entry.late == asked.late &&
          (asked.shares == 0 || has_same_buffers(entry.call, asked.call));
 }
@@ -89,13 +89,13 @@ const CallCache::Entry* CallCache::find(const Asked& asked) {
   return nullptr;
 }
 
-void CallCache::keep(const Asked& asked, std::shared_ptr<ActiveOp> flight,
+void CallCache::keep(const Asked& asked, std::shared_ptr<ActiveOp> active,
                        const Fingerprint& fingerprint) {
   const auto in_place = plain_in_place(asked.call, rank_, ranks_);
   if (!in_place) return;
   Ways& ways = ways_of(asked, *in_place);
   if (!is_asked(ways[0], asked, *in_place)) ways[1] = std::move(ways[0]);
-  ways[0] = {asked.call, *in_place, asked.shares, std::move(flight), fingerprint,
+  ways[0] = {asked.call, *in_place, asked.shares, std::move(active), fingerprint,
              asked.late};
   last_ = &ways[0];
 }

@@ -24,7 +24,7 @@ class CallCache {
     Call call;                // with the buffers of the last time
     bool in_place = false;
     std::uint64_t shares = 0;
-    std::shared_ptr<ActiveOp> flight;
+    std::shared_ptr<ActiveOp> active;
     Fingerprint fingerprint;
     std::uint64_t late = 0;
   };
@@ -35,7 +35,7 @@ class CallCache {
   // with the same buffers.
   const Entry* find(const Asked& asked);
   // Not kept is what has to be looked through every time.
-  void keep(const Asked& asked, std::shared_ptr<ActiveOp> flight, const Fingerprint& fingerprint);
+  void keep(const Asked& asked, std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint);
 
  private:
   static constexpr std::size_t kPlaces = 16, kWays = 2;

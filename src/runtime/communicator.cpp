@@ -154,25 +154,25 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   return prepared;
 }
 
-// A flight that nobody holds any more and that has landed, or a new one.
-std::shared_ptr<ActiveOp> Communicator::State::free_flight(Prepared& prepared) {
+// An operation that nobody holds any more and that has ended, or a new one.
+std::shared_ptr<ActiveOp> Communicator::State::free_op(Prepared& prepared) {
   const std::lock_guard lock(mutex);
-  for (const auto& flight : prepared.flights)
-    if (flight.use_count() == 1 && !flight->operation->under_way()) return flight;
-  auto flight = std::make_shared<ActiveOp>();
-  flight->session = session;
-  flight->group = group;
-  flight->operation = operation_of(
+  for (const auto& active : prepared.active_ops)
+    if (active.use_count() == 1 && !active->operation->under_way()) return active;
+  auto active = std::make_shared<ActiveOp>();
+  active->session = session;
+  active->group = group;
+  active->operation = operation_of(
       prepared, Channel{group->context, &group->ranks, group->shm.get(), now_s});
-  prepared.flights.push_back(flight);
-  return flight;
+  prepared.active_ops.push_back(active);
+  return active;
 }
 
-// A copy; other threads may be adding flights to the original.
+// A copy; other threads may be adding operations to the original.
 std::shared_ptr<Prepared> Communicator::State::without_flights(const Prepared& prepared) {
   const std::lock_guard lock(mutex);
   auto copy = std::make_shared<Prepared>(prepared);
-  copy->flights.clear();
+  copy->active_ops.clear();
   return copy;
 }
 
@@ -198,14 +198,14 @@ Request Communicator::start(const Call& call) try {
   state_->arrivals.settle(call);
   const ArrivalBook::Turn turn = state_->arrivals.turn_of(call);
   Ready ready = state_->prepare(call, turn.late);
-  auto flight = state_->free_flight(*ready.prepared);
-  flight->take(call, std::move(ready.peers));
-  profiled.follow(*flight);
-  const Ahead ahead(*flight, call);
-  state_->arrivals.begin(turn, call, flight, false);
-  state_->session->start(flight, call.input, call.output, ready.fingerprint);
-  const std::uint32_t number = flight->operation->number();
-  return Request(std::move(flight), number);
+  auto active = state_->free_op(*ready.prepared);
+  active->take(call, std::move(ready.peers));
+  profiled.follow(*active);
+  const Ahead ahead(*active, call);
+  state_->arrivals.begin(turn, call, active, false);
+  state_->session->start(active, call.input, call.output, ready.fingerprint);
+  const std::uint32_t number = active->operation->number();
+  return Request(std::move(active), number);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {
@@ -221,14 +221,14 @@ void Communicator::run(const Call& call) try {
   const Asked asked{call, s.session->shared().changes(), turn.digest};
   if (!call.device.end && s.session->run_again(s.recent, asked)) return s.arrivals.begin(call);
   Ready ready = s.prepare(call, turn.late);
-  const auto flight = s.free_flight(*ready.prepared);
-  flight->take(call, std::move(ready.peers));
-  const Ahead ahead(*flight, call);
-  s.arrivals.begin(turn, call, flight, true);
-  s.session->run(flight, call.input, call.output, ready.fingerprint);
+  const auto active = s.free_op(*ready.prepared);
+  active->take(call, std::move(ready.peers));
+  const Ahead ahead(*active, call);
+  s.arrivals.begin(turn, call, active, true);
+  s.session->run(active, call.input, call.output, ready.fingerprint);
   s.arrivals.settle();
-  if (flight->operation->is_load_store())
-    s.session->remember(s.recent, asked, flight, ready.fingerprint);
+  if (active->operation->is_load_store())
+    s.session->remember(s.recent, asked, active, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {

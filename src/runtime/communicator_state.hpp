@@ -55,7 +55,7 @@ struct Communicator::State {
   Ready prepare(const Call& call, const std::vector<int>& late = {});
   std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
                                     const Layout& layout);
-  std::shared_ptr<ActiveOp> free_flight(Prepared& prepared);
+  std::shared_ptr<ActiveOp> free_op(Prepared& prepared);
   std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Overrides wish_of(const Call& call) const;
@@ -82,7 +82,7 @@ struct Plan::State {
   std::shared_ptr<Communicator::State> communicator;
   Call call;
   std::vector<int> late = {};
-  std::shared_ptr<ActiveOp> flight = {};
+  std::shared_ptr<ActiveOp> active = {};
   Fingerprint fingerprint = {};
 
   void prepare();

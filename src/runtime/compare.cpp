@@ -24,13 +24,13 @@ bool Session::arrives(int peer, const Key& key, const Fingerprint& fingerprint) 
 // message of it can be missing, so an equal fingerprint is no excuse.
 void Session::compare(int peer, const Key& key, const Fingerprint& theirs) {
   const Group& group = *groups_.at(key.context);
-  const auto flight = std::find_if(active_.begin(), active_.end(), [&](const auto& f) {
+  const auto active = std::find_if(active_.begin(), active_.end(), [&](const auto& f) {
     return f->group->context == key.context && f->operation->number() == key.number;
   });
-  const bool flies = flight != active_.end();   // and is known, however many have begun since
-  if (flies) (*flight)->operation->sighted(peer, key);
+  const bool flies = active != active_.end();   // and is known, however many have begun since
+  if (flies) (*active)->operation->sighted(peer, key);
   const bool known = flies || group.last - key.number < kHistory;
-  const Fingerprint mine = flies ? (*flight)->operation->fingerprint()
+  const Fingerprint mine = flies ? (*active)->operation->fingerprint()
                                  : group.history[key.number % kHistory];
   if (flies && mine == theirs) return;
   const auto position = [&](int rank) {

@@ -16,9 +16,9 @@ std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channe
   return std::make_unique<DeviceOperation>(prepared.bound, channel, call.device.end, call.op);
 }
 
-Ahead::Ahead(ActiveOp& flight, const Call& call) {
+Ahead::Ahead(ActiveOp& active, const Call& call) {
   if (!call.device.end) return;
-  operation_ = static_cast<DeviceOperation*>(flight.operation.get());
+  operation_ = static_cast<DeviceOperation*>(active.operation.get());
   operation_->enqueue(call.input, call.output, call.device.stream);
 }
 

@@ -15,12 +15,12 @@ void leave_out_shared(Problem& problem);
 // What carries out a prepared call, on the host or on the device that its buffers are on.
 std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channel);
 
-// Before the start of a flight: what its device has to do, enqueued after what is on the caller's
+// Before an operation starts: what its device has to do, enqueued after what is on the caller's
 // stream. Nothing for calls on memory of the host. Throws a usage error for a stream of another
 // device. Where no start comes, it runs out.
 class Ahead {
  public:
-  Ahead(ActiveOp& flight, const Call& call);
+  Ahead(ActiveOp& active, const Call& call);
   ~Ahead();
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;

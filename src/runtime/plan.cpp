@@ -18,30 +18,30 @@ Plan Communicator::plan(const Call& call) {
 void Plan::State::prepare() {
   Ready ready = communicator->prepare(call, late);
   const auto own = communicator->without_flights(*ready.prepared);
-  flight = communicator->free_flight(*own);
-  flight->take(call, std::move(ready.peers));
+  active = communicator->free_op(*own);
+  active->take(call, std::move(ready.peers));
   fingerprint = ready.fingerprint;
 }
 
 Request Plan::start() try {
-  if (state_->flight->operation->under_way())
-    fail(Fault::usage, state_->flight->operation->describe(),
+  if (state_->active->operation->under_way())
+    fail(Fault::usage, state_->active->operation->describe(),
          ": this plan is still under way; wait for it before the next start.");
   Communicator::State& c = *state_->communicator;
   const Profiled profiled(*c.session, *c.group, state_->call, true);
   ArrivalBook& arrivals = c.arrivals;
-  arrivals.settle(state_->flight);
+  arrivals.settle(state_->active);
   arrivals.settle(state_->call);
   const ArrivalBook::Turn turn = arrivals.turn_of(state_->call);
   if (turn.late != state_->late) {
     state_->late = turn.late;
     state_->prepare();
   }
-  profiled.follow(*state_->flight);
-  const Ahead ahead(*state_->flight, state_->call);
-  arrivals.begin(turn, state_->call, state_->flight, false);
-  c.session->start(state_->flight, state_->call.input, state_->call.output, state_->fingerprint);
-  return Request(state_->flight, state_->flight->operation->number());
+  profiled.follow(*state_->active);
+  const Ahead ahead(*state_->active, state_->call);
+  arrivals.begin(turn, state_->call, state_->active, false);
+  c.session->start(state_->active, state_->call.input, state_->call.output, state_->fingerprint);
+  return Request(state_->active, state_->active->operation->number());
 } catch (const Error& error) {
   state_->communicator->session->raise_late(*state_->communicator->group, error);
 } catch (const std::bad_alloc&) {

@@ -171,7 +171,7 @@ Profiled::~Profiled() {
   if (record_) Recorder::leave(*record_, std::uncaught_exceptions() == exceptions_);
 }
 
-void Profiled::follow(ActiveOp& flight) const { flight.profiled = record_; }
+void Profiled::follow(ActiveOp& active) const { active.profiled = record_; }
 
 void begin_profile(Communicator& world, ProfileConfig config) {
   config.source = "paceline";

@@ -49,8 +49,8 @@ class Profiled {
   Profiled(Session& session, Group& group, const Call& call, bool nonblocking = false);
   ~Profiled();
   Profiled(const Profiled&) = delete;
-  // A non-blocking call is complete when the flight is.
-  void follow(ActiveOp& flight) const;
+  // A non-blocking call is complete when the operation is.
+  void follow(ActiveOp& active) const;
 
  private:
   CallRecord* record_ = nullptr;

@@ -9,24 +9,24 @@
 
 namespace paceline {
 
-bool Request::test() { return flight_->session->test(*flight_, start_); }
+bool Request::test() { return active_->session->test(*active_, start_); }
 bool Request::wait_for(int milliseconds) {
-  return flight_->session->wait(*flight_, start_, 0, std::max(1, milliseconds));
+  return active_->session->wait(*active_, start_, 0, std::max(1, milliseconds));
 }
 bool Request::sleep_for(int milliseconds) {
-  return flight_->session->sleep(*flight_, start_, std::max(1, milliseconds));
+  return active_->session->sleep(*active_, start_, std::max(1, milliseconds));
 }
 void Request::on_complete(std::function<void(bool)> callback) {
-  flight_->session->on_complete(*flight_, start_, std::move(callback));
+  active_->session->on_complete(*active_, start_, std::move(callback));
 }
 void Request::wait(int timeout_ms) {
-  flight_->session->wait(*flight_, start_, timeout_ms, 0);
+  active_->session->wait(*active_, start_, timeout_ms, 0);
 }
 
 // Of a start that is over nothing is left to wait for.
 void Request::join(device::Stream stream) {
   auto* const operation =
-      flight_ ? dynamic_cast<DeviceOperation*>(flight_->operation.get()) : nullptr;
+      active_ ? dynamic_cast<DeviceOperation*>(active_->operation.get()) : nullptr;
   if (!operation)
     fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
          "it instead.");

@@ -16,10 +16,10 @@ struct ActiveOp;  // the operation and what it keeps alive
 class Request {
  public:
   Request() = default;
-  Request(std::shared_ptr<ActiveOp> flight, std::uint32_t start)
-      : flight_(std::move(flight)), start_(start) {}
+  Request(std::shared_ptr<ActiveOp> active, std::uint32_t start)
+      : active_(std::move(active)), start_(start) {}
 
-  bool valid() const { return flight_ != nullptr; }
+  bool valid() const { return active_ != nullptr; }
   // Works on what is under way; true once the collective is complete. Throws what went wrong.
   bool test();
   // Returns when the collective is complete, or throws: a timeout error after timeout_ms (0: the
@@ -41,8 +41,8 @@ class Request {
   void on_complete(std::function<void(bool)> callback);
 
  private:
-  std::shared_ptr<ActiveOp> flight_;
-  std::uint32_t start_ = 0;   // number of the call: a plan's flight makes others after it
+  std::shared_ptr<ActiveOp> active_;
+  std::uint32_t start_ = 0;   // number of the call: a plan's operation makes others after it
 };
 
 }  // namespace paceline

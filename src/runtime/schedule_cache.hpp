@@ -27,7 +27,7 @@ struct Prepared {
   bool shared = false;                           // its steps touch the buffers of peers
   bool load_store = false;                         // likewise, or their stages: nothing is sent
   bool has_notes = false;                        // at the end of its messages
-  std::vector<std::shared_ptr<ActiveOp>> flights;  // some under way, some free to start again
+  std::vector<std::shared_ptr<ActiveOp>> active_ops;  // some under way, some free to start again
 };
 
 class ScheduleCache {

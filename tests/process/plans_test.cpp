@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// Each held request takes a flight of its own of the shape that the plans are made of.
+// Each held request takes an operation of its own of the shape that the plans are made of.
 TEST_CASE("plans are made beside other threads") {
   constexpr int kRounds = 40, kHeld = 32;
   LoopNet net(2, {});

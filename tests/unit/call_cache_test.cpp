@@ -30,7 +30,7 @@ TEST_CASE("recent calls: other buffers are the same call, unless some are shared
   const auto one = std::make_shared<ActiveOp>(), two = std::make_shared<ActiveOp>();
   recent.keep({on_a, 0}, one, {1, 1});
   REQUIRE(recent.find({on_b, 0}));
-  CHECK(recent.find({on_b, 0})->flight == one);
+  CHECK(recent.find({on_b, 0})->active == one);
   CHECK(!recent.find({apart, 0}));
   CHECK(!recent.find({on_a, 1}));   // some array has been shared, or freed, since
 
@@ -38,9 +38,9 @@ TEST_CASE("recent calls: other buffers are the same call, unless some are shared
   CHECK(!recent.find({on_b, 1}));
   recent.keep({on_b, 1}, two, {2, 2});
   REQUIRE(recent.find({on_a, 1}));   // both at once
-  CHECK(recent.find({on_a, 1})->flight == one);
+  CHECK(recent.find({on_a, 1})->active == one);
   REQUIRE(recent.find({on_b, 1}));
-  CHECK(recent.find({on_b, 1})->flight == two);
+  CHECK(recent.find({on_b, 1})->active == two);
 }
 
 TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call before") {
@@ -65,8 +65,8 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
     CHECK(recent.find({call, 0}));   // whichever was asked for last
     CHECK(!recent.find({other, 0}));
   }
-  const auto flight = std::make_shared<ActiveOp>();
-  recent.keep({other, 0}, flight, {2, 2});
+  const auto active = std::make_shared<ActiveOp>();
+  recent.keep({other, 0}, active, {2, 2});
   CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
 }
 
@@ -101,12 +101,12 @@ TEST_CASE("recent calls: each field is part of the call, also where values trade
 TEST_CASE("recent calls: a training's dozen sizes stay known") {
   std::vector<float> a(64);
   CallCache recent(0, 2);
-  const auto flight = std::make_shared<ActiveOp>();
+  const auto active = std::make_shared<ActiveOp>();
   int known = 0;
   for (int round = 0; round < 2; ++round)
     for (std::size_t count = 2; count <= 2u << 24; count *= 4) {
       if (recent.find({call_of(count, a.data()), 0})) ++known;
-      else recent.keep({call_of(count, a.data()), 0}, flight, {});
+      else recent.keep({call_of(count, a.data()), 0}, active, {});
     }
   CHECK(known >= 11);   // of 13
 }

@@ -20,6 +20,7 @@ MIF_ACROSS, MIF_INSIDE = 5.85, 2  # the publication's: cluster-wide, of long mes
 MOST_STEPS = 6000  # of a rank's schedule in the picture
 BY_NODES = ("hierarchical_rsa", "dynamic_leader_rsa", "arrival_chain_rsa", "multilane")
 STATIC = "without a prediction"
+TAILS = ("tail_ring", "tail_direct", "tail_as_ring")
 LATE = {"one late": lambda ranks: 1, "an eighth late": lambda ranks: ranks // 8,
         "a quarter late": lambda ranks: ranks // 4}
 
@@ -51,7 +52,7 @@ def ways(ranks, late):
     choice = _core.choose("allreduce", ranks, LONG, machine=FLAT.machine)
     found = {STATIC: _core.World("allreduce", choice["algorithm"], ranks, fused=True,
                                  segments=choice["segments"], window=choice["window"])}
-    for name in ("tail_ring", "tail_direct"):
+    for name in TAILS:
         found[name] = _core.World("allreduce", name, ranks, fused=True, blocks=passes(ranks),
                                   late=late)
     if len(late) == 1 and ranks <= 64:
@@ -128,7 +129,7 @@ def values(figure, label):
 def claims(named):
     """The Claims about these figures; `named`: {name: Figure}."""
     left, table = named["left after the last entry"], named["table 3"]
-    worst = {label: max(values(left, label)) for label in ("tail_ring", "tail_direct", STATIC)}
+    worst = {label: max(values(left, label)) for label in (*TAILS, STATIC)}
     found = ", ".join(f"{label}: at most {value:.2f}" for label, value in worst.items())
     best = values(table, "hierarchical_rsa")
     gain = judged("simulated", f"{span(best)} times as fast",

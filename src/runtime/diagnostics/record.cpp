@@ -124,13 +124,13 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
       const std::uint32_t number = group->last - back + 1;
       one.calls.push_back({number, group->history[number % group->history.size()], false, 0, {}});
     }
-    for (const auto& flight : active_) {
-      const std::uint32_t past = group->last - flight->operation->number();
-      if (flight->group != group || !flight->operation->under_way() || past >= count) continue;
+    for (const auto& active : active_) {
+      const std::uint32_t past = group->last - active->operation->number();
+      if (active->group != group || !active->operation->under_way() || past >= count) continue;
       RecordedCall& call = one.calls[count - 1 - past];
       call.under_way = true;
-      call.waited_s = now_s() - flight->started_s;
-      for (int rank : flight->operation->waits_for())
+      call.waited_s = now_s() - active->started_s;
+      for (int rank : active->operation->waits_for())
         for (std::size_t position = 0; position < group->ranks.size(); ++position)
           if (group->ranks[position] == rank) call.waits_for.push_back(int(position));
     }

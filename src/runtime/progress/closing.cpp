@@ -55,29 +55,29 @@ void Session::close(Group& group) {
 // One after the other, each by its own time-out. What completes meanwhile leaves the list.
 void Session::complete() {
   for (;;) {
-    std::shared_ptr<ActiveOp> flight;
+    std::shared_ptr<ActiveOp> active;
     std::uint32_t start = 0;
     {
       check_owner();
       const std::lock_guard lock(mutex_);
       if (active_.empty()) return;
-      flight = active_.front();
-      start = flight->operation->number();
+      active = active_.front();
+      start = active->operation->number();
     }
-    wait(*flight, start, 0, 0);
+    wait(*active, start, 0, 0);
   }
 }
 
 bool Session::is_under_way(const Group& group) const {
   return std::any_of(active_.begin(), active_.end(),
-                     [&](const auto& flight) { return flight->group.get() == &group; });
+                     [&](const auto& active) { return active->group.get() == &group; });
 }
 
-// With the lock held: flights that have ended leave the list.
+// With the lock held: operations that have ended leave the list.
 void Session::land_stopped() {
-  std::erase_if(active_, [&](const auto& flight) {
-    if (!flight->operation->done()) return false;
-    land(*flight);
+  std::erase_if(active_, [&](const auto& active) {
+    if (!active->operation->done()) return false;
+    land(*active);
     return true;
   });
 }
@@ -125,16 +125,16 @@ void Session::fail_under_way() {
     what = error.what();
   } catch (...) {
   }
-  for (const auto& flight : active_) {
-    Group& group = *flight->group;
+  for (const auto& active : active_) {
+    Group& group = *active->group;
     if (is_starved)
       starve(group);
     else
       break_group(group, fault,
-                  str(flight->operation->describe(), ": ", name_of(group, transport_->rank()),
+                  str(active->operation->describe(), ": ", name_of(group, transport_->rank()),
                       " cannot go on: ", what, ". The communicator cannot be used any more."),
                   true);
-    flight->operation->stop(*transport_, Error(group.fault, group.broken));
+    active->operation->stop(*transport_, Error(group.fault, group.broken));
   }
   land_stopped();
 }

@@ -43,9 +43,9 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 }  // namespace
 
-// Throws what went wrong with it. A flight that has ended leaves the list first: it keeps the
+// Throws what went wrong with it. An operation that has ended leaves the list first: it keeps the
 // session, which would never end.
-void Session::raise(const ActiveOp& flight) {
+void Session::raise(const ActiveOp& active) {
   {
     const std::lock_guard lock(mutex_);
     try {
@@ -53,10 +53,10 @@ void Session::raise(const ActiveOp& flight) {
     } catch (...) {   // there is an error to tell already
     }
   }
-  tell_where(*flight.group);
+  tell_where(*active.group);
   const std::lock_guard lock(mutex_);
-  const Error& error = *flight.operation->error();
-  throw Error(error.fault(), error.what() + whereabouts(*flight.group));
+  const Error& error = *active.operation->error();
+  throw Error(error.fault(), error.what() + whereabouts(*active.group));
 }
 
 // Who comes to a communicator that is broken already says where it is, too.
@@ -159,12 +159,12 @@ void Session::break_group(Group& group, Fault fault, const std::string& why, boo
     keep_record(why);
   } catch (const std::bad_alloc&) {   // it is but a help
   }
-  for (const auto& flight : active_) {
-    if (flight->group.get() != &group) continue;
-    if (!flight->label.empty() && group.labels.size() < kLongestWord)
-      group.labels += str(group.labels.empty() ? "call #" : ", #", flight->operation->number(),
-                          " '", flight->label, "'");
-    flight->operation->stop(*transport_, Error(fault, why));
+  for (const auto& active : active_) {
+    if (active->group.get() != &group) continue;
+    if (!active->label.empty() && group.labels.size() < kLongestWord)
+      group.labels += str(group.labels.empty() ? "call #" : ", #", active->operation->number(),
+                          " '", active->label, "'");
+    active->operation->stop(*transport_, Error(fault, why));
   }
   if (tell_others) tell_all(group, pack(fault, why));
 }

@@ -82,18 +82,18 @@ void Session::attend(std::unique_lock<std::mutex>& lock) {
 
 // One that is done without having landed, since it was stopped, has its callback called here and
 // not there.
-void Session::on_complete(ActiveOp& flight, std::uint32_t start,
+void Session::on_complete(ActiveOp& active, std::uint32_t start,
                           std::function<void(bool)> callback) {
   check_owner();
   {
     const std::lock_guard lock(mutex_);
-    if (!flight.operation->has_ended(start)) {
-      flight.on_complete = std::move(callback);
+    if (!active.operation->has_ended(start)) {
+      active.on_complete = std::move(callback);
       return;
     }
   }
-  flight.tell(start);
-  callback(!flight.operation->has_failed(start));
+  active.tell(start);
+  callback(!active.operation->has_failed(start));
 }
 
 void Session::wake_thread() {
@@ -105,20 +105,20 @@ void Session::rouse_thread() {
 }
 
 // Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
-bool Session::sleep(ActiveOp& flight, std::uint32_t start, int most_ms) {
+bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
   check_owner();
-  if (!thread_.joinable()) return wait(flight, start, 0, most_ms);   // nobody else would go on
+  if (!thread_.joinable()) return wait(active, start, 0, most_ms);   // nobody else would go on
   {
     std::unique_lock lock(mutex_);
     const std::uint64_t before = landed_;
     ++sleepers_;
     landing_.wait_for(lock, std::chrono::milliseconds(most_ms),
-                      [&] { return flight.operation->has_ended(start) || landed_ != before; });
+                      [&] { return active.operation->has_ended(start) || landed_ != before; });
     --sleepers_;
   }
-  if (!flight.operation->has_ended(start)) return false;
-  if (flight.operation->has_failed(start)) raise(flight);
-  flight.tell(start);
+  if (!active.operation->has_ended(start)) return false;
+  if (active.operation->has_failed(start)) raise(active);
+  active.tell(start);
   return true;
 }
 

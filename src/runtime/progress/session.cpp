@@ -57,13 +57,13 @@ Session::~Session() {
   work_.notify_all();
   transport_->wake();
   if (thread_.joinable()) thread_.join();
-  for (const auto& flight : active_)
-    flight->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
+  for (const auto& active : active_)
+    active->operation->stop(*transport_, Error(Fault::lost, "this rank has left the world"));
 }
 
-void Session::launch(ActiveOp& flight, const void* input, void* output,
+void Session::launch(ActiveOp& active, const void* input, void* output,
                      const Fingerprint& fingerprint) {
-  Group& group = *flight.group;
+  Group& group = *active.group;
   // What went wrong on this node shows before anything new is sent. Other nodes are looked at after
   // it, since a look takes as long as a message, and before it now and then: calls that send
   // nothing leave them alone.
@@ -71,7 +71,7 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, told(group));
-  Operation& operation = *flight.operation;
+  Operation& operation = *active.operation;
   // Whoever prepared the call has opened the first channel alone.
   if (ShmChannels* const shm = operation.channel().shm)
     if (ShmChannel* const second = shm->second_if_next(operation.priority())) {
@@ -82,11 +82,11 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
   group.counts = true;
   const std::uint32_t number = group.last;
   group.history[number % kHistory] = fingerprint;
-  flight.warned = false;
+  active.warned = false;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
-  if (const std::size_t bytes = operation.scratch_bytes()) flight.scratch = scratch_.take(bytes);
+  if (const std::size_t bytes = operation.scratch_bytes()) active.scratch = scratch_.take(bytes);
   try {
-    operation.start({input, output, flight.scratch.data.get(), flight.peers.data()}, number,
+    operation.start({input, output, active.scratch.data.get(), active.peers.data()}, number,
                     fingerprint);
   } catch (const std::bad_alloc&) {   // nobody will look after it
     operation.stop(*transport_, Error(Fault::resource, "no memory"));
@@ -95,19 +95,19 @@ void Session::launch(ActiveOp& flight, const void* input, void* output,
 }
 
 // With the lock held: the operation is over.
-void Session::land(ActiveOp& flight) {
-  const Operation& operation = *flight.operation;
-  if (operation.number() == flight.group->last)
+void Session::land(ActiveOp& active) {
+  const Operation& operation = *active.operation;
+  if (operation.number() == active.group->last)
     transport_->publish_status(
-        {flight.group->context, operation.fingerprint(), operation.number(), false});
-  if (flight.scratch.data) scratch_.give(std::move(flight.scratch));
+        {active.group->context, operation.fingerprint(), operation.number(), false});
+  if (active.scratch.data) scratch_.give(std::move(active.scratch));
   if (operation.is_polling()) --polling_;
   ++landed_;
-  if (CallRecord* const record = flight.profiled.exchange(nullptr))
+  if (CallRecord* const record = active.profiled.exchange(nullptr))
     Recorder::complete(*record, !operation.error());
-  if (flight.on_complete) {
-    flight.is_told = true;
-    callbacks_.emplace_back(std::exchange(flight.on_complete, nullptr), !operation.error());
+  if (active.on_complete) {
+    active.is_told = true;
+    callbacks_.emplace_back(std::exchange(active.on_complete, nullptr), !operation.error());
     rouse_thread();   // whoever drives this calls back; some who do must not, since they hold locks
   }
   if (sleepers_ > 0) landing_.notify_all();
@@ -124,37 +124,37 @@ void Session::call_back(std::unique_lock<std::mutex>& lock) {
 }
 
 // With the lock held: the operation is under way, and may be for long.
-void Session::track(const std::shared_ptr<ActiveOp>& flight) {
-  const Operation& operation = *flight->operation;
+void Session::track(const std::shared_ptr<ActiveOp>& active) {
+  const Operation& operation = *active->operation;
   transport_->publish_status(
-      {flight->group->context, operation.fingerprint(), operation.number(), true});
-  flight->started_s = now_s();
+      {active->group->context, operation.fingerprint(), operation.number(), true});
+  active->started_s = now_s();
   if (operation.is_polling()) ++polling_;
   // The most urgent first, and of equals the oldest.
   const auto behind = [&](const auto& other) {
     return other->operation->priority() < operation.priority();
   };
-  active_.insert(std::find_if(active_.begin(), active_.end(), behind), flight);
+  active_.insert(std::find_if(active_.begin(), active_.end(), behind), active);
 }
 
 int Session::sleep_us() const { return polling_.load() > 0 ? kShortSleepUs : kSleepUs; }
 
-void Session::start(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+void Session::start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                     const Fingerprint& fingerprint) {
   check_owner();
   ++starting_;
   std::unique_lock lock(mutex_);
   --starting_;
   const bool is_alone = active_.empty();
-  launch(*flight, input, output, fingerprint);
-  if (is_alone && active_.empty() && ends_at_once(*flight)) return call_back(lock);
-  track(flight);
-  const std::uint64_t context = flight->group->context;
-  const std::uint32_t number = flight->operation->number();
+  launch(*active, input, output, fingerprint);
+  if (is_alone && active_.empty() && ends_at_once(*active)) return call_back(lock);
+  track(active);
+  const std::uint64_t context = active->group->context;
+  const std::uint32_t number = active->operation->number();
   transport_->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
     if (key.context == context && key.number == number) compare(peer, key, theirs);
   });
-  if (trouble_.empty()) flight->operation->advance(*transport_);   // peers wait for what it sends
+  if (trouble_.empty()) active->operation->advance(*transport_);   // peers wait for what it sends
   progress();
   wake_thread();
   call_back(lock);
@@ -172,32 +172,32 @@ struct Session::Waiting {
   Session& session;
 };
 
-void Session::run(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+void Session::run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                   const Fingerprint& fingerprint) {
   check_owner();
   bool load_store;
   {
     const std::lock_guard lock(mutex_);
-    load_store = run_through(flight, input, output, fingerprint);
-    if (load_store && flight->operation->done()) return;
+    load_store = run_through(active, input, output, fingerprint);
+    if (load_store && active->operation->done()) return;
   }
-  if (load_store) return wait_on(*flight);
+  if (load_store) return wait_on(*active);
   const Waiting waiting(*this);
-  start(flight, input, output, fingerprint);
-  wait_on(*flight);
+  start(active, input, output, fingerprint);
+  wait_on(*active);
 }
 
-void Session::wait_on(ActiveOp& flight) {
+void Session::wait_on(ActiveOp& active) {
   const Waiting waiting(*this);
-  if (!flight.operation->done()) wait(flight, flight.operation->number(), 0, 0);
-  if (flight.operation->error()) raise(flight);
+  if (!active.operation->done()) wait(active, active.operation->number(), 0, 0);
+  if (active.operation->error()) raise(active);
 }
 
 void Session::leave(Leaving reason) {
   if (is_inherited()) return;
   const std::string why = "this rank has left the world (finalize); it can make no more calls.";
   std::unique_lock lock(mutex_);
-  for (const auto& flight : active_) flight->operation->stop(*transport_, Error(Fault::usage, why));
+  for (const auto& active : active_) active->operation->stop(*transport_, Error(Fault::usage, why));
   std::exception_ptr stopped;
   try {
     wait_for_attachers(lock, true);
@@ -227,20 +227,20 @@ bool Session::drive() {
   const auto is_own = [](const Trouble& t) { return t.tell_others; };
   if (std::any_of(trouble_.begin(), trouble_.end(), is_own)) settle();
   for (std::size_t i = 0; i < active_.size();) {
-    ActiveOp& flight = *active_[i];
-    moved |= flight.operation->advance(*transport_);
-    if (const auto& mismatch = flight.operation->mismatch()) meet(flight, *mismatch);
-    if (const auto& barred = flight.operation->barred()) meet(flight, *barred);
-    if (const auto& failure = flight.operation->failure()) meet(flight, *failure);
-    if (const ShmChannels* const shm = flight.group->shm.get(); shm && shm->lacking())
-      meet(flight, *shm->lacking());
-    if (!flight.operation->done()) {
+    ActiveOp& active = *active_[i];
+    moved |= active.operation->advance(*transport_);
+    if (const auto& mismatch = active.operation->mismatch()) meet(active, *mismatch);
+    if (const auto& barred = active.operation->barred()) meet(active, *barred);
+    if (const auto& failure = active.operation->failure()) meet(active, *failure);
+    if (const ShmChannels* const shm = active.group->shm.get(); shm && shm->lacking())
+      meet(active, *shm->lacking());
+    if (!active.operation->done()) {
       ++i;
-      if (flight.operation->is_paused()) break;   // from the most urgent one again
+      if (active.operation->is_paused()) break;   // from the most urgent one again
       continue;
     }
-    land(flight);
-    const std::shared_ptr<Group> closed = flight.group->closed ? flight.group : nullptr;
+    land(active);
+    const std::shared_ptr<Group> closed = active.group->closed ? active.group : nullptr;
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (closed) release(*closed);
   }
@@ -252,62 +252,62 @@ bool Session::drive() {
 // waited for.
 int Session::awaits() const {
   int first = -1;
-  for (const auto& flight : active_)
-    for (int peer : flight->operation->waits_for()) {
+  for (const auto& active : active_)
+    for (int peer : active->operation->waits_for()) {
       if (peer == awaited_) return peer;
       if (first < 0) first = peer;
     }
   return first;
 }
 
-bool Session::test(ActiveOp& flight, std::uint32_t start) try {
+bool Session::test(ActiveOp& active, std::uint32_t start) try {
   check_owner();
-  if (!flight.operation->has_ended(start)) {
+  if (!active.operation->has_ended(start)) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
       if (!progress()) watch_now_and_then();
       call_back(lock);
     }
   }
-  if (!flight.operation->has_ended(start)) return false;
-  if (flight.operation->has_failed(start)) raise(flight);
-  flight.tell(start);
+  if (!active.operation->has_ended(start)) return false;
+  if (active.operation->has_failed(start)) raise(active);
+  active.tell(start);
   return true;
 } catch (const std::bad_alloc&) {
-  raise_starved(*flight.group);
+  raise_starved(*active.group);
 }
 
 // While somebody waits with a limit of his own.
 struct Session::Limited {
   Limited(Session& owner, ActiveOp& waited_for, Limit limit)
-      : session(owner), flight(waited_for), own(limit) {
+      : session(owner), active(waited_for), own(limit) {
     if (own.timeout_ms <= 0) return;
     const std::lock_guard lock(session.mutex_);
-    flight.limits.push_back(&own);
+    active.limits.push_back(&own);
   }
   ~Limited() {
     if (own.timeout_ms <= 0) return;
     const std::lock_guard lock(session.mutex_);
-    std::erase(flight.limits, &own);
+    std::erase(active.limits, &own);
   }
   Limited(const Limited&) = delete;
   Limited& operator=(const Limited&) = delete;
 
   Session& session;
-  ActiveOp& flight;
+  ActiveOp& active;
   const Limit own;
 };
 
-bool Session::wait(ActiveOp& flight, std::uint32_t start, int timeout_ms, int most_ms) try {
+bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int most_ms) try {
   check_owner();
-  const Limited limited(*this, flight, {start, now_s(), timeout_ms});
-  if (CallRecord* const record = flight.profiled) Recorder::wait(*record);
+  const Limited limited(*this, active, {start, now_s(), timeout_ms});
+  if (CallRecord* const record = active.profiled) Recorder::wait(*record);
   Backoff patience(oversubscribed_ ? Load::oversubscribed : Load::alone);
   int looks = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
   const Waiting waiting(*this);
-  while (!flight.operation->has_ended(start)) {
+  while (!active.operation->has_ended(start)) {
     bool moved = false;
     {
       std::unique_lock lock(mutex_, std::try_to_lock);
@@ -337,11 +337,11 @@ bool Session::wait(ActiveOp& flight, std::uint32_t start, int timeout_ms, int mo
     const std::lock_guard lock(mutex_);
     watch(watched_s);
   }
-  if (flight.operation->has_failed(start)) raise(flight);
-  flight.tell(start);
+  if (active.operation->has_failed(start)) raise(active);
+  active.tell(start);
   return true;
 } catch (const std::bad_alloc&) {
-  raise_starved(*flight.group);
+  raise_starved(*active.group);
 }
 
 void Session::start_trace() {

@@ -108,22 +108,22 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
 
   // Numbers the operation, starts it and does what can be done at once. Throws if the group is
   // broken.
-  void start(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+  void start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
              const Fingerprint& fingerprint);
   // The same, and waits for it; the session's thread is not bothered.
-  void run(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+  void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
   // Runs a call that sends nothing as it was run before; whether there was such a call.
   bool run_again(CallCache& recent, const Asked& asked);
-  void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<ActiveOp>& flight,
+  void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<ActiveOp>& active,
                 const Fingerprint& fingerprint);
   // `start`: the number of the call that is meant. A plan may have made its next one meanwhile.
-  bool test(ActiveOp& flight, std::uint32_t start);
-  bool wait(ActiveOp& flight, std::uint32_t start, int timeout_ms,
+  bool test(ActiveOp& active, std::uint32_t start);
+  bool wait(ActiveOp& active, std::uint32_t start, int timeout_ms,
             int most_ms);  // at most most_ms (0: no limit); whether it is complete
-  void on_complete(ActiveOp& flight, std::uint32_t start, std::function<void(bool)> callback);
+  void on_complete(ActiveOp& active, std::uint32_t start, std::function<void(bool)> callback);
   // Until it or another one has ended.
-  bool sleep(ActiveOp& flight, std::uint32_t start, int most_ms);
+  bool sleep(ActiveOp& active, std::uint32_t start, int most_ms);
 
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
@@ -177,15 +177,15 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wake_thread();   // with the lock held: nobody waits, and there is work
   void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
-  void launch(ActiveOp& flight, const void* input, void* output, const Fingerprint& fingerprint);
+  void launch(ActiveOp& active, const void* input, void* output, const Fingerprint& fingerprint);
   void open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes);
-  bool run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+  bool run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
-  bool ends_at_once(ActiveOp& flight);
-  void wait_on(ActiveOp& flight);
-  void track(const std::shared_ptr<ActiveOp>& flight);
-  void land(ActiveOp& flight);
-  void call_back(std::unique_lock<std::mutex>& lock);   // those whose flights have landed
+  bool ends_at_once(ActiveOp& active);
+  void wait_on(ActiveOp& active);
+  void track(const std::shared_ptr<ActiveOp>& active);
+  void land(ActiveOp& active);
+  void call_back(std::unique_lock<std::mutex>& lock);   // those whose operations have ended
   void land_stopped();
   static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called
     group.last = 1;
@@ -194,16 +194,16 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   bool is_under_way(const Group& group) const;
   void release(Group& group);
   void forget_closed();
-  void meet(const ActiveOp& flight, const CallMismatch& mismatch);
-  void meet(const ActiveOp& flight, const CopyDenied& barred);
-  void meet(const ActiveOp& flight, const Error& failure);
+  void meet(const ActiveOp& active, const CallMismatch& mismatch);
+  void meet(const ActiveOp& active, const CopyDenied& barred);
+  void meet(const ActiveOp& active, const Error& failure);
   bool can_progress();     // whether something under way could go on
   int sleep_us() const;   // between two looks
   void clear_stages();
   void look_around();
   std::vector<int> pending_attachers();
   void wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop);
-  [[noreturn]] void raise(const ActiveOp& flight);
+  [[noreturn]] void raise(const ActiveOp& active);
   void settle();    // breaks what trouble was found with
   void starve(Group& group);
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
@@ -226,14 +226,14 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void watch(double now);
   void watch_now_and_then();   // for those who wait by asking
   void watch_between_waits();   // without the lock; throws what the caller's look throws
-  Limit limit_of(const ActiveOp& flight) const;
-  void give_up(ActiveOp& flight, const Limit& limit);
-  void warn(ActiveOp& flight, double waited_s);
+  Limit limit_of(const ActiveOp& active) const;
+  void give_up(ActiveOp& active, const Limit& limit);
+  void warn(ActiveOp& active, double waited_s);
   void give_way() const;
   void background();  // the thread
   void attend(std::unique_lock<std::mutex>& lock);
-  std::string missing(const ActiveOp& flight) const;
-  std::string behind(const ActiveOp& flight) const;
+  std::string missing(const ActiveOp& active) const;
+  std::string behind(const ActiveOp& active) const;
   static std::string name_of(const Group& group, int world_rank);
   static std::string name_with(const Group& group, int peer, const PeerStatus& doing);
 
@@ -249,7 +249,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   mutable std::mutex mutex_;
   std::condition_variable work_, landing_;
   int sleepers_ = 0;
-  std::uint64_t landed_ = 0;   // flights, so far
+  std::uint64_t landed_ = 0;   // operations, so far
   std::vector<std::pair<std::function<void(bool)>, bool>> callbacks_;   // due, with their argument
   std::unordered_map<std::uint64_t, std::shared_ptr<Group>> groups_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet

@@ -175,11 +175,11 @@ void Session::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_st
 
 // With the lock held. A call that sends nothing, while nothing else is under way, needs no
 // book-keeping unless it has to wait for long. Whether it was such a call, which may be under way.
-bool Session::run_through(const std::shared_ptr<ActiveOp>& flight, const void* input, void* output,
+bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                           const Fingerprint& fingerprint) {
-  if (!flight->operation->is_load_store() || !active_.empty()) return false;
-  launch(*flight, input, output, fingerprint);
-  Operation& operation = *flight->operation;
+  if (!active->operation->is_load_store() || !active_.empty()) return false;
+  launch(*active, input, output, fingerprint);
+  Operation& operation = *active->operation;
   const int most = config_.meanwhile ? kLooksBeside : oversubscribed_ ? kLooksOversubscribed :
       kLooks;
   YieldBudget yields;
@@ -189,24 +189,24 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& flight, const void* i
       yields.reset();
     }
     if (operation.done()) {
-      land(*flight);
+      land(*active);
       return true;
     }
     if (!oversubscribed_) pause();
     else if (looks >= kLooksBeforeYield && !yields.again()) break;
   }
-  track(flight);
+  track(active);
   return true;
 }
 
 // With the lock held, of a call that was launched while nothing else was under way.
-bool Session::ends_at_once(ActiveOp& flight) {
-  Operation& operation = *flight.operation;
+bool Session::ends_at_once(ActiveOp& active) {
+  Operation& operation = *active.operation;
   if (oversubscribed_ || !operation.is_brief()) return false;
   for (int looks = 0; looks < kLooksAtStart && !operation.mismatch(); ++looks) {
     if (operation.advance(*transport_)) looks = 0;
     if (operation.done()) {
-      land(flight);
+      land(active);
       return true;
     }
     pause();
@@ -216,36 +216,36 @@ bool Session::ends_at_once(ActiveOp& flight) {
 
 bool Session::run_again(CallCache& recent, const Asked& asked) {
   check_owner();
-  std::shared_ptr<ActiveOp> flight;
+  std::shared_ptr<ActiveOp> active;
   {
     const std::lock_guard lock(mutex_);
     const CallCache::Entry* entry = recent.find(asked);
-    if (!entry || entry->flight->operation->under_way()) return false;
-    if (!run_through(entry->flight, asked.call.input, asked.call.output, entry->fingerprint))
+    if (!entry || entry->active->operation->under_way()) return false;
+    if (!run_through(entry->active, asked.call.input, asked.call.output, entry->fingerprint))
       return false;
-    if (entry->flight->operation->done()) return true;
-    flight = entry->flight;
+    if (entry->active->operation->done()) return true;
+    active = entry->active;
   }
-  wait_on(*flight);
+  wait_on(*active);
   return true;
 }
 
 void Session::remember(CallCache& recent, const Asked& asked,
-                       const std::shared_ptr<ActiveOp>& flight, const Fingerprint& fingerprint) {
+                       const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint) {
   const std::lock_guard lock(mutex_);
-  recent.keep(asked, flight, fingerprint);
+  recent.keep(asked, active, fingerprint);
 }
 
 bool Session::can_progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   return std::any_of(active_.begin(), active_.end(),
-                     [](const auto& flight) { return flight->operation->can_progress(); });
+                     [](const auto& active) { return active->operation->can_progress(); });
 }
 
 // A peer's stage shows another call than this rank's.
-void Session::meet(const ActiveOp& flight, const CallMismatch& mismatch) {
-  const Group& group = *flight.group;
+void Session::meet(const ActiveOp& active, const CallMismatch& mismatch) {
+  const Group& group = *active.group;
   const CallStamp &mine = mismatch.mine, &theirs = mismatch.theirs;
   const int them = mismatch.position, me = group.rank;
   const std::string end = ". The communicator cannot be used any more.";
@@ -263,12 +263,12 @@ void Session::meet(const ActiveOp& flight, const CallMismatch& mismatch) {
 }
 
 // The system let ranks copy each other's memory when they started, and does not now.
-void Session::meet(const ActiveOp& flight, const CopyDenied& barred) {
-  const Group& group = *flight.group;
+void Session::meet(const ActiveOp& active, const CopyDenied& barred) {
+  const Group& group = *active.group;
   const std::string peer = name_of(group, group.ranks[static_cast<std::size_t>(barred.position)]);
   trouble_.push_back(
       {group.context, Fault::resource,
-       str(flight.operation->describe(), ": ", name_of(group, transport_->rank()), " cannot ",
+       str(active.operation->describe(), ": ", name_of(group, transport_->rank()), " cannot ",
            barred.writes ? "write into" : "read", " the buffer of ", peer, ": ",
            std::strerror(barred.error),
            ". PACELINE_SINGLE_COPY=off does without. The communicator ",
@@ -278,10 +278,10 @@ void Session::meet(const ActiveOp& flight, const CopyDenied& barred) {
 
 // Its device cannot go on, or this rank lacks what it takes to reach a peer's stage. The peers are
 // told.
-void Session::meet(const ActiveOp& flight, const Error& failure) {
-  const Group& group = *flight.group;
+void Session::meet(const ActiveOp& active, const Error& failure) {
+  const Group& group = *active.group;
   trouble_.push_back({group.context, failure.fault(),
-                      str(flight.operation->describe(), ": ", name_of(group, transport_->rank()),
+                      str(active.operation->describe(), ": ", name_of(group, transport_->rank()),
                           ": ", failure.what(), " The communicator cannot be used any more."),
                       true});
 }

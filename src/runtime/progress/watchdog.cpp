@@ -18,7 +18,7 @@ constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
 }  // namespace
 
 // With the lock held, every now and then while somebody waits: who is lost, who disagrees, who is
-// late. Breaking a group does not change the list of flights; it only ends some of them.
+// late. Breaking a group does not change the list of operations; it only ends some of them.
 void Session::watch(double now) try {
   follow_awaited();
   transport_->check_peers();
@@ -26,14 +26,14 @@ void Session::watch(double now) try {
   if (progress()) return;
   look_for_mismatches();
   look_for_lost();
-  for (const auto& flight : active_) {
-    const double waited_s = now - flight->started_s;
-    if (flight->operation->done()) continue;
-    const Limit limit = limit_of(*flight);
+  for (const auto& active : active_) {
+    const double waited_s = now - active->started_s;
+    if (active->operation->done()) continue;
+    const Limit limit = limit_of(*active);
     if (limit.timeout_ms > 0 && now - limit.begun_s > 1e-3 * limit.timeout_ms)
-      give_up(*flight, limit);
-    else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !flight->warned)
-      warn(*flight, waited_s);
+      give_up(*active, limit);
+    else if (config_.warn_ms > 0 && waited_s > 1e-3 * config_.warn_ms && !active->warned)
+      warn(*active, waited_s);
   }
 } catch (...) {
   if (active_.empty()) throw;
@@ -50,8 +50,8 @@ void Session::follow_awaited() {
   };
   enum { goes_round, ends, is_silent } most = goes_round;
   awaited_ = -1;
-  for (const auto& flight : active_)
-    for (const int first : flight->operation->waits_for()) {
+  for (const auto& active : active_)
+    for (const int first : active->operation->waits_for()) {
       auto row = goes_round;
       for (int next = first; is_new(next);) {
         met[static_cast<std::size_t>(next)] = true;
@@ -66,16 +66,16 @@ void Session::follow_awaited() {
 }
 
 // The first to end of those who wait for this start; else the call's, or the group's.
-Limit Session::limit_of(const ActiveOp& flight) const {
-  const std::uint32_t start = flight.operation->number();
+Limit Session::limit_of(const ActiveOp& active) const {
+  const std::uint32_t start = active.operation->number();
   const Limit* first = nullptr;
   const auto end_s = [](const Limit& l) { return l.begun_s + 1e-3 * l.timeout_ms; };
-  for (const Limit* limit : flight.limits)
+  for (const Limit* limit : active.limits)
     if (limit->start == start && (!first || end_s(*limit) < end_s(*first))) first = limit;
   if (first) return *first;
-  int timeout_ms = flight.timeout_ms;
-  if (timeout_ms == 0) timeout_ms = flight.group->timeout_ms;
-  return {start, flight.started_s, timeout_ms > 0 ? timeout_ms : config_.timeout_ms};
+  int timeout_ms = active.timeout_ms;
+  if (timeout_ms == 0) timeout_ms = active.group->timeout_ms;
+  return {start, active.started_s, timeout_ms > 0 ? timeout_ms : config_.timeout_ms};
 }
 
 int Session::timeout_of(const Group& group) const {
@@ -112,11 +112,11 @@ void Session::watch_between_waits() {
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
 // message between them: what a peer that is waited for says it is doing is compared as well.
 void Session::look_for_mismatches() {
-  for (const auto& flight : active_)
-    for (int peer : flight->operation->waits_for()) {
+  for (const auto& active : active_)
+    for (int peer : active->operation->waits_for()) {
       const PeerStatus doing = transport_->peer_status(peer);
-      const Operation& mine = *flight->operation;
-      if (doing.context != flight->group->context || doing.number != mine.number()) continue;
+      const Operation& mine = *active->operation;
+      if (doing.context != active->group->context || doing.number != mine.number()) continue;
       if (doing.fingerprint != mine.fingerprint())
         compare(peer, {doing.context, doing.number}, doing.fingerprint);
     }
@@ -126,13 +126,13 @@ void Session::look_for_mismatches() {
 // With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been
 // read.
 void Session::look_for_lost() {
-  for (const auto& flight : active_)
-    for (int peer : flight->operation->waits_for()) {
+  for (const auto& active : active_)
+    for (int peer : active->operation->waits_for()) {
       const std::string& why = gone_[static_cast<std::size_t>(peer)];
       if (why.empty()) continue;
-      const Group& group = *flight->group;
-      break_group(*flight->group, Fault::lost,
-                  str(flight->operation->describe(), ": ", name_of(group, peer), " is lost: ", why,
+      const Group& group = *active->group;
+      break_group(*active->group, Fault::lost,
+                  str(active->operation->describe(), ": ", name_of(group, peer), " is lost: ", why,
                       ". ", name_of(group, transport_->rank()),
                       " waits for it; the communicator cannot be used any more."),
                   true);
@@ -159,28 +159,28 @@ std::string Session::name_with(const Group& group, int peer, const PeerStatus& d
   return str(name_of(group, peer), " ", where);
 }
 
-std::string Session::missing(const ActiveOp& flight) const {
+std::string Session::missing(const ActiveOp& active) const {
   std::string out;
-  for (int peer : flight.operation->waits_for())
+  for (int peer : active.operation->waits_for())
     out += str(out.empty() ? "" : "; ",
-               name_with(*flight.group, peer, transport_->peer_status(peer)));
-  return out + behind(flight);
+               name_with(*active.group, peer, transport_->peer_status(peer)));
+  return out + behind(active);
 }
 
 // Who is waited for may itself wait for another: those that say they are no further than any of the
 // former, the last ones first, those that are elsewhere, and those that do not answer. With several
 // calls under way a rank that is waited for may say that it has left a later one; then nobody
 // before that is beyond doubt.
-std::string Session::behind(const ActiveOp& flight) const {
-  const Group& group = *flight.group;
+std::string Session::behind(const ActiveOp& active) const {
+  const Group& group = *active.group;
   // In the order of calls, as far as that is known, from the own one on: numbers begin anew.
   const auto place = [&](const PeerStatus& d) {
     if (d.number == 0) return kNothing;
     if (d.context != group.context) return kElsewhere;
-    const auto ahead = static_cast<std::int32_t>(d.number - flight.operation->number());
+    const auto ahead = static_cast<std::int32_t>(d.number - active.operation->number());
     return 2 * std::int64_t{ahead} - (d.inside ? 1 : 0);
   };
-  const std::vector<int> awaited = flight.operation->waits_for();
+  const std::vector<int> awaited = active.operation->waits_for();
   constexpr std::int64_t own = -1;
   std::int64_t first = own, last = own;
   for (int peer : awaited) {
@@ -206,20 +206,20 @@ std::string Session::behind(const ActiveOp& flight) const {
   return out;
 }
 
-void Session::give_up(ActiveOp& flight, const Limit& limit) {
-  break_group(*flight.group, Fault::timeout,
-              str(flight.operation->describe(), ": ", name_of(*flight.group, transport_->rank()),
-                  " has waited ", limit.timeout_ms * 1e-3, " s; ", missing(flight),
+void Session::give_up(ActiveOp& active, const Limit& limit) {
+  break_group(*active.group, Fault::timeout,
+              str(active.operation->describe(), ": ", name_of(*active.group, transport_->rank()),
+                  " has waited ", limit.timeout_ms * 1e-3, " s; ", missing(active),
                   ". Raise the timeout (timeout_ms), or look at the ranks named here."),
               true);
 }
 
-void Session::warn(ActiveOp& flight, double waited_s) {
-  flight.warned = true;
+void Session::warn(ActiveOp& active, double waited_s) {
+  active.warned = true;
   std::fprintf(stderr, "paceline: %s: %s has waited %.0f s; %s.\n",
-               flight.operation->describe().c_str(),
-               name_of(*flight.group, transport_->rank()).c_str(), waited_s,
-               missing(flight).c_str());
+               active.operation->describe().c_str(),
+               name_of(*active.group, transport_->rank()).c_str(), waited_s,
+               missing(active).c_str());
 }
 
 }  // namespace paceline
