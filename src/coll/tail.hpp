@@ -6,6 +6,7 @@
 // tells the late rank.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "coll/in_groups.hpp"
@@ -22,10 +23,10 @@ class Tail {
     int first, blocks;
   };
 
-  // In slices of so many blocks, at least one for each pass; 0: of just that.
-  Tail(const Problem& problem, const Knobs& knobs, int slice_blocks = 0)
+  // Of so many blocks, in slices with one for each pass at least; 0: with just that.
+  Tail(const Problem& problem, const Knobs& knobs, int blocks = 0)
       : sides(problem), passes(passes_of(sides, knobs)),
-        slice_blocks_(slice_blocks > 0 ? slice_blocks : passes) {}
+        blocks_(blocks > 0 ? blocks : sides.waiting() * passes) {}
 
   // As asked for; else enough to overlap, and few enough for schedules of many ranks.
   static int passes_of(const Sides& sides, const Knobs& knobs) {
@@ -45,12 +46,10 @@ class Tail {
   }
 
   Range slice(int place) const {
-    return {(place + sides.waiting()) % sides.waiting() * slice_blocks_, slice_blocks_};
+    const int m = sides.waiting(), at = (place + m) % m;
+    return share({0, blocks_}, m, at);
   }
-  Range piece(int place, int pass) const {
-    const int begin = pass * slice_blocks_ / passes, end = (pass + 1) * slice_blocks_ / passes;
-    return {slice(place).first + begin, end - begin};
-  }
+  Range piece(int place, int pass) const { return share(slice(place), passes, pass); }
 
   static Segment input(const Builder& b, Range r) { return b.input(r.first, r.blocks); }
   static Segment output(const Builder& b, Range r) { return b.output(r.first, r.blocks); }
@@ -121,7 +120,15 @@ class Tail {
   const int passes;
 
  private:
-  int slice_blocks_;
+  // Of so many nearly equal parts, one.
+  static Range share(Range whole, int parts, int i) {
+    const auto begin = [&](int of) {
+      return static_cast<int>(std::int64_t{of} * whole.blocks / parts);
+    };
+    return {whole.first + begin(i), begin(i + 1) - begin(i)};
+  }
+
+  int blocks_;
 
   // Calls each(owner's place, pass) in the order in which this late rank gives and hears.
   template <class Each>

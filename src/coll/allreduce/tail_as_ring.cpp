@@ -29,26 +29,23 @@
 namespace paceline {
 namespace {
 
-// The message in blocks of which slices of equal length and the blocks of a ring have whole
-// numbers, and a slice at least one for each pass.
-struct Grid {
-  int slice, ring_block;   // so many of them
+constexpr int kFine = 64;   // blocks of a slice: enough for slices that differ by one of them
 
-  Grid(const Problem& pb, const Knobs& knobs) {
-    const Sides sides(pb);
-    const int m = sides.waiting(), both = std::gcd(pb.ranks, m), least = pb.ranks / both;
-    const int finer = (Tail::passes_of(sides, knobs) + least - 1) / least;
-    slice = finer * least;
-    ring_block = finer * m / both;
-  }
-};
+// In how many parts a block of the ring is cut. Slices of early ranks begin and end at parts: where
+// that takes few, all slices have equally many; a slice has at least one for each pass.
+int parts_of(const Problem& pb, const Knobs& knobs) {
+  const Sides sides(pb);
+  const int p = pb.ranks, m = sides.waiting(), passes = Tail::passes_of(sides, knobs);
+  const int both = std::gcd(p, m), equal = p / both;   // parts of a slice, and m / both of a block
+  if (equal <= kFine) return (passes + equal - 1) / equal * (m / both);
+  return (std::max(passes, kFine) * m + p - 1) / p;
+}
 
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "tail_direct");
 }
 
-int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * Grid(pb, knobs).ring_block; }
-int within(const Problem& pb, const Knobs& knobs) { return Grid(pb, knobs).ring_block; }
+int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * parts_of(pb, knobs); }
 
 // One operand after the other, each sum rounded as on its way round the ring. Sums that are not yet
 // complete are kept in the slot of the first operand that is no input.
@@ -63,11 +60,12 @@ void add_in_turn(Builder& b, const std::vector<Segment>& operands, const Segment
   }
 }
 
-void add(Builder& b, const Grid& grid, const std::vector<Segment>& slots, Tail::Range own) {
+// A slice may hold parts of several blocks.
+void add(Builder& b, int parts, const std::vector<Segment>& slots, Tail::Range own) {
   const int p = b.problem().ranks, end = own.first + own.blocks;
   for (int first = own.first; first < end;) {
-    const int block = first / grid.ring_block;
-    const Tail::Range part{first, std::min(end, (block + 1) * grid.ring_block) - first};
+    const int block = first / parts;
+    const Tail::Range part{first, std::min(end, (block + 1) * parts) - first};
     std::vector<Segment> operands;
     for (int k = 1; k <= p; ++k)
       operands.push_back(Tail::part(b, slots[std::size_t((block + k) % p)], part));
@@ -78,8 +76,8 @@ void add(Builder& b, const Grid& grid, const std::vector<Segment>& slots, Tail::
 }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  const Grid grid(pb, knobs);
-  const Tail tail(pb, knobs, grid.slice);
+  const int parts = parts_of(pb, knobs);
+  const Tail tail(pb, knobs, pb.ranks * parts);
   if (tail.sides.is_late) {
     tail.give(b);
     return tail.hear(b);
@@ -88,7 +86,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   for (int pass = 0; pass < tail.passes; ++pass) {
     const Tail::Range own = tail.piece(tail.sides.at, pass);
     tail.take(b, slots, own);
-    add(b, grid, slots, own);
+    add(b, parts, slots, own);
     tail.spread(b, pass);
   }
 }
@@ -97,7 +95,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 const Algorithm allreduce_tail_as_ring{
     .collective = Collective::allreduce, .name = "tail_as_ring", .rejects = rejects, .cuts = cuts,
-    .within = within, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
+    .within = parts_of, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
     .expects_late = true, .sum_order = SumOrder::by_ring};
 
 }  // namespace paceline
