@@ -23,7 +23,7 @@ RETIRED = {
     "Patience": "Backoff", "Naps": "PollInterval", "nudge": "wake_peers", "stirs": "can_progress",
     "last_heard": "peer_status", "PlanBook": "ScheduleCache", "RecentCalls": "CallCache",
     "Circumstances": "ChoiceInputs", "BoundStep": "CompiledStep", "StoreMeeting": "StoreBootstrap",
-    "flying_": "active_", "find_stranger": "find_mismatch",
+    "flying_": "active_", "find_stranger": "find_mismatch", "free_flight": "free_op",
 }
 OLD = re.compile(r"(?<![\w:])(" + "|".join(map(re.escape, RETIRED)) + r")(?!\w)")
 SPOKEN = (".cpp", ".hpp", ".h", ".c", ".inc", ".cu", ".py", ".pyi", ".md", "CMakeLists.txt")
