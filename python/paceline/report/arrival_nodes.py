@@ -182,7 +182,7 @@ def claims(named):
                "the early ranks' exchange and the passes for the late one cross"),
         of_all("Calls that may switch take at most 3 % longer while nobody is late.",
                MOST_GIVEN_UP, lambda way: given_up(JUDGED, way),
-               "the model that chooses reckons 3 % at most for direct exchange")]
+               "what is chosen while nobody is late follows who may be late")]
 
 
 def of_all(claim, most, found_of, why):
