@@ -16,7 +16,7 @@ class Around {
         from_zero_(Builder::part(all, 0, rank)) {}
 
   // Working memory for those at the offsets [first, last), and for no others.
-  Around room(Builder& b, int first, int last) const {
+  Around scratch(Builder& b, int first, int last) const {
     Around out = *this;
     out.to_end_.blocks = out.from_zero_.blocks = 0;
     for (const Segment& stretch : at(first, last))

@@ -24,9 +24,9 @@ inline Phase tell_node(const Hierarchy& h, const Region& region) {
 }
 
 inline Segment copied(Builder& b, const Segment& segment) {
-  const Segment room = b.scratch(segment);
-  b.copy(segment, room);
-  return room;
+  const Segment held = b.scratch(segment);
+  b.copy(segment, held);
+  return held;
 }
 
 // Of each part its leader sums, in rank order, what the node's ranks have of it; this rank has

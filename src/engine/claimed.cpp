@@ -117,7 +117,7 @@ bool ClaimedOperation::is_behind() {
 
 bool ClaimedOperation::is_occupied() {
   std::optional<CallMismatch> mismatch;
-  return keeps(shm_->occupied(call_, room_bytes(), mismatch), mismatch);
+  return keeps(shm_->occupied(call_, slot_bytes(), mismatch), mismatch);
 }
 
 bool ClaimedOperation::keeps(std::optional<int> peer, const std::optional<CallMismatch>& mismatch) {
@@ -132,7 +132,7 @@ bool ClaimedOperation::enter() {
   waits_for_ = !claims_ || shm_->can_claim() ? -1 : 0;
   if (waits_for_ >= 0) return false;
   if (is_occupied()) return false;
-  shm_->enter(call_, room_bytes(), number_, shown_);
+  shm_->enter(call_, slot_bytes(), number_, shown_);
   if (claims_) positions_.begin(*shm_, call_);
   else positions_.begin_as_ranks(*shm_, call_);
   position_ = claims_ ? shm_->claim(call_, claimed_->kept) : shm_->rank();

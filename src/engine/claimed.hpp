@@ -102,7 +102,7 @@ class ClaimedOperation : public Operation {
   static std::size_t staging_of(const CompiledSchedule& s) {
     return s.mixed ? s.staging_bytes : s.scratch_bytes;
   }
-  std::size_t room_bytes() const { return staging_of(claims_ ? *claimed_ : *compiled_); }
+  std::size_t slot_bytes() const { return staging_of(claims_ ? *claimed_ : *compiled_); }
 
   ShmChannel* shm_;   // of the call
   std::shared_ptr<const CompiledSchedule> claimed_;

@@ -73,12 +73,12 @@ auto& DeviceEnd::of_length(Map& free, std::size_t bytes) {
 }
 
 std::byte* DeviceEnd::take_pinned(std::size_t bytes) {
-  const std::size_t room = size_class(bytes);
-  if (const auto memory = taken_from(of_length(free_pinned_, room))) return *memory;
+  const std::size_t length = size_class(bytes);
+  if (const auto memory = taken_from(of_length(free_pinned_, length))) return *memory;
   begin(StageOf::registering);
   std::byte* memory = nullptr;
   try {
-    memory = driver_->allocate(device::kHost, room);
+    memory = driver_->allocate(device::kHost, length);
   } catch (...) {
     end(StageOf::registering);
     throw;
@@ -86,7 +86,7 @@ std::byte* DeviceEnd::take_pinned(std::size_t bytes) {
   end(StageOf::registering);
   const std::lock_guard lock(mutex_);
   pinned_.push_back(memory);
-  pinned_bytes_ += room;
+  pinned_bytes_ += length;
   return memory;
 }
 

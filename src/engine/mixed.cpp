@@ -132,7 +132,7 @@ void MixedOperation::post(std::uint32_t id, Transport& transport) {
 }
 
 std::byte* MixedOperation::scratch_of(int position) const {
-  return shm_->room(local_rank_of(position), call_);
+  return shm_->slot(local_rank_of(position), call_);
 }
 
 bool MixedOperation::can_progress() {

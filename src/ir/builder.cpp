@@ -66,7 +66,7 @@ Segment Builder::place(const Region& region, int first, int blocks) const {
   require(first >= 0 && blocks >= 0 && first + blocks <= total_, name_of(problem_.collective),
           " names blocks [", first, ", ", first + blocks, ") of ", total_);
   const int scale = region.blocks / total_;
-  Segment s = region.room;
+  Segment s = region.slot;
   if (region.space != Space::scratch) s.space = s.like = region.space;
   s.first = region.first + first * scale;
   s.blocks = blocks * scale;

@@ -18,7 +18,7 @@ struct Region {
   Space space = Space::output;
   int first = 0;
   int blocks = 0;
-  Segment room = {};   // scratch only: the slot
+  Segment slot = {};   // scratch only: the slot
 };
 
 // Segments that somebody has listed, for as long as a call takes.

@@ -15,8 +15,8 @@ std::vector<int> all_ranks(int ranks) {
 
 Region region_of(const Segment& segment) { return {segment.space, segment.first, segment.blocks}; }
 
-Region region_in(const Segment& room, const Region& shape) {
-  return {Space::scratch, shape.first, shape.blocks, room};
+Region region_in(const Segment& slot, const Region& shape) {
+  return {Space::scratch, shape.first, shape.blocks, slot};
 }
 
 namespace {

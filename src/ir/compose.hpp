@@ -29,9 +29,9 @@ std::vector<int> all_ranks(int ranks);
 // All of a buffer's blocks as a region.
 Region region_of(const Segment& segment);
 
-// The blocks of `shape` where a rank of its own accord has room for some of them only: `room` is
+// The blocks of `shape` where a rank of its own accord has room for some of them only: `slot` is
 // scratch for those that the phase reads or writes here.
-Region region_in(const Segment& room, const Region& shape);
+Region region_in(const Segment& slot, const Region& shape);
 
 // Records this rank's part of every phase, in order. Throws a refusal where a phase's algorithm
 // rejects its part.

@@ -134,16 +134,16 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->shared = choice.algorithm->uses(Access::symmetric);
   prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
-  CompiledSchedule bound = compile(choice, problem, layout, call, staging_room());
+  CompiledSchedule bound = compile(choice, problem, layout, call, staging_limits());
   if (prepared->has_notes) add_notes(bound);
   const auto other = by_arrival(call, alike, choice);
-  std::size_t room = bound.scratch_bytes;
+  std::size_t slot_bytes = bound.scratch_bytes;
   if (other) {
-    CompiledSchedule arriving = compile(*other, problem, layout, call, staging_room());
-    room = std::max(room, arriving.scratch_bytes);
+    CompiledSchedule arriving = compile(*other, problem, layout, call, staging_limits());
+    slot_bytes = std::max(slot_bytes, arriving.scratch_bytes);
     bound.by_arrival = std::make_shared<const CompiledSchedule>(std::move(arriving));
   }
-  if (bound.load_store) session->open_staging(*group, room);
+  if (bound.load_store) session->open_staging(*group, slot_bytes);
   if (bound.mixed) session->open_staging(*group, bound.staging_bytes);
   prepared->bound = std::make_shared<CompiledSchedule>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^

@@ -64,13 +64,13 @@ struct Communicator::State {
   std::optional<Choice> by_arrival(const Call& call, const Problem& problem,
                                    const Choice& usual) const;
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
-  StagingRoom staging_room() const { return room_in(*group, session->config()); }
+  StagingLimits staging_limits() const { return staging_limits_of(*group, session->config()); }
   ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
     return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
             session->config().numa_ranks > 1};
   }
   std::size_t staging_for_data() const {
-    const std::size_t all = staging_room().bytes;
+    const std::size_t all = staging_limits().bytes;
     const bool has_notes = !nodes.empty() && arrivals.learns();
     const std::size_t notes = has_notes ? most_staging_for_notes(int(group->ranks.size())) : 0;
     return all - std::min(all, notes);

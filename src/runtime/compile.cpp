@@ -148,9 +148,9 @@ std::string describe(const Choice& c) {
 }
 
 CompiledSchedule compile(const Choice& choice, const Problem& problem, const Layout& layout,
-               const Call& call, const StagingRoom& room) {
+               const Call& call, const StagingLimits& staging) {
   const bool load_store = choice.algorithm->is_load_store(), by_stages = load_store &&
-      room.one_node;
+      staging.one_node;
   if (by_stages) check_signals(choice, problem);
   auto schedule = std::make_shared<Schedule>(
       lower(*choice.algorithm, problem, choice.cut,
@@ -167,12 +167,12 @@ CompiledSchedule compile(const Choice& choice, const Problem& problem, const Lay
   if (claims && by_stages) add_positions(choice, problem, layout, peers, bound, call.op);
   if (claims && bound.mixed) add_positions_in_node(choice, problem, layout, bound, call.op);
   const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
-  if (in_nodes) check_staging(choice, bound, call, room.bytes);
+  if (in_nodes) check_staging(choice, bound, call, staging.bytes);
   if (!call.combines) leave_out_combining(bound, load_store || in_nodes);
-  if (by_stages && bound.scratch_bytes > room.bytes)
+  if (by_stages && bound.scratch_bytes > staging.bytes)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(bound.scratch_bytes)), " of every rank's stage, which has ",
-         human_bytes(double(room.bytes)), ". Ask for more blocks, for another algorithm, or ",
+         human_bytes(double(staging.bytes)), ". Ask for more blocks, for another algorithm, or ",
          "raise PACELINE_STAGE_BYTES.");
   return bound;
 }

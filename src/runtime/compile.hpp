@@ -13,15 +13,15 @@ namespace paceline {
 // As a person reads it: "ring, 8 segments, 6 at a time: why".
 std::string describe(const Choice& choice);
 
-// Room of each rank's staging buffer, and whether all ranks reach it, or those of its node.
-struct StagingRoom {
+// Bytes for slots in each rank's staging buffer, and whether all ranks reach it, or its node's.
+struct StagingLimits {
   std::size_t bytes = 0;
   bool one_node = false;
 };
 
-// Throws a refusal where the call needs more room or more signals than staging buffers have; equal
-// on all ranks.
+// Throws a refusal where the call needs a longer slot or more signals than staging buffers have;
+// equal on all ranks.
 CompiledSchedule compile(const Choice& choice, const Problem& problem, const Layout& layout,
-               const Call& call, const StagingRoom& room);
+               const Call& call, const StagingLimits& staging);
 
 }  // namespace paceline

@@ -2,8 +2,8 @@
 // have, for calls that send nothing (ir/load_store.hpp).
 //
 // Every rank of a communicator has one stage. It alone writes there, its peers read; two ranks
-// write into each other's rooms as well (engine/shm/shm_channel.hpp). Two lines are used in turn by
-// the calls, and each call has a room of its own beside the one before, so that a rank may be one
+// write into each other's slots as well (engine/shm/shm_channel.hpp). Two lines are used in turn by
+// the calls, and each call has a slot of its own beside the one before, so that a rank may be one
 // call ahead of its peers.
 #pragma once
 
@@ -26,17 +26,17 @@ struct alignas(64) FlagLine {
                                      // or 0: what follows is not yet whole
   std::atomic<std::uint64_t> what, count;   // the call's fingerprint
   std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the load/store ones
-  std::byte room[32];
+  std::byte slot[32];
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// What a line's room holds in a call that has the system copy between the ranks' buffers: where
+// What a line's slot holds in a call that has the system copy between the ranks' buffers: where
 // the owner's are in its process, whether peers may still touch them, and whose it is writing into.
 struct ExportedBuffers {
   std::atomic<std::uint64_t> input, output, is_open;
   std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: nobody's
 };
-static_assert(sizeof(ExportedBuffers) == sizeof(FlagLine::room));
+static_assert(sizeof(ExportedBuffers) == sizeof(FlagLine::slot));
 
 // Signals, for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xfffe;
@@ -47,7 +47,7 @@ struct AttachTable {
   static constexpr std::size_t kMost = 2000;   // ranks of the node
   enum Holding : std::uint8_t { not_found, holds, let_go };
   std::uint64_t nonce, context;
-  std::atomic<std::uint64_t> reserved;   // bytes for rooms that are there; only ever more
+  std::atomic<std::uint64_t> reserved;   // bytes for slots that are there; only ever more
   std::atomic<bool> has_second;   // the owner has one of the communicator's second channel as well
   std::array<std::atomic<std::uint8_t>, kMost> holding;
 };
@@ -76,7 +76,7 @@ struct alignas(64) StageEntries {
 };
 
 struct StagingBuffer {
-  static constexpr std::size_t kHead = 8192;   // bytes before the place for rooms
+  static constexpr std::size_t kHead = 8192;   // bytes before the place for slots
   static constexpr std::size_t kAtFirst = 16384;   // of that place, there from the beginning
   static constexpr std::size_t kApart = 2 * sizeof(FlagLine);   // processors fetch them in pairs
   static constexpr int kLines = 32;   // two for calls in turn, then one for each lane
@@ -111,10 +111,10 @@ struct PeerCopy {
 class StagingBuffers {
  public:
   virtual ~StagingBuffers() = default;
-  virtual std::size_t bytes() const = 0;   // for rooms, of each stage; equal on all ranks
+  virtual std::size_t bytes() const = 0;   // for slots, of each stage; equal on all ranks
   // This rank's own; throws a resource error.
   virtual StagingBuffer open(std::uint64_t context) = 0;
-  // So many bytes for rooms of the own one are there from now on; throws a resource error.
+  // So many bytes for slots of the own one are there from now on; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
   // A peer's; nothing before the peer has opened it. Stays valid until close(). Throws a resource
   // error where it is there, and this rank lacks what it takes to reach it.

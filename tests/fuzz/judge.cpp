@@ -62,8 +62,8 @@ std::uint64_t get(const unsigned char* from, Type type) {
   return bits;
 }
 
-unsigned char* begin_of(const Invocation& c, const Room& room, Blocks blocks) {
-  return blocks[std::size_t(room.block)].data() + kEdge + (c.shift + room.at) * size_of(c.type);
+unsigned char* begin_of(const Invocation& c, const Extent& extent, Blocks blocks) {
+  return blocks[std::size_t(extent.block)].data() + kEdge + (c.shift + extent.at) * size_of(c.type);
 }
 
 // Calls each(unit's first element, elements, other position) for all that the position sends or has
@@ -156,12 +156,12 @@ void fill(const Program& program, int call, int position, Blocks blocks) {
     std::memset(blocks[block].data() + begin, kOutputByte, bytes);
   }
   const bool is_source = c.collective == Collective::broadcast && position == c.root;
-  const Room& room = is_source ? frame.output : frame.input;
+  const Extent& extent = is_source ? frame.output : frame.input;
   if (!is_source && !has_input(c, position)) return;
   const bool told_apart = c.collective == Collective::alltoall ||
                           c.collective == Collective::scatter ||
                           c.collective == Collective::reduce_scatter;
-  unsigned char* to = begin_of(c, room, blocks);
+  unsigned char* to = begin_of(c, extent, blocks);
   for_units(c, size_of_group(program, c.group), position, true,
             [&](std::size_t at, std::size_t n, int other) {
               for (std::size_t i = 0; i < n; ++i)
@@ -195,9 +195,9 @@ std::string flaw(const Program& program, int call, int position, Blocks blocks) 
   for (std::size_t b : {0u, 1u}) wanted[b].resize(blocks[b].size());
   const Blocks before{wanted[0], wanted[1]};
   fill(program, call, position, before);
-  const auto keep = [&](const Room& room) {
-    if (room.count > 0)
-      std::memcpy(begin_of(c, room, before), begin_of(c, room, blocks), room.count * size);
+  const auto keep = [&](const Extent& extent) {
+    if (extent.count > 0)
+      std::memcpy(begin_of(c, extent, before), begin_of(c, extent, blocks), extent.count * size);
   };
   keep(frame.output);
   if (frame.in_place && c.collective == Collective::reduce_scatter) keep(frame.input);

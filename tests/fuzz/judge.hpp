@@ -15,7 +15,7 @@ namespace paceline::fuzz {
 
 inline constexpr std::size_t kEdge = 64;   // bytes on either side of a block
 
-struct Room {          // of a buffer
+struct Extent {          // of a buffer
   int block = 0;
   std::size_t at = 0;  // elements, behind the edge and the shift
   std::size_t count = 0;
@@ -23,7 +23,7 @@ struct Room {          // of a buffer
 
 // Where the buffers of a position lie. A buffer that the rank does not have has no elements.
 struct Frame {
-  Room input, output;
+  Extent input, output;
   std::size_t elements[2] = {0, 0};   // of the blocks
   bool in_place = false;
 };

@@ -144,9 +144,9 @@ class Player {
   paceline::Call call_of(int number, Held& held, const Communicator& group) const {
     const Invocation& c = program_.calls[std::size_t(number)];
     const Frame frame = frame_of(program_, number, group.rank());
-    const auto place = [&](const Room& room) {
-      return held.blocks()[std::size_t(room.block)].data() + kEdge +
-             (c.shift + room.at) * size_of(c.type);
+    const auto place = [&](const Extent& extent) {
+      return held.blocks()[std::size_t(extent.block)].data() + kEdge +
+             (c.shift + extent.at) * size_of(c.type);
     };
     paceline::Call call;
     call.collective = c.collective;

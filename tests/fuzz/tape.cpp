@@ -64,8 +64,8 @@ class Writer {
     if (!is_in(c.group)) return;
     const int position = position_of(program_, c.group, rank_);
     const Frame frame = frame_of(program_, number, position);
-    const auto place = [&](const Room& room) {
-      return str(room.block, " ", kEdge + (c.shift + room.at) * size_of(c.type));
+    const auto place = [&](const Extent& extent) {
+      return str(extent.block, " ", kEdge + (c.shift + extent.at) * size_of(c.type));
     };
     std::vector<unsigned char> block[2];
     for (int b : {0, 1}) block[b].resize(block_bytes(program_, number, frame, b));

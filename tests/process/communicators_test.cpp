@@ -101,7 +101,7 @@ TEST_CASE("a communicator of short calls takes less than 256 KiB of each rank") 
             std::string bad;
             for (int turn = 0; bad.empty() && turn < 4; ++turn)
               bad = short_calls(one, ShmChannel::short_bytes());
-            for (int turn = 0; bad.empty() && turn < 40; ++turn)   // rooms of these go round
+            for (int turn = 0; bad.empty() && turn < 40; ++turn)   // slots of these rotate
               bad = run_once<double>(one, Collective::alltoall,
                                      ShmChannel::short_bytes() / sizeof(double));
             return bad;

@@ -176,7 +176,7 @@ TEST_CASE("a later communicator that finds no room for its stage is an error on 
       SharedFile rest;
       if (rank == 0) {
         forbid_anonymous();
-        rest = SharedFile::create(small.path(), room_in(small.path()).free - left);
+        rest = SharedFile::create(small.path(), folder_space(small.path()).free - left);
       }
       if (std::string bad = allreduce(world, 5, true); !bad.empty()) return bad;
       Communicator later = world.dup();
@@ -234,7 +234,7 @@ TEST_CASE("inboxes of many ranks keep to what shm_bytes says, or to what there i
       std::size_t taken = 0;
       {
         const auto rings = make_shm(meeting, {.dir = small.path(), .stage_bytes = 1});
-        taken = row.folder - room_in(small.path()).free;
+        taken = row.folder - folder_space(small.path()).free;
         meeting.allgather("looked");
         const std::size_t stages = rings->stages() ? std::size_t(row.ranks) * 80 * kKiB : 0;
         if (taken > row.most + stages) return str(taken, " bytes are taken");

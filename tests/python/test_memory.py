@@ -17,7 +17,7 @@ ROOM = {"own": 512 << 10, "shared": 1 << 20, "files": 0, "maps": 8, "threads": 0
 
 
 def grown(what, looks):
-    """By how much from the first look to the last. Memory that an allocator, or the peers' rooms,
+    """By how much from the first look to the last. Memory that an allocator, or the peers' slots,
     take but once is no leak, and how much that is depends on the machine: only what grows in
     each stretch counts, by the least of them. Descriptors and threads are exact."""
     if ROOM[what] == 0:

@@ -24,6 +24,7 @@ RETIRED = {
     "last_heard": "peer_status", "PlanBook": "ScheduleCache", "RecentCalls": "CallCache",
     "Circumstances": "ChoiceInputs", "BoundStep": "CompiledStep", "StoreMeeting": "StoreBootstrap",
     "flying_": "active_", "find_stranger": "find_mismatch", "free_flight": "free_op",
+    "StagingRoom": "StagingLimits", "room_bytes": "slot_bytes", "room_around": "rotated_slot",
 }
 OLD = re.compile(r"(?<![\w:])(" + "|".join(map(re.escape, RETIRED)) + r")(?!\w)")
 SPOKEN = (".cpp", ".hpp", ".h", ".c", ".inc", ".cu", ".py", ".pyi", ".md", "CMakeLists.txt")

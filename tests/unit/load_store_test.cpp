@@ -158,7 +158,7 @@ TEST_CASE("load/store: what is relied on where the system copies is checked") {
         std::string::npos);
 }
 
-TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls are apart") {
+TEST_CASE("stages: a rank may be one call ahead, and slots of neighbouring calls are apart") {
   Ranks r;
   for (std::uint64_t call = 1; call <= 2; ++call) {
     CHECK(!r.enter(0, call, 10000));
@@ -171,16 +171,16 @@ TEST_CASE("stages: a rank may be one call ahead, and rooms of neighbouring calls
     const std::size_t bytes = call % 3 == 0 ? 24 : call % 3 == 1 ? 5000 : 20000;
     for (int rank = call <= 2 ? 1 : 0; rank < 3; ++rank) {
       REQUIRE(!r.enter(rank, call, bytes));
-      std::byte* const room = r.views[std::size_t(rank)].room(1, call);
+      std::byte* const slot = r.views[std::size_t(rank)].slot(1, call);
       if (rank == 1) {
-        CHECK((room + bytes <= before || before + bytes_before <= room));
-        before = room;
+        CHECK((slot + bytes <= before || before + bytes_before <= slot));
+        before = slot;
         bytes_before = bytes;
       }
       r.views[std::size_t(rank)].leave(call);
     }
   }
-  CHECK(r.enter(0, 41, StagingMemory::kBytes) == std::nullopt);   // beside a short room
+  CHECK(r.enter(0, 41, StagingMemory::kBytes) == std::nullopt);   // beside a short slot
   r.views[0].leave(41);
   CHECK(r.enter(0, 42, StagingMemory::kBytes) == 1);              // but not beside itself
 }
@@ -200,7 +200,7 @@ TEST_CASE("stages: who leaves a short call says so only when somebody waits for 
   r.views[2].leave(2);
   CHECK(!pass(1, 3, 500));
   CHECK(!pass(2, 3, 500));
-  // Rooms that overlap those of the call before: all wait for all to have left it.
+  // Slots that overlap those of the call before: all wait for all to have left it.
   CHECK(pass(0, 4, StagingMemory::kBytes) == 1);
   CHECK(pass(1, 4, StagingMemory::kBytes) == 2);
   CHECK(!pass(2, 4, StagingMemory::kBytes));

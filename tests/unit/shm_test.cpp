@@ -126,7 +126,7 @@ TEST_CASE("memory in no folder is as private, and found in the same way") {
 TEST_CASE("stages: whole where all fit, else besides, else in half of what is free, else none") {
   constexpr std::size_t kAsked = 1u << 20, kHead = Slab::file_bytes(1, 0);
   const auto of_each = [](std::size_t free, bool anonymous = false) {
-    return provide(kAsked, std::vector<Room>(4, {free, anonymous}));
+    return provide(kAsked, std::vector<FolderSpace>(4, {free, anonymous}));
   };
   CHECK(of_each(4 * (kAsked + kHead)) == Provision{kAsked, true});
   CHECK(of_each(4 * (kAsked + kHead) - 1, true) == Provision{kAsked, false});

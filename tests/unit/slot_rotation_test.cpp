@@ -1,4 +1,4 @@
-// Where the rooms of calls lie in a stage: beside the one before, whatever their lengths.
+// Where the slots of calls lie in a stage: beside the one before, whatever their lengths.
 #include <doctest/doctest.h>
 
 #include <new>
@@ -40,7 +40,7 @@ class Alone : public StagingBuffers {
 
 }  // namespace
 
-TEST_CASE("rooms: a call's is apart from the last one's, also where its end is within a line") {
+TEST_CASE("slots: a call's is apart from the last one's, also where its end is within a line") {
   for (const std::size_t bytes : {24, 500, 4096, 4100, 20000, 65536, 65540, 122880, 122884, 131072,
                                   131076, 200001, 262144, 262148, 500000, 515001}) {
     CAPTURE(bytes);
@@ -52,10 +52,10 @@ TEST_CASE("rooms: a call's is apart from the last one's, also where its end is w
     for (std::uint64_t call = 1; call <= 12; ++call) {
       CHECK(view.enroll() == call);
       view.enter(call, bytes, static_cast<std::uint32_t>(call), {});
-      const std::byte* const room = view.room(0, call);
-      if (before) CHECK((room + bytes <= before || before + bytes <= room));
-      CHECK(reinterpret_cast<std::uintptr_t>(room) % (bytes > 32 ? 64 : 8) == 0);
-      before = room;
+      const std::byte* const slot = view.slot(0, call);
+      if (before) CHECK((slot + bytes <= before || before + bytes <= slot));
+      CHECK(reinterpret_cast<std::uintptr_t>(slot) % (bytes > 32 ? 64 : 8) == 0);
+      before = slot;
       view.leave(call);
     }
   }

@@ -50,22 +50,22 @@ TEST_CASE("stages: of two ranks each writes where it has read the last time, and
   const std::size_t lengths[] = {500, 5000, 20000, 100000, 200000};
   for (int k = 0; k < 20; ++k) {
     const std::size_t bytes = lengths[k % 5];
-    const auto every = static_cast<std::uint64_t>(k / 5 + 1);   // call; the others need no room
+    const auto every = static_cast<std::uint64_t>(k / 5 + 1);   // call; the others need no slot
     CAPTURE(bytes);
     CAPTURE(every);
     Two two;
     std::map<std::byte*, int> last;   // by place, whose data it held, as rank 0 sees it
     int again = 0;
     for (std::uint64_t call = 1; call <= 120 * every; ++call) {
-      const bool has_room = call % every == 0;
+      const bool has_slot = call % every == 0;
       for (int rank = 0; rank < 2; ++rank) {
-        REQUIRE(two.enter(rank, call, has_room ? bytes : 0, true));
+        REQUIRE(two.enter(rank, call, has_slot ? bytes : 0, true));
         two.view(rank).leave(call);
       }
-      if (!has_room) continue;
+      if (!has_slot) continue;
       for (int whose = 0; whose < 2; ++whose) {
-        std::byte* const place = two.view(0).room(whose, call);
-        CHECK(place == two.view(1).room(whose, call));
+        std::byte* const place = two.view(0).slot(whose, call);
+        CHECK(place == two.view(1).slot(whose, call));
         if (const auto before = last.find(place); before != last.end() && ShmChannel::may_swap()) {
           CHECK(before->second == 1 - whose);
           ++again;
@@ -103,8 +103,8 @@ TEST_CASE("stages: what is swapped in one call and not in the next stays apart")
     const bool swaps = random.below(3) != 0;
     if (two.enter(0, call, bytes, swaps)) {   // while rank 1 is in the call before
       ++ahead;
-      std::byte* const room = two.view(0).room(0, call);
-      for (const Range& range : held) CHECK(!range.overlaps({room, room + bytes}));
+      std::byte* const slot = two.view(0).slot(0, call);
+      for (const Range& range : held) CHECK(!range.overlaps({slot, slot + bytes}));
       if (call > 1) two.view(1).leave(call - 1);
       REQUIRE(two.enter(1, call, bytes, swaps));
     } else {   // it hears that rank 1 has left when that one goes on, or waits for it
@@ -114,12 +114,12 @@ TEST_CASE("stages: what is swapped in one call and not in the next stays apart")
       REQUIRE((is_first || two.enter(1, call, bytes, swaps)));
     }
     for (int whose = 0; whose < 2; ++whose) {
-      std::byte* const room = two.view(1).room(whose, call);
-      held[whose] = {room, room + bytes};
+      std::byte* const slot = two.view(1).slot(whose, call);
+      held[whose] = {slot, slot + bytes};
     }
     two.view(0).leave(call);
   }
-  CHECK(ahead > 0);   // how often it may depends on the rooms, and they on the processor
+  CHECK(ahead > 0);   // how often it may depends on the slots, and they on the processor
 }
 
 TEST_CASE("stages: nobody writes into a peer's stage before that has room for it") {
@@ -128,7 +128,7 @@ TEST_CASE("stages: nobody writes into a peer's stage before that has room for it
   const StagingBuffer theirs = *two.transports[0]->stages()->find(1, 7);
   std::atomic<std::uint64_t>& reserved = theirs.owner().reserved;
   reserved = StagingBuffer::kAtFirst;   // as one that begins small
-  for (std::uint64_t call = 1; call <= 2; ++call) {   // rooms of that length go round once
+  for (std::uint64_t call = 1; call <= 2; ++call) {   // slots of that length rotate once
     CHECK(view.can_enter(20000, true));
     view.enter(call, 20000, 0, {}, false);
   }

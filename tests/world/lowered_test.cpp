@@ -22,7 +22,7 @@ namespace {
 using Lowering = std::function<Schedule(const Algorithm&, const Problem&, const Cut&)>;
 
 constexpr std::size_t kCount = 60;
-constexpr StagingRoom kRoom{.bytes = 64u << 20, .one_node = true};
+constexpr StagingLimits kStaging{.bytes = 64u << 20, .one_node = true};
 
 Schedule as_run(const Algorithm& a, const Problem& problem, const Cut& cut) {
   Call call;
@@ -30,7 +30,7 @@ Schedule as_run(const Algorithm& a, const Problem& problem, const Cut& cut) {
   call.type = Type::f32;
   call.count = a.collective == Collective::barrier ? 0 : kCount;
   const Choice choice{.algorithm = &a, .cut = cut, .why = "asked for"};
-  return *compile(choice, problem, even_layout(problem, call.count), call, kRoom).schedule;
+  return *compile(choice, problem, even_layout(problem, call.count), call, kStaging).schedule;
 }
 
 // The passes by hand, one of them left out or another number taken.

@@ -8,7 +8,7 @@
 //          every j k^i < p with 0 < j < k, and n/p beta for every digit but 0 of 1, ..., p - 1. The
 //          radix k is a knob, 2 where it is left open.
 // Scratch  less than n: a unit for every d of two digits or more that are not 0; (p-1)/p n more in
-//          place, where every unit is staged before its room is received into.
+//          place, where every unit is staged before its block is received into.
 // When     short units; a larger radix where starting messages costs little.
 // Order    moves data only.
 //
@@ -57,14 +57,14 @@ class Units {
     }
   }
 
-  // Takes unit d for the message and makes room for the one that comes in its stead.
-  void exchange(int d, int hops_left, std::vector<Segment>& message, std::vector<Segment>& room) {
+  // Unit d goes into the message; the one that comes in its stead, into a spare slot or home.
+  void exchange(int d, int hops_left, std::vector<Segment>& message, std::vector<Segment>& into) {
     const Segment home = b_.output((pb_.rank - d + pb_.ranks) % pb_.ranks);
     Segment& spare = of(spare_, d);
     if (hops_left % 2 == 1 && spare.blocks == 0) spare = b_.scratch(home);
     message.push_back(of(now_, d));
     of(now_, d) = hops_left % 2 == 1 ? spare : home;
-    room.push_back(of(now_, d));
+    into.push_back(of(now_, d));
   }
 
  private:
@@ -83,12 +83,12 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   Units units(pb, b);
   for (int unit = 1; unit < p; unit *= radix)
     for (int distance = unit; distance < std::min(p, radix * unit); distance += unit) {
-      std::vector<Segment> message, room;
+      std::vector<Segment> message, into;
       for (int d = distance; d < p; ++d)
         if (d / unit % radix == distance / unit)
-          units.exchange(d, hops(d / unit / radix, radix), message, room);
+          units.exchange(d, hops(d / unit / radix, radix), message, into);
       b.send((r + distance) % p, message);
-      b.recv((r - distance + p) % p, room);
+      b.recv((r - distance + p) % p, into);
     }
 }
 

@@ -5,7 +5,7 @@
 //          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any counts, zero among them.
 // Cost     (p-1) alpha + (p-1)/p n beta, n what one rank sends (exact when the units are equal)
-// Scratch  none; (p-1)/p n in place, where every unit is staged before its room is received into.
+// Scratch  none; (p-1)/p n in place, where every unit is staged before its block is received into.
 // When     long units. Short ones pay p - 1 rounds.
 // Order    moves data only.
 //

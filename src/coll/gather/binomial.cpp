@@ -35,7 +35,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   const int v = position_of(pb.rank, pb.root, pb.ranks);
   const auto rank_of = [&](int position) { return rank_at(position, pb.root, pb.ranks); };
   const Around units(b.output(), pb.root);
-  const Around held = v == 0 ? units : units.room(b, v + 1, v + tree.size(v));
+  const Around held = v == 0 ? units : units.scratch(b, v + 1, v + tree.size(v));
   for (int child : tree.children(v))
     b.recv(rank_of(child), held.at(child, child + tree.size(child)));
   if (v == 0) return b.copy(b.input(pb.rank), b.output(pb.rank));

@@ -40,19 +40,19 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   std::vector<Segment> now, spare(static_cast<std::size_t>(p));
   for (int d = 0; d < p; ++d) now.push_back(b.input((r + d) % p));
   for (int distance = 1; distance < p; distance *= 2) {
-    std::vector<Segment> message, room;
+    std::vector<Segment> message, into;
     for (int d = distance; d < p; ++d) {
       if (!(d & distance)) continue;
       Segment &unit = now[static_cast<std::size_t>(d)], &other = spare[static_cast<std::size_t>(d)];
       const int left = d & ~(2 * distance - 1);   // places that what comes has yet to go
       const Segment shape = b.input((r + left) % p);
       message.push_back(unit);
-      room.push_back(other.blocks > 0 ? Builder::as(other, shape) : b.scratch(shape));
+      into.push_back(other.blocks > 0 ? Builder::as(other, shape) : b.scratch(shape));
       other = unit.space == Space::scratch ? unit : Segment{};
-      unit = room.back();
+      unit = into.back();
     }
     b.send((r + distance) % p, message);
-    b.recv((r - distance + p) % p, room);
+    b.recv((r - distance + p) % p, into);
   }
   std::reverse(now.begin() + 1, now.end());   // they have come from r - d: now from r + 1, ...
   std::rotate(now.begin(), now.end() - r, now.end());   // by rank

@@ -38,7 +38,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const std::vector<CirculantRound> rounds = circulant_rounds(p, radix_of(knobs));
   if (rounds.empty()) b.copy(b.input(r), b.output(r));
   const Around mine(b.input(), r);
-  const Around sums = mine.room(b, 0, rounds.empty() ? 0 : rounds[0].kept);
+  const Around sums = mine.scratch(b, 0, rounds.empty() ? 0 : rounds[0].kept);
   std::vector<Around> spare[2];
   int summed = 0;   // offsets below are in `sums`, the others as they came
   for (std::size_t k = 0; k < rounds.size(); ++k) {
@@ -47,7 +47,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
     std::size_t port = 0;
     for (int d : round.distances()) {
       const int length = round.length(d), end = d + length;
-      if (spare[k % 2].size() == port) spare[k % 2].push_back(mine.room(b, 0, round.kept));
+      if (spare[k % 2].size() == port) spare[k % 2].push_back(mine.scratch(b, 0, round.kept));
       const std::vector<Segment> came = spare[k % 2][port++].at(0, length);
       std::vector<Segment> message = sums.at(d, std::min(end, summed));
       for (const Segment& other : mine.at(std::max(d, summed), end)) message.push_back(other);

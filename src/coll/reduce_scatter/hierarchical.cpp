@@ -36,13 +36,13 @@ void across(Builder& b, const Hierarchy& h, const Region& sums) {
 void by_messages(Builder& b, const Hierarchy& h) {
   const int rank = b.problem().rank;
   const bool leads = h.part() == 0;
-  const Segment room = leads ? b.scratch(b.input()) : b.input();
-  const Region input = region_of(b.input()), sums = leads ? region_in(room, input) : input;
+  const Segment slot = leads ? b.scratch(b.input()) : b.input();
+  const Region input = region_of(b.input()), sums = leads ? region_in(slot, input) : input;
   compose(b, rank, {sum_at_leader(h, input, sums)});
   if (!leads) return b.recv(h.leader(), {b.output(rank)});
   across(b, h, sums);
-  for (int mate : h.others()) b.send(mate, {Builder::part(room, mate, 1)});
-  b.copy(Builder::part(room, rank, 1), b.output(rank));
+  for (int mate : h.others()) b.send(mate, {Builder::part(slot, mate, 1)});
+  b.copy(Builder::part(slot, rank, 1), b.output(rank));
 }
 
 void build(const Problem& pb, const Knobs&, Builder& b) {

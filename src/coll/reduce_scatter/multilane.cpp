@@ -85,8 +85,8 @@ class Leader {
       const Units own = mine(node - step - 2);
       Units arrived, sums;
       for (std::size_t i = 0; i < own.size(); ++i) {
-        arrived.push_back(room(came[step % 2], i, own[i]));
-        sums.push_back(room(partial[step % 2], i, own[i]));
+        arrived.push_back(part_of(came[step % 2], i, own[i]));
+        sums.push_back(part_of(partial[step % 2], i, own[i]));
       }
       b_.send(h_.leader_of((node + 1) % k, part_), travels);
       b_.recv(h_.leader_of((node + k - 1) % k, part_), arrived);
@@ -97,7 +97,7 @@ class Leader {
   }
 
  private:
-  Segment room(Units& slots, std::size_t i, const Segment& shape) {
+  Segment part_of(Units& slots, std::size_t i, const Segment& shape) {
     if (slots.size() == i) slots.push_back(b_.scratch(shape));
     return Builder::as(slots[i], shape);
   }

@@ -36,7 +36,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   const int v = position_of(pb.rank, pb.root, pb.ranks);
   const auto rank_of = [&](int position) { return rank_at(position, pb.root, pb.ranks); };
   const Around units(b.input(), pb.root);
-  const Around held = v == 0 ? units : units.room(b, v + 1, v + tree.size(v));
+  const Around held = v == 0 ? units : units.scratch(b, v + 1, v + tree.size(v));
   if (v > 0) {
     std::vector<Segment> message = held.at(v + 1, v + tree.size(v));
     message.insert(message.begin(), b.output(pb.rank));

@@ -118,7 +118,7 @@ void LoadStoreOperation::begin() {
   ShmChannel& shm = entered_ ? positions_->shm() : channel_.shm->take(priority_);
   if (&shm != shm_) attached_.use(*(shm_ = &shm));   // a store that all of a short call would await
   call_ = entered_ ? positions_->call() : shm_->enroll();
-  if (entered_) base_[2] = shm_->room(shm_->rank(), call_);
+  if (entered_) base_[2] = shm_->slot(shm_->rank(), call_);
   next_ = 0;
   waits_for_ = -1;
   begun_ = is_paused_ = false;
@@ -143,7 +143,7 @@ inline bool LoadStoreOperation::enter() {
   if (mismatch_) return false;
   waits_for_ = -1;
   shm_->enter(call_, room_bytes_, number(), fingerprint_, swaps_);
-  base_[2] = shm_->room(schedule().problem.rank, call_);
+  base_[2] = shm_->slot(schedule().problem.rank, call_);
   if (schedule().single_copy) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
 }
@@ -234,7 +234,7 @@ int LoadStoreOperation::peer_of(int position) const {
 }
 
 std::byte* LoadStoreOperation::scratch_of(int position) const {
-  return shm_->room(named(position), call_);
+  return shm_->slot(named(position), call_);
 }
 
 bool LoadStoreOperation::can_progress() {

@@ -10,12 +10,12 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShort = 4096;        // rooms up to it do not go round
+constexpr std::size_t kShort = 4096;        // slots up to it do not rotate
 constexpr std::size_t kShortOfAmd = 1024;   // as measured there
 constexpr std::size_t kApart = 8192;        // their two places: what fetches ahead stays in a page
-constexpr std::size_t kRound = 256u << 10;  // of rooms that go round
+constexpr std::size_t kRound = 256u << 10;  // of slots that rotate
 constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
-// Rooms of so many short ones go round in less, until the communicator has had a longer one: one
+// Slots of so many short ones rotate in less, until the communicator has had a longer one: one
 // that makes short calls alone takes little memory.
 constexpr std::size_t kModest = 4, kRoundOfModest = 128u << 10;
 constexpr std::size_t kLine = 64;
@@ -61,10 +61,10 @@ ShmChannel::ShmChannel(StagingBuffers& stages, std::uint64_t context, const std:
 std::size_t ShmChannel::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
 bool ShmChannel::may_swap() { return !is_amd(); }
 
-void ShmChannel::open(std::size_t room_bytes) {
+void ShmChannel::open(std::size_t slot_bytes) {
   if (!own().memory) own() = stages_.open(context_);
-  if (reach_of(room_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
-    stages_.reserve(context_, reach_of(room_bytes));
+  if (reach_of(slot_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
+    stages_.reserve(context_, reach_of(slot_bytes));
 }
 
 // Looks at a line only where what was seen before does not say enough.
@@ -80,31 +80,31 @@ bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
 // By turns, however many other calls come between: their swaps are in step with their uses.
 std::size_t ShmChannel::place() const { return short_calls_ % 2 * kApart; }
 
-// Where rooms of that length begin anew.
+// Where slots of that length begin anew.
 std::size_t ShmChannel::round_of(std::size_t wanted) const {
   const bool is_modest = is_modest_ && wanted <= kModest * shorts();
   const std::size_t least = is_modest ? kRoundOfModest : around();
   return std::min(bytes(), std::max(least, 2 * kApart + 2 * in_lines(wanted)));
 }
 
-// The stage's length in which every room of that length has its place.
+// The stage's length in which every slot of that length has its place.
 std::size_t ShmChannel::reach_of(std::size_t wanted) const {
-  if (wanted <= sizeof(FlagLine::room)) return 0;
+  if (wanted <= sizeof(FlagLine::slot)) return 0;
   return wanted <= shorts() ? 2 * kApart : std::max(round_of(wanted), wanted);
 }
 
-ShmChannel::Room ShmChannel::room_around(std::size_t wanted) const {
+ShmChannel::Slot ShmChannel::rotated_slot(std::size_t wanted) const {
   const std::size_t first = 2 * kApart, most = bytes();
   if (wanted <= shorts()) return {place(), place() + wanted};
   const std::size_t round = round_of(wanted);
   const std::size_t begin = std::max(first, round_);
   if (begin + wanted <= round) return {begin, begin + wanted};
-  return wanted <= most - first ? Room{first, first + wanted} : Room{0, wanted};
+  return wanted <= most - first ? Slot{first, first + wanted} : Slot{0, wanted};
 }
 
-bool ShmChannel::is_odd(std::size_t room_bytes) const {
-  if (room_bytes <= shorts()) return short_calls_ / 2 % 2 == 1;
-  const bool again = next_room(room_bytes).begin < round_;
+bool ShmChannel::is_odd(std::size_t slot_bytes) const {
+  if (slot_bytes <= shorts()) return short_calls_ / 2 % 2 == 1;
+  const bool again = next_slot(slot_bytes).begin < round_;
   return again != is_odd_round_;
 }
 
@@ -139,18 +139,18 @@ std::optional<CallMismatch> ShmChannel::make_out(int position, std::uint64_t cal
   return CallMismatch{position, mine, theirs};
 }
 
-void ShmChannel::enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
+void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
   swaps_ = swaps && may_swap();
-  const bool is_odd = this->is_odd(room_bytes);
+  const bool is_odd = this->is_odd(slot_bytes);
   swapped_ = swaps_ && is_odd;
-  room_ = next_room(room_bytes);
+  slot_ = next_slot(slot_bytes);
   left_quietly_ = false;
-  if (room_bytes > shorts()) {
+  if (slot_bytes > shorts()) {
     is_odd_round_ = is_odd;
-    round_ = in_lines(room_.end);
-    is_modest_ = is_modest_ && room_bytes <= kModest * shorts();
-  } else if (room_.begin != kInLine) {
+    round_ = in_lines(slot_.end);
+    is_modest_ = is_modest_ && slot_bytes <= kModest * shorts();
+  } else if (slot_.begin != kInLine) {
     ++short_calls_;
   }
   // One to one in what was there before: ranks that differ once differ until they cancel it out.
@@ -168,7 +168,7 @@ void ShmChannel::say(std::uint64_t call) {
   const CallStamp& mark = marks_[call % 4];
   FlagLine& line = own().line(call);
   // What follows is not yet whole. To peers this also says that the call before has been left: what
-  // this rank has read of their rooms there must not come after it.
+  // this rank has read of their slots there must not come after it.
   line.turn.store(begun(call), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_release);
   line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
@@ -199,7 +199,7 @@ std::optional<CallMismatch> ShmChannel::find_mismatch(std::uint64_t call) {
 
 bool ShmChannel::leave(std::uint64_t call) {
   left_ = call;
-  left_quietly_ = room_.begin == kInLine || room_.end - room_.begin <= shorts();
+  left_quietly_ = slot_.begin == kInLine || slot_.end - slot_.begin <= shorts();
   if (left_quietly_) prefetch_exclusive(call + 1);
   else signal(call, kLeft);
   return !left_quietly_;
@@ -220,9 +220,9 @@ void ShmChannel::announce(std::uint64_t call) {
 // and mostly left it.
 void ShmChannel::prefetch_exclusive(std::uint64_t call) {
   take(&own().line(call));
-  if (room_.begin == kInLine || swaps_) return;
+  if (slot_.begin == kInLine || swaps_) return;
   const std::byte* const begin = own().at(place());
-  for (std::size_t at = 0; at < room_.end - room_.begin; at += kLine) take(begin + at);
+  for (std::size_t at = 0; at < slot_.end - slot_.begin; at += kLine) take(begin + at);
 }
 
 void ShmChannel::wrote(std::size_t bytes, double seconds) {
@@ -276,13 +276,13 @@ bool ShmChannel::find(int position) {
 }
 
 // The owner makes room for long calls when it comes to the first one, as this rank has.
-bool ShmChannel::reaches(int position, std::size_t room_bytes) {
+bool ShmChannel::reaches(int position, std::size_t slot_bytes) {
   PeerStaging& peer = at(position);
-  if (peer.fits >= room_bytes && peer.stage.memory) return true;
+  if (peer.fits >= slot_bytes && peer.stage.memory) return true;
   if (!find(position) ||
-      peer.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(room_bytes))
+      peer.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(slot_bytes))
     return false;
-  peer.fits = room_bytes;
+  peer.fits = slot_bytes;
   return true;
 }
 

@@ -1,10 +1,10 @@
 // ShmChannel: the staging buffers of a communicator as one of its ranks sees them, call after call.
 //
 // The calls of a channel run one after the other. A rank may begin the next one
-// while its peers are still in the last: it writes into the other line and into another room. What
+// while its peers are still in the last: it writes into the other line and into another slot. What
 // it wrote two calls ago it overwrites only when every peer has left that call.
 //
-// Rooms go round: a line that a peer has read and still keeps in its cache is slow to write, one
+// Slots rotate: a line that a peer has read and still keeps in its cache is slow to write, one
 // that has left that cache by now is not (docs/design/0019-straight.md). Short ones do not: what
 // stays in the own cache is faster still. Two ranks that both show and take swap stages each time
 // round: what a processor has read last it may write at once.
@@ -48,10 +48,10 @@ class ShmChannel {
   ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
              int rank);
 
-  // Before the first call, and the first that needs so much room; throws a resource error.
-  void open(std::size_t room_bytes = 0);
+  // Before the first call, and the first that needs so long a slot; throws a resource error.
+  void open(std::size_t slot_bytes = 0);
   std::size_t bytes() const { return stages_.bytes(); }
-  // What depends on the processor: up to how many bytes a room is short, and whether two ranks ever
+  // What depends on the processor: up to how many bytes a slot is short, and whether two ranks ever
   // swap their stages.
   static std::size_t short_bytes();
   static bool may_swap();
@@ -60,9 +60,9 @@ class ShmChannel {
 
   // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
   // Ranks that did not wait for each other learn here whether they were in the same call.
-  std::optional<int> occupied(std::uint64_t call, std::size_t room_bytes,
+  std::optional<int> occupied(std::uint64_t call, std::size_t slot_bytes,
                               std::optional<CallMismatch>& mismatch) {
-    const bool both = next_room(room_bytes).overlaps(room_);   // also of the call before
+    const bool both = next_slot(slot_bytes).overlaps(slot_);   // also of the call before
     const std::uint64_t before = call - (both ? 1 : 2);
     if (call <= 2 && before != 1) return {};   // the first ones
     return have_left(before) ? std::nullopt : find_occupied(before, mismatch);
@@ -73,11 +73,11 @@ class ShmChannel {
     return find_occupied(call - 2, mismatch);
   }
   // `swaps`: both of two ranks show and take, and can_enter().
-  void enter(std::uint64_t call, std::size_t room_bytes, std::uint32_t number,
+  void enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
              const Fingerprint& fingerprint, bool swaps = false);
   // Whether it may: who swaps writes into the peer's stage, each second time round.
-  bool can_enter(std::size_t room_bytes, bool swaps) {
-    return !swaps || !is_odd(room_bytes) || reaches(1 - rank_, room_bytes);
+  bool can_enter(std::size_t slot_bytes, bool swaps) {
+    return !swaps || !is_odd(slot_bytes) || reaches(1 - rank_, slot_bytes);
   }
   void signal(std::uint64_t call, std::uint32_t signals);
   // Whether it has said so. After a short call peers learn of it from the next one, or when this
@@ -123,14 +123,14 @@ class ShmChannel {
   StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
   EntryBook& entry_book() const { return *entry_book_; }
   // In the call that was entered last.
-  std::byte* room(int position, std::uint64_t call) const {
-    if (room_.begin == kInLine) return at(position).stage.line(call).room;
-    return at(swapped_ ? 1 - position : position).stage.at(room_.begin);
+  std::byte* slot(int position, std::uint64_t call) const {
+    if (slot_.begin == kInLine) return at(position).stage.line(call).slot;
+    return at(swapped_ ? 1 - position : position).stage.at(slot_.begin);
   }
 
-  // Of a call without scratch, which has the room of its line to itself.
+  // Of a call without scratch, which has the slot in its line to itself.
   ExportedBuffers& door(int position, std::uint64_t call) const {
-    return *reinterpret_cast<ExportedBuffers*>(at(position).stage.line(call).room);
+    return *reinterpret_cast<ExportedBuffers*>(at(position).stage.line(call).slot);
   }
   // Whether a peer has signalled in this call, and has yet to leave it.
   bool is_inside(int position, std::uint64_t call) {
@@ -183,13 +183,13 @@ class ShmChannel {
   struct PeerStaging {
     StagingBuffer stage;
     std::uint64_t seen = 0;      // the latest turn read
-    std::size_t fits = 0;        // the longest room that is known to have a place there
+    std::size_t fits = 0;        // the longest slot that is known to have a place there
   };
   PeerStaging& at(int position) { return peer_staging_[static_cast<std::size_t>(position)]; }
   const PeerStaging& at(int position) const { return peer_staging_[static_cast<std::size_t>(
       position)]; }
   bool find(int position);
-  bool reaches(int position, std::size_t room_bytes);   // whether it has a place for such a room
+  bool reaches(int position, std::size_t slot_bytes);   // whether it has a place for such a slot
   bool have_left(std::uint64_t call) const {   // as far as has been seen
     const std::uint64_t left = turn_of(call, kLeft);
     for (const PeerStaging& peer : peer_staging_)
@@ -203,24 +203,24 @@ class ShmChannel {
   }
   std::optional<CallMismatch> make_out(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
-  struct Room {
+  struct Slot {
     std::size_t begin = kInLine, end = kInLine;   // offsets
-    bool overlaps(const Room& other) const { return begin < other.end && other.begin < end; }
+    bool overlaps(const Slot& other) const { return begin < other.end && other.begin < end; }
   };
   static constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
     return begun(call) | (1 + signals);
   }
   static constexpr std::uint64_t begun(std::uint64_t call) { return call << 16; }
   // Equal on all ranks, since they make the same calls.
-  Room next_room(std::size_t wanted) const {
-    return wanted <= sizeof(FlagLine::room) ? Room{} : room_around(wanted);
+  Slot next_slot(std::size_t wanted) const {
+    return wanted <= sizeof(FlagLine::slot) ? Slot{} : rotated_slot(wanted);
   }
-  // Of the rounds that rooms of that length make; of the two places for short ones, of each two.
-  bool is_odd(std::size_t room_bytes) const;
+  // Of the rounds that slots of that length make; of the two places for short ones, of each two.
+  bool is_odd(std::size_t slot_bytes) const;
   std::size_t round_of(std::size_t wanted) const;
   std::size_t reach_of(std::size_t wanted) const;
   [[gnu::noinline]]   // or short calls would pay for it
-  Room room_around(std::size_t wanted) const;
+  Slot rotated_slot(std::size_t wanted) const;
   std::size_t place() const;   // of the next short call
   void say(std::uint64_t call);
   void prefetch_exclusive(std::uint64_t call);
@@ -239,14 +239,14 @@ class ShmChannel {
   std::uint64_t enrolled_ = 0, left_ = 0;
   bool left_quietly_ = false;    // the last call; peers may not know
   bool said_ = true;             // whether the line shows the last call
-  Room room_;                    // of the last call
+  Slot slot_;                    // of the last call
   std::size_t far_ = 0;          // so many bytes still go past the caches
   std::size_t settling_;         // so many more until the time of a copy says something
   int slow_ = 0;                 // copies, one after the other
   std::uint64_t short_calls_ = 0;   // that had one of the two places
-  std::size_t round_ = 0;        // where the next one that goes round may begin
+  std::size_t round_ = 0;        // where the next one that rotates may begin
   bool is_odd_round_ = false;
-  bool is_modest_ = true;        // no long room so far
+  bool is_modest_ = true;        // no long slot so far
   std::optional<Error> lacking_;
   bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
   std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();

@@ -44,7 +44,7 @@ std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
   return seen.size() < found.size() ? found : std::vector<int>{};
 }
 
-StagingRoom room_in(const Group& group, const WorldConfig& config) {
+StagingLimits staging_limits_of(const Group& group, const WorldConfig& config) {
   if (!on_one_node(group, config.nodes)) return {config.node_staging, false};
   return {group.near ? group.shm->first().bytes() : 0, group.near};
 }

@@ -19,7 +19,7 @@ int count_nodes(const Group& group, const std::vector<int>& nodes);
 // The node of each of its ranks, numbered by their first ranks; empty where they share one, or each
 // has its own, or PACELINE_NUMA_RANKS=1 says so.
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config);
-StagingRoom room_in(const Group& group, const WorldConfig& config);
+StagingLimits staging_limits_of(const Group& group, const WorldConfig& config);
 // Of ranks of one node; of several only why there are none: how they lie on these.
 Grouping grouping_in(const Group& group, const WorldConfig& config);
 

@@ -102,7 +102,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   }
 
   // Opens this rank's stage of a group whose ranks share memory, with room for such a call.
-  void open_staging(Group& group, std::size_t room_bytes = 0);   // throws a resource error
+  void open_staging(Group& group, std::size_t slot_bytes = 0);   // throws a resource error
   void attach_together(Group& group, int timeout_ms);   // and its peers theirs
   void leave_uncounted(Group& group);   // the next call, which is to be the first: no record has it
 
@@ -178,7 +178,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void rouse_thread();   // if it sleeps
   void end();           // deletes it, in whichever thread
   void launch(ActiveOp& active, const void* input, void* output, const Fingerprint& fingerprint);
-  void open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes);
+  void open_channel(Group& group, ShmChannel& channel, std::size_t slot_bytes);
   bool run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
   bool ends_at_once(ActiveOp& active);

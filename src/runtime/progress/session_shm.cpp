@@ -27,15 +27,15 @@ constexpr int kNapUs = 200;
 
 }  // namespace
 
-void Session::open_staging(Group& group, std::size_t room_bytes) {
+void Session::open_staging(Group& group, std::size_t slot_bytes) {
   const std::lock_guard lock(mutex_);
-  open_channel(group, group.shm->first(), room_bytes);
+  open_channel(group, group.shm->first(), slot_bytes);
 }
 
 // With the lock held. Peers that have a staging buffer wait for this one, and nothing was agreed
 // when the communicator was made: they hear why there is none, and do not wait till they give up.
-void Session::open_channel(Group& group, ShmChannel& channel, std::size_t room_bytes) try {
-  channel.open(room_bytes);
+void Session::open_channel(Group& group, ShmChannel& channel, std::size_t slot_bytes) try {
+  channel.open(slot_bytes);
 } catch (const Error& error) {
   break_group(group, error.fault(),
               str(name_of(group, transport_->rank()), " has no room to share memory in: ",

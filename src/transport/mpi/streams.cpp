@@ -110,13 +110,13 @@ void Streams::start_receives(Stream& s) {
   for (; s.may_start(); ++s.started) {
     Chunk& chunk = s.at(s.started);
     std::byte* data = straight(s, s.started);
-    std::size_t room = length(s, s.started);
+    std::size_t capacity = length(s, s.started);
     if (!data) {
       chunk.staged = pool_.take();
       data = chunk.staged.get();
-      room = chunk_bytes_;  // if the stream is dropped, an earlier chunk may come here
+      capacity = chunk_bytes_;  // if the stream is dropped, an earlier chunk may come here
     }
-    chunk.message = port_.recv(s.peer, int(s.tag), data, room);
+    chunk.message = port_.recv(s.peer, int(s.tag), data, capacity);
   }
 }
 

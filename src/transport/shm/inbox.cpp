@@ -81,7 +81,7 @@ Inboxes::Inboxes(Bootstrap& meeting, const ShmConfig& c)
 }
 
 std::string Inboxes::reserve(const ShmConfig& c) try {
-  provision_ = provide(stage_bytes(c.stage_bytes, ranks_), rooms_);
+  provision_ = provide(stage_bytes(c.stage_bytes, ranks_), spaces_);
   if (provision_.bytes == 0) return {};
   const std::size_t bytes = Slab::file_bytes(1, provision_.bytes);
   reserved_ = provision_.in_folder ? SharedFile::create(c.dir, bytes)
@@ -113,7 +113,7 @@ void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
   }
   if (rank_ > 0 || ranks_ == 1) return;
   for (const std::string& line :
-       {shortage_of_rings(c, shapes_), shortage(c, provision_, rooms_, no_stage)})
+       {shortage_of_rings(c, shapes_), shortage(c, provision_, spaces_, no_stage)})
     if (!line.empty()) std::fprintf(stderr, "paceline: %s\n", line.c_str());
 }
 
@@ -122,7 +122,7 @@ std::string Inboxes::create(const ShmConfig& c) try {
   RingShape& shape = shapes_[std::size_t(rank_)];
   shape = fitting(shape, c.dir, ranks_);
   own = SharedFile::create_or_besides(c.dir, inbox_bytes(shape, ranks_));
-  const Room room = room_in(c.dir);
+  const FolderSpace space = folder_space(c.dir);
   std::uint64_t* nonce = header(rank_).nonce;
   if (getrandom(nonce, 16, 0) != 16)
     fail(Fault::resource, "shm: the system has no random numbers.");
@@ -130,8 +130,8 @@ std::string Inboxes::create(const ShmConfig& c) try {
   require(memory.size() < sizeof(InboxHeader::memory), "shm: ", memory, " is too long");
   std::memcpy(header(rank_).memory, memory.c_str(), memory.size() + 1);
   return str("ok ", nonce[0], " ", nonce[1], " ", own.address(), " ", host(), " ", can_be_light(),
-             " ", shape.cells, " ", shape.cell_bytes, " ", room.free, " ", room.anonymous, " ",
-             room.longest);
+             " ", shape.cells, " ", shape.cell_bytes, " ", space.free, " ", space.anonymous, " ",
+             space.longest);
 } catch (const Error& error) {
   return str(kFailed, error.what());   // the others must not wait for it
 }
@@ -146,11 +146,11 @@ void Inboxes::attach(const Bootstrap& meeting, int peer, const std::string& card
   std::string state, pid, descriptor, where;
   std::uint64_t nonce[2] = {};
   int light = 0;
-  Room room;
+  FolderSpace space;
   RingShape& shape = shapes_[std::size_t(peer)];
   words >> state >> nonce[0] >> nonce[1] >> pid >> descriptor >> where >> light >> shape.cells >>
-      shape.cell_bytes >> room.free >> room.anonymous >> room.longest;
-  rooms_.push_back(room);
+      shape.cell_bytes >> space.free >> space.anonymous >> space.longest;
+  spaces_.push_back(space);
   light_ = light_ && light == 1;
   const int number = pid_[std::size_t(peer)] = std::atoi(pid.c_str());
   if (peer == rank_) return;

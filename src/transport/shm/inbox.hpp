@@ -84,7 +84,7 @@ class Inboxes {
   std::vector<SharedWatch> process_;  // of each peer
   std::vector<int> pid_;
   bool light_ = true;
-  std::vector<Room> rooms_;   // of the ranks, in any order
+  std::vector<FolderSpace> spaces_;   // of the ranks, in any order
   Provision provision_;
   SharedFile reserved_;
   PeerMemory memory_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
 
 #include "base/error.hpp"
@@ -19,14 +20,14 @@ constexpr std::size_t kBesides = Slab::file_bytes(1, 0);   // of a rank's first 
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return bytes / (2 * kPage) * (2 * kPage); }
 
-std::size_t least(const std::vector<Room>& rooms, std::size_t Room::*what) {
-  const auto less = [&](const Room& a, const Room& b) { return a.*what < b.*what; };
-  return (*std::min_element(rooms.begin(), rooms.end(), less)).*what;
+std::size_t least(const std::vector<FolderSpace>& spaces, std::size_t FolderSpace::*what) {
+  const auto less = [&](const FolderSpace& a, const FolderSpace& b) { return a.*what < b.*what; };
+  return (*std::min_element(spaces.begin(), spaces.end(), less)).*what;
 }
 
-// Of what a file may hold, for rooms.
-std::size_t most_of_file(const std::vector<Room>& rooms) {
-  const std::size_t longest = least(rooms, &Room::longest);
+// Of what a file may hold, for slots.
+std::size_t most_of_file(const std::vector<FolderSpace>& spaces) {
+  const std::size_t longest = least(spaces, &FolderSpace::longest);
   return longest < kBesides + kLeast ? 0 : whole_pages(longest - kBesides);
 }
 
@@ -71,19 +72,19 @@ std::size_t stage_bytes(std::size_t bytes, int ranks) {
   return std::clamp(whole_pages(each), kLeast, kMost);
 }
 
-Provision provide(std::size_t asked, const std::vector<Room>& rooms) {
-  asked = std::min(asked, most_of_file(rooms));
+Provision provide(std::size_t asked, const std::vector<FolderSpace>& spaces) {
+  asked = std::min(asked, most_of_file(spaces));
   if (asked == 0) return {0, true};
-  const std::size_t free = least(rooms, &Room::free);
-  if (free / rooms.size() >= kBesides + asked) return {asked, true};
-  if (std::all_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.anonymous; }))
+  const std::size_t free = least(spaces, &FolderSpace::free);
+  if (free / spaces.size() >= kBesides + asked) return {asked, true};
+  if (std::all_of(spaces.begin(), spaces.end(), std::mem_fn(&FolderSpace::anonymous)))
     return {asked, false};
-  const std::size_t each = free / 2 / rooms.size();
+  const std::size_t each = free / 2 / spaces.size();
   if (each < kBesides + kLeast) return {0, true};
   return {std::min(whole_pages(each - kBesides), asked), true};
 }
 
-Room room_in(const std::string& folder) {
+FolderSpace folder_space(const std::string& folder) {
   const auto space = space_in(folder);
   return {space ? space->free : 0, SharedFile::can_be_anonymous(), SharedFile::longest()};
 }
@@ -118,22 +119,22 @@ std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape
              human_bytes(double(config.bytes)), ". Raise it, or start fewer ranks.");
 }
 
-std::string shortage(const ShmConfig& config, const Provision& made, const std::vector<Room>& rooms,
-                     const std::string& why) {
-  const auto ranks = static_cast<int>(rooms.size());
-  const std::size_t free = least(rooms, &Room::free);
+std::string shortage(const ShmConfig& config, const Provision& made,
+                     const std::vector<FolderSpace>& spaces, const std::string& why) {
+  const auto ranks = static_cast<int>(spaces.size());
+  const std::size_t free = least(spaces, &FolderSpace::free);
   const std::size_t asked = stage_bytes(config.stage_bytes, ranks);
   if (made.bytes == asked && why.empty()) return {};
   const std::string slower = made.bytes > 0
       ? str("they make do with ", stages_of(made.bytes), ", so long calls are slower.")
       : str("so they send messages instead, which takes longer.");
-  if (most_of_file(rooms) < asked)
+  if (most_of_file(spaces) < asked)
     return str("shm: the ", ranks, " ranks of this node want files of ",
                human_bytes(double(asked + kBesides)), " for ", stages_of(asked),
                " and one of them may make files of ",
-               human_bytes(double(least(rooms, &Room::longest))), "; ", slower,
+               human_bytes(double(least(spaces, &FolderSpace::longest))), "; ", slower,
                " Raise the limit of the length of files (ulimit -f).");
-  const std::size_t whole = (asked + kBesides) * rooms.size();
+  const std::size_t whole = (asked + kBesides) * spaces.size();
   return str("shm: the ", ranks, " ranks of this node want ", human_bytes(double(whole)), " of '",
              config.dir, "' for ", stages_of(asked), " and ", human_bytes(double(free)),
              " are free; ", why.empty() ? "" : str(why, " "), slower,

@@ -19,14 +19,14 @@ namespace paceline {
 struct ShmConfig;
 
 // What a rank finds, once its inbox is made.
-struct Room {
+struct FolderSpace {
   std::size_t free = 0;   // bytes in the folder
   bool anonymous = false;   // whether there is memory besides, which belongs to no folder
   std::size_t longest = ~std::size_t{0};   // bytes that it may give a file
 };
 
 struct Provision {
-  std::size_t bytes = 0;    // for rooms, of each stage; 0: no stages, calls send messages
+  std::size_t bytes = 0;    // for slots, of each stage; 0: no stages, calls send messages
   bool in_folder = true;    // or besides
   bool operator==(const Provision&) const = default;
 };
@@ -40,21 +40,21 @@ std::size_t inbox_bytes(const RingShape& shape, int ranks);   // of one rank
 // so that those of all ranks take half of it. Never longer than a file may be.
 RingShape fitting(const RingShape& wanted, const std::string& folder, int ranks);
 
-// How large the rooms of a stage are where `ranks` share `bytes`: equal on all ranks.
+// How many bytes of a stage are for slots where `ranks` share `bytes`: equal on all ranks.
 std::size_t stage_bytes(std::size_t bytes, int ranks);
 
 // Whole where that fits into the folder, or besides; else as large as half of what is free allows,
 // since more communicators may follow; else none. Never longer than a file may be. `asked`: for
-// rooms, of each stage.
-Provision provide(std::size_t asked, const std::vector<Room>& rooms);
+// slots, of each stage.
+Provision provide(std::size_t asked, const std::vector<FolderSpace>& spaces);
 
-Room room_in(const std::string& folder);
+FolderSpace folder_space(const std::string& folder);
 
 // One line for whoever runs the job; empty where all is as asked. `shapes`: by rank.
 std::string shortage_of_rings(const ShmConfig& config, std::span<const RingShape> shapes);
 // Likewise. `why`: no stage could be reserved
 // after all.
-std::string shortage(const ShmConfig& config, const Provision& made, const std::vector<Room>& rooms,
-                     const std::string& why);
+std::string shortage(const ShmConfig& config, const Provision& made,
+                     const std::vector<FolderSpace>& spaces, const std::string& why);
 
 }  // namespace paceline

@@ -135,11 +135,11 @@ SharedFile SharedFile::create(const std::string& folder, std::size_t bytes) {
     fail(Fault::resource, "shm: no file of ", human_bytes(double(bytes)), " can be made in '",
          folder, "': ", explained(error));
   } else if (error != 0) {
-    struct statvfs room{};
-    fstatvfs(file.descriptor_, &room);
+    struct statvfs found{};
+    fstatvfs(file.descriptor_, &found);
     fail(Fault::resource, "shm: '", folder, "' is full: this rank needs ",
          human_bytes(double(bytes)), ", ",
-         human_bytes(double(room.f_bavail) * double(room.f_frsize)), " are free (",
+         human_bytes(double(found.f_bavail) * double(found.f_frsize)), " are free (",
          std::strerror(error),
          "). Make room, enlarge it (docker run --shm-size), or lower PACELINE_SHM_BYTES.");
   }

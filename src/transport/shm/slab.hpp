@@ -17,20 +17,20 @@ class Slab {
  public:
   static constexpr int kSlots = 64;   // at most
   static constexpr std::size_t kDirectory = 4096;   // bytes
-  static constexpr std::size_t file_bytes(int slots, std::size_t room_bytes) {
-    return kDirectory + static_cast<std::size_t>(slots) * (StagingBuffer::kHead + room_bytes);
+  static constexpr std::size_t file_bytes(int slots, std::size_t slot_bytes) {
+    return kDirectory + static_cast<std::size_t>(slots) * (StagingBuffer::kHead + slot_bytes);
   }
 
-  Slab(SharedFile file, int slots, std::size_t room_bytes)
-      : file_(std::move(file)), slots_(slots), slot_bytes_(StagingBuffer::kHead + room_bytes) {}
+  Slab(SharedFile file, int slots, std::size_t slot_bytes)
+      : file_(std::move(file)), slots_(slots), slot_bytes_(StagingBuffer::kHead + slot_bytes) {}
 
   // For the stages of later communicators: in no folder, where that is allowed, since a folder that
   // fills up as one of them grows would be an error then. Throws a resource error.
-  static Slab create(const std::string& folder, int slots, std::size_t room_bytes);
+  static Slab create(const std::string& folder, int slots, std::size_t slot_bytes);
   // How many there may be in a file, by the limits of this process, where each of so many ranks
   // makes such a file and maps those of the others: at least 1, kSlots at most.
-  static int slots_within_limits(std::size_t room_bytes, int ranks);
-  static Slab attach(const std::string& address, int slots, std::size_t room_bytes);
+  static int slots_within_limits(std::size_t slot_bytes, int ranks);
+  static Slab attach(const std::string& address, int slots, std::size_t slot_bytes);
 
   int slots() const { return slots_; }
   int descriptor() const { return file_.descriptor(); }
@@ -39,9 +39,9 @@ class Slab {
   }
   StagingBuffer stage(int slot) const { return {file_.data() + begin(slot)}; }
 
-  // Memory for the head of a stage and so many bytes of rooms. Throws a resource error.
-  void reserve(int slot, std::size_t from, std::size_t room_bytes);
-  void touch(int slot, std::size_t from, std::size_t room_bytes);   // maps what is there
+  // Memory for the head of a stage and so many bytes of slots. Throws a resource error.
+  void reserve(int slot, std::size_t from, std::size_t slot_bytes);
+  void touch(int slot, std::size_t from, std::size_t slot_bytes);   // maps what is there
   void release(int slot);
 
  private:

@@ -330,7 +330,7 @@ def check_short_points_take_little(comm):
     # A direction to one rank, and one from another.
     assert 0 < (taken := taken_by(1, 256, 100, 256)) < 2 * (256 << 10), taken
     assert taken_by(1, 256, 100, 256) == 0
-    # What is long on every processor is seen; where rooms begin to be long differs.
+    # What is long on every processor is seen; where slots begin to be long differs.
     assert (taken := taken_by(1 << 16)) > 2 * (256 << 10), taken
     dist.barrier(group=group)
     dist.destroy_process_group(group)
