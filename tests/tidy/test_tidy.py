@@ -2,6 +2,7 @@
 
 import pytest
 from tidy import findings, long_titles, read_tree
+from tidy_imports import no_import_circle
 from tidy_layers import LAYERS, reachable
 from tidy_rules import RULES, columns, rooms_exist
 from tidy_source import code_of, functions_of
@@ -99,6 +100,9 @@ MUTANTS = [
     ("retired_words", "src/engine/a.hpp", HPP, HPP + "class Stage" "View;\n"),
     ("retired_words", "docs/options.md", "`PACELINE_SINGLE_COPY`",
      "`PACELINE_ATT" "ACH`"),
+    ("no_import_circle", "python/paceline/a.py", "from paceline import b", "import paceline.a"),
+    ("no_import_circle", "python/paceline/a.py", "if TYPE_CHECKING:\n    import paceline.a",
+     "def f():\n    from paceline.a import g"),
 ]  # fmt: skip
 
 
@@ -141,6 +145,16 @@ def test_layers_have_no_cycle():
 
 def test_every_room_is_there():
     assert not [rule for _, _, rule, _ in findings(read_tree(), [rooms_exist])]
+
+
+def test_a_circle_of_imports_is_seen_from_each_of_its_files():
+    tree = {"python/paceline/a.py": "from paceline.b import f",
+            "python/paceline/b/__init__.py": "from paceline.b import c",
+            "python/paceline/b/c.py": "def g():\n    from paceline import a, d",
+            "python/paceline/d.py": "import json"}
+    assert [(path, line) for path, line, _, _ in findings(tree, [no_import_circle])] == [
+        ("python/paceline/a.py", 1), ("python/paceline/b/__init__.py", 1),
+        ("python/paceline/b/c.py", 2)]
 
 
 def test_long_titles_are_seen():

@@ -29,8 +29,9 @@ def files_in(path):
     return found
 
 
-def make(module, paths, page, **limits):
-    """Writes the page and the table of a report, and says what became of the document's claims."""
+def make(module, claims_of, paths, page, **limits):
+    """Writes the page and the table of a report, whose `claims_of` says of its figures what became
+    of the document's claims."""
     from paceline.report import measured, verdicts
     from paceline.report import page as pages
 
@@ -39,7 +40,7 @@ def make(module, paths, page, **limits):
     files = [file for path in paths for file in files_in(path)]
     read = [part for file in files for part in reader(file)]
     figures = module.make(read, **limits)
-    claims = module.claims(figures)
+    claims = claims_of(figures)
     verdicts.print_to(console(), claims)
     for name in pages.write(module.TITLE, module.ABOUT, figures, page, claims):
         console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
@@ -99,13 +100,15 @@ def complete():
 def pipelining(measured, lab, html, largest, most_ranks):
     """Segments by size and number, algorithms, networks; with and without arithmetic."""
     from paceline.report import pipelining as report
+    from paceline.report import pipelining_claims
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, measured, html, largest=largest, most_ranks=most_ranks)
+    return make(report, pipelining_claims.claims, measured, html, largest=largest,
+                most_ranks=most_ranks)
 
 
 @command.command("ring")
@@ -115,11 +118,12 @@ def pipelining(measured, lab, html, largest, most_ranks):
 def ring(measured, lab, html):
     """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
     from paceline.report import ring as report
+    from paceline.report import ring_claims
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, measured, html)
+    return make(report, ring_claims.claims, measured, html)
 
 
 @command.command("device")
@@ -133,10 +137,11 @@ def ring(measured, lab, html):
 def device(measured, html, largest):
     """Linear pipelines between devices, emulated, simulated, and measured where a GPU was."""
     from paceline.report import device as report
+    from paceline.report import device_claims
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
-    return make(report, measured, html, largest=largest)
+    return make(report, device_claims.claims, measured, html, largest=largest)
 
 
 @command.command("dag")
@@ -150,12 +155,13 @@ def dag(measured, lab, html):
     """Training: epochs over workers, accuracy and loss over time, the profile of an iteration."""
     from paceline.cli.train import need_torch
     from paceline.report import dag as report
+    from paceline.report import dag_claims
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
     need_torch()
-    return make(report, measured, html)
+    return make(report, dag_claims.claims, measured, html)
 
 
 @command.command("training")
@@ -168,11 +174,12 @@ def dag(measured, lab, html):
 def training(measured, lab, html):
     """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
     from paceline.report import horovod as report
+    from paceline.report import horovod_claims
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, measured, html)
+    return make(report, horovod_claims.claims, measured, html)
 
 
 @command.command("arrival")
@@ -185,7 +192,7 @@ def arrival(measured, profile, html):
     """Ranks that enter one after the other: what is left to do after the last one."""
     from paceline.report import arrival as report
 
-    return make(report, measured, html, profile=profile)
+    return make(report, report.claims, measured, html, profile=profile)
 
 
 complete()

@@ -171,13 +171,6 @@ def make(files):
         *dag_linear.figures()]
 
 
-def claims(figures):
-    """The table on top of the page."""
-    from paceline.report import dag_claims
-
-    return dag_claims.claims(figures)
-
-
 FOLDER = "build/dag"
 
 

@@ -1,5 +1,6 @@
 """What the two publications claim, and what this page's figures say about it."""
 
+from paceline.report import dag_linear
 from paceline.report.dag import PUBLISHED, iteration_s
 from paceline.report.verdicts import Claim, Outcome, beyond, judged, left_out
 
@@ -121,8 +122,6 @@ def replay_claim(figure):
 
 def claims(figures):
     """The Claims."""
-    from paceline.report import dag_linear
-
     epochs, replay, accuracy, loss, table = figures[:5]
     found = [*epoch_claims(epochs),
              Claim("figure 16", "With 256 GPUs, and a learning rate that grows with the workers, "

@@ -138,10 +138,3 @@ def through_the_host(files):
 
 
 read = device_measured.read
-
-
-def claims(figures):
-    """The table on top of the page."""
-    from paceline.report import device_claims
-
-    return device_claims.claims(figures)

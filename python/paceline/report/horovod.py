@@ -128,13 +128,6 @@ def make(files):
 read = replays.read
 
 
-def claims(figures):
-    """The table on top of the page."""
-    from paceline.report import horovod_claims
-
-    return horovod_claims.claims(figures)
-
-
 FOLDER = "build/training"
 
 

@@ -4,7 +4,7 @@ import re
 from importlib.util import find_spec
 
 from paceline.report.horovod import (
-    AUTO, CASES, NETWORKS, OURS, PARTS, PUBLISHED, RING, fused, record_of, speeds, step_of)
+    AUTO, CASES, NETWORKS, OURS, PARTS, PUBLISHED, RING, call_s, fused, record_of, speeds, step_of)
 from paceline.report.replays import BLOCKING
 from paceline.report.verdicts import Claim, Outcome, beyond, judged, left_out
 
@@ -101,8 +101,6 @@ def figure_8():
 
 def calls_of(name):
     """Calls of a step, by the ring."""
-    from paceline.report.horovod import call_s
-
     return fused(step_of(name, CASES[0][1]), lambda nbytes: call_s(RING, CASES[0][0], nbytes))[1]
 
 

@@ -219,13 +219,6 @@ SIZED = "openmpi5"   # whose segments of a fixed size are measured: published we
 IN_NUMBER, IN_SIZE = "--sizes 1MiB,4MiB --repeats 3", "--sizes 1MiB,8MiB --repeats 3"
 
 
-def claims(figures):
-    """The table on top of the page."""
-    from paceline.report import pipelining_claims
-
-    return pipelining_claims.claims(figures)
-
-
 def commands():
     """What makes the campaign, in the lab."""
     yield f"mkdir -p {FOLDER}"

@@ -91,13 +91,6 @@ def make(files):
                tuple(cold), "" if cold else NONE, drawn="bars")]
 
 
-def claims(figures):
-    """The table on top of the page."""
-    from paceline.report import ring_claims
-
-    return ring_claims.claims(figures)
-
-
 FOLDER = "build/ring"
 CAMPAIGN = "bench/results/ring.csv"
 
