@@ -14,8 +14,8 @@
 #include "binding.hpp"
 #include "measure/probes.hpp"
 #include "measure/series.hpp"
+#include "peers/mpi_calls.hpp"
 #include "pending.hpp"
-#include "transport/mpi/library.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -93,7 +93,7 @@ NativeCall* of_mpi(nb::handle owner, std::string_view collective, nb::handle inp
   made->side.call = [&world, call = MpiCall{call.collective, call.type, call.op, call.root,
                                             call.input, call.output, call.count,
                                             mpi_form_from(form), parts}] {
-    world.run(call);
+    call_mpi(world, call);
   };
   return made.release();
 }

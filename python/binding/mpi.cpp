@@ -13,6 +13,7 @@
 #include "arguments.hpp"
 #include "binding.hpp"
 #include "config.hpp"
+#include "peers/mpi_calls.hpp"
 #include "runtime/bootstrap/join.hpp"
 #include "transport/mpi/library.hpp"
 
@@ -43,7 +44,8 @@ void run(MpiWorld& self, std::string_view collective, nb::handle input, nb::hand
   const Call call = call_from({collective, input, output, op, root, none, none, none},
                               {self.rank(), self.ranks()}, kept);
   const nb::gil_scoped_release unlocked;
-  self.run({call.collective, call.type, call.op, call.root, call.input, call.output, call.count});
+  call_mpi(self, {call.collective, call.type, call.op, call.root, call.input, call.output,
+                  call.count});
 }
 
 }  // namespace

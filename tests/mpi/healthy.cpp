@@ -3,6 +3,7 @@
 
 #include "mpi/raw.hpp"
 #include "mpi/scenarios.hpp"
+#include "peers/mpi_calls.hpp"
 
 namespace paceline::test {
 namespace {
@@ -142,17 +143,17 @@ std::string own_collectives(const Ranks& ranks) {
       return;  // MPI means another place
     Buffers<float> buffers(c, ranks.rank);
     const Call call = buffers.call();
-    world->run(
-        {call.collective, call.type, call.op, call.root, call.input, call.output, call.count});
+    call_mpi(*world, {call.collective, call.type, call.op, call.root, call.input, call.output,
+                      call.count});
     bad = buffers.check();
   });
   if (!bad.empty()) return bad;
   float x = 1;
   MpiCall call{Collective::allreduce, Type::f32, Op::average, 0, &x, &x, 1};
-  bad = expect_fault(Fault::refusal, {"no average"}, [&] { world->run(call); });
+  bad = expect_fault(Fault::refusal, {"no average"}, [&] { call_mpi(*world, call); });
   call.op = Op::sum;
   call.type = Type::bf16;
-  return bad + expect_fault(Fault::refusal, {"bfloat16"}, [&] { world->run(call); });
+  return bad + expect_fault(Fault::refusal, {"bfloat16"}, [&] { call_mpi(*world, call); });
 }
 
 }  // namespace paceline::test

@@ -68,6 +68,13 @@ def test_files_of_the_benchmark_become_series(tmp_path):
     assert campaign.read(file)["one"]["default"]["records"][0]["time_us_median"] == 1.25
 
 
+def test_commands_keep_no_folder_of_the_machine():
+    run = "./dev lab bench allreduce --arrival trace:%stwo.json --json %sx.json"
+    folder = "/" + "tmp/some where/".replace(" ", "-")
+    assert campaign.without_folders(run % (folder, folder)) == run % ("", "")
+    assert campaign.without_folders(run % ("build/", "a/b/")) == run % ("build/", "a/b/")
+
+
 @pytest.mark.parametrize("text, why", [
     ("", "no column"), ("a,b\n1,2\n", "no column"), ("# {\n", "is no campaign"),
     (",".join(campaign.COLUMNS) + "\nx,default\n", "line 2"),

@@ -22,6 +22,7 @@ LAYERS = {
     "transport/shm": "transport",
     "transport/mpi": "transport",
     "transport/route": "transport",
+    "peers": "transport/mpi",  # whom benchmarks measure beside us
     "device": "kernels",
     # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
     "engine": "ir kernels transport trace device arrival",
@@ -33,7 +34,7 @@ LAYERS = {
     "store": "tasks",  # arrays by key
     "capi": "runtime include",
     "preload": "runtime",
-    "python/binding": "store runtime measure include",
+    "python/binding": "store runtime measure peers include",
 }
 
 

@@ -8,6 +8,7 @@ the campaign it belongs to), the MPI's setting, date, machine, versions and comm
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 from paceline.errors import UsageError
@@ -100,12 +101,19 @@ def parsed(text):
     return found
 
 
+def without_folders(command):
+    """A command whose files lost the folders of the machine that it ran on."""
+    return re.sub(r"(?<![\w.~])/(?:[^\s/]+/)*(?=[^\s/])", "", command)
+
+
 def text_of(series):
     """The file's text; `series` as read() returns them."""
     out = io.StringIO()
     for name, settings in series.items():
         for setting, content in settings.items():
             head = {key: content[key] for key in HEAD if content.get(key)}
+            if "command" in head:
+                head["command"] = without_folders(head["command"])
             out.write("# " + json.dumps({"series": name, "setting": setting, **head}) + "\n")
     rows = [row_of(name, setting, record) for name, settings in series.items()
             for setting, content in settings.items() for record in content["records"]]

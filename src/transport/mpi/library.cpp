@@ -10,14 +10,6 @@ std::string_view name_of(MpiThreads threads) {
   return names[static_cast<int>(threads)];
 }
 
-MpiForm mpi_form_from(std::string_view name) {
-  if (name == "blocking") return MpiForm::blocking;
-  if (name == "concurrent") return MpiForm::concurrent;
-  if (name == "sendrecv_ring") return MpiForm::sendrecv_ring;
-  fail(Fault::usage, "mpi: '", name, "' is no form of a call; use blocking, concurrent or ",
-       "sendrecv_ring.");
-}
-
 // MPICH 5's own library defines the functions of the standard interface as well, but takes its own
 // handles: only a library that is named so, or has the mark of no other, speaks the standard one.
 std::shared_ptr<MpiLibrary> MpiLibrary::load(const std::string& path) {

@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/types.hpp"
-#include "ir/problem.hpp"
 #include "transport/bootstrap.hpp"
 #include "transport/mpi/config.hpp"
 #include "transport/transport.hpp"
@@ -21,25 +19,6 @@ namespace paceline {
 enum class MpiThreads { single, funneled, serialized, multiple };
 std::string_view name_of(MpiThreads threads);
 
-// How an MPI is made to do it: by its blocking collective; by several non-blocking ones at once, on
-// equal parts of the message, and a wait for all of them; by a ring of its Sendrecv.
-enum class MpiForm { blocking, concurrent, sendrecv_ring };
-MpiForm mpi_form_from(std::string_view name);   // throws a usage error
-
-// One call of the MPI's own collective, for comparison. Equal units; see Call in
-// runtime/communicator.hpp for what the buffers mean.
-struct MpiCall {
-  Collective collective = Collective::barrier;
-  Type type = Type::u8;
-  Op op = Op::sum;
-  int root = 0;
-  const void* input = nullptr;  // equal to output: in place, where the collective allows it
-  void* output = nullptr;
-  std::size_t count = 0;  // elements of a unit
-  MpiForm form = MpiForm::blocking;
-  std::size_t parts = 1;  // of `concurrent`: how many calls
-};
-
 // Ranks of an MPI communicator: a duplicate of it, which is ours alone. Keeps its library loaded.
 // After leave() of its transport it makes no call into MPI any more: MPI may be finalised then.
 class MpiWorld : public Bootstrap {
@@ -48,9 +27,6 @@ class MpiWorld : public Bootstrap {
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
   // Lets MPI go on with what it has yet to send: some do so only while it is called.
   virtual void wake_peers() = 0;
-  // The MPI's own collective, complete on return. Throws a refusal for types and operations it has
-  // none for (16-bit floats, average), and for collectives that the form cannot do.
-  virtual void run(const MpiCall& call) = 0;
   // Collective: gives its communicator back to MPI. Nothing is called any more.
   virtual void free() = 0;
 };

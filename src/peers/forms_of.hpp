@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "peers/mpi_calls.hpp"
 #include "transport/mpi/abi/binding.hpp"
-#include "transport/mpi/library.hpp"
 
-namespace paceline::mpi {
+namespace paceline::peers {
 
 template <class A>
 class FormsOf {
@@ -22,7 +22,7 @@ class FormsOf {
   using Datatype = typename A::Datatype;
   using Op = typename A::Op;
 
-  FormsOf(const Binding<A>& mpi, const Place& place) : mpi_(mpi), place_(place) {}
+  FormsOf(const mpi::Binding<A>& mpi, const Place& place) : mpi_(mpi), place_(place) {}
 
   void run(const MpiCall& call, Datatype type, Op op) const {
     if (call.form == MpiForm::concurrent) return concurrent(call, type, op);
@@ -141,8 +141,8 @@ class FormsOf {
     return int(elements);
   }
 
-  const Binding<A>& mpi_;
+  const mpi::Binding<A>& mpi_;
   Place place_;
 };
 
-}  // namespace paceline::mpi
+}  // namespace paceline::peers
