@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "coll/sums.hpp"
 #include "ir/algorithm.hpp"
 
 namespace paceline {
@@ -22,30 +23,14 @@ inline void meet(Builder& b) {
   for (int k = 1; k < p; ++k) b.wait((r - k + p) % p);
 }
 
-// One step adds so many; beyond, its sum is added to the next ones. Where the order is canonical
-// one step adds all.
-constexpr int kSourcesAtOnce = 16;
-
-inline bool is_full(const Builder& b, const std::vector<Segment>& sources) {
-  return static_cast<int>(sources.size()) == kSourcesAtOnce && !b.problem().canonical;
-}
-
 // target = the same block of every rank's input, in rank order; `partial` is scratch for as much,
 // needed beyond kSourcesAtOnce ranks.
-
 inline void sum_everywhere(Builder& b, const Segment& input, const Segment& target,
                            const Segment& partial) {
   const int p = b.problem().ranks;
   std::vector<Segment> sources;
-  for (int rank = 0; rank < p; ++rank) {
-    if (is_full(b, sources)) {
-      b.reduce(sources, partial);
-      sources = {partial};
-    }
-    sources.push_back(b.of_peer(rank, input));
-  }
-  if (p > 1) b.reduce(sources, target);
-  else b.copy(input, target);
+  for (int rank = 0; rank < p; ++rank) sources.push_back(p > 1 ? b.of_peer(rank, input) : input);
+  sum(b, sources, target, partial);
   b.finish(target);
 }
 

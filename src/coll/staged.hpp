@@ -54,20 +54,6 @@ class Directed {
 // Where one side only shows and the other only looks: who shows may be so many blocks ahead.
 constexpr int kAhead = 4;
 
-// target = the sources from left to right. Beyond kSourcesAtOnce of them the target must be none.
-inline void sum(Builder& b, const std::vector<Segment>& sources, const Segment& target) {
-  std::vector<Segment> some;
-  for (const Segment& source : sources) {
-    if (is_full(b, some)) {
-      b.reduce(some, target);
-      some = {target};
-    }
-    some.push_back(source);
-  }
-  if (some.size() > 1) b.reduce(some, target);
-  else b.copy(some[0], target);
-}
-
 // Where every rank sums a slice of each block, and a block is shown while the one before is taken.
 inline Cost cost_of_slices(const Problem& pb, const Knobs& knobs) {
   const double share = double(pb.ranks - 1) / pb.ranks;

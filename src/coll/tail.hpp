@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coll/in_groups.hpp"
+#include "coll/sums.hpp"
 #include "coll/late.hpp"
 #include "ir/algorithm.hpp"
 #include "ir/builder.hpp"
@@ -99,7 +99,7 @@ class Tail {
     take(b, slots, own);
     std::vector<Segment> pieces;
     for (const Segment& slot : slots) pieces.push_back(part(b, slot, own));
-    if (pieces.size() > 1) reduce_in_groups(b, pieces, sum);
+    if (pieces.size() > 1) sum_in_groups(b, pieces, sum);
     else b.copy(pieces.front(), sum);
     b.finish(sum);
   }

@@ -50,7 +50,7 @@ inline int cut_at_once(const Problem&, const Knobs&) { return 1; }
 // those of a node from left to right, and the nodes' sums in this order.
 enum class SumOrder : std::uint8_t {
   own,      // none that another one has
-  by_rank,  // as reduce_in_groups() does
+  by_rank,  // as sum_in_groups() does
   by_ring,  // each block as allreduce/ring, of a message in as many segments
 };
 

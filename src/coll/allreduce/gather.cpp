@@ -20,7 +20,7 @@
 //   sum           *         *         *
 #include <algorithm>
 
-#include "coll/in_groups.hpp"
+#include "coll/sums.hpp"
 #include "coll/registry.hpp"
 #include "shapes/circulant.hpp"
 
@@ -44,7 +44,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
       vectors.insert(vectors.end(), came.begin(), came.end());
     }
   std::rotate(vectors.begin(), vectors.end() - r, vectors.end());   // by rank
-  if (p > 1) reduce_in_groups(b, vectors, b.output());
+  if (p > 1) sum_in_groups(b, vectors, b.output());
   else b.copy(b.input(), b.output());
   b.finish(b.output());
 }

@@ -19,7 +19,7 @@
 //   sum           *
 #include <algorithm>
 
-#include "coll/in_groups.hpp"
+#include "coll/sums.hpp"
 #include "coll/registry.hpp"
 #include "shapes/binomial.hpp"
 
@@ -41,7 +41,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   }
   if (v > 0) return b.send(rank_at(tree.parent(v), pb.root, pb.ranks), vectors);
   std::rotate(vectors.begin(), vectors.end() - pb.root, vectors.end());   // by rank
-  if (pb.ranks > 1) reduce_in_groups(b, vectors, b.output());
+  if (pb.ranks > 1) sum_in_groups(b, vectors, b.output());
   else b.copy(b.input(), b.output());
   b.finish(b.output());
 }

@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "coll/in_groups.hpp"
+#include "coll/sums.hpp"
 #include "coll/registry.hpp"
 #include "shapes/binomial.hpp"
 
@@ -56,7 +56,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   }
   std::reverse(now.begin() + 1, now.end());   // they have come from r - d: now from r + 1, ...
   std::rotate(now.begin(), now.end() - r, now.end());   // by rank
-  if (p > 1) reduce_in_groups(b, now, b.output(r));
+  if (p > 1) sum_in_groups(b, now, b.output(r));
   else b.copy(b.input(r), b.output(r));
   b.finish(b.output(r));
 }

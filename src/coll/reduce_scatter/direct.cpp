@@ -17,7 +17,7 @@
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0       A0 A2             B0 B1             C1 C2
 //   round 1       A*                B*                C*
-#include "coll/in_groups.hpp"
+#include "coll/sums.hpp"
 #include "coll/registry.hpp"
 
 namespace paceline {
@@ -36,7 +36,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
     b.send(to, {b.input(to)});
     b.recv(from, {of(from)});
   }
-  if (p > 1) reduce_in_groups(b, all, b.output(r));
+  if (p > 1) sum_in_groups(b, all, b.output(r));
   else b.copy(b.input(r), b.output(r));
   b.finish(b.output(r));
 }
