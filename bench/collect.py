@@ -1,7 +1,8 @@
-"""Puts files of `paceline bench --json` into a campaign: python bench/collect.py CAMPAIGN FILE...
+"""Puts files of measurements into a campaign: python bench/collect.py CAMPAIGN FILE...
 
 Each file becomes a series of the CSV, called as the file is, in the place of the one that has that
-name. Repetitions are left behind: the CSV has medians, intervals and verdicts.
+name. Of `paceline bench --json` the CSV has medians, intervals and verdicts, and no repetitions; of
+`paceline train replay --json` each launch.
 """
 
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 
 from paceline.bench import campaign
 from paceline.files import read_json
+from paceline.train import replay_campaign
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,13 +20,17 @@ ROOT = Path(__file__).resolve().parents[1]
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def main(file, records):
-    """Put RECORDS, files of paceline bench --json, into the campaign FILE."""
-    series = {}
-    for path in records:
-        content = read_json(path, "file of measurements", lambda value: value)
-        series |= campaign.of_json(content, path.stem)
-    campaign.add(file, series, ROOT)
-    click.echo(f"{file}: {', '.join(series)}")
+    """Put RECORDS, files of paceline bench or paceline train replay --json, into the campaign FILE.
+
+    A campaign is of one of both."""
+    contents = {path.stem: read_json(path, "file of measurements", lambda value: value)
+                for path in records}
+    if all(map(replay_campaign.is_replay, contents.values())):
+        replay_campaign.add(file, contents, ROOT)
+    else:
+        campaign.add(file, {series: settings for name, content in contents.items()
+                            for series, settings in campaign.of_json(content, name).items()}, ROOT)
+    click.echo(f"{file}: {', '.join(contents)}")
 
 
 if __name__ == "__main__":

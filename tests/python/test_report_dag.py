@@ -7,7 +7,8 @@ import pytest
 
 from paceline import cli
 from paceline.errors import UsageError
-from paceline.report import dag, dag_claims, dag_linear, training
+from paceline.report import dag, dag_claims, dag_linear, dag_replays, training
+from paceline.train import replay
 
 HEAD = {"machine": {"processor": "a processor", "cores_allowed": 2, "system": "a system"},
         "date": "2026-11-24T15:00:00", "command": "paceline train"}
@@ -24,13 +25,17 @@ def trained(way, ranks, seconds, collectives=None, last_loss=0.5):
         "model": "resnet20", "way": way, "over": "paceline", "collectives": collectives}}
 
 
-def replayed(depcha_s=1.5, auto_s=1.2):
-    """As `paceline train replay --json` writes it."""
-    rows = {"depcha:numbered": {"step_s": depcha_s}, "auto:numbered": {"step_s": auto_s},
-            "ddp:gloo": {}}
-    return {**HEAD, "plan": {"ranks": 4, "ratio": 1.0}, "launches": [{}],
-            "bounds": {"resnet50": {"depcha:numbered": 1.4, "auto:numbered": 1.1}},
-            "summary": {"resnet50": rows}}
+def replayed(launches=1, **step_s):
+    """As `paceline train replay --json` writes it; launches differ by a hundredth."""
+    times = {"funnel:numbered": 1.8, "depcha:numbered": 1.5, "auto:numbered": 1.2,
+             **{way.replace("_", ":"): took for way, took in step_s.items()}}
+    return {**HEAD, "plan": {"ranks": 4, "ratio": 1.0},
+            "launches": [{"times": {"resnet50": {
+                way: took + 0.01 * n for way, took in times.items()}}} for n in range(launches)],
+            "bounds": {"resnet50": {**{way: 0.9 * took for way, took in times.items()},
+                                    "ddp:gloo": 1.4}},
+            "summary": {"resnet50": {**{way: {"step_s": took} for way, took in times.items()},
+                                     "ddp:gloo": {}}}}
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
     accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
     assert max(accuracies) == pytest.approx(0.6)
     assert sum(row["figure"] == "loss" for row in rows) <= 2 * training.MOST_POINTS
-    assert "auto is 1.25 to 1.25 times as fast as depcha" in page
+    assert "auto is 1.25 to 1.25 times as fast as depcha" in page and "no verdict" in page
     assert "figure 13" in capsys.readouterr().out
 
 
@@ -100,6 +105,28 @@ def test_verdicts_follow_the_figures(folder):
     worse = figures_of(folder)
     assert verdicts(worse, "figure 13")["measured"] == "not reproduced"
     assert verdicts(worse, "figures 14, 15")["measured"] == "not reproduced"
+
+
+@pytest.mark.parametrize("launches, depcha_s, gain, words", [
+    (10, 1.5, "1.199", "faster"), (10, 1.9, "0.948", "slower"), (9, 1.5, "1.199", "no verdict")])
+def test_verdicts_of_replays_rest_on_ten_launches(tmp_path, launches, depcha_s, gain, words):
+    """The ratio is the median of the launches' ratios, faster above 1, its interval beside it."""
+    file = tmp_path / "replay.json"
+    file.write_text(json.dumps(replayed(launches, depcha_numbered=depcha_s)))
+    figure = dag_replays.figure(training.read(file), [], "")
+    [row] = [row for row in figure.table if row[3:5] == ("depcha:numbered", "funnel:numbered")]
+    assert row[5] == gain and row[8:] == (str(launches), words)
+    assert bool(row[6]) == (launches == 10) and row[7] == f"{1.8 / depcha_s:.3f}"
+    outcome = next(dag_replays.outcomes(figure.compared))
+    assert outcome.word == ("reproduced" if depcha_s < 1.8 else "not reproduced")
+
+
+def test_the_commands_of_replays_name_ways_that_there_are():
+    lines = list(dag.replay_commands())
+    assert lines[0].startswith("./dev lab up") and lines[-1] == "./dev lab down"
+    for line in lines[1:-1]:
+        ways = line.split("--ways ")[1].split()[0].split(",")
+        assert not set(ways) - set(replay.WAYS), line
 
 
 def test_linear_pipelines_are_half_of_spanning_trees_with_four_gpus():

@@ -147,8 +147,8 @@ def device(measured, html, largest):
 @command.command("dag")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline train --json` or `paceline train replay --json`; repeat it "
-              "for more. Of a folder, all *.json.")
+              help="Files of `paceline train --json` or `paceline train replay --json`, or "
+              "bench/results/replay.csv; repeat it for more. Of a folder, all of both.")
 @LAB
 @html("dag.html")
 def dag(measured, lab, html):
@@ -167,8 +167,8 @@ def dag(measured, lab, html):
 @command.command("training")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline train replay --json`, or bench/results/training.csv; repeat "
-              "it for more. Of a folder, all of both.")
+              help="Files of `paceline train replay --json`, or bench/results/replay.csv or "
+              "training.csv; repeat it for more. Of a folder, all of both.")
 @LAB
 @html("training.html")
 def training(measured, lab, html):

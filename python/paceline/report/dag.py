@@ -6,7 +6,7 @@ arXiv 1611.04255: the profile of an iteration (its table 2), and the loss over t
 
 from paceline import _core
 from paceline.cli.common import unit_count
-from paceline.report import dag_linear, training
+from paceline.report import dag_linear, dag_replays, training
 from paceline.report.device import SIMULATED
 from paceline.report.lines import Figure, Line, Panel, Point
 from paceline.report.networks import EDR
@@ -150,10 +150,7 @@ def make(files):
                "computing alone.",
                (epochs("resnet50"), epochs("inception-bn"), *lines.epochs()),
                "" if lines.epochs() else NONE, drawn="times"),
-        Figure("replay", "steps in a row between nodes",
-               "Beyond the documents: the time of a step of recorded gradients in the lab. The "
-               "dashed line is what the best way would take with perfect links.",
-               tuple(lines.replays()), "" if lines.replays() else NONE, drawn="bars"),
+        dag_replays.figure(files, lines.replays(), NONE),
         Figure("accuracy", "on pictures held back, over time",
                "Figure 16, which trains on ImageNet; what is trained on here stands in the title. "
                "The learning rate grows with the workers, as there.",
@@ -186,7 +183,19 @@ def commands():
         overlap = "-overlap" if algorithm == 3 else ""
         yield (f"paceline train -n 4 {small} --batch 16 --way bsp{algorithm}{overlap} "
                f"--collectives {method.lower()} --json {FOLDER}/{method}-{algorithm}.json")
-    yield "./dev lab up 4 --rate 200mbit"
-    for model in ("resnet50", "inception-bn", "alexnet"):
-        yield f"./dev lab train --models {model} --json {FOLDER}/replay-{model}.json"
+    yield from replay_commands()
+
+
+def replay_commands():
+    """Ten launches for a verdict on ResNet-50, three of the others."""
+    stores = ",".join(f"{mode}:{order}" for order in ("numbered", "ready") for mode in MODES)
+    every = f"{stores},ddp:paceline,ddp:gloo,ddp:mpi"
+    yield "./dev lab up 4 --rate 1gbit"
+    for model, launches in (("resnet50", 10), ("inception-bn", 3), ("alexnet", 3)):
+        for ratio, ways in ((1, every), (3, stores)):
+            yield (f"./dev lab train --mpi mpich5 --models {model} --ratio {ratio} --launches "
+                   f"{launches} --ways {ways} --json {FOLDER}/{model}-{ratio}-mpich5.json")
+    for mpi in ("openmpi5", "impi"):
+        yield (f"./dev lab train --mpi {mpi} --models resnet50 --launches 10 --ways "
+               f"auto:ready,ddp:mpi --json {FOLDER}/resnet50-1-{mpi}.json")
     yield "./dev lab down"

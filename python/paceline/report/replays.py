@@ -1,5 +1,6 @@
 """Measured lines of `paceline report training`: DDP's buckets, replayed between nodes, over us and
-over an MPI. From files of `paceline train replay --json`, and from bench/results/training.csv."""
+over an MPI. From files of `paceline train replay --json`, bench/results/replay.csv and
+training.csv."""
 
 import csv
 import json
@@ -10,6 +11,7 @@ from paceline.errors import UsageError
 from paceline.files import read_json, read_text
 from paceline.report.lines import Line, Panel, Point, Records
 from paceline.report.measured import network_of
+from paceline.train import replay_campaign
 
 BLOCKING = "the MPI, blocking"
 LABELS = {"mpi": BLOCKING, "mpi-nonblocking": "the MPI, non-blocking",
@@ -69,6 +71,11 @@ def read(file):
 def of_replay(file):
     """`paceline train replay --json`."""
     content = read_json(file, "file of replayed steps", lambda value: value)
+    return [of_content(Path(file).name, content)]
+
+
+def of_content(name, content):
+    """The Replayed of one file's content."""
     rows = []
     for model, ways in content["summary"].items():
         for way, row in ways.items():
@@ -76,12 +83,15 @@ def of_replay(file):
             if mode == "ddp" and "step_s" in row:
                 rows.append((model, library, row["launches"], row["step_s"], row.get("low_s"),
                              row.get("high_s")))
-    return [Replayed(origin_of(Path(file).name, content), content["plan"]["ranks"], tuple(rows))]
+    return Replayed(origin_of(name, content), content["plan"]["ranks"], tuple(rows))
 
 
 def of_campaign(file):
-    """Heads of series as JSON, and rows."""
+    """Heads of series as JSON, and rows: of launches, or of medians as they were kept before."""
     lines = read_text(file, "campaign", str.splitlines)
+    if ",".join(replay_campaign.COLUMNS) in lines:
+        return [of_content(f"{Path(file).name}, {series}", content)
+                for series, content in replay_campaign.read(file).items()]
     heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
     rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
     found = []

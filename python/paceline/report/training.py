@@ -7,6 +7,7 @@ from paceline.errors import UsageError
 from paceline.files import read_json
 from paceline.report.lines import Line, Panel, Point, Records, split
 from paceline.report.measured import network_of
+from paceline.train import replay_campaign
 
 MOST_POINTS = 200  # of a curve
 REPLAY, TRAIN = ("bounds", "summary", "plan"), ("ranks", "plan")
@@ -56,7 +57,10 @@ class Trained:
 
 
 def read(file):
-    """The Trained of a file. Raises UsageError."""
+    """The Trained of a file, or of each series of bench/results/replay.csv. Raises UsageError."""
+    if Path(file).suffix == ".csv":
+        return [Trained(f"{Path(file).name}, {series}", content)
+                for series, content in replay_campaign.read(file).items()]
     content = read_json(file, "file of training", lambda value: value)
     if not isinstance(content, dict):
         raise UsageError(f"report: {Path(file).name} is not a file of `paceline train --json`.")
