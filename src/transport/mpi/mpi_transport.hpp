@@ -69,6 +69,8 @@ class MpiTransport : public Transport {
   std::uint64_t told(Peer& peer) { return peer.told_read = peer.read; }
   void fails(int p, const std::string& why);
   void stream(Transfer& t);
+  void take_stream(Transfer* t, int from, const Header& h, std::uint64_t place);
+  void want(int from, std::uint32_t tag);
   void try_tags();
   void poll(bool block);
   bool take(Mailbox::Letter& letter);

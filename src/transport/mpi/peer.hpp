@@ -1,6 +1,7 @@
 // Peer: what the mpi transport keeps for each of the other ranks.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <string>
 
@@ -19,10 +20,12 @@ struct Early {
   Fingerprint fingerprint;
   Header header;
   Buffer memory;  // of an eager message
+  std::uint64_t place = 0;   // among all messages of its peer that came before their receives
 };
 
 struct Peer {
   Matcher<Early> matcher;
+  std::uint64_t early = 0;        // messages that have come before their receives
   std::deque<Transfer*> waiting;  // for a tag
   std::uint64_t sent = 0;         // bytes of eager messages, headers included
   std::uint64_t known_read = 0;   // of these, as far as the peer has said
@@ -37,6 +40,14 @@ struct Peer {
   bool closed = false;   // it does not even hear that we leave
   bool is_over = false;  // its last word has come
 
+  // Whether a stream that was announced before that place has no receive yet: of the same call, or
+  // of another one.
+  bool has_stream_before(std::uint64_t place, const Key& key, bool of_same_call) const {
+    return std::ranges::any_of(matcher.early(), [&](const Early& e) {
+      return e.header.kind == Kind::stream && e.place < place &&
+             is_same_call(e.key, key) == of_same_call;
+    });
+  }
   PeerStatus is_at(double now_s) const {
     PeerStatus doing = heard;
     doing.silent = unanswered_s > 0 && now_s - unanswered_s > kAnswerS;

@@ -62,9 +62,14 @@ void Streams::send(Transfer& t, std::uint32_t tag) {
 }
 
 void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t bytes,
-                      std::uint32_t chunks) {
+                      std::uint32_t chunks, std::uint64_t place) {
   if (t && t->bytes == bytes && chunks == chunks_of(bytes)) {
     in_.push_back({t, peer, tag, chunks});
+    in_.back().place = place;
+    if (place != kAtOnce) {
+      waits_ = true;
+      in_.back().waits_s = port_.now_s();
+    }
     start_receives(in_.back());
   } else {
     keep({.peer = peer, .tag = tag, .chunks = chunks});
@@ -72,11 +77,11 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
 }
 
 // Streams to one peer follow each other, the most urgent first, of equals the oldest: side by side
-// they would share the link, and the first would arrive as late as the last. One chunk of each goes
-// ahead; a peer that takes it, but none of a stream before it, wants this one first. What flows
+// they would share the link, and the first would arrive as late as the last. One that its receiver
+// wants, or has begun to take, does not wait for those before it that nobody takes. What flows
 // while a stream before it begins to be taken ends first.
 bool Streams::is_due(const Stream& s) const {
-  if (s.started == 0) return true;
+  const bool overtakes = s.wanted || s.finished > 0;
   std::uint32_t under_way = 0;   // of others, to the same peer
   bool is_before = true;
   for (const Stream& other : out_) {
@@ -85,11 +90,50 @@ bool Streams::is_due(const Stream& s) const {
       continue;
     }
     if (other.peer != s.peer || other.failed) continue;
-    const bool counts = other.finished > 0 || (is_before && s.finished == 0);
+    const bool counts = other.finished > 0 || (is_before && !overtakes);
     if (is_before && counts && other.started < other.chunks) return false;
     if (counts) under_way += other.started - other.finished;
   }
   return under_way + s.started - s.finished < kWindow;
+}
+
+void Streams::want(int peer, std::uint32_t tag) {
+  for (Stream& s : out_)
+    if (s.peer == peer && s.tag == tag) {
+      s.wanted = true;
+      start_sends(s);
+    }
+}
+
+std::vector<std::uint32_t> Streams::held_up(int peer, const Key& call) {
+  std::vector<std::uint32_t> tags;
+  for (Stream& s : in_) {
+    if (s.peer != peer || s.finished > 0 || s.wanted || is_same_call(s.transfer->key, call))
+      continue;
+    s.wanted = true;
+    tags.push_back(s.tag);
+  }
+  return tags;
+}
+
+std::vector<Streams::HeldUp> Streams::release(const IsHeld& is_held) {
+  std::vector<HeldUp> late;
+  if (!waits_) return late;
+  waits_ = false;
+  const double now_s = port_.now_s();
+  for (Stream& s : in_) {
+    if (s.place == kAtOnce) continue;
+    if (is_held(s.peer, s.transfer->key, s.place)) {
+      if (now_s - s.waits_s < kHeldUpS) {
+        waits_ = true;
+        continue;
+      }
+      if (!std::exchange(s.wanted, true)) late.push_back({s.peer, s.tag});
+    }
+    s.place = kAtOnce;
+    start_receives(s);
+  }
+  return late;
 }
 
 void Streams::start_sends(Stream& s) {
@@ -107,6 +151,7 @@ void Streams::start_sends(Stream& s) {
 }
 
 void Streams::start_receives(Stream& s) {
+  if (s.place != kAtOnce) return;
   for (; s.may_start(); ++s.started) {
     Chunk& chunk = s.at(s.started);
     std::byte* data = straight(s, s.started);

@@ -1,9 +1,13 @@
 // Streams: long messages, as chunks under a tag of their own.
 //
-// A few chunks of a stream are under way at once. The first of them pass through memory of ours on
-// both sides, also where they need not: once they have arrived, the other side is known to be at
-// work on this message, and the rest moves straight between the callers' buffers. So whoever gives
-// up waiting for a rank that does not come has nothing in its buffers that MPI still uses.
+// A few chunks of a stream are under way at once. Streams to one peer follow each other, so that
+// the first is whole as early as can be, and are received in that order. A rank that has no receive
+// yet for an older one, since it has yet to begin that call, says which one it wants.
+//
+// The first chunks pass through memory of ours on both sides, also where they need not: once they
+// have arrived, the other side is known to be at work on this message, and the rest moves straight
+// between the callers' buffers. So whoever gives up waiting for a rank that does not come has
+// nothing in its buffers that MPI still uses.
 #pragma once
 
 #include <array>
@@ -42,9 +46,25 @@ class Streams {
   // A tag for a stream to that peer, or 0 where all are in use: try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
   void send(Transfer& transfer, std::uint32_t tag);
-  // Receives such a stream. Without a transfer it is received and thrown away.
+  // Receives such a stream. Without a transfer it is received and thrown away. `place`: of one that
+  // waits for older ones of its call, which are announced and have no receive yet.
+  static constexpr std::uint64_t kAtOnce = ~std::uint64_t{0};
   void receive(Transfer* transfer, int peer, std::uint32_t tag, std::size_t bytes,
-               std::uint32_t chunks);
+               std::uint32_t chunks, std::uint64_t place = kAtOnce);
+  // The peer wants this stream, and has no receive yet for one before it.
+  void want(int peer, std::uint32_t tag);
+  // Tags of streams of other calls that nothing has come of yet: one of that call was announced,
+  // may be more urgent, and has no receive. Each is named once.
+  std::vector<std::uint32_t> held_up(int peer, const Key& call);
+  // Begins to receive streams that need not wait any more; those that have waited for kHeldUpS are
+  // returned: their peer is to send them first.
+  struct HeldUp {
+    int peer = 0;
+    std::uint32_t tag = 0;
+  };
+  static constexpr double kHeldUpS = 0.05;
+  using IsHeld = std::function<bool(int peer, const Key& key, std::uint64_t place)>;
+  std::vector<HeldUp> release(const IsHeld& is_held);
 
   struct Withdrawn {
     std::uint32_t tag = 0;
@@ -80,6 +100,9 @@ class Streams {
     std::uint32_t tag = 0;
     std::uint32_t chunks = 0, started = 0, finished = 0;
     bool failed = false;
+    bool wanted = false;   // before older ones that its receiver has no receive for
+    std::uint64_t place = kAtOnce;   // else it waits for older ones to have a receive
+    double waits_s = 0;              // since then
     std::array<Chunk, kWindow> flight = {};
     Chunk& at(std::uint32_t chunk) { return flight[chunk % kWindow]; }
     const Chunk& at(std::uint32_t chunk) const { return flight[chunk % kWindow]; }
@@ -123,6 +146,7 @@ class Streams {
   std::vector<Tags> tags_;  // by peer
   std::vector<Stream> out_, in_;   // out_: the most urgent first
   std::vector<Rest> rests_;
+  bool waits_ = false;             // a stream of in_ may wait for older ones
   bool closed_ = false;
 };
 

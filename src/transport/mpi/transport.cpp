@@ -49,7 +49,7 @@ void MpiTransport::recv(Transfer& t) {
   const Header& h = early.header;
   const bool fits = h.total == t.bytes;
   if (h.kind == Kind::stream) {
-    streams_.receive(fits ? &t : nullptr, t.peer, h.tag, h.total, h.chunks);
+    take_stream(fits ? &t : nullptr, t.peer, h, early.place);
   } else {
     if (fits)
       eager(peer, t.peer, t, early.memory.get() + sizeof(Header));
@@ -58,6 +58,25 @@ void MpiTransport::recv(Transfer& t) {
     mail_.give_back(std::move(early.memory));
   }
   if (!fits) listener_->misfits(t.peer, t.key, h.total, t.bytes);
+}
+
+// `place`: among what came before its receive. Older streams that have none must not hold it up
+// where they are of another call, which this rank may begin when this one is over; those of the
+// same call are received in the order in which they come, unless that takes too long.
+void MpiTransport::take_stream(Transfer* t, int from, const Header& h, std::uint64_t place) {
+  const Peer& peer = peers_[std::size_t(from)];
+  const Key key = key_of(h);
+  if (peer.has_stream_before(place, key, false)) want(from, h.tag);
+  const bool waits = t && peer.has_stream_before(place, key, true);
+  streams_.receive(t, from, h.tag, h.total, h.chunks, waits ? place : Streams::kAtOnce);
+}
+
+void MpiTransport::want(int from, std::uint32_t tag) {
+  if (left_ || !peers_[std::size_t(from)].gone.empty()) return;
+  Header header;
+  header.kind = Kind::want;
+  header.tag = tag;
+  post(from, header);
 }
 
 void MpiTransport::cancel(Transfer& t) {
@@ -92,6 +111,10 @@ bool MpiTransport::progress() {
     for (int p = 0; p < ranks(); ++p) fails(p, port_->text_of(trouble));
   mail_.collect([&](int p, int code) { fails(p, port_->text_of(code)); });
   moved |= streams_.progress();
+  const auto is_held = [&](int p, const Key& key, std::uint64_t place) {
+    return peers_[std::size_t(p)].has_stream_before(place, key, true);
+  };
+  for (const Streams::HeldUp& one : streams_.release(is_held)) want(one.peer, one.tag);
   if (waiting_for_tags_) try_tags();
   naps_.look(moved);
   return moved;
@@ -128,6 +151,9 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
       peer.matcher.drop_early(
           [&](const Early& e) { return e.header.kind == Kind::stream && e.header.tag == h.tag; });
       streams_.withdraw(letter.from, h.tag, h.chunks);
+      return true;
+    case Kind::want:
+      streams_.want(letter.from, h.tag);
       return true;
     case Kind::abort:
       listener_->aborted(letter.from, h.context,
@@ -182,13 +208,16 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   }
   Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
   if (welcome && !t) {
-    peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory)});
+    if (is_stream)
+      for (const std::uint32_t tag : streams_.held_up(from, key)) want(from, tag);
+    peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory),
+                       peer.early++});
     mail_.give_back(std::move(letter.memory));
     return;
   }
   const bool fits = t && t->bytes == h.total;
   if (is_stream)
-    streams_.receive(fits ? t : nullptr, from, h.tag, h.total, h.chunks);
+    take_stream(fits ? t : nullptr, from, h, peer.early);
   else if (fits)
     eager(peer, from, *t, letter.payload());
   else

@@ -13,7 +13,8 @@
 namespace paceline::mpi {
 
 // eager     a whole message                        stream  a message that follows in chunks
-// withdraw  fewer chunks come than were said       credit  only says how much has been read
+// withdraw  fewer chunks come than were said       want    send this stream before older ones
+// credit    only says how much has been read
 // abort     a communicator is broken; text follows
 // query     what are you about?                    answer  this
 // leave     no call will come any more, and why    close   nothing is received any more either
@@ -22,6 +23,7 @@ enum class Kind : std::uint16_t {
   eager,
   stream,
   withdraw,
+  want,
   credit,
   abort,
   query,
@@ -39,7 +41,7 @@ struct Header {
   std::uint64_t read = 0;   // bytes of eager messages that the sender of this has read so far
   std::uint32_t number = 0;
   std::int32_t seq = 0;
-  std::uint32_t tag = 0;     // of the chunks
+  std::uint32_t tag = 0;     // of the chunks; want: of that stream
   std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
   std::uint16_t lane = 0;
   Kind kind = Kind::eager;
@@ -86,6 +88,9 @@ inline Header header_of(Kind kind, const Transfer& t) {
 }
 
 inline Key key_of(const Header& h) { return {h.context, h.number, h.lane, h.signal != 0, h.seq}; }
+inline bool is_same_call(const Key& a, const Key& b) {
+  return a.context == b.context && a.number == b.number;
+}
 inline Fingerprint fingerprint_of(const Header& h) { return {h.what, h.count}; }
 
 // Buffers of one size. Grows to what is used at once, and gives it back at the end only.

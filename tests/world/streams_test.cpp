@@ -1,0 +1,199 @@
+// Streams of the mpi transport: those to one peer follow each other, unless it wants a later one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "base/random.hpp"
+#include "transport/mpi/transport.hpp"
+#include "world/mpi_net.hpp"
+#include "world/worlds.hpp"
+
+namespace paceline {
+namespace {
+
+using test::MpiNet;
+
+constexpr std::size_t kChunk = 192, kLong = 8 * kChunk;
+constexpr MpiConfig kInPieces{.eager_bytes = 64, .chunk_bytes = kChunk};
+
+struct Expecting : Listener {
+  bool arrives(int, const Key&, const Fingerprint&) override { return true; }
+  void misfits(int, const Key&, std::size_t, std::size_t) override { FAIL("it misfits"); }
+  void aborted(int, std::uint64_t, const std::string& why) override { FAIL(why); }
+  void lost(int, const std::string& why) override { FAIL(why); }
+};
+
+// Rank 0 sends, rank 1 receives. A message is known by its place among all.
+class Pair {
+ public:
+  explicit Pair(std::uint64_t seed) : net_(2, seed), random_(seed) {
+    for (int r = 0; r < 2; ++r) {
+      ranks_.push_back(mpi::make_transport(net_.port(r), kInPieces));
+      ranks_.back()->listen(&listener_);
+    }
+  }
+
+  std::size_t send(std::uint32_t call, int priority = 0, std::size_t bytes = kLong) {
+    const std::size_t number = sent_.size();
+    Message& m = add(sent_, bytes, std::byte(number + 1));
+    describe(m.transfer, 1, call, int(number), priority);
+    ranks_[0]->send(m.transfer);
+    return number;
+  }
+  // `number` as send() gave it, or is about to.
+  void receive(std::size_t number, std::uint32_t call, int priority = 0,
+               std::size_t bytes = kLong) {
+    Message& m = add(received_, bytes, std::byte{0});
+    describe(m.transfer, 0, call, int(number), priority);
+    ranks_[1]->recv(m.transfer);
+  }
+  bool has(std::size_t place) const { return received_[place].transfer.done; }   // of a receive
+
+  void step(int times = 1) {
+    for (int i = 0; i < times; ++i) ranks_[random_.below(2)]->progress();
+  }
+  // Whether all that is received has come, and is right.
+  bool ends() {
+    const auto is_done = [](const Message& m) { return m.transfer.done.load(); };
+    for (int i = 0; i < 20000 && !std::ranges::all_of(received_, is_done); ++i) step();
+    return std::ranges::all_of(received_, [&](const Message& m) {
+      const auto sent = std::byte(m.transfer.key.seq + 1);
+      return is_done(m) && std::ranges::count(m.data, sent) == std::ptrdiff_t(m.data.size());
+    });
+  }
+  // Streams of which chunks are on their way.
+  std::set<int> under_way() const {
+    std::set<int> tags;
+    for (const MpiNet::Sent& one : net_.ranks[1].coming)
+      if (one.tag > 0) tags.insert(one.tag);
+    return tags;
+  }
+
+ private:
+  struct Message {
+    std::vector<std::byte> data;
+    Transfer transfer;
+  };
+  static Message& add(std::deque<Message>& to, std::size_t bytes, std::byte value) {
+    Message& m = to.emplace_back();
+    m.data.assign(bytes, value);
+    m.transfer.parts = {{m.data.data(), bytes}};
+    m.transfer.bytes = bytes;
+    return m;
+  }
+  static void describe(Transfer& t, int peer, std::uint32_t call, int number, int priority) {
+    t.peer = peer;
+    t.key = {.context = 7, .number = call, .seq = number};
+    t.priority = priority;
+  }
+
+  MpiNet net_;
+  Random random_;
+  Expecting listener_;
+  std::deque<Message> sent_, received_;
+  std::vector<std::unique_ptr<Transport>> ranks_;
+};
+
+std::uint64_t seeds() { return std::uint64_t(test::by_length(5, 20, 400)); }
+
+TEST_CASE("streams: to a rank that comes late they follow each other, the oldest first") {
+  constexpr std::size_t kMessages = 6;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    for (std::size_t i = 0; i < kMessages; ++i) pair.send(1);
+    pair.step(50);
+    CHECK(pair.under_way().size() == 1);
+    for (std::size_t i = 0; i < kMessages; ++i) pair.receive(i, 1);
+    std::size_t most = 0;
+    for (int i = 0; i < 20000 && !pair.has(kMessages - 1); ++i) {
+      pair.step();
+      most = std::max(most, pair.under_way().size());
+      for (std::size_t k = 1; k < kMessages; ++k)
+        if (pair.has(k)) CHECK(pair.has(k - 1));
+    }
+    CHECK(most == 2);   // where one ends
+    CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: a rank receives them one by one in any order") {
+  constexpr int kMessages = 5;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    Random random(seed);
+    std::vector<std::size_t> order(kMessages);
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t i = order.size() - 1; i > 0; --i)
+      std::swap(order[i], order[random.below(i + 1)]);
+    const std::uint64_t before = random.below(kMessages + 1);   // so many are sent before
+    for (std::uint64_t i = 0; i < before; ++i) pair.send(1, 0, kLong - 64 * i);
+    pair.step(int(random.below(40)));
+    pair.receive(order[0], 1, 0, kLong - 64 * order[0]);
+    pair.step(int(random.below(40)));
+    for (std::uint64_t i = before; i < kMessages; ++i) pair.send(1, 0, kLong - 64 * i);
+    REQUIRE(pair.ends());   // while the others have no receive
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      pair.receive(order[i], 1, 0, kLong - 64 * order[i]);
+      REQUIRE(pair.ends());
+    }
+  }
+}
+
+TEST_CASE("streams: of a call they come as they were sent, where receives follow a little later") {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    const std::size_t bytes = seed % 2 == 0 ? kChunk : kLong;
+    for (int i = 0; i < 3; ++i) pair.send(1, 0, bytes);
+    pair.step(50);
+    for (const std::size_t number : {2, 1}) {
+      pair.receive(number, 1, 0, bytes);
+      pair.step(20);
+      CHECK_FALSE(pair.has(0));   // what was sent before it is to come before it
+    }
+    pair.receive(0, 1, 0, bytes);
+    CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: those of a call that a rank has yet to begin hold no other call up") {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    const bool is_early = seed % 2 == 0;
+    if (is_early) pair.receive(2, 1);
+    for (const std::uint32_t call : {2, 2, 1, 1}) pair.send(call);
+    pair.step(50);
+    if (!is_early) pair.receive(2, 1);
+    pair.receive(3, 1);
+    REQUIRE(pair.ends());
+    pair.receive(1, 2);
+    pair.receive(0, 2);
+    CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: an urgent one that nobody receives yet holds nothing up") {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    Random random(seed);
+    for (int i = 0; i < 3; ++i) pair.receive(std::size_t(i), 1);
+    for (int i = 0; i < 3; ++i) pair.send(1);
+    pair.step(int(random.below(30)));
+    pair.send(2, 5);
+    REQUIRE(pair.ends());
+    pair.receive(3, 2, 5);
+    CHECK(pair.ends());
+  }
+}
+
+}  // namespace
+}  // namespace paceline
