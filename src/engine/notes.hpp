@@ -7,6 +7,7 @@
 // of all, and they are the same everywhere: each was said once, by its rank.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,7 +46,10 @@ class Notes {
   bool is_complete() const;
   const std::vector<std::uint32_t>& words() const { return words_; }   // by position
   double waited_s() const { return last_s_ - entered_s_; }   // until the last rank entered
-  double rest_s() const { return ended_s_ - last_s_; }       // from then on
+  // From then on, or from `free_s` on if that is later.
+  double rest_s(double free_s) const {
+    return std::max(0.0, ended_s_ - std::max(last_s_, free_s));
+  }
 
  private:
   bool take(int rank, std::uint32_t word);   // whether it is new

@@ -15,7 +15,8 @@ namespace paceline {
 namespace {
 
 // A rank's word, from the highest bit: known (of the notes), whether the call is awaited, 15 bits
-// of how long the rank waited in the call before, 15 of what that took from then on.
+// of how long the rank waited in the call before, 15 of what that took from then on. What it shared
+// with calls that were started before it is theirs: a form that takes its time from them is seen.
 constexpr std::uint32_t kAwaited = 1u << 30, kNone = 0x7fff;
 constexpr int kWaitedShift = 15;
 
@@ -216,15 +217,17 @@ void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
       throw;
     }
   }
-  if (!active->operation->error()) learn(active->turn, *active->operation->notes());
+  if (!active->operation->error()) learn(*active);
 }
 
 // What is learned here is used from the next call on, and all ranks have learned it by then: each
 // has said that it waits for this call first.
-void ArrivalBook::learn(const Turn& turn, const Notes& notes) {
+void ArrivalBook::learn(const ActiveOp& active) {
+  const Turn& turn = active.turn;
+  const Notes& notes = *active.operation->notes();
   require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
   Site& site = *turn.site;
-  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s())};
+  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(active.free_s))};
   site.is_measured = true;
   std::vector<Wait> waits;
   for (std::uint32_t word : notes.words()) {

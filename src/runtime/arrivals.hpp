@@ -102,7 +102,7 @@ class ArrivalBook {
   void settle_alike(const Call& call);
   void settle(Site& site);
   void learn_from(std::shared_ptr<ActiveOp>& awaited);
-  void learn(const Turn& turn, const Notes& notes);
+  void learn(const ActiveOp& active);
 
   bool learns_;
   std::vector<int> late_;   // asked for; positions

@@ -83,6 +83,7 @@ void Session::launch(ActiveOp& active, const void* input, void* output,
   const std::uint32_t number = group.last;
   group.history[number % kHistory] = fingerprint;
   active.warned = false;
+  active.free_s = 0;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   if (const std::size_t bytes = operation.scratch_bytes()) active.scratch = scratch_.take(bytes);
   try {
@@ -111,6 +112,17 @@ void Session::land(ActiveOp& active) {
     rouse_thread();   // whoever drives this calls back; some who do must not, since they hold locks
   }
   if (sleepers_ > 0) landing_.notify_all();
+}
+
+// Calls that were started after it, and say when they had their links to themselves.
+void Session::free_later(const ActiveOp& ended) {
+  const std::uint32_t number = ended.operation->number();
+  for (const auto& other : active_) {
+    const Operation& operation = *other->operation;
+    if (other->group == ended.group && operation.notes() &&
+        static_cast<std::int32_t>(operation.number() - number) > 0)
+      other->free_s = now_s();
+  }
 }
 
 // Without the lock meanwhile: a callback may start the next call.
@@ -240,6 +252,7 @@ bool Session::drive() {
       continue;
     }
     land(active);
+    free_later(active);
     const std::shared_ptr<Group> closed = active.group->closed ? active.group : nullptr;
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (closed) release(*closed);

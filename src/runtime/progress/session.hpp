@@ -70,6 +70,7 @@ struct ActiveOp {
   int timeout_ms = 0;   // of the call; 0: the group's
   std::vector<const Limit*> limits;   // in the place of that, while their waits last
   double started_s = 0;
+  double free_s = 0;   // until then calls of its group that were started before it were under way
   bool warned = false;
   std::atomic<bool> is_told{false};   // whoever made the call, that it has ended
   std::atomic<CallRecord*> profiled{nullptr};   // of a non-blocking call that is recorded
@@ -185,6 +186,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait_on(ActiveOp& active);
   void track(const std::shared_ptr<ActiveOp>& active);
   void land(ActiveOp& active);
+  void free_later(const ActiveOp& ended);
   void call_back(std::unique_lock<std::mutex>& lock);   // those whose operations have ended
   void land_stopped();
   static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called

@@ -20,12 +20,12 @@ struct Early {
   Fingerprint fingerprint;
   Header header;
   Buffer memory;  // of an eager message
-  std::uint64_t place = 0;   // among all messages of its peer that came before their receives
+  std::uint64_t place = 0;   // among all messages of its peer
 };
 
 struct Peer {
   Matcher<Early> matcher;
-  std::uint64_t early = 0;        // messages that have come before their receives
+  std::uint64_t streams = 0;      // and other messages, announced so far
   std::deque<Transfer*> waiting;  // for a tag
   std::uint64_t sent = 0;         // bytes of eager messages, headers included
   std::uint64_t known_read = 0;   // of these, as far as the peer has said
@@ -40,13 +40,24 @@ struct Peer {
   bool closed = false;   // it does not even hear that we leave
   bool is_over = false;  // its last word has come
 
-  // Whether a stream that was announced before that place has no receive yet: of the same call, or
-  // of another one.
-  bool has_stream_before(std::uint64_t place, const Key& key, bool of_same_call) const {
-    return std::ranges::any_of(matcher.early(), [&](const Early& e) {
-      return e.header.kind == Kind::stream && e.place < place &&
-             is_same_call(e.key, key) == of_same_call;
-    });
+  // What the streams that were announced, and have no receive yet, mean for one that has one.
+  enum class Before {
+    nobody,    // there are none
+    others,    // none that holds it up for good, as far as can be seen
+    older,     // one of its communicator goes before it, of the same call or one begun earlier
+    unknown    // one goes before it of a call that this rank may begin after that one
+  };
+  Before before(const Order& stream) const {
+    Before found = Before::nobody;
+    for (const Early& e : matcher.early()) {
+      if (e.header.kind != Kind::stream) continue;
+      const Order other = order_of(e.header, e.place);
+      const bool is_first = goes_before(other, stream);
+      const bool is_begun = other.context == stream.context && is_older(other, stream);
+      found = std::max(found, !is_first ? Before::others
+                              : is_begun ? Before::older : Before::unknown);
+    }
+    return found;
   }
   PeerStatus is_at(double now_s) const {
     PeerStatus doing = heard;

@@ -56,30 +56,30 @@ std::byte* Streams::straight(const Stream& s, std::uint32_t chunk) const {
 }
 
 void Streams::send(Transfer& t, std::uint32_t tag) {
-  const auto behind = [&](const Stream& s) { return s.transfer->priority < t.priority; };
-  start_sends(*out_.insert(std::find_if(out_.begin(), out_.end(), behind),
-                           {&t, t.peer, tag, chunks_of(t.bytes)}));
+  const Order order = order_of(t, sent_++);
+  const auto is_behind = [&](const Stream& s) { return goes_before(order, s.order); };
+  const auto at = out_.insert(std::find_if(out_.begin(), out_.end(), is_behind),
+                              {&t, t.peer, tag, chunks_of(t.bytes)});
+  at->order = order;
+  start_sends(*at);
 }
 
 void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t bytes,
-                      std::uint32_t chunks, std::uint64_t place) {
+                      std::uint32_t chunks, const Order& order, bool waits) {
   if (t && t->bytes == bytes && chunks == chunks_of(bytes)) {
     in_.push_back({t, peer, tag, chunks});
-    in_.back().place = place;
-    if (place != kAtOnce) {
-      waits_ = true;
-      in_.back().waits_s = port_.now_s();
-    }
+    in_.back().order = order;
+    in_.back().waits = waits;
     start_receives(in_.back());
   } else {
     keep({.peer = peer, .tag = tag, .chunks = chunks});
   }
 }
 
-// Streams to one peer follow each other, the most urgent first, of equals the oldest: side by side
-// they would share the link, and the first would arrive as late as the last. One that its receiver
-// wants, or has begun to take, does not wait for those before it that nobody takes. What flows
-// while a stream before it begins to be taken ends first.
+// Streams to one peer follow each other, in the order of goes_before(): side by side they would
+// share the link, and the first would arrive as late as the last. One that its receiver wants, or
+// has begun to take, does not wait for those before it that nobody takes. What flows while a stream
+// before it begins to be taken ends first.
 bool Streams::is_due(const Stream& s) const {
   const bool overtakes = s.wanted || s.finished > 0;
   std::uint32_t under_way = 0;   // of others, to the same peer
@@ -105,35 +105,26 @@ void Streams::want(int peer, std::uint32_t tag) {
     }
 }
 
-std::vector<std::uint32_t> Streams::held_up(int peer, const Key& call) {
-  std::vector<std::uint32_t> tags;
-  for (Stream& s : in_) {
-    if (s.peer != peer || s.finished > 0 || s.wanted || is_same_call(s.transfer->key, call))
-      continue;
-    s.wanted = true;
-    tags.push_back(s.tag);
-  }
-  return tags;
-}
-
-std::vector<Streams::HeldUp> Streams::release(const IsHeld& is_held) {
-  std::vector<HeldUp> late;
-  if (!waits_) return late;
-  waits_ = false;
+std::vector<Streams::HeldUp> Streams::release(const Before& before) {
+  std::vector<HeldUp> wanted;
+  if (!is_held_up_) return wanted;
+  is_held_up_ = false;
   const double now_s = port_.now_s();
   for (Stream& s : in_) {
-    if (s.place == kAtOnce) continue;
-    if (is_held(s.peer, s.transfer->key, s.place)) {
-      if (now_s - s.waits_s < kHeldUpS) {
-        waits_ = true;
-        continue;
-      }
-      if (!std::exchange(s.wanted, true)) late.push_back({s.peer, s.tag});
+    if (s.finished > 0 || s.wanted) continue;
+    const Peer::Before found = before(s.peer, s.order);
+    if (found == Peer::Before::nobody) s.since_s = 0;
+    else if (s.since_s == 0) s.since_s = now_s;
+    const bool is_late = s.since_s > 0 && now_s - s.since_s > kHeldUpS;
+    if (found == Peer::Before::unknown || is_late) {
+      s.wanted = true;
+      wanted.push_back({s.peer, s.tag});
     }
-    s.place = kAtOnce;
+    s.waits = s.waits && found == Peer::Before::older && !is_late;
     start_receives(s);
+    is_held_up_ = is_held_up_ || (s.since_s > 0 && !s.wanted);
   }
-  return late;
+  return wanted;
 }
 
 void Streams::start_sends(Stream& s) {
@@ -151,7 +142,7 @@ void Streams::start_sends(Stream& s) {
 }
 
 void Streams::start_receives(Stream& s) {
-  if (s.place != kAtOnce) return;
+  if (s.waits) return;
   for (; s.may_start(); ++s.started) {
     Chunk& chunk = s.at(s.started);
     std::byte* data = straight(s, s.started);
@@ -183,7 +174,6 @@ bool Streams::advance_send(Stream& s) {
     pool_.give(std::move(s.at(s.finished).staged));
     ++s.finished;
   }
-  start_sends(s);
   if (s.is_over()) {
     tags_[std::size_t(s.peer)].give_back(s.tag);
     if (!s.failed) s.transfer->done.store(true, std::memory_order_release);
@@ -342,6 +332,7 @@ bool Streams::receive_on() {
 bool Streams::progress() {
   bool moved = false;
   for (Stream& s : out_) moved |= advance_send(s);
+  for (Stream& s : out_) start_sends(s);   // after all news: the first of them has the first choice
   std::erase_if(out_, [](const Stream& s) { return s.is_over(); });
   moved |= receive_on();
   return moved;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/mpi/peer.hpp"
 #include "transport/mpi/port.hpp"
 #include "transport/mpi/wire.hpp"
 
@@ -46,25 +47,23 @@ class Streams {
   // A tag for a stream to that peer, or 0 where all are in use: try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
   void send(Transfer& transfer, std::uint32_t tag);
-  // Receives such a stream. Without a transfer it is received and thrown away. `place`: of one that
-  // waits for older ones of its call, which are announced and have no receive yet.
-  static constexpr std::uint64_t kAtOnce = ~std::uint64_t{0};
+  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: until one
+  // that goes before it has a receive.
   void receive(Transfer* transfer, int peer, std::uint32_t tag, std::size_t bytes,
-               std::uint32_t chunks, std::uint64_t place = kAtOnce);
+               std::uint32_t chunks, const Order& order = {}, bool waits = false);
   // The peer wants this stream, and has no receive yet for one before it.
   void want(int peer, std::uint32_t tag);
-  // Tags of streams of other calls that nothing has come of yet: one of that call was announced,
-  // may be more urgent, and has no receive. Each is named once.
-  std::vector<std::uint32_t> held_up(int peer, const Key& call);
-  // Begins to receive streams that need not wait any more; those that have waited for kHeldUpS are
-  // returned: their peer is to send them first.
+  // Streams have been announced, or taken: those that nothing has come of may be held up.
+  void look_again() { is_held_up_ = true; }
   struct HeldUp {
     int peer = 0;
     std::uint32_t tag = 0;
   };
   static constexpr double kHeldUpS = 0.05;
-  using IsHeld = std::function<bool(int peer, const Key& key, std::uint64_t place)>;
-  std::vector<HeldUp> release(const IsHeld& is_held);
+  using Before = std::function<Peer::Before(int peer, const Order& stream)>;
+  // Begins to receive streams that need not wait any more. Returns those that their peer is to send
+  // first: they would wait for good, or something has held them up for kHeldUpS. Each once.
+  std::vector<HeldUp> release(const Before& before);
 
   struct Withdrawn {
     std::uint32_t tag = 0;
@@ -100,9 +99,10 @@ class Streams {
     std::uint32_t tag = 0;
     std::uint32_t chunks = 0, started = 0, finished = 0;
     bool failed = false;
-    bool wanted = false;   // before older ones that its receiver has no receive for
-    std::uint64_t place = kAtOnce;   // else it waits for older ones to have a receive
-    double waits_s = 0;              // since then
+    bool wanted = false;   // before one that its receiver has no receive for
+    Order order = {};
+    bool waits = false;    // for such a one to have a receive
+    double since_s = 0;    // since when it may be held up; 0: it is not
     std::array<Chunk, kWindow> flight = {};
     Chunk& at(std::uint32_t chunk) { return flight[chunk % kWindow]; }
     const Chunk& at(std::uint32_t chunk) const { return flight[chunk % kWindow]; }
@@ -144,9 +144,10 @@ class Streams {
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer
-  std::vector<Stream> out_, in_;   // out_: the most urgent first
+  std::vector<Stream> out_, in_;   // out_: as they go (goes_before)
   std::vector<Rest> rests_;
-  bool waits_ = false;             // a stream of in_ may wait for older ones
+  std::uint64_t sent_ = 0;         // streams
+  bool is_held_up_ = false;        // a stream of in_ may be
   bool closed_ = false;
 };
 

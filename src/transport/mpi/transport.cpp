@@ -60,15 +60,14 @@ void MpiTransport::recv(Transfer& t) {
   if (!fits) listener_->misfits(t.peer, t.key, h.total, t.bytes);
 }
 
-// `place`: among what came before its receive. Older streams that have none must not hold it up
-// where they are of another call, which this rank may begin when this one is over; those of the
-// same call are received in the order in which they come, unless that takes too long.
+// `place`: among all streams of that peer. One that has a receive, behind one that has none, would
+// wait for that; where that may be for ever, its sender is told to let it pass.
 void MpiTransport::take_stream(Transfer* t, int from, const Header& h, std::uint64_t place) {
-  const Peer& peer = peers_[std::size_t(from)];
-  const Key key = key_of(h);
-  if (peer.has_stream_before(place, key, false)) want(from, h.tag);
-  const bool waits = t && peer.has_stream_before(place, key, true);
-  streams_.receive(t, from, h.tag, h.total, h.chunks, waits ? place : Streams::kAtOnce);
+  const Order order = order_of(h, place);
+  const Peer::Before before = peers_[std::size_t(from)].before(order);
+  if (!t && before >= Peer::Before::older) want(from, h.tag);
+  streams_.receive(t, from, h.tag, h.total, h.chunks, order, before == Peer::Before::older);
+  streams_.look_again();
 }
 
 void MpiTransport::want(int from, std::uint32_t tag) {
@@ -111,10 +110,10 @@ bool MpiTransport::progress() {
     for (int p = 0; p < ranks(); ++p) fails(p, port_->text_of(trouble));
   mail_.collect([&](int p, int code) { fails(p, port_->text_of(code)); });
   moved |= streams_.progress();
-  const auto is_held = [&](int p, const Key& key, std::uint64_t place) {
-    return peers_[std::size_t(p)].has_stream_before(place, key, true);
+  const auto before = [&](int p, const Order& order) {
+    return peers_[std::size_t(p)].before(order);
   };
-  for (const Streams::HeldUp& one : streams_.release(is_held)) want(one.peer, one.tag);
+  for (const Streams::HeldUp& one : streams_.release(before)) want(one.peer, one.tag);
   if (waiting_for_tags_) try_tags();
   naps_.look(moved);
   return moved;
@@ -178,7 +177,7 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
       }
       return false;
     case Kind::leave:
-      if (peer.gone.empty()) peer.gone = words_of(h.leaving);
+      if (peer.gone.empty()) peer.gone = words_of(Leaving{h.signal});
       peer.left_s = port_->now_s();
       if (answers_goodbyes_) tell(letter.from, Kind::bye);
       return false;
@@ -199,6 +198,7 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(from)];
   const Key key = key_of(h);
   const bool is_stream = h.kind == Kind::stream;
+  const std::uint64_t place = peer.streams++;
   peer.heard = {h.context, fingerprint_of(h), h.number, true, false};
   const bool welcome = !left_ && listener_->arrives(from, key, fingerprint_of(h));
   if (welcome && !is_stream && letter.bytes != h.total) {   // it does not hold what it says
@@ -208,16 +208,15 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   }
   Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
   if (welcome && !t) {
-    if (is_stream)
-      for (const std::uint32_t tag : streams_.held_up(from, key)) want(from, tag);
     peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory),
-                       peer.early++});
+                       place});
+    if (is_stream) streams_.look_again();
     mail_.give_back(std::move(letter.memory));
     return;
   }
   const bool fits = t && t->bytes == h.total;
   if (is_stream)
-    take_stream(fits ? t : nullptr, from, h, peer.early);
+    take_stream(fits ? t : nullptr, from, h, place);
   else if (fits)
     eager(peer, from, *t, letter.payload());
   else

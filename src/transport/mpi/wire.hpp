@@ -1,6 +1,7 @@
 // Wire: what a control message begins with, and the memory that messages travel in.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,8 +46,8 @@ struct Header {
   std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
   std::uint16_t lane = 0;
   Kind kind = Kind::eager;
-  std::uint16_t signal = 0;  // answer: inside the call
-  Leaving leaving = Leaving::ended;  // leave: why
+  std::uint16_t signal = 0;  // answer: inside the call; leave: why
+  std::int16_t priority = 0;  // stream
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
@@ -73,6 +74,10 @@ inline Header answer_of(const PeerStatus& doing) {
   return h;
 }
 
+inline std::int16_t short_priority(int priority) {
+  return static_cast<std::int16_t>(std::clamp(priority, INT16_MIN, INT16_MAX));
+}
+
 inline Header header_of(Kind kind, const Transfer& t) {
   Header h;
   h.kind = kind;
@@ -84,14 +89,36 @@ inline Header header_of(Kind kind, const Transfer& t) {
   h.what = t.fingerprint.what;
   h.count = t.fingerprint.count;
   h.total = t.bytes;
+  h.priority = short_priority(t.priority);
   return h;
 }
 
 inline Key key_of(const Header& h) { return {h.context, h.number, h.lane, h.signal != 0, h.seq}; }
-inline bool is_same_call(const Key& a, const Key& b) {
-  return a.context == b.context && a.number == b.number;
-}
 inline Fingerprint fingerprint_of(const Header& h) { return {h.what, h.count}; }
+
+// Which of the streams from a rank to another goes first: the most urgent, of one communicator that
+// of the older call, else the older one.
+struct Order {
+  std::int16_t priority = 0;
+  std::uint64_t context = 0;
+  std::uint32_t number = 0;
+  std::uint64_t place = 0;   // among all from that rank to that one
+};
+inline Order order_of(const Transfer& t, std::uint64_t place) {
+  return {short_priority(t.priority), t.key.context, t.key.number, place};
+}
+inline Order order_of(const Header& h, std::uint64_t place) {
+  return {h.priority, h.context, h.number, place};
+}
+// Of streams of the same priority and communicator.
+inline bool is_older(const Order& a, const Order& b) {
+  const auto calls = static_cast<std::int32_t>(a.number - b.number);
+  return calls < 0 || (calls == 0 && a.place < b.place);
+}
+inline bool goes_before(const Order& a, const Order& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  return a.context == b.context ? is_older(a, b) : a.place < b.place;
+}
 
 // Buffers of one size. Grows to what is used at once, and gives it back at the end only.
 class Pool {
