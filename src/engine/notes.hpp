@@ -46,10 +46,8 @@ class Notes {
   bool is_complete() const;
   const std::vector<std::uint32_t>& words() const { return words_; }   // by position
   double waited_s() const { return last_s_ - entered_s_; }   // until the last rank entered
-  // From then on, or from `free_s` on if that is later.
-  double rest_s(double free_s) const {
-    return std::max(0.0, ended_s_ - std::max(last_s_, free_s));
-  }
+  // From then on, until calls that shared the links with this one had ended as well.
+  double rest_s(double shared_end_s) const { return std::max(ended_s_, shared_end_s) - last_s_; }
 
  private:
   bool take(int rank, std::uint32_t word);   // whether it is new

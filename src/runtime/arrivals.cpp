@@ -15,8 +15,8 @@ namespace paceline {
 namespace {
 
 // A rank's word, from the highest bit: known (of the notes), whether the call is awaited, 15 bits
-// of how long the rank waited in the call before, 15 of what that took from then on. What it shared
-// with calls that were started before it is theirs: a form that takes its time from them is seen.
+// of how long the rank waited in the call before, 15 of what that took from then on, until calls
+// under way together with it had ended as well: what a form wins at their cost is nothing won.
 constexpr std::uint32_t kAwaited = 1u << 30, kNone = 0x7fff;
 constexpr int kWaitedShift = 15;
 
@@ -227,7 +227,8 @@ void ArrivalBook::learn(const ActiveOp& active) {
   const Notes& notes = *active.operation->notes();
   require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
   Site& site = *turn.site;
-  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(active.free_s))};
+  const double shared_end_s = active.busy ? active.busy->end_s.load() : 0;
+  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(shared_end_s))};
   site.is_measured = true;
   std::vector<Wait> waits;
   for (std::uint32_t word : notes.words()) {

@@ -45,6 +45,7 @@ TEST_CASE("notes: a word goes on from rank to rank, and all know when the last o
   CHECK(first.waited_s() == doctest::Approx(5.0).epsilon(kTickS));
   CHECK(second.waited_s() == doctest::Approx(4.1).epsilon(kTickS));   // by its clock
   CHECK(third.rest_s(0) == doctest::Approx(1.0).epsilon(kTickS));
+  CHECK(third.rest_s(7.5) == doctest::Approx(2.5).epsilon(kTickS));   // with another call
 }
 
 // In a call of many pieces each message would else add what a header takes, without end.

@@ -83,7 +83,7 @@ void Session::launch(ActiveOp& active, const void* input, void* output,
   const std::uint32_t number = group.last;
   group.history[number % kHistory] = fingerprint;
   active.warned = false;
-  active.free_s = 0;
+  active.busy = nullptr;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   if (const std::size_t bytes = operation.scratch_bytes()) active.scratch = scratch_.take(bytes);
   try {
@@ -114,15 +114,13 @@ void Session::land(ActiveOp& active) {
   if (sleepers_ > 0) landing_.notify_all();
 }
 
-// Calls that were started after it, and say when they had their links to themselves.
-void Session::free_later(const ActiveOp& ended) {
-  const std::uint32_t number = ended.operation->number();
-  for (const auto& other : active_) {
-    const Operation& operation = *other->operation;
-    if (other->group == ended.group && operation.notes() &&
-        static_cast<std::int32_t>(operation.number() - number) > 0)
-      other->free_s = now_s();
-  }
+// With the lock held, as a call of those that say when ranks come begins to be tracked.
+void Session::share(ActiveOp& active) {
+  const auto shares = [&](const auto& other) {
+    return other->group == active.group && other->operation->notes();
+  };
+  if (!std::ranges::any_of(active_, shares)) active.group->busy = std::make_shared<Busy>();
+  active.busy = active.group->busy;
 }
 
 // Without the lock meanwhile: a callback may start the next call.
@@ -142,6 +140,7 @@ void Session::track(const std::shared_ptr<ActiveOp>& active) {
       {active->group->context, operation.fingerprint(), operation.number(), true});
   active->started_s = now_s();
   if (operation.is_polling()) ++polling_;
+  if (operation.notes()) share(*active);
   // The most urgent first, and of equals the oldest.
   const auto behind = [&](const auto& other) {
     return other->operation->priority() < operation.priority();
@@ -252,7 +251,7 @@ bool Session::drive() {
       continue;
     }
     land(active);
-    free_later(active);
+    if (active.busy) active.busy->end_s = now_s();
     const std::shared_ptr<Group> closed = active.group->closed ? active.group : nullptr;
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
     if (closed) release(*closed);

@@ -5,6 +5,7 @@
 // works while something is under way that nobody waits for, and sleeps otherwise.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -29,6 +30,11 @@
 
 namespace paceline {
 
+// Calls of a communicator that were under way together, one after the other: they share its links.
+struct Busy {
+  std::atomic<double> end_s{0};   // of the last one so far
+};
+
 // What a session knows of a communicator.
 struct Group {
   std::uint64_t context = 0;
@@ -48,6 +54,7 @@ struct Group {
   bool near = false;                   // those are all its ranks
   std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
   std::uint32_t profile_id = 0;
+  std::shared_ptr<Busy> busy;   // of the calls that are under way
 };
 
 // What somebody who waits for one start of a call has said about how long; gone with that wait.
@@ -70,7 +77,7 @@ struct ActiveOp {
   int timeout_ms = 0;   // of the call; 0: the group's
   std::vector<const Limit*> limits;   // in the place of that, while their waits last
   double started_s = 0;
-  double free_s = 0;   // until then calls of its group that were started before it were under way
+  std::shared_ptr<Busy> busy;   // of those that say when ranks come; null: it was alone
   bool warned = false;
   std::atomic<bool> is_told{false};   // whoever made the call, that it has ended
   std::atomic<CallRecord*> profiled{nullptr};   // of a non-blocking call that is recorded
@@ -186,7 +193,7 @@ class Session : public Listener, public std::enable_shared_from_this<Session> {
   void wait_on(ActiveOp& active);
   void track(const std::shared_ptr<ActiveOp>& active);
   void land(ActiveOp& active);
-  void free_later(const ActiveOp& ended);
+  void share(ActiveOp& active);
   void call_back(std::unique_lock<std::mutex>& lock);   // those whose operations have ended
   void land_stopped();
   static void begin_anew(Group& group) {   // numbers are in 32 bits; 0 says that none was called
