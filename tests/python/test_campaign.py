@@ -89,11 +89,11 @@ def test_other_files_are_refused(tmp_path, text, why):
 def test_the_results_of_this_tree_are_campaigns():
     """Nothing but CSV, and all but those of training and of GPUs read by the same reports."""
     files = sorted(path.name for path in RESULTS.iterdir())
-    assert files == ["gpu.csv", "lab.csv", "late.csv", "node.csv", "pipelining.csv", "replay.csv",
-                     "ring.csv", "torch.csv", "training.csv"]
+    assert files == ["gpu.csv", "lab.csv", "late.csv", "node.csv", "pipelining.csv", "ring.csv",
+                     "torch.csv", "training.csv"]
     for part in device_measured.read(RESULTS / "gpu.csv"):
         assert len(part.records) > 100 and all(row["time_us_median"] > 0 for row in part.records)
-    for name in set(files) - {"gpu.csv", "replay.csv", "training.csv"}:
+    for name in set(files) - {"gpu.csv", "training.csv"}:
         rows = [row for part in measured.read(RESULTS / name) for row in part.records]
         assert rows and all(row["time_us_median"] > 0 for row in rows), name
     verdicts = {row["peer"]["verdict"]["word"] for part in measured.read(RESULTS / "node.csv")

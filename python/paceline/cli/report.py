@@ -148,7 +148,7 @@ def device(measured, html, largest):
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
               help="Files of `paceline train --json` or `paceline train replay --json`, or "
-              "bench/results/replay.csv; repeat it for more. Of a folder, all of both.")
+              "a CSV of the latter; repeat it for more. Of a folder, all of both.")
 @LAB
 @html("dag.html")
 def dag(measured, lab, html):
@@ -167,8 +167,8 @@ def dag(measured, lab, html):
 @command.command("training")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline train replay --json`, or bench/results/replay.csv or "
-              "training.csv; repeat it for more. Of a folder, all of both.")
+              help="Files of `paceline train replay --json`, a CSV of such, or "
+              "bench/results/training.csv; repeat it for more. Of a folder, all of both.")
 @LAB
 @html("training.html")
 def training(measured, lab, html):

@@ -1,6 +1,6 @@
 """Measured lines of `paceline report training`: DDP's buckets, replayed between nodes, over us and
-over an MPI. From files of `paceline train replay --json`, bench/results/replay.csv and
-training.csv."""
+over an MPI. From files of `paceline train replay --json`, CSVs of those, and
+bench/results/training.csv."""
 
 import csv
 import json

@@ -57,7 +57,7 @@ class Trained:
 
 
 def read(file):
-    """The Trained of a file, or of each series of bench/results/replay.csv. Raises UsageError."""
+    """The Trained of a file, or of each series of a CSV of replays. Raises UsageError."""
     if Path(file).suffix == ".csv":
         return [Trained(f"{Path(file).name}, {series}", content)
                 for series, content in replay_campaign.read(file).items()]
