@@ -128,6 +128,11 @@ def text_of(series):
 def add(file, series, hide=""):
     """Puts series into a file, in the place of those of the same names; `hide` is a path that is
     nobody else's business."""
+    return put(file, series, hide, read, text_of)
+
+
+def put(file, series, hide, read, text_of):
+    """The same of any file of series; `read` and `text_of` are its reader and writer."""
     file = Path(file)
     before = read(file) if file.exists() else {}
     file.parent.mkdir(parents=True, exist_ok=True)

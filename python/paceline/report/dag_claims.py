@@ -2,6 +2,7 @@
 
 from paceline.report import dag_linear, dag_replays
 from paceline.report.dag import PUBLISHED, iteration_s
+from paceline.report.dag_replays import words_of
 from paceline.report.verdicts import Claim, Outcome, beyond, judged, left_out
 
 FITTED = ("computing = 3 x communicating with 8 workers, so that there is something to hide and "
@@ -24,11 +25,6 @@ def gains(panels, slow, fast):
         found += [times[slow][ranks] / times[fast][ranks] for ranks in times.get(slow, {})
                   if ranks > 1 and ranks in times.get(fast, {})]
     return found
-
-
-def words_of(found):
-    """1.02 to 1.25 times."""
-    return f"{min(found):.2f} to {max(found):.2f} times"
 
 
 def epoch_claims(figure):

@@ -6,7 +6,7 @@ from paceline.bench import statistics
 from paceline.report.lines import Figure
 from paceline.report.verdicts import beyond, judged
 
-# Who is compared, with whom; and which of them a publication speaks of.
+# Who is compared with whom.
 CHAINED, NUMBERED = "depcha:numbered", "auto:numbered"
 READY = "auto:ready"
 PAIRS = ((CHAINED, "funnel:numbered"), (CHAINED, "concom:numbered"), (NUMBERED, CHAINED),
@@ -17,7 +17,7 @@ HEADINGS = ("network", "computing by communicating", "network links, MPI", "", "
 
 @dataclass(frozen=True)
 class Compared:
-    """One way beside another, in the launches of a file. `ratios`: of times, its by the other's."""
+    """One way beside another, in the launches of a file. `ratios`: its time by the other's."""
 
     model: str
     computing: float   # by communicating; None where a time was given

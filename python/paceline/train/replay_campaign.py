@@ -7,7 +7,6 @@ file's name, date, machine, MPI, versions, command, and the plan without the net
 import csv
 import io
 import json
-from pathlib import Path
 
 from paceline.bench import campaign
 from paceline.files import read_text
@@ -89,10 +88,5 @@ def text_of(series):
 
 
 def add(file, series, hide=""):
-    """Puts series into a file, in the place of those of the same names; `hide` is a path that is
-    nobody else's business."""
-    file = Path(file)
-    before = read(file) if file.exists() else {}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = text_of(dict(sorted({**before, **series}.items())))
-    file.write_text(text.replace(f"{hide}/", "") if hide else text, encoding="utf-8")
+    """As campaign.add()."""
+    return campaign.put(file, series, hide, read, text_of)

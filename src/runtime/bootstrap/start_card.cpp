@@ -14,8 +14,8 @@
 namespace paceline {
 namespace {
 
-// Raised by whoever gives what ranks share, or send, another meaning in the same room.
-constexpr int kMeaning = 2;
+// Raised by whoever gives what ranks share, or send, another meaning in the same bytes.
+constexpr int kMeaning = 3;
 
 // Who must say the same.
 enum class Equal { all, node, nobody };

@@ -59,7 +59,7 @@ class Streams {
     int peer = 0;
     std::uint32_t tag = 0;
   };
-  static constexpr double kHeldUpS = 0.05;
+  static constexpr double kHeldUpS = 0.05;   // longer than receives wait for slots, as a rule
   using Before = std::function<Peer::Before(int peer, const Order& stream)>;
   // Begins to receive streams that need not wait any more. Returns those that their peer is to send
   // first: they would wait for good, or something has held them up for kHeldUpS. Each once.

@@ -60,8 +60,8 @@ void MpiTransport::recv(Transfer& t) {
   if (!fits) listener_->misfits(t.peer, t.key, h.total, t.bytes);
 }
 
-// `place`: among all streams of that peer. One that has a receive, behind one that has none, would
-// wait for that; where that may be for ever, its sender is told to let it pass.
+// `place`: among all streams of that peer. One behind one that has no receive would wait for that:
+// release() sees whether its sender has to let it pass, here only of one that is thrown away.
 void MpiTransport::take_stream(Transfer* t, int from, const Header& h, std::uint64_t place) {
   const Order order = order_of(h, place);
   const Peer::Before before = peers_[std::size_t(from)].before(order);

@@ -110,7 +110,7 @@ inline Order order_of(const Transfer& t, std::uint64_t place) {
 inline Order order_of(const Header& h, std::uint64_t place) {
   return {h.priority, h.context, h.number, place};
 }
-// Of streams of the same priority and communicator.
+// Of streams of one communicator, whatever their priorities.
 inline bool is_older(const Order& a, const Order& b) {
   const auto calls = static_cast<std::int32_t>(a.number - b.number);
   return calls < 0 || (calls == 0 && a.place < b.place);
