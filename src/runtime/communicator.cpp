@@ -143,8 +143,8 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
     slot_bytes = std::max(slot_bytes, arriving.scratch_bytes);
     bound.by_arrival = std::make_shared<const CompiledSchedule>(std::move(arriving));
   }
-  if (bound.load_store) session->open_staging(*group, slot_bytes);
-  if (bound.mixed) session->open_staging(*group, bound.staging_bytes);
+  if (bound.load_store) session->shm().open_staging(*group, slot_bytes);
+  if (bound.mixed) session->shm().open_staging(*group, bound.staging_bytes);
   prepared->bound = std::make_shared<CompiledSchedule>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
                      (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^
@@ -185,13 +185,17 @@ int Communicator::timeout_ms() const { return state_->session->timeout_of(*state
 void Communicator::set_timeout(int timeout_ms) {
   state_->session->set_timeout(*state_->group, timeout_ms);
 }
-std::string Communicator::broken() const { return state_->session->broken(*state_->group); }
+std::string Communicator::broken() const {
+  return state_->session->failures().broken(*state_->group);
+}
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
 bool Communicator::has_progress_thread() const {
   return state_->session->config().progress == Progress::thread;
 }
-void Communicator::abort(const std::string& why) { state_->session->abort(*state_->group, why); }
+void Communicator::abort(const std::string& why) {
+  state_->session->failures().abort(*state_->group, why);
+}
 
 Request Communicator::start(const Call& call) try {
   const Profiled profiled(*state_->session, *state_->group, call, true);
@@ -207,9 +211,9 @@ Request Communicator::start(const Call& call) try {
   const std::uint32_t number = active->operation->number();
   return Request(std::move(active), number);
 } catch (const Error& error) {
-  state_->session->raise_late(*state_->group, error);
+  state_->session->failures().raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {
-  state_->session->raise_starved(*state_->group);
+  state_->session->failures().raise_starved(*state_->group);
 }
 
 // What was asked for before is started at once.
@@ -230,9 +234,9 @@ void Communicator::run(const Call& call) try {
   if (active->operation->is_load_store())
     s.session->remember(s.recent, asked, active, ready.fingerprint);
 } catch (const Error& error) {
-  state_->session->raise_late(*state_->group, error);
+  state_->session->failures().raise_late(*state_->group, error);
 } catch (const std::bad_alloc&) {
-  state_->session->raise_starved(*state_->group);
+  state_->session->failures().raise_starved(*state_->group);
 }
 
 std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
@@ -293,7 +297,7 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
 // So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
 void Communicator::attach_together(int timeout_ms) {
   if (!state_->group->near) return;
-  state_->session->attach_together(*state_->group, timeout_ms);
+  state_->session->shm().attach_together(*state_->group, timeout_ms);
   std::vector<float> numbers(1u << 18);
   Call call{Collective::allreduce, Type::f32, Op::sum};
   call.input = call.output = numbers.data();

@@ -7,7 +7,7 @@
 
 #include "engine/compiled_schedule.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/progress/session.hpp"
+#include "runtime/progress/session_state.hpp"
 
 namespace paceline {
 

@@ -7,7 +7,7 @@
 #include "model/machine.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/bootstrap/locality.hpp"
-#include "runtime/progress/session.hpp"
+#include "runtime/progress/session_state.hpp"
 
 namespace paceline {
 

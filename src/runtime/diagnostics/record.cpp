@@ -12,7 +12,7 @@
 #include "base/str.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/progress/session.hpp"
+#include "runtime/progress/session_state.hpp"
 
 namespace paceline {
 namespace {
@@ -113,10 +113,9 @@ bool write_record(const FlightRecord& record, const std::string& folder) {
   return replace_file(name + ".txt", text_of(record), kMode).empty() && well;
 }
 
-// With the lock held.
-FlightRecord Session::record_of_all(const std::string& reason) const {
-  FlightRecord record{transport_->rank(), transport_->ranks(), reason, {}};
-  for (const auto& [context, group] : groups_) {
+FlightRecord record_of(const SessionState& state, const std::string& reason) {
+  FlightRecord record{state.rank(), state.transport->ranks(), reason, {}};
+  for (const auto& [context, group] : state.groups) {
     RecordedCommunicator one{context, group->ranks, group->rank, group->broken, {}};
     const std::uint32_t count =
         group->rounds > 0 ? kMostRecorded : std::min(group->last, kMostRecorded);
@@ -124,7 +123,7 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
       const std::uint32_t number = group->last - back + 1;
       one.calls.push_back({number, group->history[number % group->history.size()], false, 0, {}});
     }
-    for (const auto& active : active_) {
+    for (const auto& active : state.active) {
       const std::uint32_t past = group->last - active->operation->number();
       if (active->group != group || !active->operation->under_way() || past >= count) continue;
       RecordedCall& call = one.calls[count - 1 - past];
@@ -137,27 +136,6 @@ FlightRecord Session::record_of_all(const std::string& reason) const {
     record.communicators.push_back(std::move(one));
   }
   return record;
-}
-
-FlightRecord Session::record(const std::string& reason) const {
-  check_owner();
-  const std::lock_guard lock(mutex_);
-  return record_of_all(reason);
-}
-
-// With the lock held, before what is under way is stopped. What breaks first says most.
-void Session::keep_record(const std::string& reason) {
-  if (config_.record_dir.empty() || kept_record_) return;
-  kept_record_ = record_of_all(reason);
-  write_record(*kept_record_, config_.record_dir);
-}
-
-// With the lock held. The rest stays as it was when the communicator broke.
-void Session::amend_record(const Group& group) {
-  if (!kept_record_) return;
-  for (RecordedCommunicator& one : kept_record_->communicators)
-    if (one.context == group.context) one.called_at = group.words.at(transport_->rank());
-  write_record(*kept_record_, config_.record_dir);
 }
 
 }  // namespace paceline

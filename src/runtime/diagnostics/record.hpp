@@ -32,6 +32,10 @@ struct FlightRecord {
   std::vector<RecordedCommunicator> communicators;
 };
 
+// Of all communicators, with the session's lock held.
+struct SessionState;
+FlightRecord record_of(const SessionState& state, const std::string& reason);
+
 // One object with the names of the fields above; a call as describe() says it.
 std::string json_of(const FlightRecord& record);
 std::string text_of(const FlightRecord& record);   // the same, for people

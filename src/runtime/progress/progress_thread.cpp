@@ -1,14 +1,12 @@
-// The part of the session that goes on beside a program that computes: its own thread, and those
-// who sleep until that has ended a call.
+#include "runtime/progress/progress_thread.hpp"
+
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
-#include <functional>
-#include <utility>
 
-#include "runtime/progress/clock.hpp"
 #include "runtime/progress/backoff.hpp"
-#include "runtime/progress/session.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace paceline {
 namespace {
@@ -20,14 +18,28 @@ constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, which it 
 
 }  // namespace
 
+void ProgressThread::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void ProgressThread::stop() {
+  {
+    const std::lock_guard lock(state_.mutex);
+    stop_ = true;
+  }
+  work_.notify_all();
+  state_.transport->wake();
+  if (thread_.joinable()) thread_.join();
+}
+
 // Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
 // is started and waited for at once need not wake it; then it sleeps until it is woken.
-void Session::background() {
+void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "paceline");
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(state_.mutex);
   double worked_s = now_s();
   const auto unattended = [&] {
-    return stop_ || !callbacks_.empty() || (has_work() && waiting_.load() == 0);
+    return stop_ || !callbacks_.empty() || (state_.has_work() && waiting_.load() == 0);
   };
   while (!stop_) {
     if (now_s() - worked_s < kAlertS) {
@@ -46,7 +58,7 @@ void Session::background() {
     } catch (...) {   // it must not end the thread, nor be lost on those who wait
       if (!lock.owns_lock()) lock.lock();
       try {
-        fail_under_way();
+        driver_.fail_under_way();
       } catch (...) {   // no memory even for that: what is under way is there to be tried again
       }
     }
@@ -55,71 +67,76 @@ void Session::background() {
   call_back(lock);
 }
 
-// Without the lock. Who drives a long call would take it again before a thread that waits for it is
-// awake, and a more urgent call would begin when that one has ended.
-void Session::give_way() const {
+void ProgressThread::attend(std::unique_lock<std::mutex>& lock) {
+  Backoff patience(Load::beside_compute);
+  double watched_s = now_s();
+  call_back(lock);
+  while (!stop_ && state_.has_work() && waiting_.load() == 0) {
+    if (driver_.progress()) patience.reset();
+    call_back(lock);
+    lock.unlock();
+    if (patience.next() == Backoff::Next::sleep)
+      state_.transport->rest(std::min(kSleepUs, state_.sleep_us()),
+                             [this] { return state_.can_progress(); });
+    give_way();
+    lock.lock();
+    if (now_s() - watched_s < SessionState::kWatchS) continue;
+    watched_s = now_s();
+    driver_.watch(watched_s);
+  }
+}
+
+std::unique_lock<std::mutex> ProgressThread::lock_to_start() {
+  ++starting_;
+  std::unique_lock lock(state_.mutex);
+  --starting_;
+  return lock;
+}
+
+// Who drives a long call would take the lock again before a thread that waits for it is awake, and
+// a more urgent call would begin when that one has ended.
+void ProgressThread::give_way() const {
   for (int looks = 0; looks < kGiveWay && starting_.load(std::memory_order_relaxed) > 0; ++looks)
     pause();
 }
 
-void Session::attend(std::unique_lock<std::mutex>& lock) {
-  Backoff patience(Load::beside_compute);
-  double watched_s = now_s();
-  call_back(lock);
-  while (!stop_ && has_work() && waiting_.load() == 0) {
-    if (progress()) patience.reset();
-    call_back(lock);
-    lock.unlock();
-    if (patience.next() == Backoff::Next::sleep)
-      transport_->rest(std::min(kSleepUs, sleep_us()), [this] { return can_progress(); });
-    give_way();
-    lock.lock();
-    if (now_s() - watched_s < kWatchS) continue;
-    watched_s = now_s();
-    watch(watched_s);
-  }
+void ProgressThread::wake() {
+  if (waiting_.load() == 0 && state_.has_work()) rouse();
 }
 
-// One that is done without having landed, since it was stopped, has its callback called here and
-// not there.
-void Session::on_complete(ActiveOp& active, std::uint32_t start,
-                          std::function<void(bool)> callback) {
-  check_owner();
-  {
-    const std::lock_guard lock(mutex_);
-    if (!active.operation->has_ended(start)) {
-      active.on_complete = std::move(callback);
-      return;
-    }
-  }
-  active.tell(start);
-  callback(!active.operation->has_failed(start));
-}
-
-void Session::wake_thread() {
-  if (waiting_.load() == 0 && has_work()) rouse_thread();
-}
-
-void Session::rouse_thread() {
+void ProgressThread::rouse() {
   if (thread_.joinable() && asleep_.exchange(false)) work_.notify_one();
 }
 
-// Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
-bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
-  check_owner();
-  if (!thread_.joinable()) return wait(active, start, 0, most_ms);   // nobody else would go on
-  {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t before = landed_;
-    ++sleepers_;
-    landing_.wait_for(lock, std::chrono::milliseconds(most_ms),
-                      [&] { return active.operation->has_ended(start) || landed_ != before; });
-    --sleepers_;
+void ProgressThread::tell_ended(ActiveOp& active) {
+  ++ended_calls_;
+  if (active.on_complete) {
+    active.is_told = true;
+    callbacks_.emplace_back(std::exchange(active.on_complete, nullptr),
+                            !active.operation->error());
+    rouse();   // whoever drives this calls back; some who do must not, since they hold locks
   }
-  if (!active.operation->has_ended(start)) return false;
-  if (active.operation->has_failed(start)) raise(active);
-  active.tell(start);
-  return true;
+  if (sleepers_ > 0) ended_.notify_all();
+}
+
+// A callback may start the next call.
+void ProgressThread::call_back(std::unique_lock<std::mutex>& lock) {
+  while (!callbacks_.empty()) {
+    const auto due = std::exchange(callbacks_, {});
+    lock.unlock();
+    for (const auto& [callback, ok] : due) callback(ok);
+    lock.lock();
+  }
+}
+
+// Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
+void ProgressThread::sleep(const Operation& operation, std::uint32_t start, int most_ms) {
+  std::unique_lock lock(state_.mutex);
+  const std::uint64_t before = ended_calls_;
+  ++sleepers_;
+  ended_.wait_for(lock, std::chrono::milliseconds(most_ms),
+                  [&] { return operation.has_ended(start) || ended_calls_ != before; });
+  --sleepers_;
 }
 
 }  // namespace paceline

@@ -1,0 +1,200 @@
+#include "runtime/progress/shm_groups.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/str.hpp"
+#include "runtime/progress/clock.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kNapUs = 200;
+
+}  // namespace
+
+void ShmGroups::add(Group& group) {
+  clear();
+  const WorldConfig& config = state_.config;
+  const auto node = [&](int rank) {
+    return config.nodes.empty() ? 0 : config.nodes[static_cast<std::size_t>(rank)];
+  };
+  std::vector<int> mates;
+  int local_rank = 0;
+  for (int rank : group.ranks) {
+    if (node(rank) != node(state_.rank())) continue;
+    if (rank == state_.rank()) local_rank = static_cast<int>(mates.size());
+    mates.push_back(rank);
+  }
+  const bool is_whole = mates.size() == group.ranks.size();
+  StagingBuffers* const buffers = state_.transport->stages();
+  if (buffers && mates.size() > 1 && (is_whole || config.node_staging > 0))
+    group.shm = std::make_unique<ShmChannels>(*buffers, group.context, mates, local_rank);
+  if (state_.oversubscribed && group.shm) group.shm->take_turns();
+  group.near = group.shm && is_whole;
+}
+
+bool ShmGroups::is_taken(std::uint64_t context) const {
+  return spent_.has(context) || std::any_of(left_.begin(), left_.end(), [&](const auto& left) {
+           return left.first == context;
+         });
+}
+
+// Who looks for the staging buffer of a broken group finds none, and hears why. Its name stays
+// taken, until that of thousands of later ones is.
+void ShmGroups::release(Group& group) {
+  if (group.shm && group.broken.empty()) {
+    left_.emplace_back(group.context, std::move(group.shm));
+  } else if (group.shm) {
+    group.shm->close();
+    group.shm.reset();
+    spent_.add(group.context);
+  }
+  clear();
+}
+
+void ShmGroups::open_staging(Group& group, std::size_t slot_bytes) {
+  const std::lock_guard lock(state_.mutex);
+  open_channel(group, group.shm->first(), slot_bytes);
+}
+
+// Peers that have a staging buffer wait for this one, and nothing was agreed
+// when the communicator was made: they hear why there is none, and do not wait till they give up.
+void ShmGroups::open_channel(Group& group, ShmChannel& channel, std::size_t slot_bytes) try {
+  channel.open(slot_bytes);
+} catch (const Error& error) {
+  failures_.break_group(group, error.fault(),
+                        str(name_of(group, state_.rank()), " has no room to share memory in: ",
+                            error.what()),
+                        true);
+  throw Error(group.fault, group.broken);
+}
+
+// While ranks start: one that is gone will not come. One that has left may have done so because
+// another has died, which is then seen here as well.
+void ShmGroups::look_for_lost(const Group& group, double& looked_s) {
+  if (now_s() - looked_s < SessionState::kWatchS) return;
+  looked_s = now_s();
+  if (state_.config.idle) state_.config.idle();
+  const std::lock_guard lock(state_.mutex);
+  state_.transport->check_peers();
+  driver_.progress();
+  if (!group.broken.empty()) throw Error(group.fault, group.broken);
+  for (const bool left : {false, true})
+    for (int rank : group.ranks)
+      if (const std::string& why = state_.why_gone(rank);
+          !why.empty() && why.starts_with("it has left") == left)
+        fail(Fault::lost, "start-up: ", name_of(group, rank), " is lost: ", why, ".");
+}
+
+// Where it fails there is nothing that a peer should still find.
+void ShmGroups::attach_together(Group& group, int timeout_ms) try {
+  open_staging(group);
+  const double begun_s = now_s();
+  double looked_s = begun_s;
+  const auto beat = [&](int peer, const char* what) {
+    if (now_s() - begun_s > 1e-3 * timeout_ms)
+      fail(Fault::timeout, "start-up: ", name_of(group, peer), " has not ", what,
+           " shared memory within ", timeout_ms * 1e-3,
+           " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
+    look_for_lost(group, looked_s);
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  };
+  const auto rank_at = [&](int position) {
+    return group.ranks[static_cast<std::size_t>(position)];
+  };
+  while (true) {
+    std::unique_lock lock(state_.mutex);
+    const auto unseen = group.shm->first().unseen();
+    if (const auto& lacking = group.shm->first().lacking()) {
+      failures_.break_group(
+          group, lacking->fault(),
+          str("start-up: ", name_of(group, state_.rank()), ": ", lacking->what()), true);
+      throw Error(group.fault, group.broken);
+    }
+    const std::vector<int> pending_attachers = group.shm->first().pending_attachers();
+    lock.unlock();
+    if (!unseen && pending_attachers.empty()) return;
+    if (unseen) beat(rank_at(*unseen), "shown its");
+    else beat(pending_attachers[0], "found this rank's");
+  }
+} catch (...) {
+  const std::lock_guard lock(state_.mutex);
+  has_waited_ = true;
+  throw;
+}
+
+// A staging buffer goes when its communicator is closed, and every peer has found it and has been
+// found. Peers may be waiting for each other's looks: each looks first.
+void ShmGroups::clear() {
+  std::erase_if(left_, [&](const auto& left) {
+    ShmChannels& shm = *left.second;
+    if (shm.is_idle()) shm.look_around();
+    if (!shm.is_idle() || shm.has_unattached_peers() || !shm.needed_by().empty()) return false;
+    shm.close();
+    return true;
+  });
+  if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
+}
+
+// What a peer shows, and has yet to be found by this rank, keeps it from going.
+void ShmGroups::look_around() {
+  for (const auto& left : left_) left.second->look_around();
+  for (const auto& entry : state_.groups)
+    if (entry.second->shm && entry.second->broken.empty()) entry.second->shm->look_around();
+  if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
+}
+
+// With the lock held: who may still need what this rank shows, and is there.
+std::vector<int> ShmGroups::pending_attachers() {
+  std::vector<int> ranks;
+  const auto add = [&](ShmChannels* shm) {
+    if (!shm) return;
+    for (int rank : shm->needed_by())
+      if (!state_.is_gone(rank)) ranks.push_back(rank);
+  };
+  for (const auto& left : left_) add(left.second.get());
+  for (const auto& entry : state_.groups)
+    if (entry.second->broken.empty()) add(entry.second->shm.get());
+  return ranks;
+}
+
+// What a rank shows must not go with it while a peer has yet to look for it: one that computes
+// comes to it in its next call, of whatever communicator, and is waited for as long as a call would
+// be. One that waits in a call looks around there, unless it has yet to make the communicator; then
+// it may wait for this very rank. What is owed to one whose ring is full waits for it as briefly.
+void ShmGroups::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop) {
+  if (std::exchange(has_waited_, true)) return;
+  const WorldConfig& config = state_.config;
+  Transport& transport = *state_.transport;
+  const double begun_s = now_s();
+  for (bool warned = false;;) {
+    transport.check_peers();
+    driver_.progress();
+    look_around();
+    const double waited_s = now_s() - begun_s;
+    const auto is_late = [&](int rank) {
+      const int limit_ms =
+          transport.peer_status(rank).inside ? config.attachers_ms : config.timeout_ms;
+      return limit_ms > 0 && waited_s > 1e-3 * limit_ms;
+    };
+    const std::vector<int> ranks = pending_attachers();
+    const auto awaited = std::find_if_not(ranks.begin(), ranks.end(), is_late);
+    const bool owes = transport.owes() && waited_s < 1e-3 * config.attachers_ms;
+    if (awaited == ranks.end() && !owes) return;
+    const bool warns = config.warn_ms > 0 && waited_s > 1e-3 * config.warn_ms;
+    if (awaited != ranks.end() && warns && !std::exchange(warned, true))
+      std::fprintf(stderr, "paceline: rank %d leaves, and has waited %.0f s for rank %d, which "
+                           "has yet to make a call that it has made.\n",
+                   state_.rank(), waited_s, *awaited);
+    lock.unlock();
+    if (config.meanwhile) config.meanwhile();
+    transport.rest(kNapUs, [] { return false; });
+    if (may_stop && config.idle) config.idle();
+    lock.lock();
+  }
+}
+
+}  // namespace paceline
