@@ -20,13 +20,14 @@ LIMIT_S = 120
 
 # What goes: (file, from, to, in place of it).
 WITHOUT = [
-    ("shm_channel.cpp", "  // One to one in what", "  said_ = false;", "(void)fingerprint;\n"
-                                                                      "  (void)number;\n"),
-    ("shm_channel.cpp", "  const CallStamp& mark = marks_[call % 4];\n  FlagLine",
+    ("shm_channel.cpp", "  // Each step is a bijection", "  shows_stamp_ = false;",
+     "  (void)fingerprint;\n  (void)number;\n"),
+    ("shm_channel.cpp", "  const CallStamp& stamp = stamps_[call % 4];\n  FlagLine",
      "}\n\nvoid ShmChannel",
      "(void)call;\n"),
-    ("shm_channel.hpp", "    if (shown_in(at(position).stage.line(call)) == marks_",
-     "  }\n  // In the call", "    return (void)position, (void)call, std::nullopt;\n"),
+    ("shm_channel.hpp", "    if (shown_in(at(position).stage.line(call)) == stamps_",
+     "  }\n  // Of a call whose positions",
+     "    return (void)position, (void)call, std::nullopt;\n"),
 ]  # fmt: skip
 
 

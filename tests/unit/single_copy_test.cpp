@@ -137,12 +137,12 @@ TEST_CASE("attached: who takes back what is just being copied waits for the piec
 TEST_CASE("attached: nobody waits for a copier that has ended, or is in no such call") {
   const auto begun = std::chrono::steady_clock::now();
   Two ranks;
-  ranks.one.view.door(0, kCall).inside = 2;   // as if it copied from the other
+  ranks.one.view.exported(0, kCall).inside = 2;   // as if it copied from the other
   ranks.net.kill(0);
   ranks.other.attached.withdraw();
   LoopNet net{2, {}};
   Rank early{net, 0}, late{net, 1};
-  late.view.door(1, kCall).inside = 1;   // what was in its line before
+  late.view.exported(1, kCall).inside = 1;   // what was in its line before
   early.come();
   early.attached.withdraw();
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(20));

@@ -7,15 +7,15 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kInterleaved = 64u << 10;     // bytes from which several streams pay
-constexpr std::size_t kInterleavedOfOne = 32u << 10;   // likewise, where one of two ranks shows
-// likewise, from what peers did not show
+// Bytes from which it is faster to read interleaved: from a peer's stage, from that of the one of
+// two ranks that shows, and from a peer's own buffer.
+constexpr std::size_t kInterleaved = 64u << 10, kInterleavedOfOne = 32u << 10;
 constexpr std::size_t kInterleavedOfBuffers = 128u << 10;
-constexpr std::size_t kMostInterleaved = 1u << 20;  // of a call: with more, they do not
-// Written by a rank in a call whose outputs go past the caches; where there are two ranks.
+constexpr std::size_t kMostInterleaved = 1u << 20;  // bytes of a call; with more, it is slower
+// Bytes that a rank writes in a call from which outputs go past the caches; with two ranks.
 constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
-constexpr std::size_t kBrief = 16u << 10;   // of all steps of a rank
-constexpr std::size_t kPause = 256u << 10;  // of work: so much a more urgent call may wait for
+constexpr std::size_t kBrief = 16u << 10;   // bytes of all steps of a rank, at most
+constexpr std::size_t kPause = 256u << 10;  // bytes of work that a more urgent call may wait for
 
 }  // namespace
 
@@ -26,7 +26,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
       shm_(&channel_.shm->first()),
       positions_(positions),
       attached_(*shm_, compiled_->schedule->problem.rank),
-      room_bytes_(compiled_->scratch_bytes) {
+      slot_bytes_(compiled_->scratch_bytes) {
   const Schedule& s = schedule();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
   std::size_t most = 0;
@@ -46,7 +46,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     } else if (step.kind == Kind::wait) {
       item.position = step.peer;
       item.signals = ++heard[static_cast<std::size_t>(step.peer)];
-    } else if (const int peer = crosses_to(step); peer != kOwn) {
+    } else if (const int peer = single_copy_peer(step); peer != kOwn) {
       item.position = peer;
     } else if (follows && !talks(items_.back().kind) &&
                fuse_together(items_.back().first, i)) {
@@ -66,11 +66,11 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   std::uint32_t together = 1;
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
   targets_.resize(together);
-  swaps_ = s.problem.ranks == 2 && room_bytes_ > 0 && !positions_ &&
+  swaps_ = s.problem.ranks == 2 && slot_bytes_ > 0 && !positions_ &&
            !has_root(s.problem.collective);
 }
 
-// What is taken from peers into the own buffers, as long as those stay in the cache.
+// Marks what is copied from peers into the own buffers, unless that is too much for the cache.
 void LoadStoreOperation::find_interleaved() {
   std::size_t all = 0;
   for (Item& item : items_) {
@@ -90,7 +90,7 @@ void LoadStoreOperation::find_interleaved() {
   for (Item& item : items_) item.interleaved = false;
 }
 
-int LoadStoreOperation::crosses_to(const Step& step) const {
+int LoadStoreOperation::single_copy_peer(const Step& step) const {
   if (!schedule().single_copy || talks(step.kind)) return kOwn;
   for (const Segment* s = schedule().begin(step); s != schedule().end(step); ++s)
     if (s->owner != kOwn) return s->owner;
@@ -132,17 +132,17 @@ void LoadStoreOperation::cancel(Transport&) {
 
 inline bool LoadStoreOperation::enter() {
   if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
-  if (!shm_->can_enter(room_bytes_, swaps_)) {
+  if (!shm_->can_enter(slot_bytes_, swaps_)) {
     waits_for_ = 1 - schedule().problem.rank;
     return false;
   }
-  if (const auto peer = shm_->occupied(call_, room_bytes_, mismatch_)) {
+  if (const auto peer = shm_->occupied(call_, slot_bytes_, mismatch_)) {
     waits_for_ = *peer;
     return false;
   }
   if (mismatch_) return false;
   waits_for_ = -1;
-  shm_->enter(call_, room_bytes_, number(), fingerprint_, swaps_);
+  shm_->enter(call_, slot_bytes_, number(), fingerprint_, swaps_);
   base_[2] = shm_->slot(schedule().problem.rank, call_);
   if (schedule().single_copy) attached_.show(call_, base_[0], base_[1]);
   return entered_ = true;
@@ -175,7 +175,7 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
     shm_->signal(call_, item.signals);
     transport.wake_peers(*channel_.ranks);
   } else if (item.position != kOwn) {
-    return cross(item);
+    return copy_singly(item);
   } else {
     work(item);
   }
@@ -184,7 +184,7 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
 
 // Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
 // not come.
-bool LoadStoreOperation::cross(const Item& item) {
+bool LoadStoreOperation::copy_singly(const Item& item) {
   const CompiledStep& step = compiled_->steps[item.first];
   waits_for_ = item.position;
   for (std::uint32_t i = 0; i < step.stretches; ++i) {
@@ -240,8 +240,8 @@ std::byte* LoadStoreOperation::scratch_of(int position) const {
 bool LoadStoreOperation::can_progress() {
   if (done() || mismatch_ || barred_) return false;
   if (!entered_)
-    return shm_->is_next(call_) && shm_->can_enter(room_bytes_, swaps_) &&
-           !shm_->occupied(call_, room_bytes_, mismatch_);
+    return shm_->is_next(call_) && shm_->can_enter(slot_bytes_, swaps_) &&
+           !shm_->occupied(call_, slot_bytes_, mismatch_);
   if (is_paused_) return true;
   const Item& item = items_[next_];
   return item.kind == Kind::wait && named(item.position) >= 0 &&

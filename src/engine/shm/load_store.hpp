@@ -1,9 +1,10 @@
-// Load/store: the reading of a schedule whose ranks share memory (ir/load_store.hpp). Step by step
-// in the author's order, with nothing between the processor and the memory: a signal is a store, a
-// wait is a load until it shows, scratch is the rank's stage.
+// Executes a schedule whose ranks share memory (ir/load_store.hpp), step by step in the author's
+// order: a signal is a store, a wait polls a flag, scratch is a slot of a staging buffer ("stage",
+// engine/shm/shm_channel.hpp). To show something is to copy it into that slot, for peers to read.
 //
-// Steps that pass the same data on go together: a sum, its division and its copies leave the
-// registers once; where they go past the caches, in strips that stay in the nearest one till then.
+// Steps that pass the same data on are fused: a sum, its division and its copies leave the
+// registers once. Where results go past the caches (non-temporal stores), they are made in strips
+// that stay in the nearest cache till then.
 #pragma once
 
 #include <vector>
@@ -22,7 +23,7 @@ class LoadStoreOperation : public Operation {
                     Positions* positions = nullptr);
 
   std::size_t scratch_bytes() const override { return 0; }   // the staging buffer has it
-  std::size_t staging_bytes() const override { return room_bytes_; }
+  std::size_t staging_bytes() const override { return slot_bytes_; }
   bool is_load_store() const override { return true; }
   bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
@@ -30,19 +31,19 @@ class LoadStoreOperation : public Operation {
   bool can_progress() override;
 
  private:
-  // Signals that follow each other are one, of so many given so far; a wait wants so many of the
-  // peer at a position; work is the steps [first, last), or one copy from or to the peer there.
+  // What is done at once: signals that follow each other, a wait, a single copy from or to a peer's
+  // buffer, or work: steps that are fused, or one.
   struct Item {
-    Kind kind = Kind::copy;
-    std::uint32_t first = 0, last = 0;
-    int position = -1;
-    std::uint32_t signals = 0;
-    std::uint32_t bytes = 0;       // of work: of its first step, or the most that fits here
-    const Stretch* only = nullptr;   // work that is one stretch of one step, to be done as it is
-    bool interleaved = false;              // long, and from peers: several streams at a time
+    Kind kind = Kind::copy;        // of its first step
+    std::uint32_t first = 0, last = 0;   // steps [first, last)
+    int position = -1;             // the peer of a wait or of a single copy
+    std::uint32_t signals = 0;     // that this rank has given by then, or waits for from the peer
+    std::uint32_t bytes = 0;       // of its first step, if that moves data; capped
+    const Stretch* only = nullptr;   // work that is one stretch of one step, with plain stores
+    bool interleaved = false;      // long, and from peers (engine/shm/interleaved.hpp)
   };
 
-  struct Strip {                 // of a stretch of the first step, and of those that go with it
+  struct Strip {                 // of a stretch of an item's first step, and of those fused with it
     std::uint32_t stretch = 0;
     std::size_t offset = 0, bytes = 0;
   };
@@ -59,10 +60,10 @@ class LoadStoreOperation : public Operation {
   bool enter();
   bool wait(const Item& item);
   bool do_step(const Item& item, Transport& transport);   // false: not yet
-  bool cross(const Item& item);
-  int crosses_to(const Step& step) const;   // the peer whose buffer it has the system copy, or none
+  bool copy_singly(const Item& item);
+  int single_copy_peer(const Step& step) const;   // whose buffer the system copies; kOwn: nobody's
   void note(const Item& item);   // in the record of what was done when
-  bool is_one(const Item& item) const;
+  bool is_one_step(const Item& item) const;
   bool is_plain(const Item& item) const;
   void work(const Item& item);
   void combine_only(const Item& item) const;
@@ -78,20 +79,20 @@ class LoadStoreOperation : public Operation {
   const Place* places_of(const CompiledStep& step, const Strip& strip) const;
   std::byte* target_of(const CompiledStep& step, const Strip& strip) const;
   bool fuse_together(std::uint32_t first, std::uint32_t next) const;
-  bool streams(const Place& place) const;
+  bool is_nontemporal(const Place& target) const;
 
   ShmChannel* shm_;              // of the call
   Positions* positions_;         // null: ranks are their own
   Attached attached_;            // where the schedule says so
   std::vector<Item> items_;
-  mutable std::vector<void*> targets_;   // of the steps that are done just now
-  std::size_t room_bytes_;
+  mutable std::vector<void*> targets_;   // of the item that is worked on, as sources_ are
+  std::size_t slot_bytes_;       // of its scratch, in the stage
   std::uint32_t signals_ = 0;    // given in all
-  bool swaps_;                   // both of two ranks show and take
-  bool one_shows_;               // and the other one of two takes
+  bool swaps_;                   // there are two ranks, and both show and read (ShmChannel::enter)
+  bool one_shows_;               // there are two ranks: one shows, the other reads
   bool is_brief_;                // some microseconds of work
-  bool is_long_;                 // too much for the caches: what nobody reads soon goes past them
-  bool is_shown_far_ = false;    // what is shown goes past them as well
+  bool is_long_;                 // too much for the caches: outputs are written past them
+  bool shows_past_caches_ = false;   // in the item that is worked on
   std::uint64_t call_ = 0;
   bool entered_ = false;
   std::size_t next_ = 0;

@@ -1,4 +1,9 @@
-// What a load/store operation does with memory: one step, or several that pass the same data on.
+// What a load/store operation does with memory: one step, or several that are fused.
+//
+// One step is done with plain stores, interleaved where it is long and reads from a peer, or past
+// the caches (copy_in_nontemporal). A sum and what is fused with it go through registers
+// (reduce_copy), unless one of their targets is written past the caches. Other steps go through the
+// nearest cache in strips (run_fused).
 #include <algorithm>
 #include <cstring>
 
@@ -8,11 +13,10 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kStrip = 16384;         // bytes that pass through the nearest cache
-constexpr std::size_t kInterleavedTile = 1024;     // likewise, of each of several streams
-constexpr std::size_t kTimed = 8192;          // bytes from which a copy's time says something
-// from which one of two ranks shows in streams
-constexpr std::size_t kInterleavedShown = 64u << 10;
+constexpr std::size_t kStrip = 16384;             // bytes that pass through the nearest cache
+constexpr std::size_t kInterleavedTile = 1024;    // bytes of each stream by turns
+constexpr std::size_t kTimed = 8192;              // bytes from which a copy's time says something
+constexpr std::size_t kInterleavedShown = 64u << 10;   // bytes; where one of two ranks shows
 
 void copy_interleaved(std::byte* to, const void* from, std::size_t bytes) {
   interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
@@ -22,13 +26,14 @@ void copy_interleaved(std::byte* to, const void* from, std::size_t bytes) {
 
 }  // namespace
 
-// Outputs that are no inputs, of long messages: nobody reads them before they have left the cache.
-bool LoadStoreOperation::streams(const Place& place) const {
-  return place.space == Space::output ? is_long_ : place.space == Space::scratch && is_shown_far_;
+// Long outputs are: they leave the cache before anybody reads them. So is what far peers are shown.
+bool LoadStoreOperation::is_nontemporal(const Place& target) const {
+  if (target.space == Space::output) return is_long_;
+  return target.space == Space::scratch && shows_past_caches_;
 }
 
-// With nothing to divide, a sum and its end are one step.
-bool LoadStoreOperation::is_one(const Item& item) const {
+// With nothing to divide, a sum and its finish are one step.
+bool LoadStoreOperation::is_one_step(const Item& item) const {
   const std::uint32_t steps = item.last - item.first;
   return steps == 1 || (steps == 2 && compiled_->divisor <= 1 &&
                         compiled_->steps[item.first + 1].places == 1);
@@ -36,8 +41,8 @@ bool LoadStoreOperation::is_one(const Item& item) const {
 
 bool LoadStoreOperation::is_plain(const Item& item) const {
   const CompiledStep& first = compiled_->steps[item.first];
-  return first.stretches == 1 && first.places >= 2 && is_one(item) && !is_shown(first) &&
-         !streams(compiled_->places[compiled_->stretches[first.first].first_place]);
+  return first.stretches == 1 && first.places >= 2 && is_one_step(item) && !is_shown(first) &&
+         !is_nontemporal(compiled_->places[compiled_->stretches[first.first].first_place]);
 }
 
 inline std::byte* LoadStoreOperation::where(const Place& place) const {
@@ -46,7 +51,7 @@ inline std::byte* LoadStoreOperation::where(const Place& place) const {
              : at(place);
 }
 
-// As combine() does it.
+// As combine() does it, for the only stretch of a plain item.
 inline void LoadStoreOperation::combine_only(const Item& item) const {
   const Place* places = compiled_->places.data() + item.only->first_place;
   const int sources = static_cast<int>(compiled_->steps[item.first].places) - 1;
@@ -61,7 +66,7 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   interleave(1, sources, bytes, 1);
 }
 
-// From sources_ into targets_, of which there are so many and which move on.
+// Reduces so many of sources_ into so many of targets_, interleaved, and moves both on.
 void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
                                     int divisor) const {
   const std::size_t element = size_of(compiled_->type);
@@ -78,14 +83,14 @@ void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
   });
 }
 
-// A sum, its division and its copies: in one pass.
+// Whether the item is a sum, perhaps with its division and copies, that goes in one pass.
 bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
   const CompiledStep& sum = compiled_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
     const CompiledStep& step = compiled_->steps[i];
     if (step.places == 1 && i > item.first + 1) return false;   // copied before it is divided
-    if (step.stretches > 0 && streams(*places_of(step, {}))) return false;
+    if (step.stretches > 0 && is_nontemporal(*places_of(step, {}))) return false;
   }
   return true;
 }
@@ -93,8 +98,8 @@ bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
 void LoadStoreOperation::reduce_copy(const Item& item) {
   const CompiledStep& sum = compiled_->steps[item.first];
   const int sources = static_cast<int>(sum.places) - 1;
-  const bool ends = item.first + 1 < item.last && compiled_->steps[item.first + 1].places == 1;
-  const int divisor = ends ? compiled_->divisor : 1;
+  const bool divides = item.first + 1 < item.last && compiled_->steps[item.first + 1].places == 1;
+  const int divisor = divides ? compiled_->divisor : 1;
   for (Strip all{}; all.stretch < sum.stretches; ++all.stretch) {
     int targets = 0;
     for (std::uint32_t i = item.first; i < item.last; ++i)
@@ -114,18 +119,18 @@ void LoadStoreOperation::work(const Item& item) {
   if (item.only) return combine_only(item);
   const CompiledStep& first = compiled_->steps[item.first];
   if (first.stretches == 0) return;
-  is_shown_far_ = false;
-  const bool one = is_one(item);
-  const bool aside = streams(compiled_->places[compiled_->stretches[first.first].first_place]);
-  if (one && !aside) return is_shown(first) ? show(first) : combine(first);
-  is_shown_far_ = first.bytes >= kTimed && shm_->is_far();
+  shows_past_caches_ = false;
+  const bool one = is_one_step(item);
+  const Place& target = compiled_->places[compiled_->stretches[first.first].first_place];
+  if (one && !is_nontemporal(target)) return is_shown(first) ? show(first) : combine(first);
+  shows_past_caches_ = first.bytes >= kTimed && shm_->is_far();
   if (is_reduce_copy(item)) return reduce_copy(item);
   if (one && first.places == 2) copy_in_nontemporal(first);
   else run_fused(item);
-  if (is_long_ || is_shown_far_) nontemporal_fence();   // before any signal
+  if (is_long_ || shows_past_caches_) nontemporal_fence();   // before any signal
 }
 
-// Whether it copies so much into the stage that it matters how.
+// Whether it copies so much into the stage that it is timed.
 bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
   const Place& target = compiled_->places[compiled_->stretches[step.first].first_place];
   return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
@@ -135,7 +140,7 @@ void LoadStoreOperation::show(const CompiledStep& step) {
   if (shm_->is_far()) {
     copy_in_nontemporal(step);
     nontemporal_fence();
-    return shm_->streamed(step.bytes);
+    return shm_->wrote_nontemporal(step.bytes);
   }
   const double begin_s = channel_.now_s ? channel_.now_s() : 0;
   const Place* const places = places_of(step, {});
@@ -177,11 +182,12 @@ std::byte* LoadStoreOperation::target_of(const CompiledStep& step, const Strip& 
   return at(*places_of(step, strip)) + strip.offset;
 }
 
-// What is not to stay in the cache is made aside, and stored last.
+// Makes a strip of the first step's result where it belongs, or `aside` if that is written past the
+// caches: then it is stored last. Returns where it is.
 std::byte* LoadStoreOperation::make(const CompiledStep& step, const Strip& strip,
                                    std::byte* aside) const {
   const Place* places = places_of(step, strip);
-  std::byte* const made = streams(places[0]) ? aside : target_of(step, strip);
+  std::byte* const made = is_nontemporal(places[0]) ? aside : target_of(step, strip);
   const void** const sources = sources_.data();
   for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]) + strip.offset;
   if (step.places == 2)
@@ -197,7 +203,7 @@ void LoadStoreOperation::store_result(const CompiledStep& step, const Strip& str
   if (step.places == 1) {
     if (compiled_->divisor > 1)
       divide(made, compiled_->type, strip.bytes / size_of(compiled_->type), compiled_->divisor);
-  } else if (streams(*places_of(step, strip))) {
+  } else if (is_nontemporal(*places_of(step, strip))) {
     copy_nontemporal(target_of(step, strip), made, strip.bytes);
   } else {
     std::memcpy(target_of(step, strip), made, strip.bytes);

@@ -10,22 +10,23 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShort = 4096;        // slots up to it do not rotate
-constexpr std::size_t kShortOfAmd = 1024;   // as measured there
-constexpr std::size_t kApart = 8192;        // their two places: what fetches ahead stays in a page
-constexpr std::size_t kRound = 256u << 10;  // of slots that rotate
+constexpr std::size_t kShort = 4096;        // bytes of a slot that has a fixed place, at most
+constexpr std::size_t kShortOfAmd = 1024;   // likewise, as measured on AMD
+// Bytes from one of the two fixed places to the other: prefetchers stop at the end of a page.
+constexpr std::size_t kPlaceApart = 8192;
+constexpr std::size_t kRound = 256u << 10;  // bytes that slots rotate through
 constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
-// Slots of so many short ones rotate in less, until the communicator has had a longer one: one
-// that makes short calls alone takes little memory.
+// Until a communicator has had a slot longer than kModest short ones, its slots rotate in less:
+// one that makes short calls alone takes little memory.
 constexpr std::size_t kModest = 4, kRoundOfModest = 128u << 10;
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kLine = 64;           // bytes
 constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
-constexpr std::size_t kFar = 32u << 20;     // bytes between two looks whether they still are
-// Until what is written has been in a cache before.
-constexpr std::size_t kSettling = 2 * kRoundOfAmd;
-constexpr int kSlowCopies = 4;
+constexpr int kSlowCopies = 4;              // in a row, before non-temporal stores are used
+constexpr std::size_t kNontemporal = 32u << 20;   // bytes written so before plain stores are timed
+// Bytes that are not timed first: their lines come from memory, which is slow as well.
+constexpr std::size_t kUntimed = 2 * kRoundOfAmd;
 
-static_assert(kMostSignals < kLeft && 2 * kApart <= StagingBuffer::kAtFirst);
+static_assert(kMostSignals < kLeft && 2 * kPlaceApart <= StagingBuffer::kAtFirst);
 
 // Equal on all ranks: they are on one machine.
 bool is_amd() {
@@ -38,12 +39,10 @@ bool is_amd() {
 }
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-std::size_t around() { return is_amd() ? kRoundOfAmd : kRound; }
-std::size_t shorts() { return ShmChannel::short_bytes(); }
 
-// Begins to take a line from the peers that have read it, for a store that comes soon. Compilers
-// make of that, on x86-64, a fetch for loads, and loads are served already.
-inline void take(const void* line) {
+// Prefetches a line for a store that comes soon, and so takes it from the peers that have read it.
+// On x86-64 compilers make of __builtin_prefetch(line, 1) a prefetch for loads, which does not.
+inline void prefetch_for_store(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const std::byte*>(line)));
 #else
@@ -56,15 +55,15 @@ inline void take(const void* line) {
 ShmChannel::ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
                        int rank)
     : stages_(stages), context_(context), ranks_(ranks), rank_(rank), peer_staging_(ranks.size()),
-      settling_(kSettling) {}
+      untimed_left_(kUntimed) {}
 
 std::size_t ShmChannel::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
 bool ShmChannel::may_swap() { return !is_amd(); }
 
 void ShmChannel::open(std::size_t slot_bytes) {
   if (!own().memory) own() = stages_.open(context_);
-  if (reach_of(slot_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
-    stages_.reserve(context_, reach_of(slot_bytes));
+  if (needed_bytes(slot_bytes) > own().owner().reserved.load(std::memory_order_relaxed))
+    stages_.reserve(context_, needed_bytes(slot_bytes));
 }
 
 // Looks at a line only where what was seen before does not say enough.
@@ -77,35 +76,35 @@ bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
   return peer.seen >= turn;
 }
 
-// By turns, however many other calls come between: their swaps are in step with their uses.
-std::size_t ShmChannel::place() const { return short_calls_ % 2 * kApart; }
+// By turns, and counted in short calls alone: each place is then swapped every second time it is
+// used, however many other calls come between.
+std::size_t ShmChannel::short_slot_begin() const { return short_calls_ % 2 * kPlaceApart; }
 
-// Where slots of that length begin anew.
-std::size_t ShmChannel::round_of(std::size_t wanted) const {
-  const bool is_modest = is_modest_ && wanted <= kModest * shorts();
-  const std::size_t least = is_modest ? kRoundOfModest : around();
-  return std::min(bytes(), std::max(least, 2 * kApart + 2 * in_lines(wanted)));
+// The offset at which slots of that length begin anew.
+std::size_t ShmChannel::rotation_end(std::size_t wanted) const {
+  const bool is_modest = is_modest_ && wanted <= kModest * short_bytes();
+  const std::size_t least = is_modest ? kRoundOfModest : is_amd() ? kRoundOfAmd : kRound;
+  return std::min(bytes(), std::max(least, 2 * kPlaceApart + 2 * in_lines(wanted)));
 }
 
-// The stage's length in which every slot of that length has its place.
-std::size_t ShmChannel::reach_of(std::size_t wanted) const {
+// The bytes of a stage in which every slot of that length has its place.
+std::size_t ShmChannel::needed_bytes(std::size_t wanted) const {
   if (wanted <= sizeof(FlagLine::slot)) return 0;
-  return wanted <= shorts() ? 2 * kApart : std::max(round_of(wanted), wanted);
+  return wanted <= short_bytes() ? 2 * kPlaceApart : std::max(rotation_end(wanted), wanted);
 }
 
 ShmChannel::Slot ShmChannel::rotated_slot(std::size_t wanted) const {
-  const std::size_t first = 2 * kApart, most = bytes();
-  if (wanted <= shorts()) return {place(), place() + wanted};
-  const std::size_t round = round_of(wanted);
-  const std::size_t begin = std::max(first, round_);
-  if (begin + wanted <= round) return {begin, begin + wanted};
+  const std::size_t first = 2 * kPlaceApart, most = bytes();
+  if (wanted <= short_bytes()) return {short_slot_begin(), short_slot_begin() + wanted};
+  const std::size_t begin = std::max(first, next_rotated_);
+  if (begin + wanted <= rotation_end(wanted)) return {begin, begin + wanted};
   return wanted <= most - first ? Slot{first, first + wanted} : Slot{0, wanted};
 }
 
-bool ShmChannel::is_odd(std::size_t slot_bytes) const {
-  if (slot_bytes <= shorts()) return short_calls_ / 2 % 2 == 1;
-  const bool again = next_slot(slot_bytes).begin < round_;
-  return again != is_odd_round_;
+bool ShmChannel::is_in_odd_round(std::size_t slot_bytes) const {
+  if (slot_bytes <= short_bytes()) return short_calls_ / 2 % 2 == 1;
+  const bool begins_anew = next_slot(slot_bytes).begin < next_rotated_;
+  return begins_anew != was_odd_round_;
 }
 
 std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
@@ -124,65 +123,67 @@ std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
   return {};
 }
 
-// The peer may go on and overwrite the line: what was read counts only if it was there all along.
-std::optional<CallMismatch> ShmChannel::make_out(int position, std::uint64_t call) const {
+// As a seqlock is read: the peer may go on and overwrite the line, so its stamp counts only if the
+// line was this call's before and after.
+std::optional<CallMismatch> ShmChannel::confirmed_mismatch(int position, std::uint64_t call) const {
   const FlagLine& line = at(position).stage.line(call);
   const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
   const CallStamp theirs = shown_in(line);
-  const CallStamp& mine = marks_[call % 4];
+  const CallStamp& mine = stamps_[call % 4];
   if (theirs == mine) return {};
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
   if (turn < turn_of(call, 0) || now >> 16 != call) return {};   // not whole, or not any more
   if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
-    if (const auto earlier = mismatch(position, call - 1)) return earlier;   // that is where
+    if (const auto earlier = mismatch(position, call - 1)) return earlier;   // where it began
   return CallMismatch{position, mine, theirs};
 }
 
 void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
   swaps_ = swaps && may_swap();
-  const bool is_odd = this->is_odd(slot_bytes);
+  const bool is_odd = is_in_odd_round(slot_bytes);
   swapped_ = swaps_ && is_odd;
   slot_ = next_slot(slot_bytes);
   left_quietly_ = false;
-  if (slot_bytes > shorts()) {
-    is_odd_round_ = is_odd;
-    round_ = in_lines(slot_.end);
-    is_modest_ = is_modest_ && slot_bytes <= kModest * shorts();
+  if (slot_bytes > short_bytes()) {
+    was_odd_round_ = is_odd;
+    next_rotated_ = in_lines(slot_.end);
+    is_modest_ = is_modest_ && slot_bytes <= kModest * short_bytes();
   } else if (slot_.begin != kInLine) {
     ++short_calls_;
   }
-  // One to one in what was there before: ranks that differ once differ until they cancel it out.
+  // Each step is a bijection of the digest before it: ranks that differ once differ until later
+  // differences cancel that.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
   digest_ *= Random::kOdd;
   digest_ ^= digest_ >> 32;
-  marks_[call % 4] = {fingerprint, std::uint64_t{number} << 32 | (digest_ & 0xffffffff)};
-  said_ = false;
+  stamps_[call % 4] = {fingerprint, std::uint64_t{number} << 32 | (digest_ & 0xffffffff)};
+  shows_stamp_ = false;
 }
 
-// All at once, right before the first signal: peers look at this line all the time, and every look
-// takes it away from here.
-void ShmChannel::say(std::uint64_t call) {
-  said_ = true;
-  const CallStamp& mark = marks_[call % 4];
+// All stores together, right before the first signal: peers poll this line, and every poll takes it
+// out of this processor's cache.
+void ShmChannel::show_stamp(std::uint64_t call) {
+  shows_stamp_ = true;
+  const CallStamp& stamp = stamps_[call % 4];
   FlagLine& line = own().line(call);
   // What follows is not yet whole. To peers this also says that the call before has been left: what
   // this rank has read of their slots there must not come after it.
   line.turn.store(begun(call), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_release);
-  line.what.store(mark.fingerprint.what, std::memory_order_relaxed);
-  line.count.store(mark.fingerprint.count, std::memory_order_relaxed);
-  line.past.store(mark.past, std::memory_order_relaxed);
+  line.what.store(stamp.fingerprint.what, std::memory_order_relaxed);
+  line.count.store(stamp.fingerprint.count, std::memory_order_relaxed);
+  line.past.store(stamp.past, std::memory_order_relaxed);
 }
 
 void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
-  if (!said_) say(call);
+  if (!shows_stamp_) show_stamp(call);
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
 int ShmChannel::claim(std::uint64_t call, Kept kept) {
-  if (!said_) announce(call);   // whoever waits for positions looks which call its peers are in
+  if (!shows_stamp_) announce(call);   // who waits for positions looks at its peers' stamps
   StageClaims& claims = at(0).stage.claims();
   const int position = kept == Kept::own ? 0
                                          : claims::take(claims, call) + (kept == Kept::peers);
@@ -199,7 +200,7 @@ std::optional<CallMismatch> ShmChannel::find_mismatch(std::uint64_t call) {
 
 bool ShmChannel::leave(std::uint64_t call) {
   left_ = call;
-  left_quietly_ = slot_.begin == kInLine || slot_.end - slot_.begin <= shorts();
+  left_quietly_ = slot_.begin == kInLine || slot_.end - slot_.begin <= short_bytes();
   if (left_quietly_) prefetch_exclusive(call + 1);
   else signal(call, kLeft);
   return !left_quietly_;
@@ -212,33 +213,33 @@ void ShmChannel::leave_loudly(std::uint64_t call) {
   look_around();   // those that it did not wait for keep what they show till then
 }
 
-void ShmChannel::announce(std::uint64_t call) {
-  signal(call, 0);
-}
+void ShmChannel::announce(std::uint64_t call) { signal(call, 0); }
 
-// What the next call writes first, if it is like this one: peers have read that in the call before,
-// and mostly left it.
+// The lines that the next call writes first, if it is like this one. Peers read them in the call
+// before this one, and have mostly left that.
 void ShmChannel::prefetch_exclusive(std::uint64_t call) {
-  take(&own().line(call));
+  prefetch_for_store(&own().line(call));
   if (slot_.begin == kInLine || swaps_) return;
-  const std::byte* const begin = own().at(place());
-  for (std::size_t at = 0; at < slot_.end - slot_.begin; at += kLine) take(begin + at);
+  const std::byte* const begin = own().at(short_slot_begin());
+  for (std::size_t at = 0; at < slot_.end - slot_.begin; at += kLine)
+    prefetch_for_store(begin + at);
 }
 
 void ShmChannel::wrote(std::size_t bytes, double seconds) {
-  if (settling_ > 0) {
-    settling_ -= std::min(settling_, bytes);
+  if (untimed_left_ > 0) {
+    untimed_left_ -= std::min(untimed_left_, bytes);
     return;
   }
-  slow_ = seconds > kSlowLineS * static_cast<double>(bytes / kLine) ? slow_ + 1 : 0;
-  if (slow_ < kSlowCopies) return;
-  slow_ = 0;
-  far_ = kFar;
+  const bool is_slow = seconds > kSlowLineS * static_cast<double>(bytes / kLine);
+  slow_in_a_row_ = is_slow ? slow_in_a_row_ + 1 : 0;
+  if (slow_in_a_row_ < kSlowCopies) return;
+  slow_in_a_row_ = 0;
+  nontemporal_left_ = kNontemporal;
 }
 
-void ShmChannel::streamed(std::size_t bytes) {
-  far_ -= std::min(far_, bytes);
-  if (far_ == 0) settling_ = kSettling;
+void ShmChannel::wrote_nontemporal(std::size_t bytes) {
+  nontemporal_left_ -= std::min(nontemporal_left_, bytes);
+  if (nontemporal_left_ == 0) untimed_left_ = kUntimed;
 }
 
 bool ShmChannel::is_called() {
@@ -257,7 +258,7 @@ std::optional<int> ShmChannel::unseen() {
 void ShmChannel::look_around() {
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
     if (position != rank_) find(position);
-  lacking_.reset();   // no call needs it so far
+  lacking_.reset();   // no call needs what was looked for here
 }
 
 bool ShmChannel::find(int position) {
@@ -280,7 +281,7 @@ bool ShmChannel::reaches(int position, std::size_t slot_bytes) {
   PeerStaging& peer = at(position);
   if (peer.fits >= slot_bytes && peer.stage.memory) return true;
   if (!find(position) ||
-      peer.stage.owner().reserved.load(std::memory_order_acquire) < reach_of(slot_bytes))
+      peer.stage.owner().reserved.load(std::memory_order_acquire) < needed_bytes(slot_bytes))
     return false;
   peer.fits = slot_bytes;
   return true;

@@ -1,13 +1,15 @@
-// ShmChannel: the staging buffers of a communicator as one of its ranks sees them, call after call.
+// ShmChannel: the staging buffers ("stages") of a communicator as one of its ranks sees them, call
+// after call.
 //
-// The calls of a channel run one after the other. A rank may begin the next one
-// while its peers are still in the last: it writes into the other line and into another slot. What
-// it wrote two calls ago it overwrites only when every peer has left that call.
+// The calls of a channel run one after the other. A rank may begin the next one while its peers are
+// still in the last: that call has the other of two flag lines, and another slot. What the rank
+// wrote two calls ago it overwrites only when every peer has left that call.
 //
-// Slots rotate: a line that a peer has read and still keeps in its cache is slow to write, one
-// that has left that cache by now is not (docs/design/0019-straight.md). Short ones do not: what
-// stays in the own cache is faster still. Two ranks that both show and take swap stages each time
-// round: what a processor has read last it may write at once.
+// Slots rotate through the stage: a cache line that a peer has read and still caches is slow to
+// write, one that has left that cache is not (docs/design/0019-straight.md). Short slots have two
+// fixed places instead, by turns: what stays in the own cache is faster still. Where two ranks both
+// write a slot and read the peer's, they swap stages each time round: a processor writes fastest
+// into lines that it has read last.
 #pragma once
 
 #include <memory>
@@ -25,7 +27,7 @@ namespace paceline {
 // What a rank says of the call that it is in.
 struct CallStamp {
   Fingerprint fingerprint;
-  std::uint64_t past = 0;   // number << 32 | digest of all calls that sent nothing, this included
+  std::uint64_t past = 0;   // number << 32 | digest of the channel's calls, up to this one
   std::uint32_t number() const {   // among all calls of the communicator
     return static_cast<std::uint32_t>(past >> 32);
   }
@@ -51,39 +53,41 @@ class ShmChannel {
   // Before the first call, and the first that needs so long a slot; throws a resource error.
   void open(std::size_t slot_bytes = 0);
   std::size_t bytes() const { return stages_.bytes(); }
-  // What depends on the processor: up to how many bytes a slot is short, and whether two ranks ever
-  // swap their stages.
+  // What depends on the processor: up to how many bytes a slot has a fixed place, and whether two
+  // ranks ever swap their stages.
   static std::size_t short_bytes();
   static bool may_swap();
   std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
 
   // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
-  // Ranks that did not wait for each other learn here whether they were in the same call.
+  // Ranks that did not wait for each other learn here whether they were in the same call. A slot
+  // that overlaps the last one is free when the last call has been left, not only the one before.
   std::optional<int> occupied(std::uint64_t call, std::size_t slot_bytes,
                               std::optional<CallMismatch>& mismatch) {
-    const bool both = next_slot(slot_bytes).overlaps(slot_);   // also of the call before
-    const std::uint64_t before = call - (both ? 1 : 2);
-    if (call <= 2 && before != 1) return {};   // the first ones
+    const bool reuses_last = next_slot(slot_bytes).overlaps(slot_);
+    const std::uint64_t before = call - (reuses_last ? 1 : 2);
+    if (call <= 2 && before != 1) return {};   // there is no call `before`: they begin with 1
     return have_left(before) ? std::nullopt : find_occupied(before, mismatch);
   }
-  // Likewise, of the call before the last one alone: whatever this one may overwrite.
+  // The same for the call before the last one alone: where this call's slot is not known yet.
   std::optional<int> behind(std::uint64_t call, std::optional<CallMismatch>& mismatch) {
     if (call <= 2 || have_left(call - 2)) return {};
     return find_occupied(call - 2, mismatch);
   }
-  // `swaps`: both of two ranks show and take, and can_enter().
+  // `swaps`: there are two ranks, both write a slot and read the peer's, and can_enter().
   void enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
              const Fingerprint& fingerprint, bool swaps = false);
-  // Whether it may: who swaps writes into the peer's stage, each second time round.
+  // Who swaps writes into the peer's stage, each second time round: that stage must be there.
   bool can_enter(std::size_t slot_bytes, bool swaps) {
-    return !swaps || !is_odd(slot_bytes) || reaches(1 - rank_, slot_bytes);
+    return !swaps || !is_in_odd_round(slot_bytes) || reaches(1 - rank_, slot_bytes);
   }
-  void signal(std::uint64_t call, std::uint32_t signals);
-  // Whether it has said so. After a short call peers learn of it from the next one, or when this
-  // rank waits for them: the store would cost them and this rank as much as the call's own signal.
+  void signal(std::uint64_t call, std::uint32_t signals);   // so many in this call so far
+  // Returns whether its flag line says so. After a short call it does not: peers learn of it from
+  // the next call, or when this rank waits for them; the store would cost them and it as much
+  // as the call's own signal.
   bool leave(std::uint64_t call);
-  void leave_loudly(std::uint64_t call);   // says so in any case
+  void leave_loudly(std::uint64_t call);   // tells them in any case
 
   // Says which call this is before there is something to signal.
   void announce(std::uint64_t call);
@@ -101,15 +105,15 @@ class ShmChannel {
            flag(stage, lane).load(std::memory_order_acquire) >= turn_of(call, signals);
   }
 
-  // Of the rank at a position: whether it has come so far; its line while it is in this call.
+  // Whether the rank at a position has given so many signals in this call, or has left it.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
-    if (!said_) announce(call);
+    if (!shows_stamp_) announce(call);
     return look(position, call, turn_of(call, signals));
   }
-  // Whether it shows another call than this rank has made, as far as it still shows that one.
+  // Nothing where the rank at a position shows the same call as this rank, or a later one by now.
   std::optional<CallMismatch> mismatch(int position, std::uint64_t call) const {
-    if (shown_in(at(position).stage.line(call)) == marks_[call % 4]) return {};
-    return make_out(position, call);
+    if (shown_in(at(position).stage.line(call)) == stamps_[call % 4]) return {};
+    return confirmed_mismatch(position, call);
   }
   // Of a call whose positions are claimed, which are kept in the stage of the first rank.
   bool can_claim() { return find(0); }   // that stage is there
@@ -122,14 +126,14 @@ class ShmChannel {
   // When ranks come to calls that may go by that; of one whose stage has been found.
   StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
   EntryBook& entry_book() const { return *entry_book_; }
-  // In the call that was entered last.
+  // Of the rank at a position, in the call that was entered last.
   std::byte* slot(int position, std::uint64_t call) const {
     if (slot_.begin == kInLine) return at(position).stage.line(call).slot;
     return at(swapped_ ? 1 - position : position).stage.at(slot_.begin);
   }
 
-  // Of a call without scratch, which has the slot in its line to itself.
-  ExportedBuffers& door(int position, std::uint64_t call) const {
+  // Of a call without scratch, which has the 32 bytes beside its flag for them.
+  ExportedBuffers& exported(int position, std::uint64_t call) const {
     return *reinterpret_cast<ExportedBuffers*>(at(position).stage.line(call).slot);
   }
   // Whether a peer has signalled in this call, and has yet to leave it.
@@ -160,16 +164,17 @@ class ShmChannel {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peer_staging_.size()); }
 
-  // Whether to write into the stage past the caches: so for a while after plain stores were slow,
-  // as they are where peers' caches are far. Each rank decides for itself; nobody else need know.
-  bool is_far() const { return far_ > 0; }
+  // Whether to write into the stage with non-temporal stores: so for a while after plain ones were
+  // slow, as they are where peers' caches are far. Each rank decides for itself; nobody else need
+  // know. It is told of what was written, with plain stores and with the others.
+  bool is_far() const { return nontemporal_left_ > 0; }
   void wrote(std::size_t bytes, double seconds);
-  void streamed(std::size_t bytes);
+  void wrote_nontemporal(std::size_t bytes);
 
-  // What this rank lacked when a call last looked for a peer's stage, which is there.
+  // Why this rank could not map a peer's stage that is there, when a call last needed it.
   const std::optional<Error>& lacking() const { return lacking_; }
   bool is_called();        // whether a peer is in a call that this rank has yet to make
-  std::optional<int> unseen();   // the first position whose stage is not to be found yet
+  std::optional<int> unseen();   // the first position whose stage this rank has not found yet
   void look_around();            // finds the stages that are there; their owners may wait for that
   bool is_idle() const { return enrolled_ == left_; }
   // ranks that have yet to find the own stage, and then keep it
@@ -182,7 +187,7 @@ class ShmChannel {
  private:
   struct PeerStaging {
     StagingBuffer stage;
-    std::uint64_t seen = 0;      // the latest turn read
+    std::uint64_t seen = 0;      // the latest FlagLine::turn read there
     std::size_t fits = 0;        // the longest slot that is known to have a place there
   };
   PeerStaging& at(int position) { return peer_staging_[static_cast<std::size_t>(position)]; }
@@ -201,7 +206,7 @@ class ShmChannel {
     return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
             line.past.load(std::memory_order_relaxed)};
   }
-  std::optional<CallMismatch> make_out(int position, std::uint64_t call) const;
+  std::optional<CallMismatch> confirmed_mismatch(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
   struct Slot {
     std::size_t begin = kInLine, end = kInLine;   // offsets
@@ -215,18 +220,19 @@ class ShmChannel {
   Slot next_slot(std::size_t wanted) const {
     return wanted <= sizeof(FlagLine::slot) ? Slot{} : rotated_slot(wanted);
   }
-  // Of the rounds that slots of that length make; of the two places for short ones, of each two.
-  bool is_odd(std::size_t slot_bytes) const;
-  std::size_t round_of(std::size_t wanted) const;
-  std::size_t reach_of(std::size_t wanted) const;
+  // Whether the next slot of that length is in an odd round. A round of rotating slots ends where
+  // they begin anew, one of short slots when both fixed places have been used.
+  bool is_in_odd_round(std::size_t slot_bytes) const;
+  std::size_t rotation_end(std::size_t wanted) const;
+  std::size_t needed_bytes(std::size_t wanted) const;
   [[gnu::noinline]]   // or short calls would pay for it
   Slot rotated_slot(std::size_t wanted) const;
-  std::size_t place() const;   // of the next short call
-  void say(std::uint64_t call);
+  std::size_t short_slot_begin() const;   // of the next short slot
+  void show_stamp(std::uint64_t call);
   void prefetch_exclusive(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   StagingBuffer& own() { return at(rank_).stage; }
-  // Behind the two lines that calls take by turns: such communicators keep the first ones.
+  // Behind the two flag lines that calls use by turns.
   static std::atomic<std::uint64_t>& flag(const StagingBuffer& stage, int lane) {
     return stage.line_at(static_cast<std::size_t>(2 + lane) * StagingBuffer::kApart).turn;
   }
@@ -238,20 +244,21 @@ class ShmChannel {
   std::vector<PeerStaging> peer_staging_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
   bool left_quietly_ = false;    // the last call; peers may not know
-  bool said_ = true;             // whether the line shows the last call
+  bool shows_stamp_ = true;      // whether the flag line shows the last call
   Slot slot_;                    // of the last call
-  std::size_t far_ = 0;          // so many bytes still go past the caches
-  std::size_t settling_;         // so many more until the time of a copy says something
-  int slow_ = 0;                 // copies, one after the other
-  std::uint64_t short_calls_ = 0;   // that had one of the two places
-  std::size_t round_ = 0;        // where the next one that rotates may begin
-  bool is_odd_round_ = false;
-  bool is_modest_ = true;        // no long slot so far
+  std::size_t nontemporal_left_ = 0;   // bytes to write so before plain stores are tried again
+  std::size_t untimed_left_;     // bytes to write before the time of a plain copy says something
+  int slow_in_a_row_ = 0;        // plain copies
+  std::uint64_t short_calls_ = 0;   // whose slot had one of the two fixed places
+  std::size_t next_rotated_ = 0;    // where the next rotating slot may begin
+  bool was_odd_round_ = false;      // of the last rotating slot
+  bool is_modest_ = true;        // no slot so far was longer than kModest short ones
   std::optional<Error> lacking_;
-  bool swaps_ = false, swapped_ = false;   // two ranks their stages, in the last call
+  bool swaps_ = false;           // whether the last call is one that may swap stages
+  bool swapped_ = false;         // whether it does
   std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();
-  CallStamp marks_[4];                // of the own last calls
-  std::uint64_t digest_ = 0;     // of all of them
+  CallStamp stamps_[4];          // of this rank's last calls, by call % 4
+  std::uint64_t digest_ = 0;     // of all its calls
 };
 
 }  // namespace paceline

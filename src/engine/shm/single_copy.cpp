@@ -18,19 +18,19 @@ constexpr int kNapUs = 50, kMostNaps = 200000;
 
 void Attached::show(std::uint64_t call, const std::byte* input, const std::byte* output) {
   call_ = call;
-  ExportedBuffers& door = shm_->door(rank_, call);
-  door.input.store(reinterpret_cast<std::uintptr_t>(input), std::memory_order_relaxed);
-  door.output.store(reinterpret_cast<std::uintptr_t>(output), std::memory_order_relaxed);
-  door.inside.store(0, std::memory_order_relaxed);
-  door.is_open.store(1, std::memory_order_relaxed);   // seen with the first signal
+  ExportedBuffers& mine = shm_->exported(rank_, call);
+  mine.input.store(reinterpret_cast<std::uintptr_t>(input), std::memory_order_relaxed);
+  mine.output.store(reinterpret_cast<std::uintptr_t>(output), std::memory_order_relaxed);
+  mine.inside.store(0, std::memory_order_relaxed);
+  mine.is_open.store(1, std::memory_order_relaxed);   // seen with the first signal
 }
 
 void Attached::withdraw() {
-  shm_->door(rank_, call_).is_open.store(0, std::memory_order_relaxed);
+  shm_->exported(rank_, call_).is_open.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const auto copies_here = [&](int peer) {
     return shm_->is_inside(peer, call_) && !shm_->has_ended(peer) &&
-           shm_->door(peer, call_).inside.load(std::memory_order_acquire) ==
+           shm_->exported(peer, call_).inside.load(std::memory_order_acquire) ==
                static_cast<std::uint64_t>(rank_) + 1;
   };
   for (int peer = 0; peer < shm_->ranks(); ++peer)
@@ -45,8 +45,8 @@ int Attached::copy(const Copy& wanted) {
 }
 
 int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) {
-  const ExportedBuffers& theirs = shm_->door(wanted.position, call_);
-  std::atomic<std::uint64_t>& inside = shm_->door(rank_, call_).inside;
+  const ExportedBuffers& theirs = shm_->exported(wanted.position, call_);
+  std::atomic<std::uint64_t>& inside = shm_->exported(rank_, call_).inside;
   inside.store(static_cast<std::uint64_t>(wanted.position) + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   int error = kGone;
