@@ -16,7 +16,7 @@ namespace {
 constexpr int kLooks = 4, kSeeds = 1000;
 constexpr double kAlphaS = 170e-6;
 constexpr std::size_t kMib = 1u << 20;
-constexpr Bytes kBytes{8 << 10, 16 << 10, 32 << 10};
+constexpr MessageBytes kBytes{8 << 10, 16 << 10, 32 << 10};
 
 // Times of a byte without noise, and what a stall makes of one of a large message.
 struct Truth {
@@ -74,7 +74,7 @@ int messages_between(std::size_t least, std::size_t most, const Truth& truth,
 
 TEST_CASE("figures: noise does not hide that announced messages stall") {
   const Truth open_mpi{.stalls_percent = 80};
-  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, judged) >= kSeeds * 99 / 100);
+  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, fit_link) >= kSeeds * 99 / 100);
   CHECK(messages_between(4 << 10, 32 << 10, open_mpi, by_the_least) < kSeeds / 2);
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("figures: a lone message may take less than its part of a train, not m
                 .modest_ratio = 1,
                 .medium_ratio = 1,
                 .large_ratio = 1};
-  const auto lone = [&](double short_s) {
-    found.short_s = short_s;
+  const auto lone = [&](double lone_s) {
+    found.lone_s = lone_s;
     return link_of(found, kBytes, 3).lone_beta_s_per_byte;
   };
   CHECK(lone(0) == 0);   // not known
@@ -106,24 +106,24 @@ TEST_CASE("figures: a lone message may take less than its part of a train, not m
 
 TEST_CASE("figures: pieces are of the greatest length that needs no announcement") {
   const Truth open_mpi{.large = 55e-9};
-  CHECK(messages_between(16 << 10, 32 << 10, open_mpi, judged) > kSeeds * 8 / 10);
+  CHECK(messages_between(16 << 10, 32 << 10, open_mpi, fit_link) > kSeeds * 8 / 10);
   const Truth impi{.medium = 55e-9, .large = 60e-9};
-  CHECK(messages_between(8 << 10, 16 << 10, impi, judged) > kSeeds * 8 / 10);
+  CHECK(messages_between(8 << 10, 16 << 10, impi, fit_link) > kSeeds * 8 / 10);
   const Truth others{.modest = 55e-9, .medium = 55e-9, .large = 60e-9};
-  CHECK(messages_between(4 << 10, 8 << 10, others, judged) > kSeeds * 8 / 10);
+  CHECK(messages_between(4 << 10, 8 << 10, others, fit_link) > kSeeds * 8 / 10);
 }
 
 TEST_CASE("figures: who does not mind long messages gets few pieces, or such as cost little") {
   const Truth none;
-  CHECK(messages_between(64 << 10, kMib, none, judged) > kSeeds / 2);
-  CHECK(messages_between(16 << 10, kMib, none, judged) > kSeeds * 9 / 10);
+  CHECK(messages_between(64 << 10, kMib, none, fit_link) > kSeeds / 2);
+  CHECK(messages_between(16 << 10, kMib, none, fit_link) > kSeeds * 9 / 10);
 }
 
 TEST_CASE("figures: of looks that agree they say what these say") {
   LinkSamples looks;
   for (std::size_t k = 0; k < kLengths; ++k)
     looks.s_per_byte[k].assign(kLooks, 40e-9 * double(k + 1));
-  const LinkFit found = judged(looks, kAlphaS);
+  const LinkFit found = fit_link(looks, kAlphaS);
   CHECK(found.alpha_s == kAlphaS);
   CHECK(found.beta_s_per_byte == doctest::Approx(40e-9));
   CHECK(found.modest_ratio == doctest::Approx(2));

@@ -6,18 +6,19 @@
 namespace paceline {
 namespace {
 
-// Of the time of a message that travels with its header: what a port spends on it at least.
-constexpr double kLeastGap = 0.03;
-constexpr double kSlower = 1.2;   // small messages, for the gap between them to count
-// Longer messages, to be called slower. Those between are the way out, not for noise to rule out.
+// A port is kept by each message for a gap, besides its bytes: at least this part of the time of a
+// small message's bytes, and more where small ones are so many times slower than the fastest.
+constexpr double kLeastGap = 0.03, kSlower = 1.2;
+// Ratios above which longer messages count as slower. Noise is not to rule out modest and medium
+// ones, which are the alternative to large ones.
 constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.1;
 
-// Of a byte in a train, one of a lone message takes so much at least.
+// A byte of a lone message takes at least this part of the time of one in a train.
 constexpr double kLeastLone = 0.1;
-constexpr double kMostContention = 0.7;   // rounds count, too
+constexpr double kMostContention = 0.7;   // so that a round in which few send still has a cost
 
 // Noise has to reach more than half of them to change it.
-double middle(std::vector<double> looks) {
+double median(std::vector<double> looks) {
   std::sort(looks.begin(), looks.end());
   return looks[(looks.size() - 1) / 2];
 }
@@ -34,11 +35,11 @@ double mean_but_the_worst(std::vector<double> looks) {
 
 }  // namespace
 
-LinkFit judged(const LinkSamples& looks, double alpha_s) {
+LinkFit fit_link(const LinkSamples& looks, double alpha_s) {
   const auto& [small, modest, medium, large] = looks.s_per_byte;
   LinkFit out;
   out.alpha_s = alpha_s;
-  out.beta_s_per_byte = middle(small);
+  out.beta_s_per_byte = median(small);
   out.modest_ratio = mean_but_the_worst(modest) / out.beta_s_per_byte;
   out.medium_ratio = mean_but_the_worst(medium) / out.beta_s_per_byte;
   out.large_ratio = mean(large) / out.beta_s_per_byte;
@@ -51,7 +52,7 @@ double contention(double together_s, double alone_s, int nodes) {
   return std::clamp((1 - alone_s / together_s) / others, 0.0, kMostContention);
 }
 
-Link link_of(const LinkFit& agreed, const Bytes& lengths, int nodes) {
+Link link_of(const LinkFit& agreed, const MessageBytes& lengths, int nodes) {
   const double beta = agreed.beta_s_per_byte;
   const double between = std::min({1.0, agreed.modest_ratio, agreed.medium_ratio});
   const double best = beta * std::min(between, agreed.large_ratio);
@@ -65,8 +66,8 @@ Link link_of(const LinkFit& agreed, const Bytes& lengths, int nodes) {
   }
   out.alpha_loaded_s = agreed.together_s;
   out.contention = contention(agreed.together_s, agreed.alone_s, nodes);
-  const double lone = (agreed.short_s - agreed.alpha_s) / lengths.small;
-  if (agreed.short_s > 0) out.lone_beta_s_per_byte = std::clamp(lone, kLeastLone * best, best);
+  const double lone_beta = (agreed.lone_s - agreed.alpha_s) / lengths.small;
+  if (agreed.lone_s > 0) out.lone_beta_s_per_byte = std::clamp(lone_beta, kLeastLone * best, best);
   return out;
 }
 

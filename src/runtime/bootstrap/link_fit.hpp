@@ -1,11 +1,12 @@
-// LinkFit: what a link is like, from looks at it that noise has been at.
+// LinkFit: fits the model of a link (model/machine.hpp) to looks at it that other work disturbs.
 //
-// Other work adds to some looks and not to others. So do the stalls of messages that an MPI
-// announces, and the least of some looks misses them. So small messages, which do not stall, are
-// judged by the middle one of their looks, large ones by the mean of all. What is in doubt counts
-// against those: pieces of medium length cost little where nobody needs them, and a ring that needs
-// them loses a quarter of the link without. Of those between the worst look is left out, since they
-// are the way out (docs/design/0027-probed-machine.md).
+// A look times one train of messages. Other work makes some looks longer and not others. So do the
+// stalls of messages that an MPI announces (its rendezvous), which the shortest look misses. So
+// small messages, which do not stall, count with the median of their looks, large ones with the
+// mean of all. Doubt counts against large ones: pieces of medium length cost little where nobody
+// needs them, and a ring that needs them loses a quarter of the link without. Of modest and medium
+// ones the longest look is left out, since they are the alternative to large ones
+// (docs/design/0027-probed-machine.md).
 #pragma once
 
 #include <array>
@@ -16,8 +17,9 @@
 
 namespace paceline {
 
-// Small is what every MPI sends at once, modest what one does only where its buffers have room for
-// our header, medium what most do, large what any of them announces.
+// Lengths of messages, of which the probe takes 8, 16, 32 and 128 KiB. Every MPI sends a small one
+// at once, most a medium one, one MPI a modest one only where its buffers have room for our header
+// besides; all of them announce a large one.
 inline constexpr std::size_t kLengths = 4;
 
 // Seconds per byte of trains of messages of each length: small, modest, medium, large.
@@ -25,33 +27,32 @@ struct LinkSamples {
   std::array<std::vector<double>, kLengths> s_per_byte;
 };
 
-// What one rank has found; 0: it has not looked.
+// What one rank has found; 0: it has not looked. A ratio says how many times as long as in small
+// messages a byte takes.
 struct LinkFit {
   double alpha_s = 0;
-  double beta_s_per_byte = 0;        // of small messages
-  double modest_ratio = 0;           // how many times as long a byte of these takes,
-  double medium_ratio = 0;           // of these,
-  double large_ratio = 0;            // and of these
+  double beta_s_per_byte = 0;        // in trains of small messages
+  double modest_ratio = 0, medium_ratio = 0, large_ratio = 0;
   double gamma_s_per_byte = 0;
-  double short_s = 0;                // of one small message after a pause
-  double together_s = 0;             // of a round in which every node sends its shortest message
-  double alone_s = 0;                // of such a message while nobody else sends; 0: of other ranks
+  double lone_s = 0;                 // one small message after a pause
+  double together_s = 0;             // a round of shortest messages in which every node sends
+  double alone_s = 0;                // one of them while nobody else sends; 0: others look
   bool failed = false;
-  double task_s = 0;                 // of a thread that wakes another and is answered
+  double task_s = 0;                 // a thread wakes another and is answered
 };
 
 // What the looks say of a link whose shortest messages take alpha_s.
-LinkFit judged(const LinkSamples& looks, double alpha_s);
+LinkFit fit_link(const LinkSamples& looks, double alpha_s);
 
-// Of a round in which every one of so many nodes sends, the part that is there because the others
-// do: nodes that share processors, or a switch that is slow, have some.
+// Which part of the time of a round in which all nodes send is there because the others send: nodes
+// that share processors, or a slow switch, have some.
 double contention(double together_s, double alone_s, int nodes);
 
-struct Bytes {
+struct MessageBytes {
   double small = 0, modest = 0, medium = 0;
 };
 
-// The link of these figures, which are equal on all ranks.
-Link link_of(const LinkFit& agreed, const Bytes& lengths, int nodes);
+// The link of what all ranks have agreed on, which messages of these lengths have shown.
+Link link_of(const LinkFit& agreed, const MessageBytes& lengths, int nodes);
 
 }  // namespace paceline

@@ -19,29 +19,34 @@
 namespace paceline {
 namespace {
 
-// Of ranks in a ring: few, so that a look is short; the last ring takes what is left.
-constexpr std::size_t kRing = 3;
+constexpr std::size_t kRing = 3;   // ranks in a ring, or one or two more: few, so a look is short
+// Of the subgroups, one for each use.
 constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c, kTagOfSamples = 0x6c6f6f6d;
-constexpr int kShortCalls = 4, kSeries = 10, kFewestSeries = 3;
-// Of messages as figures.hpp calls them; the last one the transport announces itself.
+constexpr int kShortCalls = 4;   // in each series
+constexpr int kSeries = 10, kFewestSeries = 3;
+// Of small, modest, medium and large messages (link_fit.hpp). Our transport sends all but the large
+// ones together with their headers.
 constexpr std::array<std::size_t, kLengths> kBytes{8u << 10, 16u << 10, 32u << 10, 128u << 10};
-// Of a block, which takes long enough for the clock and for noise.
+// Of the block that a train carries: it doubles until that takes long enough for clock and noise.
 constexpr std::size_t kFirstBytes = kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
+constexpr double kLongEnoughS = 5e-3;
 // Before a lone message, so that queues and buckets of the network are as a call finds them.
 constexpr auto kPause = std::chrono::milliseconds(2);
-constexpr int kWindow = 6;   // as choose() has it
-constexpr double kLongEnoughS = 5e-3;
-constexpr int kFewestLooks = 2, kMostLooks = 12;
+constexpr int kWindow = 6;   // as in tune/choose.cpp
+constexpr int kFewestLooks = 2, kMostLooks = 12;   // trains of each length
 // Series of rounds of all nodes stop after this long, where other work holds them up.
 constexpr double kMostSeriesS = 0.06;
-// Of a whole probe: what a link of 200 Mbit/s carries in 0.5 s, and one of 50 Mbit/s in 2 s; at
-// most so long there. Trains may take this part of it.
+// A whole probe may take as long as the link takes for kBudgetBytes, 0.5 s at 200 Mbit/s, within
+// these bounds; trains may take kOfTrains of that, and a rank sends so many bytes in them at most.
 constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.6;
-constexpr double kMostLookBytes = 64 << 20;   // that a rank sends, however fast its link is
-// A sample, once round the ring, and how many times as long it may take, or as short.
-constexpr double kSampleS = 2.5e-3, kDisagrees = 3;
-constexpr double kLeastSample = 2;   // messages
-constexpr int kSamples = 2, kRounds = 3, kShortSamples = 3;
+constexpr double kMostLookBytes = 64 << 20;
+// A sample: seconds once round the ring, and messages at least; how often it is taken, as a train
+// and with one byte, for the least time to count.
+constexpr double kSampleS = 2.5e-3, kLeastSample = 2;
+constexpr int kSamples = 2, kShortSamples = 3;
+// It disagrees where it is so many times as long or short, in all of so many rounds.
+constexpr double kDisagrees = 3;
+constexpr int kRounds = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
 constexpr int kAnswers = 64;   // of a thread that is woken
@@ -61,7 +66,7 @@ Call prepared(Collective collective, const char* algorithm) {
   return call;
 }
 
-// What any rank says at most.
+// The greatest of what the ranks pass.
 double greatest(Communicator& ranks, double mine) {
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
@@ -72,13 +77,15 @@ double greatest(Communicator& ranks, double mine) {
   return mine;
 }
 
-// Once round the ring with blocks of so many bytes: seconds for each of its messages.
+// Times messages between the ranks of a ring.
 class Ring {
  public:
   explicit Ring(Communicator& ring, std::size_t most_bytes = kMostBytes)
       : ring_(ring), most_(most_bytes), memory_((std::size_t(ring.size()) + 1) * most_) {}
 
-  double message_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
+  // Every rank's block of `bytes` once round the ring, in trains of `pieces` messages: the seconds
+  // from one rank to the next.
+  double block_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
     Call call = prepared(Collective::allgather, "ring");
     call.cut.segments = int(pieces);
     call.cut.window = std::min(int(pieces), kWindow);
@@ -90,16 +97,17 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // Of every length in turn, not for long. What one has left in queues must not be the next one's.
+  // `looks` trains of each length in turn, or fewer where they take too long. Each comes after a
+  // barrier: what the last one has left in queues must not count as the next one's.
   LinkSamples in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
     LinkSamples found;
-    double took_s = 0;   // the last one
+    double took_s = 0;   // the last turn
     for (int i = 0; i < looks; ++i) {
       const double at_s = now_s();
       if (i >= kFewestLooks && agreed(at_s - begun_s + took_s) > budget_s) break;
       for (std::size_t k = 0; k < kLengths; ++k) {
         ring_.run(prepared(Collective::barrier, "dissemination"));
-        found.s_per_byte[k].push_back(message_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
+        found.s_per_byte[k].push_back(block_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
       }
       took_s = now_s() - at_s;
     }
@@ -109,23 +117,24 @@ class Ring {
   // Seconds per byte of a short train, the least of some.
   double sample_s(std::size_t bytes) {
     ring_.run(prepared(Collective::barrier, "dissemination"));
-    return least_of(kSamples, [&] { return message_s(bytes, 1, bytes / kBytes.front()); }) /
+    return least_of(kSamples, [&] { return block_s(bytes, 1, bytes / kBytes.front()); }) /
            double(bytes);
   }
 
-  // Of a short message, the least of some.
-  double short_s() {
-    return least_of(kShortSamples, [&] { return message_s(1, kShortCalls); });
+  // Of a one-byte message, the least of some.
+  double one_byte_s() {
+    return least_of(kShortSamples, [&] { return block_s(1, kShortCalls); });
   }
 
-  // Of one message, after a pause.
+  // Of one message from each rank, after a pause.
   double lone_message_s(std::size_t bytes) {
     std::this_thread::sleep_for(kPause);
     ring_.run(prepared(Collective::barrier, "dissemination"));
-    return message_s(bytes, 1);
+    return block_s(bytes, 1);
   }
 
-  // A byte down the line of all ranks, then on from the last one: one message at a time.
+  // A byte along the chain of all ranks, in the next call on from its last one: so one message at a
+  // time. Seconds for each.
   double alone_s(int calls) {
     Call call = prepared(Collective::broadcast, "chain");
     call.output = memory_.data();
@@ -139,7 +148,7 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  double round_s(double message_s) const { return message_s * (ring_.size() - 1); }
+  double around_s(double block_s) const { return block_s * (ring_.size() - 1); }
 
   double agreed(double mine) { return greatest(ring_, mine); }
 
@@ -147,7 +156,7 @@ class Ring {
   Communicator& ring_;
   std::size_t most_;   // bytes of a block
   std::vector<std::byte> memory_;
-  int last_ = 0;   // whom the last byte has come to
+  int last_ = 0;   // the rank to which the last byte of alone_s() has come
 };
 
 double sum_s_per_byte() {
@@ -162,8 +171,8 @@ double sum_s_per_byte() {
   return least / double(kSumElements * sizeof(float));
 }
 
-// A thread wakes another and sleeps until that one has woken it, as a task that another thread does
-// and this one waits for. The least of some; 0 where no thread is to be had.
+// A thread wakes another and sleeps until that one has woken it, as for a task of the task graph.
+// The least of some; 0 where no thread can be started.
 double task_s() {
   std::mutex mutex;
   std::condition_variable turns;
@@ -224,24 +233,24 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
 LinkFit look_at_links(Communicator& ring) {
   const double begun_s = now_s();
   Ring look(ring);
-  look.message_s(1, 1);   // connections are made
-  const double alpha_s = least_of(kSeries, [&] { return look.message_s(1, kShortCalls); });
-  const double short_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
+  look.block_s(1, 1);   // connections are made
+  const double alpha_s = least_of(kSeries, [&] { return look.block_s(1, kShortCalls); });
+  const double lone_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
   std::size_t bytes = kFirstBytes;
-  double all_s = 0;
+  double around_s = 0;
   for (;; bytes *= kGrows) {
-    all_s = look.round_s(look.agreed(look.message_s(bytes, 1, bytes / kBytes.front())));
-    if (all_s >= kLongEnoughS || bytes == kMostBytes) break;
+    around_s = look.around_s(look.agreed(look.block_s(bytes, 1, bytes / kBytes.front())));
+    if (around_s >= kLongEnoughS || bytes == kMostBytes) break;
   }
-  const double sent = double(bytes) * (ring.size() - 1);
+  const double sent = double(bytes) * (ring.size() - 1);   // by each rank, once round
   const double budget_s =
-      kOfTrains * std::clamp(kBudgetBytes * all_s / sent, kLeastBudgetS, kMostBudgetS);
-  const double most = std::min(budget_s / all_s, kMostLookBytes / sent) / double(kLengths);
+      kOfTrains * std::clamp(kBudgetBytes * around_s / sent, kLeastBudgetS, kMostBudgetS);
+  const double most = std::min(budget_s / around_s, kMostLookBytes / sent) / double(kLengths);
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
-  LinkFit found = judged(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
+  LinkFit found = fit_link(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
   found.task_s = task_s();
-  found.short_s = short_s;
+  found.lone_s = lone_s;
   return found;
 }
 
@@ -267,7 +276,7 @@ void look_at_contention(Communicator& firsts, Communicator* ring, LinkFit& found
 Assumed agree_on_links(Communicator& all, const LinkFit& mine) {
   double worst[] = {mine.alpha_s,      mine.beta_s_per_byte, mine.modest_ratio,
                     mine.medium_ratio, mine.large_ratio,     mine.gamma_s_per_byte,
-                    mine.short_s,      mine.together_s,      mine.alone_s,
+                    mine.lone_s,       mine.together_s,      mine.alone_s,
                     mine.task_s,       mine.failed ? 1.0 : 0.0};
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
@@ -302,7 +311,7 @@ std::optional<Communicator> ring_of(Communicator& all, const WorldConfig& config
   return all.subgroup(members, tag);
 }
 
-// A block of which so many round the ring take kSampleS.
+// Bytes of a block that takes about kSampleS round the ring.
 std::size_t sample_bytes(double beta, int ranks) {
   const double most = kSampleS / beta / (ranks - 1) / double(kBytes.front());
   const std::size_t pieces = kMostBytes / kBytes.front();
@@ -329,12 +338,12 @@ double sample_of_all(Communicator& all, std::optional<Communicator>& ring, doubl
                         [](Ring& found, std::size_t bytes) { return found.sample_s(bytes); });
 }
 
-// Nothing makes a message faster than it is: one look that is shorter shows that the figure is not
-// the network's, but that of a moment at which the machine was busy. A longer one shows nothing.
+// A single shorter look shows that alpha is not the network's, but that of a moment at which the
+// machine was busy. A longer one shows nothing.
 bool is_too_long(double alpha_s, Communicator& all, std::optional<Communicator>& ring,
                  double beta) {
-  const auto short_s = [](Ring& found, std::size_t) { return found.short_s(); };
-  return alpha_s > kDisagrees * longest_of_all(all, ring, beta, short_s);
+  const auto one_byte_s = [](Ring& found, std::size_t) { return found.one_byte_s(); };
+  return alpha_s > kDisagrees * longest_of_all(all, ring, beta, one_byte_s);
 }
 
 }  // namespace
