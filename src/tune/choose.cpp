@@ -18,11 +18,7 @@ namespace paceline {
 namespace {
 
 constexpr int kWindow = 6;         // segments under way: more keep no port busier (see window_of)
-constexpr std::size_t kShortShared = 2u << 10;   // below, a message is there sooner
-constexpr int kSharedBlocks = 4;
-constexpr std::size_t kSharedPart = 128u << 10;   // of such a block, for a rank, at least
-constexpr std::size_t kSharedSum = 256u << 10, kMostSharedSums = 256;   // that several steps make
-constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;
+constexpr int kMostAsked = 65536, kMostRadix = 16, kMostBlocks = 4096;   // that a caller asks for
 
 using enum Collective;
 using enum CutInto;
@@ -34,8 +30,9 @@ constexpr const char* kByArrival = "several ranks on a node, which sum as they c
 constexpr const char* kMultilane = "long, several ranks on a node: least traffic across";
 constexpr const char* kMultilaneInOrder = "long, several ranks on a node, operands in order";
 
-// The decision. Of the rows of a collective whose algorithm serves the problem, the one with the
-// least estimate; the first ones are the simplest and need the least memory.
+// Of the rows of a collective whose algorithm serves the problem, the one with the least estimate
+// is taken; the first ones are the simplest and need the least memory. Columns: collective,
+// algorithm, what is cut, hops of a pipe, traits, why, knobs (estimate.hpp).
 constexpr Candidate kCandidates[] = {
     {allreduce, "recursive_doubling", whole, 0, 0, "short: fewest rounds"},
     {allreduce, "recursive_multiplying", whole, 0, 0, "short: fewest rounds, in threes", {3, 0}},
@@ -104,8 +101,8 @@ const Algorithm& algorithm_of(const Candidate& row) {
   return **found;
 }
 
-// Of a pipe there and back a rank keeps a segment from its sum until its result has come, and
-// others follow meanwhile: as many as there are hops.
+// In a pipe there and back (hops > 1) as many segments must be under way as there are hops: a rank
+// keeps each from its sum until its result has come.
 int window_of(const Algorithm& a, const Problem& p, int segments) {
   int window = kWindow;
   for (const Candidate& row : kCandidates)
@@ -118,7 +115,7 @@ Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, con
   Choice choice{.algorithm = &a, .why = row.why};
   choice.cut.knobs = row.knobs;
   choice.cut.in_step = e.in_step;
-  // Two trees have a block each.
+  // A piece is one block of each tree, where there are two.
   if (row.cut == CutInto::blocks)
     choice.cut.knobs.blocks = e.pieces * a.cuts(p, {.radix = 0, .blocks = 1});
   else choice.cut.segments = e.pieces;
@@ -127,36 +124,45 @@ Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, con
   return choice;
 }
 
+// Bytes below which a message is faster than symmetric memory.
+constexpr std::size_t kShortSymmetric = 2u << 10;
+// Blocks in which a long message is summed, and the bytes of one that each rank has at least.
+constexpr int kSymmetricBlocks = 4;
+constexpr std::size_t kSymmetricPart = 128u << 10;
+// Bytes of a rank's part in each block where a sum takes several steps, and the most such blocks.
+constexpr std::size_t kSymmetricSum = 256u << 10, kMostSymmetricSums = 256;
+
 // Where every rank reaches all buffers, nobody needs to send anything but a very short message.
 std::optional<Choice> chosen_symmetric(const Problem& p, std::size_t bytes) {
-  if (!p.symmetric || p.ranks == 1 || bytes < kShortShared) return {};
+  if (!p.symmetric || p.ranks == 1 || bytes < kShortSymmetric) return {};
   for (const Algorithm* a : registry()) {
     if (a->collective != p.collective || !a->uses(Access::symmetric) || why_not(*a, p)) continue;
     Choice choice{.algorithm = a, .why = "symmetric memory: every rank works on all of it"};
     const std::size_t part = bytes / static_cast<std::size_t>(p.ranks);
     if (a->takes.blocks && p.ranks > kSourcesAtOnce)
-      choice.cut.knobs.blocks = static_cast<int>(std::min(part / kSharedSum + 1, kMostSharedSums));
-    else if (a->takes.blocks && part >= kSharedBlocks * kSharedPart)
-      choice.cut.knobs.blocks = kSharedBlocks;
+      choice.cut.knobs.blocks =
+          static_cast<int>(std::min(part / kSymmetricSum + 1, kMostSymmetricSums));
+    else if (a->takes.blocks && part >= kSymmetricBlocks * kSymmetricPart)
+      choice.cut.knobs.blocks = kSymmetricBlocks;
     return choice;
   }
   return {};
 }
 
 // Where the system copies between ranks' buffers: once, and each time at the price of a call and of
-// a walk over pages. From where on that pays was measured: docs/design/0014-shared-buffers.md.
-struct OfSystem {
+// a walk over pages. From where on that pays was measured: docs/design/0023-attached.md.
+struct SingleCopy {
   Collective collective;
   std::string_view algorithm;
   std::size_t from_bytes;
   int to_ranks;
   const char* why;
 };
-constexpr OfSystem kAttached[] = {
+constexpr SingleCopy kSingleCopy[] = {
     {broadcast, "single_copy", 1u << 20, 2, "two of a node, long: copied once"}};
 
-std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
-  for (const OfSystem& row : kAttached) {
+std::optional<Choice> chosen_single_copy(const Problem& p, std::size_t bytes) {
+  for (const SingleCopy& row : kSingleCopy) {
     if (row.collective != p.collective || bytes < row.from_bytes) continue;
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     if (p.ranks > 1 && p.ranks <= row.to_ranks && !why_not(a, p))
@@ -165,25 +171,27 @@ std::optional<Choice> chosen_attached(const Problem& p, std::size_t bytes) {
   return {};
 }
 
-// Ranks of one node show each other their scratch instead of sending it. So much of it passes at a
-// time: blocks that stay in the cache with their copies, as long as the stages have room.
+// Ranks of one node read each other's staging buffers ("stages") instead of sending. A message
+// passes in blocks that stay in the cache with their copies, as long as the stages have room. The
+// first row that fits is taken. Numbers without a page: docs/design/0019-straight.md.
 struct Staged {
   Collective collective;
   std::string_view algorithm;
   std::size_t from_bytes;    // of the message
   int from_ranks, to_ranks;
-  double room;               // of the stage, per byte of a block
-  bool flows;                // one side shows while the other looks: in pieces, where it is long
+  double room;               // bytes of the stage per byte of a block
+  bool flows;                // some ranks copy in while others copy out the block before
   const char* why;
 };
 
-constexpr std::size_t kFlows = 32u << 10;   // from so many bytes on it pays
-constexpr std::size_t kPieces = 4;
-constexpr std::size_t kSlotLoss = 128;
+constexpr std::size_t kFlows = 32u << 10;   // bytes from which that pays,
+constexpr std::size_t kPieces = 4;          // in so many blocks at least
+constexpr std::size_t kSlotLoss = 128;      // bytes of a stage that each slot's rounding takes
+constexpr double kOfStage = 0.9;            // the part of a stage that is counted on
 constexpr int kAny = std::numeric_limits<int>::max();
 
-// Those in groups: nobody has measured from where on they are worth their further meetings; they
-// are left to messages whose copies take far longer than those (docs/design/0021-groups.md).
+// Bytes from which "numa" is taken. Nobody has measured from where on it is worth its further
+// barriers; it is left to messages whose copies take far longer (docs/design/0021-groups.md).
 constexpr std::size_t kGrouped = 64u << 10;
 constexpr const char* kSliced = "one node: each sums a slice";
 constexpr const char* kCrossOnce = "one node in groups: little crosses between them";
@@ -207,9 +215,9 @@ constexpr Staged kStaged[] = {
     {barrier, "staged", 0, 2, kAny, 0, false, "one node: one signal"},
 };
 
-// Bytes that are shown at a time: with fewer, more meetings; with more, less of it in the caches
-// (docs/design/0019-straight.md). What more than two ranks show in turns is to stay in the caches
-// of fewer processors; but a slice should be worth its meeting.
+// Bytes of a block. Shorter blocks mean more barriers, longer ones leave the caches. With more than
+// two ranks all blocks under way are to stay in the caches, but each rank's slice should be worth
+// its barrier.
 std::size_t block_of(const Staged& row, int ranks, std::size_t bytes) {
   const std::size_t kib = 1u << 10;
   if (row.flows) return std::clamp(bytes / 16, 64 * kib, 512 * kib);
@@ -231,14 +239,16 @@ std::optional<Choice> chosen_staged(const Problem& p, const ChoiceInputs& now,
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{.algorithm = &a, .why = row.why};
     if (!a.takes.blocks) {
-      if (only || row.room * double(now.bytes) <= 0.9 * double(now.stage_bytes)) return choice;
+      const bool has_room = row.room * double(now.bytes) <= kOfStage * double(now.stage_bytes);
+      if (only || has_room) return choice;
       continue;
     }
     // Slots, at most three for each rank and some, are rounded up to cache lines.
     const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(p.ranks) + 4);
     if (now.stage_bytes <= 2 * lost) continue;
-    const auto most = static_cast<std::size_t>(0.9 * double(now.stage_bytes - lost) / row.room);
-    const std::size_t block = std::min(block_of(row, p.ranks, now.bytes), most);
+    const double there = kOfStage * double(now.stage_bytes - lost);
+    const auto longest = static_cast<std::size_t>(there / row.room);
+    const std::size_t block = std::min(block_of(row, p.ranks, now.bytes), longest);
     const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
     const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
     if (blocks > std::size_t(kMostBlocks)) continue;   // signals are counted in 16 bits
@@ -248,13 +258,14 @@ std::optional<Choice> chosen_staged(const Problem& p, const ChoiceInputs& now,
   return {};
 }
 
-// The shortest of the rows, or of those of one algorithm; one that has no row is taken whole.
+// The choice, or how `only` is best cut; an algorithm that has no row is taken whole.
+// `in_segments`: the caller wants several, which staging buffers and single copies do not have.
 Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, bool in_segments) {
   if (auto found = chosen_symmetric(p, now.bytes); found && (!only || only == found->algorithm))
     return *found;
-  if (auto attached = chosen_attached(p, now.bytes);
-      attached && !in_segments && (!only || only == attached->algorithm))
-    return *attached;
+  if (auto copied = chosen_single_copy(p, now.bytes);
+      copied && !in_segments && (!only || only == copied->algorithm))
+    return *copied;
   if (auto staged = chosen_staged(p, now, only); staged && !in_segments) return *staged;
   std::optional<Choice> choice;
   double least = 0;
@@ -339,12 +350,13 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
 
   const bool in_segments = wish.cut.segments > 1;
   const Algorithm* only = is_named(wish) ? &asked_for(problem, wish.algorithm) : nullptr;
-  const bool claims = only && claims_in_segments(*only);
+  const bool claims = only && claims_in_segments(*only);   // its ranks claim positions
   if (only) check_claimed(*only, wish.cut);
   if (only && only->uses(Access::staging) && in_segments && !claims)
     fail(Fault::usage, where, ": ", wish.cut.segments, " segments, but ", only->name,
          " passes its message on in blocks; use blocks= instead, or another algorithm.");
   Choice choice = chosen(problem, now, only, in_segments);
+  // Where some ranks are predicted to come late (Problem::late), another algorithm or cut may suit.
   if (!only && wish.cut.segments == 0)
     if (const auto late = chosen_late(problem, now, choice)) choice = *late;
   if (only && wish.cut.segments == 0)

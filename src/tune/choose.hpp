@@ -1,9 +1,10 @@
 // choose: which algorithm serves a call, in how many pieces, and why.
 //
 // A pure function of what is equal on all ranks, so that all ranks choose alike: the problem, the
-// bytes, and numbers for the machine. It asks the cost of every candidate, says how long that takes
-// when the message is cut into its best number of pieces, and takes the shortest. The table of
-// candidates in choose.cpp is the whole decision; `paceline explain` prints what comes of it.
+// bytes, and numbers for the machine. Where ranks share memory, tables of measured lengths decide.
+// Otherwise it asks the cost of every candidate, says how long that takes when the message is cut
+// into its best number of pieces, and takes the shortest. The tables are in choose.cpp, their order
+// is in chosen(); `paceline explain` prints what comes of it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct ChoiceInputs {
   Machine machine = usual_machine();
   // Of each rank, where ranks share memory: all (Problem::one_node), or those of a node
   // (node_staging).
-  std::size_t stage_bytes = 0;
-  bool by_groups = false;        // somebody has asked for groups of ranks of one node
+  std::size_t stage_bytes = 0;   // of its staging buffer
+  bool by_groups = false;        // somebody has asked for NUMA groups within the node
 };
 
 struct Choice {

@@ -8,50 +8,59 @@
 namespace paceline {
 namespace {
 
-constexpr double kMostPieces = 128;   // beyond it schedules grow and little is won
-constexpr double kMostOfChain = 512;   // has few steps for each, and a port's time is all they cost
-constexpr double kMostShort = 8192;   // likewise, so that each of its messages is short
-// What rounds in step lose where messages are longer than short: measured, docs/design/0027.
+// Pieces at most. Beyond kMostPieces schedules grow and little is won. A chain has few steps for
+// each piece, which cost a port's time alone. Where long messages are slow there may be so many
+// pieces that each is short.
+constexpr double kMostPieces = 128, kMostOfChain = 512, kMostShort = 8192;
+// How many times as long rounds in step take whose messages are longer than Link::short_bytes:
+// measured, docs/design/0027.
 constexpr double kInStep = 1.25;
-constexpr double kTail = 0.85;     // the same for cutting what follows the sums: out of step
-// Between nodes a shorter call is not cut: what every further message costs is known less well than
-// the little it could win (docs/design/0027).
+// What follows the sums is cut as well only if that takes less than this part of the time: cut, it
+// runs out of step, and takes longer than estimated.
+constexpr double kTail = 0.85;
+// Bytes below which a call between nodes is not cut: what every further message costs is known less
+// well than the little it could win (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
 
-// How many short messages a rank sends where lone ones are looked at (runtime/bootstrap/probe.cpp).
+// A call of at most so many short messages takes the link's lone_beta: the probe's ring, in which
+// that was measured, has a rank send two (runtime/bootstrap/probe.cpp).
 constexpr double kLone = 2;
 
-// The seconds of the parts of a call, and what of them every further piece takes.
+// The parts of a call in one piece, in seconds: alpha, beta and gamma times what the algorithm's
+// cost has of each.
 struct Terms {
   double start = 0, wire = 0, work = 0;
   double near_start = 0, near = 0;   // messages inside nodes, beside those across
-  double flight = 0;  // of the start, while ports are free; none where rounds wait for each other
-  double share = 1;   // of rounds and traffic: less than all in a pipe
-  double shown = 0;   // of the shorter of wire and work: what is not hidden behind the other
+  double latency = 0;   // of the start, while ports are free; 0 where rounds wait for each other
+  double repeated = 1;  // which part of rounds and traffic a further piece has; 1 but in a pipe
+  double exposed = 0;   // which part of the shorter of wire and work the other does not hide
 };
 
 // The first piece takes the algorithm's cost; every further one what it costs the busiest port or
 // core, whichever is longer, or both after each other inside a node, where the cores move the data.
-//   T(s) = s' alpha rounds + busy + bare / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
-// is least at sqrt(bare / (alpha rounds)): in a pipe the known best number of blocks, in a ring as
-// many as hide its sums. Only `part` of the rounds and the traffic is cut. What of alpha is flight
-// a further piece does not cost, and but in a pipe, which is filled once, pieces hide it like sums.
+//   T(s) = s' alpha rounds + busy + filling / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
+// is least at sqrt(filling / (alpha rounds)): in a pipe the known best number of blocks, in a ring
+// as many as hide its sums. Only `part` of the rounds and the traffic is cut. A further piece does
+// not cost the latency in alpha; but for a pipe, which is filled once, pieces hide it like sums.
 struct InPieces {
-  double start = 0, further = 0, busy = 0, bare = 0;
+  double start = 0;      // of the first piece
+  double further = 0;    // of each further one
+  double busy = 0;       // of all pieces, at the busiest port or core
+  double filling = 0;    // of one piece that is all, elsewhere
   InPieces(const Terms& t, double part) {
-    const double sent = part * t.wire, hidden = t.share < 1 ? 0 : part * t.flight;
-    const double ports = t.share * sent, sums = t.share * t.work;
-    further = std::max(part * t.share * (t.start - t.flight), t.near_start);
-    busy = std::max({ports, sums, t.near}) + t.shown * std::min(ports, sums);
-    bare = sent + t.work + t.near - busy + hidden;
+    const double sent = part * t.wire, hidden = t.repeated < 1 ? 0 : part * t.latency;
+    const double ports = t.repeated * sent, sums = t.repeated * t.work;
+    further = std::max(part * t.repeated * (t.start - t.latency), t.near_start);
+    busy = std::max({ports, sums, t.near}) + t.exposed * std::min(ports, sums);
+    filling = sent + t.work + t.near - busy + hidden;
     start = t.start + t.near_start - hidden + (t.wire - sent);
   }
   Estimate in(double pieces) const {
-    return {start + (pieces - 1) * further + busy + bare / pieces, static_cast<int>(pieces)};
+    return {start + (pieces - 1) * further + busy + filling / pieces, static_cast<int>(pieces)};
   }
   Estimate in_the_best(double least, double most) const {
-    if (bare <= 0) return in(least);
-    const double best = std::sqrt(bare / further);
+    if (filling <= 0) return in(least);
+    const double best = std::sqrt(filling / further);
     const double within = std::clamp(best, std::max(least, std::min(2.0, most)), most);
     return in(std::exp2(std::round(std::log2(within))));
   }
@@ -62,20 +71,21 @@ bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
   return a.in_node_order || is_bound(a, p) || std::is_sorted(p.nodes.begin(), p.nodes.end());
 }
 
-// What the ranks of a node have at its port.
-struct Share {
-  double senders = 1;   // at a time
-  double least = 0;     // s per byte, however fast the port is
-  Share(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
+// How the ranks of a node use its port.
+struct Port {
+  double senders = 1;   // ranks that share it at a time
+  double least = 0;     // seconds per byte, however fast the port is
+  Port(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
     if (m.ranks_per_node >= p.ranks) return;
-    if (row.traits & on_nodes) return;   // it counts messages at a node's port
+    if (row.traits & on_nodes) return;   // its cost is that of a node's port
     if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
     // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
     else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
   }
 };
 
-// Of a message of a short call, where the others' are in the way of those that could be under way.
+// The alpha of a short call. In a round in which every rank sends they are in each other's way; the
+// fewer send (`quiet`: the part that does not), the less of that there is.
 double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
   const double quiet = cost.rounds > 0 ? 1 - cost.sent(ranks) / (cost.rounds * ranks) : 0;
   return std::max(link.alpha_s, link.alpha_loaded_s) * (1 - link.contention * quiet);
@@ -88,7 +98,7 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
-  const Share port(row, a, p, m);
+  const Port port(row, a, p, m);
   Knobs knobs = row.knobs;
   if (row.cut == CutInto::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
@@ -112,16 +122,16 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
     t.start *= kInStep;
     t.wire *= kInStep;
   }
-  if (!in_step) t.flight = cost.rounds * link.latency_s * port.senders;
+  if (!in_step) t.latency = cost.rounds * link.latency_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
 
-  if (row.hops > 0) t.share = std::min(1.0, row.hops / cost.rounds);
+  if (row.hops > 0) t.repeated = std::min(1.0, row.hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
-  t.shown = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
+  t.exposed = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
   const bool is_chain = row.hops > 0 && row.cut == CutInto::segments;
-  double most = is_chain && t.flight > 0 ? kMostOfChain : kMostPieces;
+  double most = is_chain && t.latency > 0 ? kMostOfChain : kMostPieces;
   if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
   Estimate cut = InPieces(t, 1).in_the_best(1, most);
   if (row.cut == CutInto::sums) {   // only long sums are worth hiding behind what follows them
