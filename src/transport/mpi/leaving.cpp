@@ -10,8 +10,8 @@
 namespace paceline::mpi {
 namespace {
 
-constexpr double kLookS = 0.001;
-constexpr double kGoodbyeS = 1;  // for everybody to leave
+constexpr double kLookS = 0.001;   // for what has already come
+constexpr double kGoodbyeS = 1;    // for everybody to leave
 
 }  // namespace
 

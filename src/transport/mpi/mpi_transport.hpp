@@ -1,5 +1,6 @@
-// MpiTransport: what its parts share. What it does with messages is in transport.cpp, how it ends
-// in leaving.cpp.
+// MpiTransport: messages over any MPI. Short ones are eager: they travel with their header, as
+// control messages do (mailbox.hpp). Long ones are announced by their header, and follow as chunks
+// (streams.hpp). What it does with messages is in transport.cpp, how it ends in leaving.cpp.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class MpiTransport : public Transport {
         port_(std::move(port)),
         mail_(*port_, std::max(config.eager_bytes, kTextMost)),
         streams_(*port_, whole_lines(config.chunk_bytes),
-                 [this](int peer, const std::string& why) { fails(peer, why); }),
+                 [this](int peer, const std::string& why) { mark_gone(peer, why); }),
         peers_(std::size_t(port_->ranks())) {}
   ~MpiTransport() override { MpiTransport::leave(Leaving::ended); }
 
@@ -51,14 +52,14 @@ class MpiTransport : public Transport {
   void check_peers() override;
   void ask(int peer) override;
   void rest(int timeout_us, const std::function<bool()>& can_progress) override;
-  void wake() override {}  // naps are short
-  void publish_status(const PeerStatus& doing) override { doing_ = doing; }
+  void wake() override {}  // rest() sleeps 1 ms at most (PollInterval)
+  void publish_status(const PeerStatus& doing) override { status_ = doing; }
   PeerStatus peer_status(int p) const override { return peers_[std::size_t(p)].is_at(
       port_->now_s()); }
 
  private:
   void post(int to, Header header) {
-    header.read = told(peers_[std::size_t(to)]);
+    header.read = credit_to(peers_[std::size_t(to)]);
     mail_.send(to, header);
   }
   void tell(int to, Kind kind) {
@@ -66,9 +67,10 @@ class MpiTransport : public Transport {
     header.kind = kind;
     post(to, header);
   }
-  std::uint64_t told(Peer& peer) { return peer.told_read = peer.read; }
-  void fails(int p, const std::string& why);
-  void stream(Transfer& t);
+  // For the header of a message to that peer, which tells it how much of its bytes has been read.
+  std::uint64_t credit_to(Peer& peer) { return peer.told_read = peer.read; }
+  void mark_gone(int p, const std::string& why);
+  void announce_stream(Transfer& t);
   void take_stream(Transfer* t, int from, const Header& h, std::uint64_t place);
   void want(int from, std::uint32_t tag);
   void try_tags();
@@ -76,8 +78,8 @@ class MpiTransport : public Transport {
   bool take(Mailbox::Letter& letter);
   bool control(const Mailbox::Letter& letter);
   void arrive(Mailbox::Letter& letter);
-  void eager(Peer& peer, int from, Transfer& t, const std::byte* data);
-  void drain(Peer& peer, int from, std::size_t bytes);
+  void deliver_eager(Peer& peer, int from, Transfer& t, const std::byte* data);
+  void count_read(Peer& peer, int from, std::size_t bytes);
   double may_read_s(const Peer& peer) const;
   void wait_for_others(double most_s);
   bool is_over() const;
@@ -86,13 +88,13 @@ class MpiTransport : public Transport {
   std::unique_ptr<MpiPort> port_;
   Mailbox mail_;
   Streams streams_;
-  PollInterval naps_;
+  PollInterval poll_interval_;
   Sockets sockets_;
   std::vector<Peer> peers_;
-  std::vector<int> asked_;  // messages, of poll()
+  std::vector<int> polled_;  // messages of poll(), kept for its memory
   Listener* listener_ = nullptr;
-  PeerStatus doing_;
-  bool waiting_for_tags_ = false;
+  PeerStatus status_;   // of this rank, for peers that ask
+  bool waiting_for_tags_ = false;   // some Peer::waiting is not empty
   bool left_ = false;
   bool answers_goodbyes_ = false;  // everybody has been told that this rank leaves
 };

@@ -10,10 +10,11 @@
 
 namespace paceline::mpi {
 
-// Small messages a peer may have unread before it is sent streams: bounds what it keeps aside.
+// Bytes of eager messages that a peer may have unread before it is sent streams instead, which
+// bounds what it keeps aside.
 inline constexpr std::uint64_t kUnreadMost = 1u << 20;
-inline constexpr double kAskAgainS = 1;  // what it is doing
-inline constexpr double kAnswerS = 0.25;  // who waits answers within some milliseconds
+inline constexpr double kAskAgainS = 1;   // between two questions what a peer is doing
+inline constexpr double kAnswerS = 0.25;  // a peer that waits, too, answers in some milliseconds
 
 struct Early {
   Key key;
@@ -25,7 +26,7 @@ struct Early {
 
 struct Peer {
   Matcher<Early> matcher;
-  std::uint64_t streams = 0;      // and other messages, announced so far
+  std::uint64_t arrived = 0;      // messages so far: eager ones, and announced streams
   std::deque<Transfer*> waiting;  // for a tag
   std::uint64_t sent = 0;         // bytes of eager messages, headers included
   std::uint64_t known_read = 0;   // of these, as far as the peer has said

@@ -49,14 +49,14 @@ std::size_t Streams::length(const Stream& s, std::uint32_t chunk) const {
   return std::min(chunk_bytes_, s.transfer->bytes - chunk_bytes_ * chunk);
 }
 
-// Where a chunk may move without a copy; null where it must not.
-std::byte* Streams::straight(const Stream& s, std::uint32_t chunk) const {
+// Where in the caller's buffer a chunk may move without a copy; null where it must not.
+std::byte* Streams::unstaged(const Stream& s, std::uint32_t chunk) const {
   if (chunk < kProbe || s.transfer->consume) return nullptr;
   return inside(s.transfer->parts, chunk_bytes_ * chunk, length(s, chunk));
 }
 
 void Streams::send(Transfer& t, std::uint32_t tag) {
-  const Order order = order_of(t, sent_++);
+  const Order order = order_of(t, sends_++);
   const auto is_behind = [&](const Stream& s) { return goes_before(order, s.order); };
   const auto at = out_.insert(std::find_if(out_.begin(), out_.end(), is_behind),
                               {&t, t.peer, tag, chunks_of(t.bytes)});
@@ -76,10 +76,10 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
   }
 }
 
-// Streams to one peer follow each other, in the order of goes_before(): side by side they would
-// share the link, and the first would arrive as late as the last. One that its receiver wants, or
-// has begun to take, does not wait for those before it that nobody takes. What flows while a stream
-// before it begins to be taken ends first.
+// Whether the next chunk may be sent. Streams to one peer follow each other, in the order of
+// goes_before(): side by side they would share the link, and the first would arrive as late as the
+// last. One that its receiver wants, or has begun to receive, does not wait for earlier ones that
+// have not been begun; where one of those is begun meanwhile, what is under way ends first.
 bool Streams::is_due(const Stream& s) const {
   const bool overtakes = s.wanted || s.finished > 0;
   std::uint32_t under_way = 0;   // of others, to the same peer
@@ -105,10 +105,10 @@ void Streams::want(int peer, std::uint32_t tag) {
     }
 }
 
-std::vector<Streams::HeldUp> Streams::release(const Before& before) {
+std::vector<Streams::HeldUp> Streams::release(const FindBefore& before) {
   std::vector<HeldUp> wanted;
-  if (!is_held_up_) return wanted;
-  is_held_up_ = false;
+  if (!may_be_held_up_) return wanted;
+  may_be_held_up_ = false;
   const double now_s = port_.now_s();
   for (Stream& s : in_) {
     if (s.finished > 0 || s.wanted) continue;
@@ -122,7 +122,7 @@ std::vector<Streams::HeldUp> Streams::release(const Before& before) {
     }
     s.waits = s.waits && found == Peer::Before::older && !is_late;
     start_receives(s);
-    is_held_up_ = is_held_up_ || (s.since_s > 0 && !s.wanted);
+    may_be_held_up_ = may_be_held_up_ || (s.since_s > 0 && !s.wanted);
   }
   return wanted;
 }
@@ -131,7 +131,7 @@ void Streams::start_sends(Stream& s) {
   for (; s.may_start() && is_due(s); ++s.started) {
     Chunk& chunk = s.at(s.started);
     const std::size_t bytes = length(s, s.started);
-    const std::byte* data = straight(s, s.started);
+    const std::byte* data = unstaged(s, s.started);
     if (!data) {
       chunk.staged = pool_.take();
       copy_out(s.transfer->parts, chunk_bytes_ * s.started, chunk.staged.get(), bytes);
@@ -145,7 +145,7 @@ void Streams::start_receives(Stream& s) {
   if (s.waits) return;
   for (; s.may_start(); ++s.started) {
     Chunk& chunk = s.at(s.started);
-    std::byte* data = straight(s, s.started);
+    std::byte* data = unstaged(s, s.started);
     std::size_t capacity = length(s, s.started);
     if (!data) {
       chunk.staged = pool_.take();
@@ -156,7 +156,7 @@ void Streams::start_receives(Stream& s) {
   }
 }
 
-// Whether a chunk ended as it should. If not, its stream never ends: its peer is lost.
+// Whether a chunk ended as it should. If not, its stream never does: its peer counts as lost.
 bool Streams::check(Stream& s, const Ended& how, std::size_t bytes) {
   if (how.error)
     failed_(s.peer, port_.text_of(how.error));
@@ -170,7 +170,7 @@ bool Streams::advance_send(Stream& s) {
   const std::uint32_t before = s.finished;
   Ended how;
   while (s.finished < s.started && port_.ended(s.at(s.finished).message, how)) {
-    check(s, how, 0);
+    check(s, how, 0);   // a send ends with no bytes received
     pool_.give(std::move(s.at(s.finished).staged));
     ++s.finished;
   }
@@ -201,47 +201,48 @@ bool Streams::advance_receive(Stream& s) {
   return s.finished != before;
 }
 
-void Streams::post(Rest& rest) {
-  while (!rest.sends && !closed_ && rest.posted.size() < kWindow &&
-         rest.received + rest.posted.size() < rest.chunks) {
+void Streams::post(Leftover& leftover) {
+  while (!leftover.sends && !closed_ && leftover.posted.size() < kWindow &&
+         leftover.received + leftover.posted.size() < leftover.chunks) {
     Buffer staged = pool_.take();
-    const int message = port_.recv(rest.peer, int(rest.tag), staged.get(), chunk_bytes_);
-    rest.posted.push_back({message, std::move(staged)});
+    const int message = port_.recv(leftover.peer, int(leftover.tag), staged.get(), chunk_bytes_);
+    leftover.posted.push_back({message, std::move(staged)});
   }
 }
 
 // Its receives are posted at once: their sender may wait for them while this rank waits elsewhere.
-void Streams::keep(Rest rest) {
-  rests_.push_back(std::move(rest));
-  post(rests_.back());
+void Streams::keep(Leftover leftover) {
+  leftovers_.push_back(std::move(leftover));
+  post(leftovers_.back());
 }
 
-bool Streams::advance(Rest& rest) {
+bool Streams::advance(Leftover& leftover) {
   Ended how;
-  std::erase_if(rest.posted, [&](Chunk& chunk) {
+  std::erase_if(leftover.posted, [&](Chunk& chunk) {
     if (!port_.ended(chunk.message, how)) return false;
-    if (!how.cancelled) ++rest.received;
+    if (!how.cancelled) ++leftover.received;
     pool_.give(std::move(chunk.staged));
     return true;
   });
-  if (!rest.sends && rest.received >= rest.chunks)
-    for (const Chunk& chunk : rest.posted) port_.cancel(chunk.message);
-  post(rest);
-  if (!rest.posted.empty()) return false;
-  if (rest.sends) tags_[std::size_t(rest.peer)].give_back(rest.tag);
+  if (!leftover.sends && leftover.received >= leftover.chunks)
+    for (const Chunk& chunk : leftover.posted) port_.cancel(chunk.message);
+  post(leftover);
+  if (!leftover.posted.empty()) return false;
+  if (leftover.sends) tags_[std::size_t(leftover.peer)].give_back(leftover.tag);
   return true;
 }
 
-// Waits until MPI has let go of chunks in a caller's buffer, for which their peer is at work; how
-// many were not cancelled. Others may wait for this rank meanwhile: what comes is taken.
+// Waits until MPI has let go of chunks in a caller's buffer, since their peer is at work on them.
+// Returns how many were not cancelled. Others may wait for this rank meanwhile: what comes is
+// received.
 std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_s) {
   std::uint32_t moved = 0;
   const double give_up_s = port_.now_s() + most_s;
   while (true) {
     std::vector<int> asked = messages;
-    coming(asked);
+    pending_receives(asked);
     port_.poll(asked);
-    receive_on();
+    progress_receives();
     Ended how;
     std::erase_if(messages, [&](int message) {
       const bool ended = port_.ended(message, how);
@@ -260,20 +261,20 @@ std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_
   }
 }
 
-Streams::Rest Streams::rest_of(Stream s, bool sends, double most_s) {
-  Rest rest{sends, s.peer, s.tag, s.chunks, s.finished};
+Streams::Leftover Streams::leftover_of(Stream s, bool sends, double most_s) {
+  Leftover leftover{sends, s.peer, s.tag, s.chunks, s.finished};
   std::vector<int> mine;
   for (std::uint32_t i = s.finished; i < s.started; ++i) {
     Chunk& chunk = s.at(i);
     if (chunk.staged) {
-      rest.posted.push_back(std::move(chunk));
+      leftover.posted.push_back(std::move(chunk));
       continue;
     }
     if (!sends) port_.cancel(chunk.message);
     mine.push_back(chunk.message);
   }
-  rest.received += settle(mine, s.peer, most_s);
-  return rest;
+  leftover.received += settle(mine, s.peer, most_s);
+  return leftover;
 }
 
 Streams::Stream Streams::take(std::vector<Stream>& from, std::vector<Stream>::iterator at) {
@@ -285,11 +286,11 @@ Streams::Stream Streams::take(std::vector<Stream>& from, std::vector<Stream>::it
 std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, double most_s) {
   const auto is = [&](const Stream& s) { return s.transfer == &t; };
   if (const auto at = std::find_if(in_.begin(), in_.end(), is); at != in_.end())
-    keep(rest_of(take(in_, at), false));
+    keep(leftover_of(take(in_, at), false));
   const auto at = std::find_if(out_.begin(), out_.end(), is);
   if (at == out_.end()) return {};
   const Withdrawn withdrawn{at->tag, at->started};
-  keep(rest_of(take(out_, at), true, most_s));
+  keep(leftover_of(take(out_, at), true, most_s));
   return withdrawn;
 }
 
@@ -297,12 +298,12 @@ void Streams::withdraw(int peer, std::uint32_t tag, std::uint32_t chunks) {
   const auto is = [&](const auto& s) { return s.peer == peer && s.tag == tag; };
   const auto at = std::find_if(in_.begin(), in_.end(), is);
   if (at != in_.end() && chunks < at->chunks) {  // else all of it comes
-    Rest rest = rest_of(take(in_, at), false);
-    rest.chunks = chunks;
-    keep(std::move(rest));
+    Leftover leftover = leftover_of(take(in_, at), false);
+    leftover.chunks = chunks;
+    keep(std::move(leftover));
   }
-  for (Rest& rest : rests_)
-    if (!rest.sends && is(rest)) rest.chunks = std::min(rest.chunks, chunks);
+  for (Leftover& leftover : leftovers_)
+    if (!leftover.sends && is(leftover)) leftover.chunks = std::min(leftover.chunks, chunks);
 }
 
 void Streams::oldest_of(const std::vector<Stream>& streams, std::vector<int>& messages) {
@@ -310,22 +311,22 @@ void Streams::oldest_of(const std::vector<Stream>& streams, std::vector<int>& me
     if (s.finished < s.started) messages.push_back(s.at(s.finished).message);
 }
 
-void Streams::coming(std::vector<int>& messages) const {
+void Streams::pending_receives(std::vector<int>& messages) const {
   oldest_of(in_, messages);
-  for (const Rest& rest : rests_)
-    for (const Chunk& chunk : rest.posted) messages.push_back(chunk.message);
+  for (const Leftover& leftover : leftovers_)
+    for (const Chunk& chunk : leftover.posted) messages.push_back(chunk.message);
 }
 
 void Streams::pending(std::vector<int>& messages) const {
   oldest_of(out_, messages);
-  coming(messages);
+  pending_receives(messages);
 }
 
-bool Streams::receive_on() {
+bool Streams::progress_receives() {
   bool moved = false;
   for (Stream& s : in_) moved |= advance_receive(s);
   std::erase_if(in_, [](const Stream& s) { return s.is_over(); });
-  std::erase_if(rests_, [&](Rest& rest) { return advance(rest); });
+  std::erase_if(leftovers_, [&](Leftover& leftover) { return advance(leftover); });
   return moved;
 }
 
@@ -334,7 +335,7 @@ bool Streams::progress() {
   for (Stream& s : out_) moved |= advance_send(s);
   for (Stream& s : out_) start_sends(s);   // after all news: the first of them has the first choice
   std::erase_if(out_, [](const Stream& s) { return s.is_over(); });
-  moved |= receive_on();
+  moved |= progress_receives();
   return moved;
 }
 
@@ -342,16 +343,11 @@ bool Streams::comes_from(int peer) const {
   return std::any_of(in_.begin(), in_.end(), [&](const Stream& s) { return s.peer == peer; });
 }
 
-bool Streams::sent() const {
-  return out_.empty() &&
-         std::none_of(rests_.begin(), rests_.end(), [](const Rest& rest) { return rest.sends; });
-}
-
 void Streams::close() {
   closed_ = true;
-  while (!in_.empty()) keep(rest_of(take(in_, in_.begin()), false));
-  for (Rest& rest : rests_)
-    if (!rest.sends) rest.chunks = 0;
+  while (!in_.empty()) keep(leftover_of(take(in_, in_.begin()), false));
+  for (Leftover& leftover : leftovers_)
+    if (!leftover.sends) leftover.chunks = 0;
 }
 
 void Streams::abandon() {
@@ -361,11 +357,11 @@ void Streams::abandon() {
   for (auto* streams : {&out_, &in_})
     for (Stream& s : *streams)
       for (; s.finished < s.started; ++s.finished) forget(s.at(s.finished));
-  for (Rest& rest : rests_)
-    for (Chunk& chunk : rest.posted) forget(chunk);
+  for (Leftover& leftover : leftovers_)
+    for (Chunk& chunk : leftover.posted) forget(chunk);
   out_.clear();
   in_.clear();
-  rests_.clear();
+  leftovers_.clear();
 }
 
 }  // namespace paceline::mpi

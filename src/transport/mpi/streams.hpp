@@ -1,8 +1,8 @@
 // Streams: long messages, as chunks under a tag of their own.
 //
 // A few chunks of a stream are under way at once. Streams to one peer follow each other, so that
-// the first is whole as early as can be, and are received in that order. A rank that has no receive
-// yet for an older one, since it has yet to begin that call, says which one it wants.
+// the first is whole as early as can be, and are received in that order. A receiver that has yet to
+// begin the call of an earlier one tells the sender which one it wants before that (Kind::want).
 //
 // The first chunks pass through memory of ours on both sides, also where they need not: once they
 // have arrived, the other side is known to be at work on this message, and the rest moves straight
@@ -47,31 +47,31 @@ class Streams {
   // A tag for a stream to that peer, or 0 where all are in use: try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
   void send(Transfer& transfer, std::uint32_t tag);
-  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: until one
-  // that goes before it has a receive.
+  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: it is not
+  // begun until release() sees that those that go before it have receives.
   void receive(Transfer* transfer, int peer, std::uint32_t tag, std::size_t bytes,
                std::uint32_t chunks, const Order& order = {}, bool waits = false);
   // The peer wants this stream, and has no receive yet for one before it.
   void want(int peer, std::uint32_t tag);
-  // Streams have been announced, or taken: those that nothing has come of may be held up.
-  void look_again() { is_held_up_ = true; }
+  // Streams have been announced, or have found their receive: release() has something to look at.
+  void look_again() { may_be_held_up_ = true; }
   struct HeldUp {
     int peer = 0;
     std::uint32_t tag = 0;
   };
   static constexpr double kHeldUpS = 0.05;   // longer than receives wait for slots, as a rule
-  using Before = std::function<Peer::Before(int peer, const Order& stream)>;
+  using FindBefore = std::function<Peer::Before(int peer, const Order& stream)>;
   // Begins to receive streams that need not wait any more. Returns those that their peer is to send
   // first: they would wait for good, or something has held them up for kHeldUpS. Each once.
-  std::vector<HeldUp> release(const Before& before);
+  std::vector<HeldUp> release(const FindBefore& before);
 
   struct Withdrawn {
     std::uint32_t tag = 0;
     std::uint32_t chunks = 0;  // that have been sent
   };
-  // Lets go of a transfer, whichever way it goes: nothing of it is touched afterwards. What its
-  // receiver has to be told, if anything. Waits at most so long for a receiver that is at work on
-  // it; kLetGoS for one that has not left.
+  // Lets go of a transfer, sent or received: nothing of it is touched afterwards. Returns what the
+  // receiver of a send has to be told. Waits at most so long for a receiver that is at work on it;
+  // kLetGoS seconds for one that has not left.
   static constexpr double kLetGoS = 5;
   std::optional<Withdrawn> drop(const Transfer& transfer, double most_s);
   // The peer has sent only so many chunks of a stream.
@@ -81,8 +81,7 @@ class Streams {
   bool progress();                                 // after a poll; whether anything moved
   bool comes_from(int peer) const;                 // a stream that somebody waits for
 
-  bool sent() const;  // nothing of ours is under way any more
-  bool idle() const { return out_.empty() && in_.empty() && rests_.empty(); }
+  bool idle() const { return out_.empty() && in_.empty() && leftovers_.empty(); }
   void close();    // receives nothing more
   void abandon();  // MPI keeps the memory of what has not ended
 
@@ -90,8 +89,8 @@ class Streams {
   static constexpr std::uint32_t kProbe = 2;   // chunks under way before the first has arrived
   static constexpr std::uint32_t kWindow = 4;  // and afterwards
   struct Chunk {
-    int message = -1;
-    Buffer staged = {};  // none: straight from or into the caller's buffer
+    int message = -1;    // of the port
+    Buffer staged = {};  // none: it moves from or into the caller's buffer
   };
   struct Stream {
     Transfer* transfer = nullptr;
@@ -99,21 +98,21 @@ class Streams {
     std::uint32_t tag = 0;
     std::uint32_t chunks = 0, started = 0, finished = 0;
     bool failed = false;
-    bool wanted = false;   // before one that its receiver has no receive for
+    bool wanted = false;   // by its receiver, before earlier ones that have no receive there
     Order order = {};
-    bool waits = false;    // for such a one to have a receive
-    double since_s = 0;    // since when it may be held up; 0: it is not
-    std::array<Chunk, kWindow> flight = {};
-    Chunk& at(std::uint32_t chunk) { return flight[chunk % kWindow]; }
-    const Chunk& at(std::uint32_t chunk) const { return flight[chunk % kWindow]; }
+    bool waits = false;    // received: for earlier ones to have a receive
+    double since_s = 0;    // received: since when it may be held up; 0: it is not
+    std::array<Chunk, kWindow> under_way = {};
+    Chunk& at(std::uint32_t chunk) { return under_way[chunk % kWindow]; }
+    const Chunk& at(std::uint32_t chunk) const { return under_way[chunk % kWindow]; }
     bool may_start() const {
       return !failed && started < chunks && started - finished < (finished ? kWindow : kProbe);
     }
     bool is_over() const { return finished == started && (failed || started == chunks); }
   };
-  // What is left of a stream that nobody is interested in: its chunks must come and go all the
-  // same, since the other side waits for them.
-  struct Rest {
+  // What is left of a stream that nobody is interested in: its chunks must be sent and received all
+  // the same, since the other side waits for them.
+  struct Leftover {
     bool sends = false;
     int peer = 0;
     std::uint32_t tag = 0;
@@ -122,7 +121,7 @@ class Streams {
   };
 
   std::size_t length(const Stream& s, std::uint32_t chunk) const;
-  std::byte* straight(const Stream& s, std::uint32_t chunk) const;
+  std::byte* unstaged(const Stream& s, std::uint32_t chunk) const;
   bool is_due(const Stream& s) const;
   bool advance_send(Stream& s);
   bool advance_receive(Stream& s);
@@ -131,12 +130,12 @@ class Streams {
   bool check(Stream& s, const Ended& how, std::size_t bytes);
   static Stream take(std::vector<Stream>& from, std::vector<Stream>::iterator at);
   static void oldest_of(const std::vector<Stream>& streams, std::vector<int>& messages);
-  void coming(std::vector<int>& messages) const;
-  bool receive_on();
-  void post(Rest& rest);
-  void keep(Rest rest);
-  bool advance(Rest& rest);  // whether it is over
-  Rest rest_of(Stream s, bool sends, double most_s = kLetGoS);
+  void pending_receives(std::vector<int>& messages) const;
+  bool progress_receives();
+  void post(Leftover& leftover);
+  void keep(Leftover leftover);
+  bool advance(Leftover& leftover);  // whether it is over
+  Leftover leftover_of(Stream s, bool sends, double most_s = kLetGoS);
   std::uint32_t settle(std::vector<int>& messages, int peer, double most_s);
 
   MpiPort& port_;
@@ -144,10 +143,10 @@ class Streams {
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer
-  std::vector<Stream> out_, in_;   // out_: as they go (goes_before)
-  std::vector<Rest> rests_;
-  std::uint64_t sent_ = 0;         // streams
-  bool is_held_up_ = false;        // a stream of in_ may be
+  std::vector<Stream> out_, in_;   // out_: in the order in which they go (goes_before)
+  std::vector<Leftover> leftovers_;
+  std::uint64_t sends_ = 0;        // streams so far
+  bool may_be_held_up_ = false;    // some stream of in_
   bool closed_ = false;
 };
 

@@ -9,25 +9,27 @@
 namespace paceline::mpi {
 namespace {
 
-constexpr std::uint64_t kTellRead = kUnreadMost / 4;  // it says so itself where nothing else goes
-constexpr double kStragglersS = 1;                    // for the chunks of a peer that has left
+// Bytes read after which a peer is told so by a message of its own, if no header of others did it.
+constexpr std::uint64_t kTellRead = kUnreadMost / 4;
+constexpr double kStragglersS = 1;   // how long chunks may still come from a peer that has left
 
 }  // namespace
 
 void MpiTransport::send(Transfer& t) {
   Peer& peer = peers_[std::size_t(t.peer)];
-  naps_.stir();
-  if (left_ || !peer.gone.empty()) return;  // it stays open until its peer is reported as lost
-  if (t.bytes > config_.eager_bytes || peer.sent - peer.known_read > kUnreadMost) return stream(t);
+  poll_interval_.stir();
+  if (left_ || !peer.gone.empty()) return;  // not done, until its peer is reported as lost
+  if (t.bytes > config_.eager_bytes || peer.sent - peer.known_read > kUnreadMost)
+    return announce_stream(t);
   Header header = header_of(Kind::eager, t);
-  header.read = told(peer);
+  header.read = credit_to(peer);
   mail_.send(t.peer, header, t.bytes,
              [&](std::byte* target) { copy_out(t.parts, 0, target, t.bytes); });
   peer.sent += sizeof(Header) + t.bytes;
   t.done.store(true, std::memory_order_release);
 }
 
-void MpiTransport::stream(Transfer& t) {
+void MpiTransport::announce_stream(Transfer& t) {
   Peer& peer = peers_[std::size_t(t.peer)];
   Header header = header_of(Kind::stream, t);
   header.chunks = streams_.chunks_of(t.bytes);
@@ -52,16 +54,17 @@ void MpiTransport::recv(Transfer& t) {
     take_stream(fits ? &t : nullptr, t.peer, h, early.place);
   } else {
     if (fits)
-      eager(peer, t.peer, t, early.memory.get() + sizeof(Header));
+      deliver_eager(peer, t.peer, t, early.memory.get() + sizeof(Header));
     else
-      drain(peer, t.peer, h.total);
+      count_read(peer, t.peer, h.total);
     mail_.give_back(std::move(early.memory));
   }
   if (!fits) listener_->misfits(t.peer, t.key, h.total, t.bytes);
 }
 
-// `place`: among all streams of that peer. One behind one that has no receive would wait for that:
-// release() sees whether its sender has to let it pass, here only of one that is thrown away.
+// Receives a stream, or throws it away if there is no transfer. `place`: among all messages of that
+// peer. A stream behind one that has no receive yet waits for that, and Streams::release() sees
+// whether its sender must let it pass; of one that is thrown away it does not, so this does.
 void MpiTransport::take_stream(Transfer* t, int from, const Header& h, std::uint64_t place) {
   const Order order = order_of(h, place);
   const Peer::Before before = peers_[std::size_t(from)].before(order);
@@ -92,11 +95,11 @@ void MpiTransport::cancel(Transfer& t) {
 }
 
 void MpiTransport::poll(bool block) {
-  asked_.clear();
-  mail_.pending(asked_);
-  streams_.pending(asked_);
-  if (asked_.empty()) return;
-  block ? port_->wait(asked_) : port_->poll(asked_);
+  polled_.clear();
+  mail_.pending(polled_);
+  streams_.pending(polled_);
+  if (polled_.empty()) return;
+  block ? port_->wait(polled_) : port_->poll(polled_);
 }
 
 bool MpiTransport::progress() {
@@ -107,25 +110,25 @@ bool MpiTransport::progress() {
   int trouble = 0;
   while (mail_.next(letter, trouble)) moved |= take(letter);
   if (trouble)
-    for (int p = 0; p < ranks(); ++p) fails(p, port_->text_of(trouble));
-  mail_.collect([&](int p, int code) { fails(p, port_->text_of(code)); });
+    for (int p = 0; p < ranks(); ++p) mark_gone(p, port_->text_of(trouble));
+  mail_.collect([&](int p, int code) { mark_gone(p, port_->text_of(code)); });
   moved |= streams_.progress();
   const auto before = [&](int p, const Order& order) {
     return peers_[std::size_t(p)].before(order);
   };
   for (const Streams::HeldUp& one : streams_.release(before)) want(one.peer, one.tag);
   if (waiting_for_tags_) try_tags();
-  naps_.look(moved);
+  poll_interval_.look(moved);
   return moved;
 }
 
 void MpiTransport::try_tags() {
   waiting_for_tags_ = false;
   for (Peer& peer : peers_)
-    for (Transfer* t : std::exchange(peer.waiting, {})) stream(*t);
+    for (Transfer* t : std::exchange(peer.waiting, {})) announce_stream(*t);
 }
 
-// Whether the letter was about a transfer.
+// Returns whether the letter was about a transfer.
 bool MpiTransport::take(Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(letter.from)];
   peer.known_read = letter.header.read;
@@ -139,11 +142,12 @@ bool MpiTransport::take(Mailbox::Letter& letter) {
   return moved;
 }
 
+// Every letter but those that begin a message. Returns whether it was about a transfer.
 bool MpiTransport::control(const Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(letter.from)];
   const Header& h = letter.header;
   switch (h.kind) {
-    case Kind::withdraw:
+    case Kind::withdraw:   // without a receive so far: what was sent of it is thrown away
       for (const Early& e : peer.matcher.early())
         if (e.header.kind == Kind::stream && e.header.tag == h.tag)
           streams_.receive(nullptr, letter.from, h.tag, h.total, h.chunks);
@@ -159,8 +163,8 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
                          std::string(reinterpret_cast<char*>(letter.payload()), letter.bytes));
       return true;
     case Kind::query: {
-      Header answer = answer_of(doing_);
-      answer.read = told(peer);
+      Header answer = answer_of(status_);
+      answer.read = credit_to(peer);
       const int awaited = listener_->awaits();
       Awaited said;
       if (awaited >= 0) said = peers_[std::size_t(awaited)].as_awaited(awaited);
@@ -198,11 +202,12 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(from)];
   const Key key = key_of(h);
   const bool is_stream = h.kind == Kind::stream;
-  const std::uint64_t place = peer.streams++;
+  const std::uint64_t place = peer.arrived++;
   peer.heard = {h.context, fingerprint_of(h), h.number, true, false};
+  // What does not fit its call is read, or received, and thrown away.
   const bool welcome = !left_ && listener_->arrives(from, key, fingerprint_of(h));
   if (welcome && !is_stream && letter.bytes != h.total) {   // it does not hold what it says
-    drain(peer, from, letter.bytes);
+    count_read(peer, from, letter.bytes);
     listener_->misfits(from, key, letter.bytes, h.total);
     return mail_.give_back(std::move(letter.memory));
   }
@@ -218,20 +223,21 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   if (is_stream)
     take_stream(fits ? t : nullptr, from, h, place);
   else if (fits)
-    eager(peer, from, *t, letter.payload());
+    deliver_eager(peer, from, *t, letter.payload());
   else
-    drain(peer, from, h.total);
+    count_read(peer, from, h.total);
   mail_.give_back(std::move(letter.memory));
   if (t && !fits) listener_->misfits(from, key, h.total, t->bytes);
 }
 
-void MpiTransport::eager(Peer& peer, int from, Transfer& t, const std::byte* data) {
+void MpiTransport::deliver_eager(Peer& peer, int from, Transfer& t, const std::byte* data) {
   deliver(t, data, t.bytes);
-  drain(peer, from, t.bytes);
+  count_read(peer, from, t.bytes);
   t.done.store(true, std::memory_order_release);
 }
 
-void MpiTransport::drain(Peer& peer, int from, std::size_t bytes) {
+// What is read of eager messages the peer may send again (kUnreadMost).
+void MpiTransport::count_read(Peer& peer, int from, std::size_t bytes) {
   peer.read += sizeof(Header) + bytes;
   if (peer.read - peer.told_read < kTellRead || !peer.gone.empty() || left_) return;
   tell(from, Kind::credit);
@@ -249,12 +255,12 @@ void MpiTransport::abort(int to, std::uint64_t context, const std::string& why) 
   Header header;
   header.kind = Kind::abort;
   header.context = context;
-  header.read = told(peer);
+  header.read = credit_to(peer);
   const std::size_t bytes = std::min(why.size(), mail_.payload_most());
   mail_.send(to, header, bytes, [&](std::byte* target) { std::memcpy(target, why.data(), bytes); });
 }
 
-void MpiTransport::fails(int p, const std::string& why) {
+void MpiTransport::mark_gone(int p, const std::string& why) {
   Peer& peer = peers_[std::size_t(p)];
   if (p != rank() && peer.gone.empty()) peer.gone = str("MPI cannot reach it: ", why);
 }
@@ -282,8 +288,8 @@ void MpiTransport::ask(int p) {
 void MpiTransport::rest(int timeout_us, const std::function<bool()>&) {
   if (config_.blocking_sleep) return poll(true);
   const double now_s = port_->now_s();
-  if (naps_.missed()) sockets_.search(now_s);
-  naps_.woke(sockets_.rest(naps_.next_us(now_s, timeout_us)));
+  if (poll_interval_.missed()) sockets_.search(now_s);
+  poll_interval_.woke(sockets_.rest(poll_interval_.next_us(now_s, timeout_us)));
 }
 
 void agree(Bootstrap& meeting, const MpiConfig& config) {
