@@ -1,9 +1,10 @@
-// The calls that are served: each becomes one of Paceline's, or is left to the host MPI.
+// The calls that the drop-in library serves: each becomes one of Paceline's, or passes to the host,
+// the MPI of this process.
 //
 // What decides is equal on all ranks: the communicator's state, the options that it was made with,
 // the length, and for reductions the datatype and the operation, which MPI wants equal. Calls that
-// only move data may name other datatypes on every rank; those count in packed bytes, and who has a
-// datatype with holes packs. Wrong arguments are left to the host, which has the words for them.
+// only move data may name other datatypes on every rank; those count in packed bytes, and a rank
+// whose datatype has holes packs. Wrong arguments pass to the host, which has the words for them.
 // Buffers on a GPU are copied by their own rank; only whether a buffer is wrong is asked before.
 #include <climits>
 #include <cstdint>
@@ -26,7 +27,7 @@
 namespace paceline::preload {
 namespace {
 
-constexpr std::size_t kMostPacked = INT_MAX;  // MPI_Pack counts so far
+constexpr std::size_t kMostPacked = INT_MAX;  // bytes: MPI_Pack counts them in an int
 
 // Prints what is being thrown, and tells the communicator's error handler, which by default ends
 // the program.
@@ -47,21 +48,21 @@ int report(const char* name, MPI_Comm comm) {
   return code;
 }
 
-// Counts the call as the host's.
-bool passes(CommState& state, Collective collective, FallbackReason why) {
+// Counts the call as the host's; returns false, for the caller to return.
+bool pass_to_host(CommState& state, Collective collective, FallbackReason why) {
   ++state.of(collective).passed[static_cast<std::size_t>(why)];
   return false;
 }
 
-// Whether a call on this communicator is ours, of so many bytes.
+// Whether a call of so many bytes on this communicator is ours; else it is counted as the host's.
 bool is_ours(CommState& state, Collective collective, std::size_t bytes) {
   if (state.why == FallbackReason::differed && is_wanted(collective)) check_not_ended(state);
-  if (!state.communicator.valid()) return passes(state, collective, state.why);
-  if (!is_wanted(collective)) return passes(state, collective, FallbackReason::option);
+  if (!state.communicator.valid()) return pass_to_host(state, collective, state.why);
+  if (!is_wanted(collective)) return pass_to_host(state, collective, FallbackReason::option);
   if (bytes == 0 && collective != Collective::barrier)
-    return passes(state, collective, FallbackReason::empty);
+    return pass_to_host(state, collective, FallbackReason::empty);
   if (is_hosts_faster({collective, bytes, state.ranks, state.nodes}))
-    return passes(state, collective, FallbackReason::host);
+    return pass_to_host(state, collective, FallbackReason::host);
   return true;
 }
 
@@ -93,13 +94,14 @@ std::optional<Call> call_of(CommState& state, const Reduction& r) {
   if (r.count < 0 || r.root < 0 || r.root >= state.ranks) return {};
   const Element* element = find_element(r.type);
   const Op* op = find_op(r.op);
-  const bool pieces = r.collective == Collective::reduce_scatter;
-  const std::size_t bytes = !element ? 1 : std::size_t(r.count) * element->bytes *
-                                               std::size_t(pieces ? state.ranks : 1);
+  const bool is_per_rank = r.collective == Collective::reduce_scatter;
+  const std::size_t bytes = !element ? 1   // not known, and not empty: the type is the reason
+                                     : std::size_t(r.count) * element->bytes *
+                                           std::size_t(is_per_rank ? state.ranks : 1);
   if (!is_ours(state, r.collective, bytes)) return {};
-  if (!op) return passes(state, r.collective, FallbackReason::op), std::nullopt;
+  if (!op) return pass_to_host(state, r.collective, FallbackReason::op), std::nullopt;
   if (!element || element->kind == Class::plain || !is_defined(*op, element->kind))
-    return passes(state, r.collective, FallbackReason::type), std::nullopt;
+    return pass_to_host(state, r.collective, FallbackReason::type), std::nullopt;
   std::optional<Call> call(std::in_place);
   call->collective = r.collective;
   call->type = element->type;
@@ -111,9 +113,10 @@ std::optional<Call> call_of(CommState& state, const Reduction& r) {
 
 std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type); }
 
-// The calls below do their work in `body`, which says whether it has; otherwise the host does.
+// What all calls below have in common: `body` serves the call and returns true, or returns false,
+// and `host` makes it.
 template <class Body, class Host>
-int taken(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
+int serve_or_pass(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
   CommState* state = nullptr;
   try {
     state = state_of(comm);
@@ -135,7 +138,7 @@ int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op
     auto call = call_of(state, {Collective::allreduce, count, type, op});
     if (!call) return false;
     if (are_refused(Collective::allreduce, {in, out, out, count}))
-      return passes(state, Collective::allreduce, FallbackReason::refused);
+      return pass_to_host(state, Collective::allreduce, FallbackReason::refused);
     const bool in_place = in == MPI_IN_PLACE || in == out;
     const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
     HostCopy output(out, bytes_of(*call), in_place);
@@ -145,14 +148,14 @@ int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op
     output.put_back();
     return true;
   };
-  return taken("MPI_Allreduce", comm, ours,
+  return serve_or_pass("MPI_Allreduce", comm, ours,
                [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
 }
 
-// MPI_Reduce allows it at the root alone. Open MPI refuses it; MPICH reads where it points to.
+// MPI_Reduce allows MPI_IN_PLACE at the root alone. Open MPI refuses it; MPICH would read there.
 bool in_place_away_from_root(CommState& state) {
-  if (kFamily.starts_with("Open MPI")) return passes(state, Collective::reduce,
-                                                     FallbackReason::refused);
+  if (kFamily.starts_with("Open MPI"))
+    return pass_to_host(state, Collective::reduce, FallbackReason::refused);
   fail(Fault::usage, "reduce: rank ", state.rank,
        " passes MPI_IN_PLACE; only the root may, others must pass their input.");
 }
@@ -166,7 +169,7 @@ int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, i
     if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(state);
     const void* into = at_root ? out : in;
     if (are_refused(Collective::reduce, {in, into, at_root ? out : nullptr, count}))
-      return passes(state, Collective::reduce, FallbackReason::refused);
+      return pass_to_host(state, Collective::reduce, FallbackReason::refused);
     const bool in_place = at_root && (in == MPI_IN_PLACE || in == out);
     const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
     HostCopy output(at_root ? out : nullptr, bytes_of(*call), in_place);
@@ -176,7 +179,7 @@ int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, i
     output.put_back();
     return true;
   };
-  return taken("MPI_Reduce", comm, ours,
+  return serve_or_pass("MPI_Reduce", comm, ours,
                [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
 }
 
@@ -186,9 +189,9 @@ int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type
     auto call = call_of(state, {Collective::reduce_scatter, count, type, op});
     if (!call) return false;
     if (are_refused(Collective::reduce_scatter, {in, out, out, count}))
-      return passes(state, Collective::reduce_scatter, FallbackReason::refused);
+      return pass_to_host(state, Collective::reduce_scatter, FallbackReason::refused);
     const std::size_t piece = bytes_of(*call), all = piece * std::size_t(state.ranks);
-    // In place MPI wants the result at the front, which is another rank's input here.
+    // In place MPI wants the result at the front, where rank 0's piece of the input is.
     const bool in_place = in == MPI_IN_PLACE || in == out;
     const HostCopy input(in_place ? nullptr : in, all, true);
     HostCopy output(out, in_place ? all : piece, in_place);
@@ -199,7 +202,7 @@ int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type
     output.put_back();
     return true;
   };
-  return taken("MPI_Reduce_scatter_block", comm, ours,
+  return serve_or_pass("MPI_Reduce_scatter_block", comm, ours,
                [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
 }
 
@@ -220,10 +223,11 @@ int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
         element ? element->bytes * std::size_t(count) : packed_bytes(count, type);
     if (!is_ours(state, Collective::broadcast, bytes)) return false;
     // On all ranks, also on those that pack nothing.
-    if (bytes > kMostPacked) return passes(state, Collective::broadcast, FallbackReason::too_long);
+    if (bytes > kMostPacked)
+      return pass_to_host(state, Collective::broadcast, FallbackReason::too_long);
     if (element ? are_refused(Collective::broadcast, {buffer, buffer, nullptr, count})
                 : is_refused(buffer, count, type))
-      return passes(state, Collective::broadcast, FallbackReason::refused);
+      return pass_to_host(state, Collective::broadcast, FallbackReason::refused);
     const bool at_root = state.rank == root;
     if (element) {
       HostCopy data(buffer, bytes, at_root);
@@ -240,7 +244,7 @@ int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     data.put_back();
     return true;
   };
-  return taken("MPI_Bcast", comm, ours,
+  return serve_or_pass("MPI_Bcast", comm, ours,
                [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
 }
 
@@ -272,14 +276,14 @@ bool are_sides_refused(const CommState& state, const void* in, const Side& from,
   const bool are_alike = from.type == into.type && from.count == into.count;
   const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(state.rank);
   const void* own = are_alike ? reinterpret_cast<const void*>(at) : nullptr;
-  // A datatype may bring its own addresses.
+  // A buffer may be MPI_BOTTOM, which is null, where a datatype brings addresses: it is not wrong.
   const auto named = [&](const void* buffer, const Side& side) {
     return buffer || side.element ? buffer : &state;
   };
   return are_refused(Collective::allgather, {named(in, from), named(out, into), own, from.count});
 }
 
-// Pieces meet in one row of bytes: the receive buffer itself, or spare memory where that has holes.
+// Pieces go into one row of bytes: the receive buffer, or spare memory where its type has holes.
 void gather(CommState& state, const void* in, const Side& from, void* out, const Side& into,
             MPI_Comm comm) {
   const std::size_t piece = into.bytes, me = std::size_t(state.rank), all =
@@ -319,19 +323,19 @@ int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_c
     const std::size_t bytes = into.bytes * std::size_t(state.ranks);
     if (!is_ours(state, Collective::allgather, bytes)) return false;
     if (into.bytes > kMostPacked)
-      return passes(state, Collective::allgather, FallbackReason::too_long);
+      return pass_to_host(state, Collective::allgather, FallbackReason::too_long);
     if (from.bytes != into.bytes)
       fail(Fault::usage, "rank ", state.rank, " sends ", from.bytes, " bytes and receives ",
            into.bytes, " of each rank; both must be equal.");
     if (are_sides_refused(state, in, from, out, into))
-      return passes(state, Collective::allgather, FallbackReason::refused);
+      return pass_to_host(state, Collective::allgather, FallbackReason::refused);
     const HostCopy input = from.on_host(in_place ? nullptr : in, 1, true);
     HostCopy output = into.on_host(out, state.ranks, in_place);
     gather(state, in_place ? MPI_IN_PLACE : input.address(), from, output.address(), into, comm);
     output.put_back();
     return true;
   };
-  return taken("MPI_Allgather", comm, ours, [&] {
+  return serve_or_pass("MPI_Allgather", comm, ours, [&] {
     return PMPI_Allgather(in, count, type, out, out_count, out_type, comm);
   });
 }
@@ -343,7 +347,7 @@ int barrier(MPI_Comm comm) {
     serve(state, call, 0);
     return true;
   };
-  return taken("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });
+  return serve_or_pass("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });
 }
 
 template <class Function>
@@ -351,19 +355,19 @@ paceline_function untyped(Function* function) {
   return reinterpret_cast<paceline_function>(function);
 }
 
-void serve_calls(paceline_function table[PACELINE_DOOR_CALLS]) {
-  table[PACELINE_DOOR_Allreduce] = untyped(allreduce);
-  table[PACELINE_DOOR_Bcast] = untyped(bcast);
-  table[PACELINE_DOOR_Reduce] = untyped(reduce);
-  table[PACELINE_DOOR_Reduce_scatter_block] = untyped(reduce_scatter_block);
-  table[PACELINE_DOOR_Allgather] = untyped(allgather);
-  table[PACELINE_DOOR_Barrier] = untyped(barrier);
+void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
+  table[PACELINE_STUB_Allreduce] = untyped(allreduce);
+  table[PACELINE_STUB_Bcast] = untyped(bcast);
+  table[PACELINE_STUB_Reduce] = untyped(reduce);
+  table[PACELINE_STUB_Reduce_scatter_block] = untyped(reduce_scatter_block);
+  table[PACELINE_STUB_Allgather] = untyped(allgather);
+  table[PACELINE_STUB_Barrier] = untyped(barrier);
 }
 
 }  // namespace
 }  // namespace paceline::preload
 
-int paceline_open_door(paceline_function table[PACELINE_DOOR_CALLS], char* why,
+int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS], char* why,
                        std::size_t length) {
   using namespace paceline::preload;
   char said[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";  // of any MPI

@@ -13,16 +13,17 @@
 
 namespace paceline::preload {
 
-// Why a call is the host's. Each is equal on all ranks of a correct program.
+// Why a call passes to the host MPI. Each is equal on all ranks of a correct program. The words for
+// them are in summary.cpp.
 enum class FallbackReason {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
   differed, recovers
 };
-inline constexpr int kPasses = 12;
+inline constexpr int kFallbackReasons = 12;
 
 struct CallStats {
   std::uint64_t served = 0, bytes = 0;
-  std::array<std::uint64_t, kPasses> passed = {};
+  std::array<std::uint64_t, kFallbackReasons> passed = {};
 
   void add(const CallStats& other);
 };
@@ -33,11 +34,12 @@ struct CommState {
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
   std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
-  std::uint32_t ended_by_others = 0;  // where calls have differed: up to here they fail
-  bool has_reported = false;          // that they have
-  bool is_spoilt = false;             // the input of the last call, which has failed
+  // Where calls have differed between ranks (recovery.hpp): the last call that fails on this rank,
+  // whether it has reported an error, and whether a failed call has overwritten its input.
+  std::uint32_t ended_by_others = 0;
+  bool has_reported = false, is_spoilt = false;
   Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
-  std::vector<std::byte> spare;  // packed data
+  std::vector<std::byte> spare;  // for packed data
 
   CallStats& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
   std::byte* spare_bytes(std::size_t bytes);  // at least so many

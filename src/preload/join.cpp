@@ -23,25 +23,27 @@
 namespace paceline::preload {
 namespace {
 
-// All processes together: later communicators are groups of them.
+// The communicator of all processes, once there is one: later communicators are groups of it.
 struct Everybody {
   Communicator communicator;
   std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
   long id = 0;                   // equal on all its ranks
 };
 
-// The world of this process, and its numbers.
-struct World {
+// What this process keeps beside its communicators.
+struct Process {
   std::mutex mutex;
   std::shared_ptr<const Everybody> everybody;  // null: there is no such communicator yet
-  long made = 0;                 // communicators that have begun with this process
-  MPI_Comm silent = MPI_COMM_NULL;  // nobody sends there
+  long made = 0;                 // communicators whose rank 0 is this process
+  // A receive that never ends, on a communicator on which nobody sends: to test it makes MPI
+  // progress.
+  MPI_Comm silent = MPI_COMM_NULL;
   MPI_Request never = MPI_REQUEST_NULL;
-  std::atomic_flag is_asked;
-  char nothing = 0;
+  char nothing = 0;              // its buffer
+  std::atomic_flag is_progressing;   // some thread is in progress_mpi()
 
-  static World& get() {
-    static World* const one = new World;
+  static Process& get() {
+    static Process* const one = new Process;
     return *one;
   }
 };
@@ -50,7 +52,8 @@ void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
 }
 
-// What moves Open MPI on, in its own library: it says how much has moved. In version 4 it does not.
+// Open MPI's progress function, which returns how much it has moved; in version 4 it does not. Null
+// with other MPIs.
 using HostProgress = int();
 HostProgress* host_progress() {
   HostProgress* function = nullptr;
@@ -61,13 +64,13 @@ HostProgress* host_progress() {
   return function;
 }
 
-// Who serves a one-sided call looks again at once: a peer makes the next one in less time than a
-// look at our own call takes.
-bool move_on(HostProgress* progress) {
-  constexpr int kMostLooks = 256, kFruitless = 16;   // a few microseconds
+// Makes progress until some looks in a row find nothing. A peer whose one-sided calls this rank
+// serves makes the next one in less time than a look at our own call takes.
+bool progress_until_quiet(HostProgress* progress) {
+  constexpr int kMostLooks = 256, kInVain = 16;   // a few microseconds
   if (progress() <= 0) return false;
-  for (int looks = 1, fruitless = 0; looks < kMostLooks && fruitless < kFruitless; ++looks)
-    fruitless = progress() > 0 ? 0 : fruitless + 1;
+  for (int looks = 1, in_vain = 0; looks < kMostLooks && in_vain < kInVain; ++looks)
+    in_vain = progress() > 0 ? 0 : in_vain + 1;
   return true;
 }
 
@@ -77,13 +80,13 @@ bool move_on(HostProgress* progress) {
 // rank is alone in the communicator. Says whether anything moved, as far as the host tells.
 bool progress_mpi() {
   static HostProgress* const progress = host_progress();
-  World& world = World::get();
-  if (world.is_asked.test_and_set(std::memory_order_acquire)) return false;  // another thread does
+  Process& process = Process::get();
+  if (process.is_progressing.test_and_set(std::memory_order_acquire)) return false;
   bool moved = false;
   int done = 0;
-  if (progress) moved = move_on(progress);
-  else PMPI_Test(&world.never, &done, MPI_STATUS_IGNORE);
-  world.is_asked.clear(std::memory_order_release);
+  if (progress) moved = progress_until_quiet(progress);
+  else PMPI_Test(&process.never, &done, MPI_STATUS_IGNORE);
+  process.is_progressing.clear(std::memory_order_release);
   return moved;
 }
 
@@ -135,9 +138,11 @@ struct Agreement {
   long id = 0;                             // new, for these ranks
 };
 
-// Every rank says whether it can, what it was told to serve, and which world it is in.
+// Every rank says whether it is ready, what it was told to serve (a digest), and which communicator
+// of all processes it has. Where the least of a number is the greatest (the negated least of its
+// negative), it is the same on all ranks.
 Agreement agree(MPI_Comm comm, const CommState& state, bool ready, bool in_world) {
-  World& world = World::get();
+  Process& process = Process::get();
   std::shared_ptr<const Everybody> everybody;
   long digest = 17, id = LONG_MAX;
   if (ready)
@@ -145,9 +150,9 @@ Agreement agree(MPI_Comm comm, const CommState& state, bool ready, bool in_world
   int world_rank = 0;
   check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
   {
-    const std::lock_guard lock(world.mutex);
-    if (in_world) everybody = world.everybody;
-    if (state.rank == 0) id = (long{world_rank} << 32) + ++world.made;
+    const std::lock_guard lock(process.mutex);
+    if (in_world) everybody = process.everybody;
+    if (state.rank == 0) id = (long{world_rank} << 32) + ++process.made;
   }
   const long mine = everybody ? everybody->id : 0;
   long said[] = {ready, digest, -digest, mine, -mine, id};
@@ -188,7 +193,7 @@ Communicator join_apart(MPI_Comm comm, const CommState& state, const WorldConfig
 // Threads may begin with several communicators of all processes at once, which end in another order
 // on every rank. All ranks end with the same one: that with the least number.
 void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
-  World& world = World::get();
+  Process& process = Process::get();
   int all = 0;
   check(PMPI_Comm_size(MPI_COMM_WORLD, &all), "Comm_size");
   if (ranks.size() != std::size_t(all)) return;
@@ -199,9 +204,9 @@ void remember(const Communicator& joined, const std::vector<int>& ranks, long id
     everybody->position_of[std::size_t(ranks[r])] = static_cast<int>(r);
   everybody->id = id;
   std::shared_ptr<const Everybody> former;  // its end, if this is it, comes without the lock
-  const std::lock_guard lock(world.mutex);
-  if (world.everybody && world.everybody->id < id) return;
-  former = std::exchange(world.everybody, everybody);
+  const std::lock_guard lock(process.mutex);
+  if (process.everybody && process.everybody->id < id) return;
+  former = std::exchange(process.everybody, everybody);
 }
 
 Communicator part_of(const Everybody& world, const std::vector<int>& ranks, long id) {
@@ -212,11 +217,11 @@ Communicator part_of(const Everybody& world, const std::vector<int>& ranks, long
 }
 
 void prepare_progress() {
-  World& world = World::get();
-  const std::lock_guard lock(world.mutex);
-  if (world.silent != MPI_COMM_NULL) return;
-  check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &world.silent), "Comm_split");
-  check(PMPI_Irecv(&world.nothing, 1, MPI_BYTE, 0, 0, world.silent, &world.never), "Irecv");
+  Process& process = Process::get();
+  const std::lock_guard lock(process.mutex);
+  if (process.silent != MPI_COMM_NULL) return;
+  check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &process.silent), "Comm_split");
+  check(PMPI_Irecv(&process.nothing, 1, MPI_BYTE, 0, 0, process.silent, &process.never), "Irecv");
 }
 
 bool is_any_wanted() {
@@ -280,13 +285,13 @@ void join(MPI_Comm comm, CommState& state) {
 }
 
 void leave_worlds() {
-  World& world = World::get();
-  const std::lock_guard lock(world.mutex);
-  world.everybody = nullptr;
-  if (world.silent == MPI_COMM_NULL) return;
-  PMPI_Cancel(&world.never);
-  PMPI_Wait(&world.never, MPI_STATUS_IGNORE);
-  PMPI_Comm_free(&world.silent);
+  Process& process = Process::get();
+  const std::lock_guard lock(process.mutex);
+  process.everybody = nullptr;
+  if (process.silent == MPI_COMM_NULL) return;
+  PMPI_Cancel(&process.never);
+  PMPI_Wait(&process.never, MPI_STATUS_IGNORE);
+  PMPI_Comm_free(&process.silent);
 }
 
 bool is_wanted(Collective collective) {

@@ -1,6 +1,6 @@
 # The drop-in library, once for every MPI that PACELINE_MPICC has named: build/preload/<its name>/.
 #
-# Two files each. The door is preloaded into every process and needs no MPI; what serves its calls
+# Two files each. The stub is preloaded into every process and needs no MPI; what serves its calls
 # is compiled with that MPI's mpi.h, and finds its functions in the process that loads it.
 
 # Says why there is no drop-in library for this compiler: an error where it was asked for now. One

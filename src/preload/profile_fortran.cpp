@@ -57,7 +57,7 @@ constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
   MPI_Fint own = MPI_SUCCESS;                                       \
   if (!error) error = &own;                                         \
   const auto body = [&] {                                           \
-    host_as<Function>(PACELINE_DOOR_##which) values;                \
+    host_as<Function>(PACELINE_STUB_##which) values;                \
     return int(*error);                                             \
   };                                                                \
   if (kCallsC##suffix) return from_fortran(HERE, body)
@@ -113,7 +113,7 @@ constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
   int which types {                                             \
     using Function = void types;                                \
     return from_fortran(HERE, [&] {                             \
-      host_as<Function>(PACELINE_DOOR_##which) values;          \
+      host_as<Function>(PACELINE_STUB_##which) values;          \
       return int(MPI_SUCCESS);                                  \
     });                                                         \
   }
@@ -129,17 +129,17 @@ constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
 
 }  // namespace
 
-void record_fortran(paceline_function table[PACELINE_DOOR_CALLS]) {
+void record_fortran(paceline_function table[PACELINE_STUB_CALLS]) {
 #define PUT(name, suffix)                                           \
-  put(table, PACELINE_DOOR_##name##suffix, name##suffix);           \
-  put(table, PACELINE_DOOR_I##name##suffix, I##name##suffix);       \
-  put(table, PACELINE_DOOR_##name##_init##suffix, name##_init##suffix);
+  put(table, PACELINE_STUB_##name##suffix, name##suffix);           \
+  put(table, PACELINE_STUB_I##name##suffix, I##name##suffix);       \
+  put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
   PUT(name, _f) PUT(name, _f08) PUT(name, _f08ts)
 #include "mpi_calls.def"
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
-  put(table, PACELINE_DOOR_##name##_f, name##_f);                     \
-  put(table, PACELINE_DOOR_##name##_f08, name##_f08);
+  put(table, PACELINE_STUB_##name##_f, name##_f);                     \
+  put(table, PACELINE_STUB_##name##_f08, name##_f08);
 #include "mpi_requests.def"
 }
 

@@ -21,19 +21,19 @@ namespace {
   int name##suffix(UNWRAP types MPI_Comm comm) {                                                  \
     using Function = int(UNWRAP types MPI_Comm);                                                  \
     return recorded(kName_##name, comm, CALLER, BYTES(bytes), [&] {                               \
-      return host_as<Function>(PACELINE_DOOR_##name##suffix)(UNWRAP values comm);                 \
+      return host_as<Function>(PACELINE_STUB_##name##suffix)(UNWRAP values comm);                 \
     });                                                                                           \
   }                                                                                               \
   int nonblocking##suffix(UNWRAP types MPI_Comm comm, MPI_Request* request) {                     \
     using Function = int(UNWRAP types MPI_Comm, MPI_Request*);                                    \
     return begun(kName_##name, comm, CALLER, BYTES(bytes), [&] { return *request; }, [&] {        \
-      return host_as<Function>(PACELINE_DOOR_I##name##suffix)(UNWRAP values comm, request);       \
+      return host_as<Function>(PACELINE_STUB_I##name##suffix)(UNWRAP values comm, request);       \
     });                                                                                           \
   }                                                                                               \
   int name##_init##suffix(UNWRAP types MPI_Comm comm, MPI_Info info, MPI_Request* request) {      \
     using Function = int(UNWRAP types MPI_Comm, MPI_Info, MPI_Request*);                          \
     return prepared(kName_##name, comm, BYTES(bytes), [&] { return *request; }, [&] {             \
-      return host_as<Function>(PACELINE_DOOR_##name##_init##suffix)(UNWRAP values comm, info,     \
+      return host_as<Function>(PACELINE_STUB_##name##_init##suffix)(UNWRAP values comm, info,     \
                                                                     request);                     \
     });                                                                                           \
   }
@@ -66,7 +66,7 @@ namespace {
   int name types {                                                                     \
     using Function = int types;                                                        \
     const auto at = [&](int i) { return requests[i]; };                                \
-    const auto body = [&] { return host_as<Function>(PACELINE_DOOR_##name) values; };  \
+    const auto body = [&] { return host_as<Function>(PACELINE_STUB_##name) values; };  \
     return kind(n, body);                                                              \
   }
 #include "mpi_requests.def"
@@ -75,17 +75,17 @@ namespace {
 
 bool is_profile_wanted() { return !text_of(Option::profile).empty(); }
 
-void record_calls(paceline_function table[PACELINE_DOOR_CALLS]) {
-  std::copy_n(table, PACELINE_DOOR_CALLS, host.begin());
+void record_calls(paceline_function table[PACELINE_STUB_CALLS]) {
+  std::copy_n(table, PACELINE_STUB_CALLS, host.begin());
 #define PUT(name, nonblocking, suffix)                              \
-  put(table, PACELINE_DOOR_##name##suffix, name##suffix);           \
-  put(table, PACELINE_DOOR_I##name##suffix, nonblocking##suffix);   \
-  put(table, PACELINE_DOOR_##name##_init##suffix, name##_init##suffix);
+  put(table, PACELINE_STUB_##name##suffix, name##suffix);           \
+  put(table, PACELINE_STUB_I##name##suffix, nonblocking##suffix);   \
+  put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
   PUT(name, nonblocking, ) PUT(name, nonblocking, _c)
 #include "mpi_calls.def"
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
-  put(table, PACELINE_DOOR_##name, name);
+  put(table, PACELINE_STUB_##name, name);
 #include "mpi_requests.def"
   record_fortran(table);
 }

@@ -9,7 +9,7 @@ namespace paceline::preload {
 bool is_profile_wanted();
 
 // Puts functions that record into the table and keeps those that are there: they do the work.
-void record_calls(paceline_function table[PACELINE_DOOR_CALLS]);
+void record_calls(paceline_function table[PACELINE_STUB_CALLS]);
 
 // Collective, from within MPI_Init: opens the file of this rank and compares the ranks' clocks.
 void begin_profile();

@@ -14,7 +14,7 @@
 namespace paceline::preload {
 
 // What did the calls before they were recorded.
-inline std::array<paceline_function, PACELINE_DOOR_CALLS> host;
+inline std::array<paceline_function, PACELINE_STUB_CALLS> host;
 
 template <class Function>
 Function* host_as(int which) {
@@ -28,7 +28,7 @@ void put(paceline_function table[], int which, Function* function) {
 }
 
 // The functions of profile_fortran.cpp, likewise.
-void record_fortran(paceline_function table[PACELINE_DOOR_CALLS]);
+void record_fortran(paceline_function table[PACELINE_STUB_CALLS]);
 
 // The numbers of the collectives in the file.
 enum Name : int {

@@ -31,7 +31,7 @@ typedef uintptr_t handle;
 static const struct {
   const char* name;
   int is_fortran;
-} names[PACELINE_DOOR_CALLS] = {
+} names[PACELINE_STUB_CALLS] = {
 #define OF_C(name, nonblocking, tail) \
   {"PMPI_" name tail, 0}, {"PMPI_" nonblocking tail, 0}, {"PMPI_" name "_init" tail, 0}
 #define OF_FORTRAN(name, tail) \
@@ -45,9 +45,9 @@ static const struct {
 #include "mpi_requests.def"
 };
 
-static paceline_function table[PACELINE_DOOR_CALLS];
+static paceline_function table[PACELINE_STUB_CALLS];
 static paceline_mpi_begins_t* begins;
-static atomic_int is_open;
+static atomic_int is_filled;
 
 /* ISO C has no cast from an object's address to a function's; POSIX says that they are alike. */
 static paceline_function function_of(void* address) {
@@ -80,7 +80,7 @@ static void* find_mpi(void) {
 static void* load_calls(void) {
   Dl_info here;
   char path[4096];
-  if (!dladdr(&is_open, &here) || !here.dli_fname) return NULL;
+  if (!dladdr(&is_filled, &here) || !here.dli_fname) return NULL;
   const char* slash = strrchr(here.dli_fname, '/');
   const int folder = slash ? (int)(slash - here.dli_fname) : 1;
   const char* start = slash ? here.dli_fname : ".";
@@ -105,25 +105,25 @@ static paceline_function host_of(void* mpi, int which) {
   return mpi ? function_of(dlsym(mpi, names[which].name)) : NULL;
 }
 
-static void open_door(void) {
+static void fill_table(void) {
   void* mpi = find_mpi();
-  paceline_function served[PACELINE_DOOR_CALLS];
-  for (int i = 0; i < PACELINE_DOOR_CALLS; ++i) table[i] = host_of(mpi, i);
+  paceline_function served[PACELINE_STUB_CALLS];
+  for (int i = 0; i < PACELINE_STUB_CALLS; ++i) table[i] = host_of(mpi, i);
   memcpy(served, table, sizeof served);
   char why[512] = "";
   void* calls = load_calls();
-  paceline_open_door_t* open = NULL;
+  paceline_fill_stub_t* fill = NULL;
   if (calls) {
-    const paceline_function symbol = function_of(dlsym(calls, "paceline_open_door"));
+    const paceline_function symbol = function_of(dlsym(calls, "paceline_fill_stub"));
     const paceline_function begin = function_of(dlsym(calls, "paceline_mpi_begins"));
-    memcpy(&open, &symbol, sizeof open);
+    memcpy(&fill, &symbol, sizeof fill);
     memcpy(&begins, &begin, sizeof begins);
   } else {
     const char* error = dlerror();
     snprintf(why, sizeof why, SERVES " cannot be loaded into this process (%s)",
              error ? error : "its path is not known");
   }
-  if (open && open(served, why, sizeof why)) {
+  if (fill && fill(served, why, sizeof why)) {
     memcpy(table, served, sizeof table);
   } else {
     begins = NULL;
@@ -132,13 +132,13 @@ static void open_door(void) {
             "./dev build --mpicc PATH, and LD_PRELOAD=$(paceline preload --mpicc PATH).\n",
             why);
   }
-  atomic_store_explicit(&is_open, 1, memory_order_release);
+  atomic_store_explicit(&is_filled, 1, memory_order_release);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static paceline_function call(enum paceline_door_call which) {
-  if (!atomic_load_explicit(&is_open, memory_order_acquire)) pthread_once(&once, open_door);
+static paceline_function call(enum paceline_stub_call which) {
+  if (!atomic_load_explicit(&is_filled, memory_order_acquire)) pthread_once(&once, fill_table);
   if (!table[which]) lacks(names[which].name);
   return table[which];
 }
@@ -149,7 +149,7 @@ static paceline_function call(enum paceline_door_call which) {
   EXPORTED int symbol types;                                                 \
   int symbol types {                                                         \
     typedef int function types;                                              \
-    return ((function*)call(PACELINE_DOOR_##which))values;                   \
+    return ((function*)call(PACELINE_STUB_##which))values;                   \
   }
 
 #define IN const void*
@@ -214,7 +214,7 @@ static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
   int MPI_##name##_c types {                                                 \
     typedef int function types;                                              \
     if (is_short) return MPI_##name values;                                  \
-    return ((function*)call(PACELINE_DOOR_##name##_c))values;                \
+    return ((function*)call(PACELINE_STUB_##name##_c))values;                \
   }
 
 PACELINE_PASS_LONG(Allreduce,
@@ -285,7 +285,7 @@ static int is_profiled(void) {
 
 static void has_begun(void) {
   if (!is_profiled()) return;
-  pthread_once(&once, open_door);
+  pthread_once(&once, fill_table);
   if (begins) begins();
 }
 

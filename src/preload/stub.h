@@ -1,6 +1,6 @@
 /* The stub: which calls of MPI the drop-in library takes, between stub.c and what serves them. */
-#ifndef PACELINE_PRELOAD_DOOR_H
-#define PACELINE_PRELOAD_DOOR_H
+#ifndef PACELINE_PRELOAD_STUB_H
+#define PACELINE_PRELOAD_STUB_H
 
 #include <stddef.h>
 
@@ -11,17 +11,17 @@ extern "C" {
 /* The numbers of the calls: those of the table mpi_calls.def in each of their forms, and those of
    requests. _c: with long counts; _f: in Fortran; _f08: of its module mpi_f08, whose names for
    buffers that are described end in _f08ts. */
-#define PACELINE_DOOR_FORMS(name, suffix)                                               \
-  PACELINE_DOOR_##name##suffix, PACELINE_DOOR_I##name##suffix, PACELINE_DOOR_##name##_init##suffix
-enum paceline_door_call {
+#define PACELINE_STUB_FORMS(name, suffix)                                               \
+  PACELINE_STUB_##name##suffix, PACELINE_STUB_I##name##suffix, PACELINE_STUB_##name##_init##suffix
+enum paceline_stub_call {
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)           \
-  PACELINE_DOOR_FORMS(name, ), PACELINE_DOOR_FORMS(name, _c), PACELINE_DOOR_FORMS(name, _f), \
-      PACELINE_DOOR_FORMS(name, _f08), PACELINE_DOOR_FORMS(name, _f08ts),
+  PACELINE_STUB_FORMS(name, ), PACELINE_STUB_FORMS(name, _c), PACELINE_STUB_FORMS(name, _f), \
+      PACELINE_STUB_FORMS(name, _f08), PACELINE_STUB_FORMS(name, _f08ts),
 #include "mpi_calls.def"
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
-  PACELINE_DOOR_##name, PACELINE_DOOR_##name##_f, PACELINE_DOOR_##name##_f08,
+  PACELINE_STUB_##name, PACELINE_STUB_##name##_f, PACELINE_STUB_##name##_f08,
 #include "mpi_requests.def"
-  PACELINE_DOOR_CALLS
+  PACELINE_STUB_CALLS
 };
 
 typedef void (*paceline_function)(void); /* of whatever type */
@@ -30,9 +30,9 @@ typedef void (*paceline_function)(void); /* of whatever type */
    program would reach without us. What serves or records a call takes its place; returns 1. Where
    the MPI of this process is not that which it was compiled for, returns 0 and writes into `why`,
    of `length` bytes, which both are. */
-typedef int paceline_open_door_t(paceline_function table[PACELINE_DOOR_CALLS], char* why,
+typedef int paceline_fill_stub_t(paceline_function table[PACELINE_STUB_CALLS], char* why,
                                  size_t length);
-__attribute__((visibility("default"))) paceline_open_door_t paceline_open_door;
+__attribute__((visibility("default"))) paceline_fill_stub_t paceline_fill_stub;
 
 /* MPI_Init has returned, on this rank and soon on all others. */
 typedef void paceline_mpi_begins_t(void);

@@ -27,7 +27,7 @@ constexpr const char* kWhy[] = {
     "datatype",  "operation",      "over 2 GiB", "host is faster", "wrong arguments",
     "calls differed", "ULFM",
 };
-static_assert(sizeof kWhy / sizeof *kWhy == kPasses);
+static_assert(sizeof kWhy / sizeof *kWhy == kFallbackReasons);
 
 std::string line_of(const char* name, const CallStats& count) {
   std::uint64_t passed = 0;

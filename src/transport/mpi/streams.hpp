@@ -47,8 +47,8 @@ class Streams {
   // A tag for a stream to that peer, or 0 where all are in use: try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
   void send(Transfer& transfer, std::uint32_t tag);
-  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: it is not
-  // begun until release() sees that those that go before it have receives.
+  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: it begins
+  // only when release() finds that nothing before it is in its way.
   void receive(Transfer* transfer, int peer, std::uint32_t tag, std::size_t bytes,
                std::uint32_t chunks, const Order& order = {}, bool waits = false);
   // The peer wants this stream, and has no receive yet for one before it.
