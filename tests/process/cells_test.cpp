@@ -102,7 +102,7 @@ struct Heard : Notes {
   }
 };
 
-TEST_CASE("a sentence that is longer than a cell, and even than the ring, comes whole") {
+TEST_CASE("the text of an abort that is longer than a cell, or than the ring, arrives") {
   MemoryStore store;
   const ShmConfig small{.bytes = 8192};
   const std::string longer(3000, 'a'), shorter = "rank 1 left", longest(9000, 'b');
@@ -129,8 +129,8 @@ TEST_CASE("a sentence that is longer than a cell, and even than the ring, comes 
   peer.join();
 }
 
-// The number may still be answered to: it never means another message, and the table does not grow.
-TEST_CASE("numbers of messages that were given up come back as others") {
+// Its peer may still answer to it: until then it means no other message. The table does not grow.
+TEST_CASE("tokens: one of a message that was given up is not reused before it is answered") {
   constexpr int kTimes = 20000;
   shm::Tokens tokens;
   Transfer stays, goes;

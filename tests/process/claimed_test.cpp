@@ -1,4 +1,5 @@
-// Calls whose positions are claimed, over shared memory: ranks come in every order and at random
+// Claimed algorithms (Algorithm::claimed, engine/claimed.hpp) over shared memory: a rank takes the
+// next free position of the schedule as it enters the call. Ranks come in every order and at random
 // times, calls follow each other while some ranks are far behind, and every result is right.
 #include <doctest/doctest.h>
 
@@ -18,8 +19,8 @@ using test::Case;
 using test::expect_fault;
 using test::run_ranks;
 
-// In order of arrival: sums of floats need fast.
-WorldConfig fast(int rank, int ranks, int timeout_ms = 60000) {
+// With numbers=fast, as sums of floats in order of arrival need it.
+WorldConfig fast_config(int rank, int ranks, int timeout_ms = 60000) {
   WorldConfig config;
   config.rank = rank;
   config.ranks = ranks;
@@ -32,9 +33,11 @@ WorldConfig fast(int rank, int ranks, int timeout_ms = 60000) {
 }
 
 Communicator join_fast(int rank, int ranks, const std::string& folder, int timeout_ms = 60000) {
-  return join_world(std::make_shared<FileStore>(folder), fast(rank, ranks, timeout_ms));
+  return join_world(std::make_shared<FileStore>(folder),
+                    fast_config(rank, ranks, timeout_ms));
 }
 
+// All claimed algorithms of one node, at p ranks.
 std::vector<Case> cases(int p) {
   std::vector<Case> out;
   int turn = 0;
@@ -52,7 +55,7 @@ std::vector<Case> cases(int p) {
   return out;
 }
 
-// Each rank its own delays; half of the time none.
+// Up to 300 us, half of the time none; each rank by random numbers of its own.
 void delay(Random& random) {
   if (random.below(2) == 0) return;
   std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
@@ -66,7 +69,7 @@ std::string run_one(Communicator& world, const Case& c, Random& random) {
   return buffers.check();
 }
 
-TEST_CASE("claimed: ranks that come at random times") {
+TEST_CASE("claimed: results are right where ranks come at random times") {
   for (int p = 1; p <= 8; ++p) {
     if (p > 5 && p < 8) continue;
     const std::string bad = run_ranks(p, 120, [&](int rank, const std::string& folder) {
@@ -79,7 +82,7 @@ TEST_CASE("claimed: ranks that come at random times") {
                  : turn % 3 == 1 ? run_one<double>(world, c, random)
                                  : run_one<std::int32_t>(world, c, random);
         ++turn;
-        // Calls between that claim nothing, so that claimed ones fall on either side.
+        // Calls that claim nothing: claims use two sides in turn, call by call (StageClaims).
         if (turn % 5 == 0)
           wrong += run_one<float>(world, {Collective::allreduce, "", p, 9}, random);
         if (!wrong.empty()) return wrong;
@@ -90,6 +93,7 @@ TEST_CASE("claimed: ranks that come at random times") {
   }
 }
 
+// Empty if the call is refused with these words.
 std::string refused(Communicator& world, Case c, int segments, int window, const char* why) {
   c.segments = segments, c.window = window;
   Buffers<float> buffers(c, world.rank());
@@ -109,14 +113,14 @@ TEST_CASE("claimed: messages longer than the staging buffers go in segments") {
     std::string wrong;
     for (const Algorithm* a : registry()) {
       if (!a->claimed || a->by_nodes) continue;
-      Case c{a->collective, a->name, 3, 1 << 20};   // 4 MiB for each rank, of 4 MiB for all
+      Case c{a->collective, a->name, 3, 1 << 20};   // 4 MiB; all stages together have 8 MiB
       if (a->collective == Collective::reduce) {
         wrong += refused(world, c, 0, 0, "of every rank's stage, which has");
         wrong += refused(world, c, 5, 0, "its ranks leave early");
         continue;
       }
       wrong += run_one<float>(world, c, random);
-      c.window = 1;   // too few, and not what it gets
+      c.window = 1;   // it gets two, for ranks may still read the segment before
       wrong += run_one<float>(world, c, random);
       c.segments = 9, c.window = 2;
       wrong += run_one<float>(world, c, random);
@@ -127,8 +131,8 @@ TEST_CASE("claimed: messages longer than the staging buffers go in segments") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-// A reduce that nobody waits in but its root: the others are one call ahead of it, and no more.
-TEST_CASE("claimed: ranks that leave early go on to the next call") {
+// In this reduce nobody waits but the root: the others may be one call ahead of it, and no more.
+TEST_CASE("claimed: ranks that leave a reduce early begin the next call") {
   const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {
     Communicator world = join_fast(rank, 4, folder);
     for (int call = 0; call < 400; ++call) {
@@ -168,7 +172,7 @@ std::vector<float> rough(int rank, std::size_t n) {
   return x;
 }
 
-TEST_CASE("claimed: sums by subtree have the same bits whoever comes when") {
+TEST_CASE("claimed: arrival_tree sums have the same bits in any order of arrival") {
   const std::string bad = run_ranks(5, 120, [](int rank, const std::string& folder) {
     Communicator world = test::join(rank, 5, folder, 60000);
     const std::vector<float> mine = rough(rank, 33);
@@ -212,7 +216,7 @@ std::string asked_in_stable(Communicator& world, const Algorithm& a) {
   return largest.check();
 }
 
-TEST_CASE("claimed: sums of floats in order of arrival are for fast alone; exact ones are not") {
+TEST_CASE("claimed: numbers=stable refuses float sums by arrival, and no exact ones") {
   const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) {
     Communicator world = test::join(rank, 3, folder);
     int asked = 0;
@@ -226,7 +230,7 @@ TEST_CASE("claimed: sums of floats in order of arrival are for fast alone; exact
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("claimed: ranks in different calls are told so") {
+TEST_CASE("claimed: ranks in different calls get a mismatch") {
   for (const bool claims : {true, false}) {
     const std::string bad = run_ranks(2, 60, [&](int rank, const std::string& folder) {
       Communicator world = join_fast(rank, 2, folder, 20000);
@@ -239,7 +243,7 @@ TEST_CASE("claimed: ranks in different calls are told so") {
   }
 }
 
-// What explain() says is equal on all ranks, and so are the bits of every sum.
+// Empty if explain() says the same on all ranks, and the sum has the same bits.
 std::string agree(Communicator& world, const std::string& explained, float sum) {
   const std::uint64_t mine[2] = {tag_of(explained), std::bit_cast<std::uint32_t>(sum)};
   std::vector<std::uint64_t> all(2 * std::size_t(world.size()));
@@ -253,11 +257,11 @@ std::string agree(Communicator& world, const std::string& explained, float sum) 
   return {};
 }
 
-// By real clocks: whether it pays to go by arrival is found out anew each time, so only that all
-// ranks find the same is judged, and that they have looked.
+// Real clocks decide whether it pays to go by arrival, in other ways each time: the test only looks
+// whether all ranks decide the same, and have learned from arrivals at all.
 TEST_CASE("claimed: ranks decide alike whether calls go by arrival, whoever is late") {
   const std::string bad = run_ranks(4, 120, [](int rank, const std::string& folder) {
-    WorldConfig config = fast(rank, 4);
+    WorldConfig config = fast_config(rank, 4);
     config.arrival = "auto";
     Communicator world = join_world(std::make_shared<FileStore>(folder), config);
     Random random(std::uint64_t(rank + 1));
@@ -284,7 +288,7 @@ TEST_CASE("claimed: ranks decide alike whether calls go by arrival, whoever is l
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("claimed: who gives up names those that have not come") {
+TEST_CASE("claimed: a time-out names the ranks that have not come") {
   const std::string bad = run_ranks(3, 60, [](int rank, const std::string& folder) -> std::string {
     Communicator world = join_fast(rank, 3, folder);
     if (rank == 1) {

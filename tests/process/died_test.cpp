@@ -140,7 +140,7 @@ TEST_CASE("a rank that dies is named by those that make communicators or memory"
     }
 }
 
-TEST_CASE("also where it dies in the middle of that") {
+TEST_CASE("a rank that dies in the middle of allocate() is named") {
   const std::string bad = meet([&](int rank, const std::string& folder) {
     Communicator world = test::join(rank, kRanks, folder, 60000);
     if (rank != kDies) return (void)world.allocate(4096);
@@ -156,7 +156,7 @@ TEST_CASE("also where it dies in the middle of that") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("who leaves does not wait for one that dies meanwhile") {
+TEST_CASE("leave: does not wait for a rank that dies meanwhile") {
   const std::string bad =
       test::run_ranks(kRanks, 60, [](int rank, const std::string& folder) -> std::string {
         Communicator world = test::join(rank, kRanks, folder, 60000);

@@ -12,7 +12,7 @@ using test::expect_fault;
 using test::note;
 using test::run_ranks;
 
-constexpr int kRanks = 2, kBroken = 40;   // a ring has 16 cells
+constexpr int kRanks = 2, kBroken = 40;   // communicators; a ring has 16 cells
 
 Call allreduce(std::vector<float>& data, int timeout_ms) {
   Call call;
@@ -27,7 +27,8 @@ Call allreduce(std::vector<float>& data, int timeout_ms) {
 
 using Then = void (*)(Communicator& world, const std::string& folder);
 
-// Rank 0 gives up all of them while rank 1 computes; what it does then, while rank 1 finds out.
+// Calls of rank 0 time out on all of them while rank 1 computes. `then`: what rank 0 does while
+// rank 1 makes the same calls, each of which must fail with rank 0's words.
 std::string meet(Progress progress, Then then) {
   return run_ranks(kRanks, 60, [&](int rank, const std::string& folder) -> std::string {
     Communicator world = test::join(rank, kRanks, folder, 20000, progress);
@@ -63,14 +64,14 @@ void barrier(Communicator& world, const std::string&) {
   world.run({.collective = Collective::barrier});
 }
 
-TEST_CASE("breaks that find the ring full are told as soon as there is room") {
+TEST_CASE("full ring: a peer hears of broken communicators as soon as there is room") {
   for (const Progress progress : {Progress::caller, Progress::thread}) {
     const std::string bad = meet(progress, barrier);
     CHECK_MESSAGE(bad.empty(), bad);
   }
 }
 
-TEST_CASE("also while the program of the rank that has them computes, by its thread") {
+TEST_CASE("full ring: the progress thread tells of broken communicators by itself") {
   const Then then = [](Communicator& world, const std::string& folder) {
     await_note(folder, "found out");
     barrier(world, folder);
@@ -79,7 +80,7 @@ TEST_CASE("also while the program of the rank that has them computes, by its thr
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("also where it leaves") {
+TEST_CASE("full ring: a rank that leaves tells of broken communicators first") {
   const std::string bad = run_ranks(kRanks, 60, [&](int rank, const std::string& folder) {
     Communicator world = test::join(rank, kRanks, folder, 20000);
     std::vector<float> data(100, 1.0f);

@@ -1,4 +1,5 @@
-// Who leaves while peers have yet to find what it shows, on communicators that were made later.
+// A rank that leaves while peers have yet to attach its staging buffers of communicators that were
+// made after the start, and so cannot read what it has sent there.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -13,7 +14,7 @@ namespace {
 using test::expect_fault;
 using test::run_ranks;
 
-constexpr int kRanks = 3, kFindersMs = 100;
+constexpr int kRanks = 3, kAttachersMs = 100;
 
 Communicator join(int rank, const std::string& folder, int attachers_ms) {
   WorldConfig config;
@@ -27,7 +28,7 @@ Communicator join(int rank, const std::string& folder, int attachers_ms) {
   return join_world(std::make_shared<FileStore>(folder), config);
 }
 
-// From the one that was rank 0 of the world; what it has brought.
+// Of `value` from rank 0 of the world, which is `root` in this communicator; returns what came.
 float broadcast(Communicator& comm, int root, float value) {
   std::vector<float> data(100, value);
   comm.run({.collective = Collective::broadcast,
@@ -41,6 +42,7 @@ float broadcast(Communicator& comm, int root, float value) {
 
 void barrier(Communicator& comm) { comm.run({.collective = Collective::barrier}); }
 
+// Empty if world.leave() returns long before the time-out of a call.
 std::string leaves_soon(Communicator& world) {
   const double begun_s = now_s();
   world.leave();
@@ -50,7 +52,7 @@ std::string leaves_soon(Communicator& world) {
 
 struct Maker {
   const char* name;
-  int root;   // where rank 0 of the world is then
+  int root;   // rank 0 of the world in what is made
   Communicator (*make)(Communicator& world);
 };
 
@@ -59,12 +61,12 @@ const Maker kMakers[] = {
     {"split", kRanks - 1, [](Communicator& world) { return world.split(0, -world.rank()); }},
     {"subgroup", 1, [](Communicator& world) { return world.subgroup({2, 0, 1}, 9); }}};
 
-// A peer that computes may take far longer than one that waits would be given.
-TEST_CASE("who leaves right after the first call waits for those who make it later") {
+// A peer that computes is waited for as long as a call is, and not for attachers_ms alone.
+TEST_CASE("leave: right after a first call it waits for peers that make that call later") {
   for (const Maker& maker : kMakers) {
     const auto body = [&](int rank, const std::string& folder) -> std::string {
-      Communicator world = join(rank, folder, kFindersMs), later = maker.make(world);
-      std::this_thread::sleep_for(std::chrono::milliseconds(3 * kFindersMs * rank));
+      Communicator world = join(rank, folder, kAttachersMs), later = maker.make(world);
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * kAttachersMs * rank));
       const float found = broadcast(later, maker.root, rank == 0 ? 3.5f : 0.0f);
       world.leave();
       return found == 3.5f ? "" : str("rank ", rank, " has ", found);
@@ -74,8 +76,8 @@ TEST_CASE("who leaves right after the first call waits for those who make it lat
   }
 }
 
-// They look around while they wait, and hear at once that it has left.
-TEST_CASE("who leaves is not held up by those who wait for it in another call") {
+// They attach while they wait, and hear at once that it has left.
+TEST_CASE("leave: peers that wait for this rank in another call do not hold it up") {
   const std::string bad =
       run_ranks(kRanks, 30, [](int rank, const std::string& folder) -> std::string {
         Communicator world = join(rank, folder, 25000), later = world.dup();
@@ -92,10 +94,11 @@ TEST_CASE("who leaves is not held up by those who wait for it in another call") 
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("nor for long by those who wait for it and have yet to make the communicator") {
+// They cannot attach, and may wait for the very rank that leaves.
+TEST_CASE("leave: gives up after attachers_ms on peers that wait without the communicator") {
   const std::string bad =
       run_ranks(kRanks, 30, [](int rank, const std::string& folder) -> std::string {
-        Communicator world = join(rank, folder, kFindersMs);
+        Communicator world = join(rank, folder, kAttachersMs);
         if (rank == 0) {
           Communicator part = world.subgroup({0, 1}, 5);
           broadcast(part, 0, 3.5f);
@@ -106,7 +109,7 @@ TEST_CASE("nor for long by those who wait for it and have yet to make the commun
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("nor at all by those who are gone") {
+TEST_CASE("leave: does not wait for peers that have left or died") {
   const std::string bad =
       run_ranks(kRanks, 30, [](int rank, const std::string& folder) -> std::string {
         Communicator world = join(rank, folder, 25000);

@@ -53,7 +53,7 @@ std::string work(Communicator& comm, int turns) {
   return {};
 }
 
-TEST_CASE("calls go on when their numbers begin anew") {
+TEST_CASE("call numbers: calls go on past the last of 32 bits") {
   for (const Progress progress : {Progress::caller, Progress::thread}) {
     const std::string bad = run_ranks(kRanks, 60, [&](int rank, const std::string& folder) {
       Communicator world = join_near_end(rank, folder, kLast - 9, progress);
@@ -64,7 +64,7 @@ TEST_CASE("calls go on when their numbers begin anew") {
 }
 
 // For each place where the numbers may begin anew before the call that fails.
-TEST_CASE("errors name the same ranks and calls then") {
+TEST_CASE("call numbers: a time-out past the last one names the right rank and call") {
   for (const std::uint32_t before : {0u, 1u, 2u, 3u}) {
     const std::string bad =
         run_ranks(kRanks, 60, [&](int rank, const std::string& folder) -> std::string {
@@ -85,7 +85,7 @@ TEST_CASE("errors name the same ranks and calls then") {
   }
 }
 
-TEST_CASE("a mismatch is found across the place where they begin anew") {
+TEST_CASE("call numbers: a mismatch is found right after the last one") {
   const std::string bad =
       run_ranks(kRanks, 60, [](int rank, const std::string& folder) -> std::string {
         Communicator world = join_near_end(rank, folder, kLast);

@@ -15,7 +15,7 @@ const std::vector<std::string> kWays{"", "ring"};
 
 }  // namespace
 
-TEST_CASE("uneven counts in another order are told on both ranks") {
+TEST_CASE("uneven counts in another order are a mismatch on both ranks") {
   for (const Collective collective : {Collective::allgather, Collective::reduce_scatter})
     for (const std::string& way : kWays) {
       const std::string bad =
@@ -38,7 +38,7 @@ TEST_CASE("uneven counts in another order are told on both ranks") {
     }
 }
 
-TEST_CASE("a subgroup whose ranks are in another order is told on both") {
+TEST_CASE("a subgroup whose ranks are in another order is an error on both") {
   for (const std::string& way : kWays) {
     const std::string bad =
         run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {

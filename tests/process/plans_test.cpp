@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 // Each held request takes an operation of its own of the shape that the plans are made of.
-TEST_CASE("plans are made beside other threads") {
+TEST_CASE("plans: made and started while another thread makes calls") {
   constexpr int kRounds = 40, kHeld = 32;
   LoopNet net(2, {});
   WorldConfig config;

@@ -114,8 +114,8 @@ TEST_CASE("priority: in shared memory an urgent call overtakes the one before it
   }
 }
 
-// The calls of one priority wait in one channel, those of the other in the other.
-TEST_CASE("priority: ranks that give a call different ones are told so") {
+// Each rank waits in another channel for the other one.
+TEST_CASE("priority: ranks that give a call different priorities get a mismatch") {
   const std::string bad = run_ranks(kRanks, 60, [&](int rank, const std::string& folder) {
     Communicator world = join(rank, kRanks, folder, 20000);
     float value = 1;

@@ -279,7 +279,7 @@ TEST_CASE("ranks on nodes of their own do not share, and huge pages change no re
   CHECK(allocate(true) == "");
 }
 
-TEST_CASE("ranks that pass different places, or only one of them shared memory, are told") {
+TEST_CASE("symmetric: other places on each rank, or private memory on one, are a mismatch") {
   const auto run = [](const std::vector<std::string>& words, int offset, bool private_one) {
     return run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
       Communicator world = join(rank, 2, folder, 5000);
@@ -329,7 +329,7 @@ TEST_CASE("a short message is sent, so each rank may pass what memory it likes")
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-TEST_CASE("asked for on private buffers, and where memory cannot be shared") {
+TEST_CASE("algorithm=symmetric on private buffers is refused, and names paceline.empty") {
   const std::string bad = run_ranks(2, 30, [&](int rank, const std::string& folder) -> std::string {
     Communicator world = join(rank, 2, folder);
     std::vector<float> x(4096, 1);

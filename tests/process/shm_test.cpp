@@ -35,7 +35,7 @@ std::string run_once(Communicator& world, const Case& c, int rank) {
 }
 
 // Without it every signal has a fence, which costs a third of a short call and breaks nothing else.
-TEST_CASE("ranks let others make their stores visible, where the system can") {
+TEST_CASE("membarrier: every rank registers for it, where the system has it") {
   constexpr int kRegistrations = 1 << 9;   // MEMBARRIER_CMD_GET_REGISTRATIONS of Linux 6.3
   const long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (known < 0 || (known & kRegistrations) == 0)
@@ -178,8 +178,8 @@ TEST_CASE("split orders by key and separates colours") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
-// They send nothing, or nothing but signals, and are no calls through stages for that.
-TEST_CASE("calls with nothing to send, on a communicator that has no stages yet") {
+// They send no data, but go by messages, and not through staging buffers.
+TEST_CASE("a barrier and an empty allreduce by messages, as a communicator's first call") {
   const std::string bad = run_ranks(3, 30, [&](int rank, const std::string& folder) -> std::string {
     Communicator world = join(rank, 3, folder);
     Communicator first = world.dup(), second = world.dup();
@@ -284,8 +284,8 @@ TEST_CASE("shared memory is given back by ranks that leave, that are killed, and
   }
 }
 
-// The test above would see it: a file that somebody has open, or mapped, though nobody can name it.
-TEST_CASE("memory that is kept is seen") {
+// What the test above relies on: a leak shows although the files have no names.
+TEST_CASE("OwnMemory and shared_maps see a file that is still open or mapped") {
   const OwnMemory memory(1u << 20);
   if (!memory.is_there()) return;
   CHECK((memory.taken() == 0 && shared_maps(memory.path()) == 0));

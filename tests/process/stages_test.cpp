@@ -117,7 +117,7 @@ std::string in_room_for(int ranks, std::size_t inboxes, std::size_t bytes,
   });
 }
 
-TEST_CASE("where the folder is full, stages are made besides, and nobody need know") {
+TEST_CASE("where the shm folder is full, stages are made in anonymous memory, with no warning") {
   const std::string bad = in_room_for(
       2, 2 * kInbox, 100 * kKiB,
       [](Communicator& world, const Heard& heard) -> std::string {

@@ -52,8 +52,8 @@ TEST_CASE("an option that differs is named on all ranks, before anything it woul
                       {"option huge_pages differs", "rank 0: off, rank 1: on", "of a node"}) == "");
 }
 
-// Whoever has had enough of it ends what it waits for, and what it shows holds nobody up.
-TEST_CASE("a start is ended by what its caller looks for, also while memory is shown") {
+// As where the user presses ^C: what the rank waits for ends, and its memory holds nobody up.
+TEST_CASE("a start ends when WorldConfig::idle throws, also while ranks attach memory") {
   constexpr int kPartly = 1;   // its rank meets, and shows nothing
   const std::string bad = run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
     FileStore store(folder);
