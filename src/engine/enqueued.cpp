@@ -40,9 +40,9 @@ class Graph {
   // position. With the oldest segment first a linear pipeline would forward results while the last
   // blocks have yet to leave, and take a step more for it.
   std::vector<Number> sorted() const {
-    using Rank = std::tuple<int, int, Number, int, Number>;
+    using Urgency = std::tuple<int, int, Number, int, Number>;   // as above, then the node
     std::vector<std::size_t> missing;
-    std::priority_queue<Rank, std::vector<Rank>, std::greater<>> ready;
+    std::priority_queue<Urgency, std::vector<Urgency>, std::greater<>> ready;
     const std::vector<int> ahead = messages_ahead();
     const auto offer = [&](Number n) {
       const Node& node = nodes_[n];
@@ -163,8 +163,8 @@ class Graph {
 std::vector<RankSchedule> schedules_of(
     const std::vector<std::shared_ptr<const CompiledSchedule>>& world) {
   std::vector<RankSchedule> found;
-  for (const auto& bound : world)
-    found.push_back({static_cast<int>(found.size()), bound->schedule.get()});
+  for (const auto& compiled : world)
+    found.push_back({static_cast<int>(found.size()), compiled->schedule.get()});
   return found;
 }
 
@@ -178,10 +178,10 @@ class Lowering {
     program_.has_op = has_op(problem.collective);
     program_.op = op;
     element_ = size_of(first.type);
-    for (const auto& bound : world) {
-      lanes_ = std::max(lanes_, std::min(bound->schedule->lanes, most_lanes));
-      program_.scratch_bytes.push_back(bound->scratch_bytes);
-      program_.divisor = std::max(program_.divisor, bound->divisor);
+    for (const auto& compiled : world) {
+      lanes_ = std::max(lanes_, std::min(compiled->schedule->lanes, most_lanes));
+      program_.scratch_bytes.push_back(compiled->scratch_bytes);
+      program_.divisor = std::max(program_.divisor, compiled->divisor);
     }
     for (int at = 0; at < problem.ranks; ++at)
       for (const char* kind : {"out ", "combine "})
@@ -195,10 +195,10 @@ class Lowering {
   }
 
  private:
-  // By stream, one more than the number of the last task that is known to have come before.
+  // A vector clock: by stream, one more than the number of the last task that has come before.
   using Known = std::vector<Number>;
 
-  const CompiledSchedule& bound(int at) const { return *world_[static_cast<std::size_t>(at)]; }
+  const CompiledSchedule& compiled(int at) const { return *world_[static_cast<std::size_t>(at)]; }
 
   Number stream_of(int at, bool sends, int lane) const {
     return static_cast<Number>((at * 2 + (sends ? 0 : 1)) * lanes_ + lane % lanes_);
@@ -206,7 +206,7 @@ class Lowering {
 
   void add(Number n) {
     const Node& node = graph_.node(n);
-    const Step& step = bound(node.position).schedule->steps[node.step];
+    const Step& step = compiled(node.position).schedule->steps[node.step];
     const std::uint32_t first_part = static_cast<std::uint32_t>(program_.parts.size());
     DeviceTask task{.position = node.position, .first = first_part};
     if (step.kind == Kind::send) {
@@ -267,7 +267,7 @@ class Lowering {
   }
 
   void append_step(const Node& node) {
-    const CompiledSchedule& b = bound(node.position);
+    const CompiledSchedule& b = compiled(node.position);
     const CompiledStep& step = b.steps[node.step];
     for (std::uint32_t i = 0; i < step.stretches; ++i) {
       const Stretch& stretch = b.stretches[step.first + i];
@@ -279,7 +279,7 @@ class Lowering {
 
   // The stretches of the send and those of the receive may end at different places.
   void append_message(const Node& node) {
-    const CompiledSchedule &from = bound(node.position), &to = bound(node.receiver);
+    const CompiledSchedule &from = compiled(node.position), &to = compiled(node.receiver);
     const CompiledStep &sent = from.steps[node.step], &received = to.steps[node.receive];
     require(sent.bytes == received.bytes, "device: a message of ", sent.bytes, " bytes for ",
             received.bytes);
