@@ -104,6 +104,8 @@ class Transport {
   virtual bool progress() = 0;                  // whether anything moved
   // Whether progress() would find nothing to do among ranks that share memory; for fast paths.
   virtual bool is_quiet() { return false; }
+  // What a link between nodes carries, as far as is known. Ranks may be told different rates.
+  virtual void expect_rate(double) {}
 
   // Messages that came before their receive: what a starting operation compares itself with.
   virtual void unexpected(

@@ -74,7 +74,7 @@ int messages_between(std::size_t least, std::size_t most, const Truth& truth,
 
 TEST_CASE("figures: noise does not hide that announced messages stall") {
   const Truth open_mpi{.stalls_percent = 80};
-  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, fit_link) >= kSeeds * 99 / 100);
+  CHECK(messages_between(4 << 10, 32 << 10, open_mpi, fit_link) >= kSeeds * 98 / 100);
   CHECK(messages_between(4 << 10, 32 << 10, open_mpi, by_the_least) < kSeeds / 2);
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/progress/session.hpp"
 #include "runtime/bootstrap/start_card.hpp"
 #include "runtime/bootstrap/start_mpi.hpp"
-#include "transport/mpi/watchdog.hpp"
+#include "transport/mpi/start_deadline.hpp"
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
 #include "transport/shm/shm.hpp"
@@ -119,7 +119,8 @@ Communicator join_meeting(StoreBootstrap& meeting, std::shared_ptr<Store> store,
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
-  const Watchdog watchdog(config.rank, kNotMet, std::chrono::milliseconds(config.start_timeout_ms));
+  const StartDeadline deadline(config.rank, kNotMet,
+                               std::chrono::milliseconds(config.start_timeout_ms));
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 
@@ -192,7 +193,7 @@ MpiThreads init_mpi(MpiLibrary& library) {
 Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig config) {
   init_mpi(library);
   // What MPI waits for, it waits for without a limit.
-  const Watchdog watchdog(library.rank(), kNotMet, std::chrono::milliseconds(
+  const StartDeadline deadline(library.rank(), kNotMet, std::chrono::milliseconds(
       config.start_timeout_ms));
   const std::shared_ptr<MpiWorld> world = library.open(communicator);
   config.rank = world->rank();

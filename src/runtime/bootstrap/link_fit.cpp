@@ -11,7 +11,7 @@ namespace {
 constexpr double kLeastGap = 0.03, kSlower = 1.2;
 // Ratios above which longer messages count as slower. Noise is not to rule out modest and medium
 // ones, which are the alternative to large ones.
-constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.1;
+constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.2;
 
 // A byte of a lone message takes at least this part of the time of one in a train.
 constexpr double kLeastLone = 0.1;

@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 // Raised by whoever gives what ranks share, or send, another meaning in the same bytes.
-constexpr int kMeaning = 3;
+constexpr int kMeaning = 4;
 
 // Who must say the same.
 enum class Equal { all, node, nobody };

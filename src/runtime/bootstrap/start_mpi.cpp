@@ -10,7 +10,7 @@
 #include "runtime/bootstrap/join.hpp"
 #include "runtime/bootstrap/mpi_settings.hpp"
 #include "transport/mpi/pmi.hpp"
-#include "transport/mpi/watchdog.hpp"
+#include "transport/mpi/start_deadline.hpp"
 
 namespace paceline {
 namespace {
@@ -114,7 +114,7 @@ MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& 
   }
   std::shared_ptr<MpiWorld> world;
   {
-    const Watchdog watchdog(meeting.rank(), kNotMet, limit);
+    const StartDeadline deadline(meeting.rank(), kNotMet, limit);
     world = started().library->open(nullptr);
   }
   if (world->ranks() != meeting.ranks() || world->rank() != meeting.rank())

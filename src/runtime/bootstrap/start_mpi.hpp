@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// What a Watchdog says of ranks of which one has died on the way to their first call.
+// What a StartDeadline says of ranks of which one has died on the way to their first call.
 inline constexpr const char* kNotMet = "the ranks have not met over MPI";
 
 struct MpiJob {

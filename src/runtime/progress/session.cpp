@@ -62,6 +62,13 @@ void Session::leave(Leaving reason) {
   if (stopped) std::rethrow_exception(stopped);
 }
 
+void Session::assume(Assumed assumed) {
+  const std::lock_guard lock(state_.mutex);
+  const double beta = assumed.machine.across.beta_s_per_byte;
+  if (beta > 0) state_.transport->expect_rate(1 / beta);
+  assumed_ = std::move(assumed);
+}
+
 void Session::open(const std::shared_ptr<Group>& group) {
   state_.check_owner();
   const std::lock_guard lock(state_.mutex);

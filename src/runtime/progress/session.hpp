@@ -44,8 +44,8 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   ShmGroups& shm() { return shm_; }
   SharedBook& shared() { return shared_; }
   Profile& profile() { return profile_; }
-  // Of communicators that are made from now on, where they are on several nodes.
-  void assume(Assumed assumed) { assumed_ = std::move(assumed); }
+  // Of communicators that are made from now on, where they are on several nodes; has been measured.
+  void assume(Assumed assumed);
   const Assumed& assumed() const { return assumed_; }
 
   void open(const std::shared_ptr<Group>& group);

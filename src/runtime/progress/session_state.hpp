@@ -16,6 +16,7 @@
 
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
+#include "profile/recorder.hpp"
 #include "runtime/arrivals.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/diagnostics/forks.hpp"

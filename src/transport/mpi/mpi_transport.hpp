@@ -19,10 +19,6 @@ namespace paceline::mpi {
 
 inline constexpr std::size_t kTextMost = 1024;  // of an abort
 
-inline std::size_t whole_lines(std::size_t bytes) {
-  return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
-}
-
 class MpiTransport : public Transport {
  public:
   MpiTransport(std::unique_ptr<MpiPort> port, const MpiConfig& config)
@@ -45,6 +41,7 @@ class MpiTransport : public Transport {
   void cancel(Transfer& t) override;
   bool progress() override;
   bool is_quiet() override { return true; }   // it shares no memory
+  void expect_rate(double bytes_per_s) override { streams_.expect_rate(bytes_per_s); }
   void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
   void abort(int to, std::uint64_t context, const std::string& why) override;

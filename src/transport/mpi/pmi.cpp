@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "transport/mpi/watchdog.hpp"
+#include "transport/mpi/start_deadline.hpp"
 
 extern "C" char** environ;   // POSIX has no header for it
 
@@ -124,7 +124,7 @@ void PmiServer::run(const std::function<void()>& init) const {
   const Environment ours({{"PMI_FD", str(ends_[0])},
                           {"PMI_RANK", str(job_.rank)},
                           {"PMI_SIZE", str(job_.nodes.size())}});
-  const Watchdog watchdog(job_.rank, "MPI has not started", timeout_);
+  const StartDeadline deadline(job_.rank, "MPI has not started", timeout_);
   init();
 }
 

@@ -35,39 +35,37 @@ void Tags::give_back(std::uint32_t tag) { std::erase(used_, tag); }
 Streams::Streams(MpiPort& port, std::size_t chunk_bytes, Failed failed)
     : port_(port),
       chunk_bytes_(chunk_bytes),
-      pool_(chunk_bytes),
+      least_bytes_(chunk_bytes),
+      pool_(std::max(chunk_bytes, kLongestChunk)),
       failed_(std::move(failed)),
       tags_(std::size_t(port.ranks()),
             Tags(kFirstTag, std::uint32_t(std::max(port.tag_limit(), 1)))) {}
 
-std::uint32_t Streams::chunks_of(std::size_t bytes) const {
-  const std::size_t chunks = (bytes + chunk_bytes_ - 1) / chunk_bytes_;
-  return static_cast<std::uint32_t>(std::max<std::size_t>(1, chunks));
-}
-
-std::size_t Streams::length(const Stream& s, std::uint32_t chunk) const {
-  return std::min(chunk_bytes_, s.transfer->bytes - chunk_bytes_ * chunk);
+void Streams::expect_rate(double bytes_per_s) {
+  const double bytes = std::min(bytes_per_s * kChunkS, double(pool_.bytes()));
+  chunk_bytes_ = std::max(least_bytes_, std::size_t(bytes) / kCacheLine * kCacheLine);
 }
 
 // Where in the caller's buffer a chunk may move without a copy; null where it must not.
 std::byte* Streams::unstaged(const Stream& s, std::uint32_t chunk) const {
   if (chunk < kProbe || s.transfer->consume) return nullptr;
-  return inside(s.transfer->parts, chunk_bytes_ * chunk, length(s, chunk));
+  return inside(s.transfer->parts, s.chunks.begin(chunk), s.chunks.length(chunk));
 }
 
 void Streams::send(Transfer& t, std::uint32_t tag) {
   const Order order = order_of(t, sends_++);
   const auto is_behind = [&](const Stream& s) { return goes_before(order, s.order); };
   const auto at = out_.insert(std::find_if(out_.begin(), out_.end(), is_behind),
-                              {&t, t.peer, tag, chunks_of(t.bytes)});
+                              {&t, t.peer, tag, {t.bytes, chunks_of(t.bytes)}});
   at->order = order;
   start_sends(*at);
 }
 
 void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t bytes,
                       std::uint32_t chunks, const Order& order, bool waits) {
-  if (t && t->bytes == bytes && chunks == chunks_of(bytes)) {
-    in_.push_back({t, peer, tag, chunks});
+  const Chunks cut(bytes, chunks);
+  if (t && t->bytes == bytes && cut.most <= pool_.bytes()) {
+    in_.push_back({t, peer, tag, cut});
     in_.back().order = order;
     in_.back().waits = waits;
     start_receives(in_.back());
@@ -91,7 +89,7 @@ bool Streams::is_due(const Stream& s) const {
     }
     if (other.peer != s.peer || other.failed) continue;
     const bool counts = other.finished > 0 || (is_before && !overtakes);
-    if (is_before && counts && other.started < other.chunks) return false;
+    if (is_before && counts && other.started < other.chunks.count) return false;
     if (counts) under_way += other.started - other.finished;
   }
   return under_way + s.started - s.finished < kWindow;
@@ -130,11 +128,11 @@ std::vector<Streams::HeldUp> Streams::release(const FindBefore& before) {
 void Streams::start_sends(Stream& s) {
   for (; s.may_start() && is_due(s); ++s.started) {
     Chunk& chunk = s.at(s.started);
-    const std::size_t bytes = length(s, s.started);
+    const std::size_t bytes = s.chunks.length(s.started);
     const std::byte* data = unstaged(s, s.started);
     if (!data) {
       chunk.staged = pool_.take();
-      copy_out(s.transfer->parts, chunk_bytes_ * s.started, chunk.staged.get(), bytes);
+      copy_out(s.transfer->parts, s.chunks.begin(s.started), chunk.staged.get(), bytes);
       data = chunk.staged.get();
     }
     chunk.message = port_.send(MpiPort::Mode::matched, s.peer, int(s.tag), data, bytes);
@@ -146,11 +144,11 @@ void Streams::start_receives(Stream& s) {
   for (; s.may_start(); ++s.started) {
     Chunk& chunk = s.at(s.started);
     std::byte* data = unstaged(s, s.started);
-    std::size_t capacity = length(s, s.started);
+    std::size_t capacity = s.chunks.length(s.started);
     if (!data) {
       chunk.staged = pool_.take();
       data = chunk.staged.get();
-      capacity = chunk_bytes_;  // if the stream is dropped, an earlier chunk may come here
+      capacity = pool_.bytes();  // if the stream is dropped, an earlier chunk may come here
     }
     chunk.message = port_.recv(s.peer, int(s.tag), data, capacity);
   }
@@ -186,7 +184,7 @@ bool Streams::advance_receive(Stream& s) {
   Ended how;
   while (s.finished < s.started && port_.ended(s.at(s.finished).message, how)) {
     Chunk& chunk = s.at(s.finished);
-    const std::size_t bytes = length(s, s.finished);
+    const std::size_t bytes = s.chunks.length(s.finished);
     if (check(s, how, bytes)) {
       if (chunk.staged)
         deliver(*s.transfer, chunk.staged.get(), bytes);
@@ -205,7 +203,7 @@ void Streams::post(Leftover& leftover) {
   while (!leftover.sends && !closed_ && leftover.posted.size() < kWindow &&
          leftover.received + leftover.posted.size() < leftover.chunks) {
     Buffer staged = pool_.take();
-    const int message = port_.recv(leftover.peer, int(leftover.tag), staged.get(), chunk_bytes_);
+    const int message = port_.recv(leftover.peer, int(leftover.tag), staged.get(), pool_.bytes());
     leftover.posted.push_back({message, std::move(staged)});
   }
 }
@@ -262,7 +260,7 @@ std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_
 }
 
 Streams::Leftover Streams::leftover_of(Stream s, bool sends, double most_s) {
-  Leftover leftover{sends, s.peer, s.tag, s.chunks, s.finished};
+  Leftover leftover{sends, s.peer, s.tag, s.chunks.count, s.finished};
   std::vector<int> mine;
   for (std::uint32_t i = s.finished; i < s.started; ++i) {
     Chunk& chunk = s.at(i);
@@ -297,7 +295,7 @@ std::optional<Streams::Withdrawn> Streams::drop(const Transfer& t, double most_s
 void Streams::withdraw(int peer, std::uint32_t tag, std::uint32_t chunks) {
   const auto is = [&](const auto& s) { return s.peer == peer && s.tag == tag; };
   const auto at = std::find_if(in_.begin(), in_.end(), is);
-  if (at != in_.end() && chunks < at->chunks) {  // else all of it comes
+  if (at != in_.end() && chunks < at->chunks.count) {  // else all of it comes
     Leftover leftover = leftover_of(take(in_, at), false);
     leftover.chunks = chunks;
     keep(std::move(leftover));

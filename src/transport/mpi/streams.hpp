@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/mpi/chunks.hpp"
 #include "transport/mpi/peer.hpp"
 #include "transport/mpi/port.hpp"
 #include "transport/mpi/wire.hpp"
@@ -42,7 +43,11 @@ class Streams {
   using Failed = std::function<void(int peer, const std::string& why)>;
   Streams(MpiPort& port, std::size_t chunk_bytes, Failed failed);
 
-  std::uint32_t chunks_of(std::size_t bytes) const;  // at least one, for the sender to wait for
+  // What a link carries. Where chunks take less than kChunkS, those of this rank's messages are
+  // longer from now on: each is a message of MPI, and an answer to it.
+  void expect_rate(double bytes_per_s);
+  // Of a message of this rank: at least one, for the sender to wait for.
+  std::uint32_t chunks_of(std::size_t bytes) const { return Chunks::number(bytes, chunk_bytes_); }
 
   // A tag for a stream to that peer, or 0 where all are in use: try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
@@ -88,6 +93,9 @@ class Streams {
  private:
   static constexpr std::uint32_t kProbe = 2;   // chunks under way before the first has arrived
   static constexpr std::uint32_t kWindow = 4;  // and afterwards
+  // What is more urgent waits for a window of chunks. Those of a probe are copied on both sides.
+  static constexpr double kChunkS = 0.01;
+  static constexpr std::size_t kLongestChunk = 1u << 20;
   struct Chunk {
     int message = -1;    // of the port
     Buffer staged = {};  // none: it moves from or into the caller's buffer
@@ -96,7 +104,8 @@ class Streams {
     Transfer* transfer = nullptr;
     int peer = 0;
     std::uint32_t tag = 0;
-    std::uint32_t chunks = 0, started = 0, finished = 0;
+    Chunks chunks = {};
+    std::uint32_t started = 0, finished = 0;
     bool failed = false;
     bool wanted = false;   // by its receiver, before earlier ones that have no receive there
     Order order = {};
@@ -106,9 +115,10 @@ class Streams {
     Chunk& at(std::uint32_t chunk) { return under_way[chunk % kWindow]; }
     const Chunk& at(std::uint32_t chunk) const { return under_way[chunk % kWindow]; }
     bool may_start() const {
-      return !failed && started < chunks && started - finished < (finished ? kWindow : kProbe);
+      const std::uint32_t most = finished ? kWindow : kProbe;
+      return !failed && started < chunks.count && started - finished < most;
     }
-    bool is_over() const { return finished == started && (failed || started == chunks); }
+    bool is_over() const { return finished == started && (failed || started == chunks.count); }
   };
   // What is left of a stream that nobody is interested in: its chunks must be sent and received all
   // the same, since the other side waits for them.
@@ -120,7 +130,6 @@ class Streams {
     std::vector<Chunk> posted = {};
   };
 
-  std::size_t length(const Stream& s, std::uint32_t chunk) const;
   std::byte* unstaged(const Stream& s, std::uint32_t chunk) const;
   bool is_due(const Stream& s) const;
   bool advance_send(Stream& s);
@@ -139,7 +148,7 @@ class Streams {
   std::uint32_t settle(std::vector<int>& messages, int peer, double most_s);
 
   MpiPort& port_;
-  std::size_t chunk_bytes_;
+  std::size_t chunk_bytes_, least_bytes_;
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer

@@ -35,6 +35,7 @@ class Route : public Transport {
   void recv(Transfer& t) override { to(t.peer).recv(t); }
   void cancel(Transfer& t) override { to(t.peer).cancel(t); }
   bool is_quiet() override { return near_->is_quiet(); }
+  void expect_rate(double bytes_per_s) override { far_->expect_rate(bytes_per_s); }
   bool progress() override {
     const bool moved = near_->progress();
     return far_->progress() || moved;

@@ -1,4 +1,4 @@
-// Watchdog: ends the process if this lives too long.
+// StartDeadline: ends the process if this lives too long.
 //
 // An MPI that waits for a rank that has died cannot be called off, and most wait for ever, in their
 // initialisation as well as in the first calls after it.
@@ -12,13 +12,13 @@
 
 namespace paceline {
 
-class Watchdog {
+class StartDeadline {
  public:
   // `late`: what has not happened, such as "MPI has not started", goes to stderr.
-  Watchdog(int rank, const std::string& late, std::chrono::milliseconds limit);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
+  StartDeadline(int rank, const std::string& late, std::chrono::milliseconds limit);
+  ~StartDeadline();
+  StartDeadline(const StartDeadline&) = delete;
+  StartDeadline& operator=(const StartDeadline&) = delete;
 
  private:
   std::mutex mutex_;

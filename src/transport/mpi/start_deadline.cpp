@@ -1,4 +1,4 @@
-#include "transport/mpi/watchdog.hpp"
+#include "transport/mpi/start_deadline.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kGrace{5};
 
 }  // namespace
 
-Watchdog::Watchdog(int rank, const std::string& late, std::chrono::milliseconds limit)
+StartDeadline::StartDeadline(int rank, const std::string& late, std::chrono::milliseconds limit)
     : thread_([this, rank, late, limit] {
         std::unique_lock lock(mutex_);
         if (over_.wait_for(lock, limit + kGrace, [this] { return is_over_; })) return;
@@ -24,7 +24,7 @@ Watchdog::Watchdog(int rank, const std::string& late, std::chrono::milliseconds 
         _exit(1);
       }) {}
 
-Watchdog::~Watchdog() {
+StartDeadline::~StartDeadline() {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
