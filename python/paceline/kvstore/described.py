@@ -5,7 +5,7 @@ import textwrap
 from collections import Counter
 
 from paceline._core import human_bytes
-from paceline.kvstore.plan import OVERHEAD, PIECE, TAIL, Link, Plan, Predicted, ends_s
+from paceline.kvstore.plan import PIECE, TAIL, Link, Plan, Predicted, ends_s
 from paceline.units import human_time
 
 COLUMNS = 80
@@ -46,8 +46,8 @@ def _why(plan: Plan, link: Link) -> list[str]:
             f"compute on the {plan.cores.count} cores of their node; {call}")
     else:
         reasons += [
-            f"buckets: {call}; of a bucket's time that is at most {100 * OVERHEAD:.0f} %. The last "
-            f"{TAIL + 1} are shorter, since nothing hides them",
+            f"buckets: {call}; of a bucket's time that is at most {100 * link.overhead:.0f} %. The "
+            f"last {TAIL + 1} are shorter, since nothing hides them",
             f"pieces: a key longer than {PIECE} buckets goes in several calls, between which more "
             "urgent ones pass",
             "order: whenever the links are free, the ready one that the next forward pass needs "

@@ -8,7 +8,9 @@ from paceline import _core
 from paceline.kvstore.cores import Cores
 from paceline.kvstore.store import Entry
 
-OVERHEAD = 0.05  # of a bucket's time may be what every call costs, however short
+# Of a bucket's time may be what every call costs, however short. Between nodes less: messages also
+# cost processors, which compute meanwhile.
+OVERHEAD, OVERHEAD_BETWEEN_NODES = 0.05, 0.01
 LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
 PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
 DDP_BYTES = (1 << 20, 25 << 20)  # of its first bucket, and of the others
@@ -21,6 +23,7 @@ class Link:
 
     call_s: float
     byte_s: float
+    overhead: float = OVERHEAD
 
     @classmethod
     def of(cls, machine: str, ranks: int, nodes: int) -> "Link":
@@ -32,17 +35,18 @@ class Link:
         share = 2 * (ranks - 1) / ranks if ranks > 1 else 1
         rate = numbers[f"{where}gbit_per_s"]  # 0: no limit
         return cls(1e-6 * (numbers["task_us"] + rounds * numbers[f"{where}alpha_us"]),
-                   share * 8e-9 / rate if rate else 0.0)
+                   share * 8e-9 / rate if rate else 0.0,
+                   OVERHEAD_BETWEEN_NODES if nodes > 1 else OVERHEAD)
 
     def cost_s(self, nbytes: int) -> float:
         """Of an allreduce of so many bytes."""
         return self.call_s + nbytes * self.byte_s
 
     def bucket_bytes(self) -> int:
-        """From which on no more than OVERHEAD of a bucket's time is that of the call."""
+        """From which on no more than `overhead` of a bucket's time is that of the call."""
         if not self.byte_s:
             return MOST_BYTES
-        return round(min(max(self.call_s / OVERHEAD / self.byte_s, LEAST_BYTES), MOST_BYTES))
+        return round(min(max(self.call_s / self.overhead / self.byte_s, LEAST_BYTES), MOST_BYTES))
 
 
 def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
