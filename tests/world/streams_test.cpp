@@ -29,6 +29,11 @@ struct Expecting : Listener {
   void lost(int, const std::string& why) override { FAIL(why); }
 };
 
+// Byte i of a message: another one at every place of every message, as far as bytes go.
+std::byte byte_of(std::size_t number, std::size_t i) {
+  return std::byte(Random::mix(number << 32 | i));
+}
+
 // Rank 0 sends, rank 1 receives. A message is known by its place among all.
 class Pair {
  public:
@@ -41,7 +46,8 @@ class Pair {
 
   std::size_t send(std::uint32_t call, int priority = 0, std::size_t bytes = kLong) {
     const std::size_t number = sent_.size();
-    Message& m = add(sent_, bytes, std::byte(number + 1));
+    Message& m = add(sent_, bytes);
+    for (std::size_t i = 0; i < bytes; ++i) m.data[i] = byte_of(number, i);
     describe(m.transfer, 1, call, int(number), priority);
     ranks_[0]->send(m.transfer);
     return number;
@@ -49,7 +55,7 @@ class Pair {
   // `number` as send() gave it, or is about to.
   void receive(std::size_t number, std::uint32_t call, int priority = 0,
                std::size_t bytes = kLong) {
-    Message& m = add(received_, bytes, std::byte{0});
+    Message& m = add(received_, bytes);
     describe(m.transfer, 0, call, int(number), priority);
     ranks_[1]->recv(m.transfer);
   }
@@ -63,9 +69,20 @@ class Pair {
     const auto is_done = [](const Message& m) { return m.transfer.done.load(); };
     for (int i = 0; i < 20000 && !std::ranges::all_of(received_, is_done); ++i) step();
     return std::ranges::all_of(received_, [&](const Message& m) {
-      const auto sent = std::byte(m.transfer.key.seq + 1);
-      return is_done(m) && std::ranges::count(m.data, sent) == std::ptrdiff_t(m.data.size());
+      std::size_t right = 0;
+      while (right < m.data.size() &&
+             m.data[right] == byte_of(std::size_t(m.transfer.key.seq), right))
+        ++right;
+      return is_done(m) && right == m.data.size();
     });
+  }
+  // The sender's links carry so much.
+  void expect_rate(double bytes_per_s) { ranks_[0]->expect_rate(bytes_per_s); }
+  std::size_t longest_under_way() const {   // of chunks, in bytes
+    std::size_t longest = 0;
+    for (const MpiNet::Sent& one : net_.ranks[1].coming)
+      if (one.tag > 0) longest = std::max(longest, one.bytes);
+    return longest;
   }
   // Streams of which chunks are on their way.
   std::set<int> under_way() const {
@@ -80,9 +97,9 @@ class Pair {
     std::vector<std::byte> data;
     Transfer transfer;
   };
-  static Message& add(std::deque<Message>& to, std::size_t bytes, std::byte value) {
+  static Message& add(std::deque<Message>& to, std::size_t bytes) {
     Message& m = to.emplace_back();
-    m.data.assign(bytes, value);
+    m.data.resize(bytes);
     m.transfer.parts = {{m.data.data(), bytes}};
     m.transfer.bytes = bytes;
     return m;
@@ -198,6 +215,31 @@ TEST_CASE("streams: of calls under way together the older one's go first") {
       pair.step();
       if (pair.has(3)) CHECK(pair.has(1));   // the first of call 2 may have flowed already
     }
+    CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: chunks are as long as the sender's links ask, whatever is under way") {
+  constexpr std::size_t kFew = 3, kMessage = 5000;   // no whole cache lines
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    Random random(seed);
+    for (std::size_t i = 0; i < kFew; ++i) pair.send(1, 0, kMessage);
+    pair.step(int(random.below(30)));
+    CHECK(pair.longest_under_way() <= kChunk);
+    pair.expect_rate(1e5);   // 10 ms of it
+    for (std::size_t i = 0; i < kFew; ++i) pair.send(1, 0, kMessage);
+    pair.expect_rate(1e3);   // chunks are no shorter than at first
+    pair.send(1, 0, kMessage);
+    for (std::size_t i = 0; i <= 2 * kFew; ++i) pair.receive(i, 1, 0, kMessage);
+    std::size_t longest = 0;
+    for (int i = 0; i < 20000 && !pair.has(2 * kFew); ++i) {
+      pair.step();
+      longest = std::max(longest, pair.longest_under_way());
+    }
+    CHECK(longest > 4 * kChunk);
+    CHECK(longest <= 1000);
     CHECK(pair.ends());
   }
 }
