@@ -171,6 +171,7 @@ void bind_communicator(nb::module_& m) {
       .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a,
            "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("allocate", allocate, "bytes"_a)
+      .def("leave_out_sums", &Communicator::leave_out_sums)
       .def("split", split, "colour"_a, "key"_a)
       .def("subgroup", &Communicator::subgroup, "ranks"_a, "tag"_a,
            nb::call_guard<nb::gil_scoped_release>())

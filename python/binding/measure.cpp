@@ -69,14 +69,13 @@ void keep(NativeCall& call, nb::handle owner, nb::handle input, nb::handle patte
 
 NativeCall* of_communicator(nb::handle owner, std::string_view collective, nb::handle input,
                             nb::handle output, std::string_view op, int root, nb::handle knobs,
-                            nb::handle rewritten, nb::handle pattern, bool combines) {
+                            nb::handle rewritten, nb::handle pattern) {
   auto made = std::make_unique<NativeCall>();
   keep(*made, owner, rewritten, pattern);
   auto& communicator = nb::cast<Communicator&>(owner);
   const nb::none none;
-  Call call = call_from({collective, input, output, op, root, none, none, knobs},
-                        {communicator.rank(), communicator.size()}, made->kept);
-  call.combines = combines;
+  const Call call = call_from({collective, input, output, op, root, none, none, knobs},
+                              {communicator.rank(), communicator.size()}, made->kept);
   made->side.call = [&communicator, call] { communicator.run(call); };
   return made.release();
 }
@@ -135,13 +134,12 @@ void bind_measure(nb::module_& m) {
       .def("__call__", [](const NativeCall& self) { self.side.call(); }, Unlocked());
   m.def("native_call", of_communicator, "communicator"_a, "collective"_a, "input"_a.none(),
         "output"_a.none(), "op"_a, "root"_a, "knobs"_a.none(), "rewritten"_a.none(),
-        "pattern"_a.none(), "combines"_a = true,
+        "pattern"_a.none(),
         nb::sig("def native_call(communicator: Communicator, collective: str, input: object | None,"
                 " output: object | None, op: str, root: int, knobs: object | None, "
-                "rewritten: object | None, pattern: object | None, combines: bool = True) "
-                "-> NativeCall"),
+                "rewritten: object | None, pattern: object | None) -> NativeCall"),
         "A call of Communicator.run with these arguments; alternate() writes `rewritten` anew\n"
-        "from `pattern` before it. combines=False: transfers alone; the results are wrong.");
+        "from `pattern` before it.");
   m.def("native_mpi_call", of_mpi, "world"_a, "collective"_a, "input"_a.none(), "output"_a.none(),
         "op"_a, "root"_a, "rewritten"_a.none(), "pattern"_a.none(), "form"_a = "blocking",
         "parts"_a = 1,

@@ -74,6 +74,7 @@ class Communicator:
     def allocate(
         self, bytes: int
     ) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,))], bool, str]: ...
+    def leave_out_sums(self) -> None: ...
     def split(self, colour: int, key: int) -> Communicator | None: ...
     def subgroup(self, ranks: Sequence[int], tag: int) -> Communicator: ...
     def is_called(self) -> bool: ...
@@ -255,11 +256,10 @@ def native_call(
     knobs: object | None,
     rewritten: object | None,
     pattern: object | None,
-    combines: bool = True,
 ) -> NativeCall:
     """
     A call of Communicator.run with these arguments; alternate() writes `rewritten` anew
-    from `pattern` before it. combines=False: transfers alone; the results are wrong.
+    from `pattern` before it.
     """
 
 def native_mpi_call(

@@ -108,14 +108,14 @@ bool ArrivalBook::is_long(const Call& call) const {
 // Only from what all ranks' values go into does a rank hear of all others. What devices send has no
 // notes.
 bool ArrivalBook::wants(const Call& call) const {
-  if (call.collective != Collective::allreduce || call.uneven || !call.combines) return false;
+  if (call.collective != Collective::allreduce || call.uneven) return false;
   return is_on() && !call.device.end && is_long(call);
 }
 
 bool ArrivalBook::follows(const Call& call) const {
   const bool is_rooted =
       call.collective == Collective::reduce || call.collective == Collective::broadcast;
-  return is_rooted && !call.device.end && call.combines && is_long(call);
+  return is_rooted && !call.device.end && is_long(call);
 }
 
 std::uint64_t ArrivalBook::key_of(const Call& call) const {

@@ -45,6 +45,10 @@ class ArrivalBook {
 
   bool is_on() const { return learns_ || !late_.empty(); }
   bool learns() const { return learns_; }
+  void stop() {   // from now on nobody is taken for late
+    learns_ = false;
+    late_.clear();
+  }
   ~ArrivalBook();
 
   // What could be learned from such a call is worth the notes in it.

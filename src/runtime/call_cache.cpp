@@ -7,7 +7,7 @@ namespace {
 
 bool is_plain(const Call& c) {
   return !c.uneven && c.algorithm.empty() && c.cut == Cut{} &&
-         c.timeout_ms == 0 && c.combines && c.tag == 0 && c.priority == 0;
+         c.timeout_ms == 0 && c.tag == 0 && c.priority == 0;
 }
 
 // The bytes of the call's buffers, and where the shorter one lies in the longer one in place.

@@ -83,7 +83,7 @@ std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Pr
                                                       const Choice& usual) const {
   const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
-  if (!group->near || is_asked || call.uneven || !call.combines || call.device.end ||
+  if (!group->near || is_asked || call.uneven || leaves_out_sums || call.device.end ||
       !expected_by(session->config().arrival).learns_in_node)
     return {};
   return chosen_by_arrival(problem, inputs_of(call, problem), usual);
@@ -119,6 +119,14 @@ Ready Communicator::State::prepare(const Call& call, const std::vector<int>& lat
   return ready;
 }
 
+CompiledSchedule Communicator::State::compiled(const Choice& choice, const Problem& problem,
+                                               const Layout& layout, const Call& call) const {
+  CompiledSchedule bound = compile(choice, problem, layout, call, staging_limits());
+  const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
+  if (leaves_out_sums) leave_out_combining(bound, choice.algorithm->is_load_store() || in_nodes);
+  return bound;
+}
+
 std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const Problem& problem,
                                                        const Layout& layout) {
   CallShape shape{call, problem.in_place, problem.symmetric, problem.late};
@@ -134,12 +142,12 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   prepared->shared = choice.algorithm->uses(Access::symmetric);
   prepared->load_store = choice.algorithm->is_load_store();
   prepared->has_notes = has_notes(call, alike, choice);
-  CompiledSchedule bound = compile(choice, problem, layout, call, staging_limits());
+  CompiledSchedule bound = compiled(choice, problem, layout, call);
   if (prepared->has_notes) add_notes(bound);
   const auto other = by_arrival(call, alike, choice);
   std::size_t slot_bytes = bound.scratch_bytes;
   if (other) {
-    CompiledSchedule arriving = compile(*other, problem, layout, call, staging_limits());
+    CompiledSchedule arriving = compiled(*other, problem, layout, call);
     slot_bytes = std::max(slot_bytes, arriving.scratch_bytes);
     bound.by_arrival = std::make_shared<const CompiledSchedule>(std::move(arriving));
   }
@@ -147,7 +155,7 @@ std::shared_ptr<Prepared> Communicator::State::prepare(const Call& call, const P
   if (bound.mixed) session->shm().open_staging(*group, bound.staging_bytes);
   prepared->bound = std::make_shared<CompiledSchedule>(std::move(bound));
   prepared->choice = hash_of(choice) ^ digest_of(group->ranks) ^
-                     (prepared->shared && problem.in_place ? 1 : 0) ^ (call.combines ? 0 : 2) ^
+                     (prepared->shared && problem.in_place ? 1 : 0) ^
                      digest_of(problem.late) << 1 ^ (prepared->has_notes ? 4 : 0) ^
                      (other ? hash_of(*other) : 0);
   book.add(prepared);
@@ -310,6 +318,11 @@ void Communicator::attach_together(int timeout_ms) {
   }
   state_->session->leave_uncounted(*state_->group);
   run(call);
+}
+
+void Communicator::leave_out_sums() {
+  state_->leaves_out_sums = true;
+  state_->arrivals.stop();
 }
 
 FlightRecord Communicator::record(const std::string& reason) const {

@@ -66,8 +66,6 @@ struct Call {
   // A start may have to wait for the end of an earlier call like it, where the program has always
   // waited for that one first (runtime/arrivals.hpp). false: no start ever waits, as MPI has it.
   bool may_wait = true;
-  // false: nothing is combined, and the results are wrong; for benchmarks, between ranks that send.
-  bool combines = true;
   OnDevice device = {};
 };
 
@@ -100,6 +98,10 @@ class Communicator {
   // Breaks the communicator: calls under way and later ones fail on every rank with `why`.
   void abort(const std::string& why);
   bool is_called() const;      // whether a message of a call is here that this rank has yet to make
+
+  // For benchmarks: from now on its calls combine nothing, and their results are wrong. On all
+  // ranks, before the first call. Those that send nothing are refused.
+  void leave_out_sums();
 
   Request start(const Call& call);
   void run(const Call& call);   // start and wait in one, and a little faster

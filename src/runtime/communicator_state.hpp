@@ -37,6 +37,7 @@ struct Communicator::State {
   bool spans_nodes;
   std::vector<int> nodes;   // of each rank, where several share one of several; likewise
   ArrivalBook arrivals;
+  bool leaves_out_sums = false;
 
   State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
@@ -60,6 +61,8 @@ struct Communicator::State {
   Problem problem_of(const Call& call) const;
   Overrides wish_of(const Call& call) const;
   bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
+  CompiledSchedule compiled(const Choice& choice, const Problem& problem, const Layout& layout,
+                            const Call& call) const;
   // What calls may take instead, by who comes when.
   std::optional<Choice> by_arrival(const Call& call, const Problem& problem,
                                    const Choice& usual) const;

@@ -166,9 +166,8 @@ CompiledSchedule compile(const Choice& choice, const Problem& problem, const Lay
   const bool claims = choice.algorithm->claimed && problem.ranks > 1;
   if (claims && by_stages) add_positions(choice, problem, layout, peers, bound, call.op);
   if (claims && bound.mixed) add_positions_in_node(choice, problem, layout, bound, call.op);
-  const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
-  if (in_nodes) check_staging(choice, bound, call, staging.bytes);
-  if (!call.combines) leave_out_combining(bound, load_store || in_nodes);
+  if (choice.algorithm->by_nodes && stages_in_nodes(problem))
+    check_staging(choice, bound, call, staging.bytes);
   if (by_stages && bound.scratch_bytes > staging.bytes)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",
          human_bytes(double(bound.scratch_bytes)), " of every rank's stage, which has ",

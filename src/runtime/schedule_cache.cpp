@@ -9,7 +9,7 @@ bool CallShape::operator==(const CallShape& o) const {
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.root == b.root && in_place == o.in_place && shared == o.shared &&
          a.uneven == b.uneven && a.cut == b.cut && a.algorithm == b.algorithm &&
-         a.combines == b.combines && a.device.end == b.device.end && a.counts == b.counts &&
+         a.device.end == b.device.end && a.counts == b.counts &&
          a.counts_received == b.counts_received && late == o.late;
 }
 

@@ -58,7 +58,6 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   SUBCASE("with a tag") { other.tag = 7; }
   SUBCASE("more urgent") { other.priority = 1; }
   SUBCASE("by a knob") { other.cut.knobs.radix = 4; }
-  SUBCASE("without adding") { other.combines = false; }
   SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
   SUBCASE("without an output") { other.output = nullptr; }
   for (int round = 0; round < 2; ++round) {

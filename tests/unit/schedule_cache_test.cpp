@@ -58,7 +58,6 @@ TEST_CASE("plans: a call that differs in anything is another, also where values 
   SUBCASE("radix") { c.cut.knobs.radix = 5; }
   SUBCASE("blocks") { c.cut.knobs.blocks = 4; }
   SUBCASE("radix and blocks") { std::swap(c.cut.knobs.radix, c.cut.knobs.blocks); }
-  SUBCASE("combines") { c.combines = false; }
   SUBCASE("in place") { s.in_place = true; }
   SUBCASE("shared") { s.shared = true; }
   SUBCASE("in place is not shared") {

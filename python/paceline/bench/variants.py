@@ -10,6 +10,7 @@ ours without arithmetic.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from paceline import _core, calls
 
@@ -129,12 +130,20 @@ class OfPaceline:
     def __init__(self, communicator, native=False):
         self.communicator, self.native = communicator, native
 
+    @cached_property
+    def without_sums(self):
+        """A communicator of the same ranks whose calls transfer alone. Collective."""
+        made = self.communicator.dup()
+        made._core.leave_out_sums()
+        return made
+
     def bind(self, variant, case):
         """The call as a function without arguments."""
         comm, options = self.communicator, variant.options(case.bytes)
         if self.native:
+            comm = comm if variant.combines else self.without_sums
             return _core.native_call(comm._core, *core_call(comm, case), calls.knobs(**options),
-                                     case.input, case.pattern, variant.combines)
+                                     case.input, case.pattern)
         if not variant.combines:
             raise Unavailable("the arithmetic can be left out of native calls alone")
         arrays = case.input, case.output
