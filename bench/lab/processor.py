@@ -3,9 +3,9 @@
     ./dev lab up 4 --rate 1gbit
     ./dev lab run --mpi mpich5 .venv/bin/python bench/lab/processor.py --segments 1,8,256
 
-Seconds of a call, and what it took meanwhile: of all ranks, and of the machine that the nodes share,
-with what its network does. Where a call takes longer than the links ask and the machine is hardly
-idle, its processors are the limit. The first of the rounds is not shown.
+Seconds of a call, and what it took meanwhile: of all ranks, and of the machine that the nodes
+share, with what its network does. Where a call takes longer than the links ask and the machine is
+hardly idle, its processors are the limit. The first of the rounds is not shown.
 """
 
 import resource
