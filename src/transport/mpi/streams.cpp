@@ -39,16 +39,24 @@ Streams::Streams(MpiPort& port, std::size_t chunk_bytes, Failed failed)
       pool_(std::max(chunk_bytes, kLongestChunk)),
       failed_(std::move(failed)),
       tags_(std::size_t(port.ranks()),
-            Tags(kFirstTag, std::uint32_t(std::max(port.tag_limit(), 1)))) {}
+            Tags(kFirstTag, std::uint32_t(std::max(port.tag_limit(), 1)))),
+      moved_(std::size_t(port.ranks())) {}
 
 void Streams::expect_rate(double bytes_per_s) {
   const double bytes = std::min(bytes_per_s * kChunkS, double(pool_.bytes()));
   chunk_bytes_ = std::max(least_bytes_, std::size_t(bytes) / kCacheLine * kCacheLine);
 }
 
+bool Streams::is_at_work(const Stream& s) const {
+  const Order& last = moved_[std::size_t(s.peer)];
+  return last.context == s.order.context && last.number == s.order.number;
+}
+
+void Streams::has_moved(const Stream& s) { moved_[std::size_t(s.peer)] = s.order; }
+
 // Where in the caller's buffer a chunk may move without a copy; null where it must not.
 std::byte* Streams::unstaged(const Stream& s, std::uint32_t chunk) const {
-  if (chunk < kProbe || s.transfer->consume) return nullptr;
+  if (s.transfer->consume || (chunk < kProbe && !is_at_work(s))) return nullptr;
   return inside(s.transfer->parts, s.chunks.begin(chunk), s.chunks.length(chunk));
 }
 
@@ -168,7 +176,7 @@ bool Streams::advance_send(Stream& s) {
   const std::uint32_t before = s.finished;
   Ended how;
   while (s.finished < s.started && port_.ended(s.at(s.finished).message, how)) {
-    check(s, how, 0);   // a send ends with no bytes received
+    if (check(s, how, 0)) has_moved(s);   // a send ends with no bytes received
     pool_.give(std::move(s.at(s.finished).staged));
     ++s.finished;
   }
@@ -186,6 +194,7 @@ bool Streams::advance_receive(Stream& s) {
     Chunk& chunk = s.at(s.finished);
     const std::size_t bytes = s.chunks.length(s.finished);
     if (check(s, how, bytes)) {
+      has_moved(s);
       if (chunk.staged)
         deliver(*s.transfer, chunk.staged.get(), bytes);
       else

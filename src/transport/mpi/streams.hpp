@@ -4,10 +4,10 @@
 // the first is whole as early as can be, and are received in that order. A receiver that has yet to
 // begin the call of an earlier one tells the sender which one it wants before that (Kind::want).
 //
-// The first chunks pass through memory of ours on both sides, also where they need not: once they
-// have arrived, the other side is known to be at work on this message, and the rest moves straight
-// between the callers' buffers. So whoever gives up waiting for a rank that does not come has
-// nothing in its buffers that MPI still uses.
+// The first chunks of a call pass through memory of ours on both sides, also where they need not:
+// once one has arrived, the other side is known to be at work on this call, and the rest moves
+// straight between the callers' buffers. So whoever gives up waiting for a rank that does not come
+// has nothing in its buffers that MPI still uses.
 #pragma once
 
 #include <array>
@@ -131,6 +131,8 @@ class Streams {
   };
 
   std::byte* unstaged(const Stream& s, std::uint32_t chunk) const;
+  bool is_at_work(const Stream& s) const;   // the peer, on the call of that
+  void has_moved(const Stream& s);          // a chunk of it, so that the peer is
   bool is_due(const Stream& s) const;
   bool advance_send(Stream& s);
   bool advance_receive(Stream& s);
@@ -152,6 +154,7 @@ class Streams {
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer
+  std::vector<Order> moved_;   // by peer: the stream of which a chunk has moved last
   std::vector<Stream> out_, in_;   // out_: in the order in which they go (goes_before)
   std::vector<Leftover> leftovers_;
   std::uint64_t sends_ = 0;        // streams so far
