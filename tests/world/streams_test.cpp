@@ -60,6 +60,7 @@ class Pair {
     ranks_[1]->recv(m.transfer);
   }
   bool has(std::size_t place) const { return received_[place].transfer.done; }   // of a receive
+  bool has_left(std::size_t number) const { return sent_[number].transfer.done; }
 
   void step(int times = 1) {
     for (int i = 0; i < times; ++i) ranks_[random_.below(2)]->progress();
@@ -83,6 +84,16 @@ class Pair {
     for (const MpiNet::Sent& one : net_.ranks[1].coming)
       if (one.tag > 0) longest = std::max(longest, one.bytes);
     return longest;
+  }
+  // Chunks on their way that lie in the callers' buffers.
+  std::ptrdiff_t unstaged() const {
+    const auto is_in = [](const Message& m, const std::byte* data) {
+      return data >= m.data.data() && data < m.data.data() + m.data.size();
+    };
+    return std::ranges::count_if(net_.ranks[1].coming, [&](const MpiNet::Sent& one) {
+      return one.tag > 0 &&
+             std::ranges::any_of(sent_, [&](const Message& m) { return is_in(m, one.data); });
+    });
   }
   // Streams of which chunks are on their way.
   std::set<int> under_way() const {
@@ -241,6 +252,25 @@ TEST_CASE("streams: chunks are as long as the sender's links ask, whatever is un
     CHECK(longest > 4 * kChunk);
     CHECK(longest <= 1000);
     CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: a call's chunks are staged until its peer has taken one, and no longer") {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    std::size_t number = 0;
+    for (const std::uint32_t call : {1u, 2u, kElsewhere}) {
+      for (int i = 0; i < 3; ++i, ++number) {
+        pair.send(call, 0, kChunk);
+        CHECK(pair.under_way().size() == 1);
+        CHECK(pair.unstaged() == (i > 0 ? 1 : 0));
+        pair.step(int((seed + number) % 20));
+        pair.receive(number, call, 0, kChunk);
+        REQUIRE(pair.ends());
+        while (!pair.has_left(number)) pair.step();
+      }
+    }
   }
 }
 
