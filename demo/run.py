@@ -28,7 +28,7 @@ import figures
 import timeline
 from launch import Launch, RunFailed, events
 
-EPOCHS = 12
+EPOCHS = 9
 ROUNDS = 2
 MOST_RANKS_UNASKED = 4
 
