@@ -182,7 +182,7 @@ void ArrivalBook::begin(const Turn& begun, const Call& call,
   site.taken = turn.late;
   named_ = site.predictor.named();
   named_gap_ns_ = site.predictor.named_gap_ns();
-  active->is_told = false;
+  active->is_observed = false;
   if (is_blocking) awaited_ = active;
   else site.started = {active, is_awaited};
 }
@@ -201,9 +201,9 @@ void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
 // nothing will have to be waited for here.
 void ArrivalBook::settle(Site& site) {
   if (!site.started.active) return;
-  const bool is_told = site.started.active->is_told;
+  const bool is_observed = site.started.active->is_observed;
   if (site.started.is_awaited) learn_from(site.started.active);
-  site.in_row = is_told ? std::min(site.in_row + 1, kHabit) : 0;
+  site.in_row = is_observed ? std::min(site.in_row + 1, kHabit) : 0;
   site.started = {};
 }
 
@@ -227,7 +227,7 @@ void ArrivalBook::learn(const ActiveOp& active) {
   const Notes& notes = *active.operation->notes();
   require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
   Site& site = *turn.site;
-  const double shared_end_s = active.busy ? active.busy->end_s.load() : 0;
+  const double shared_end_s = active.overlap ? active.overlap->end_s.load() : 0;
   site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(shared_end_s))};
   site.is_measured = true;
   std::vector<Wait> waits;

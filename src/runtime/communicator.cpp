@@ -47,8 +47,8 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.canonical = numbers == Numbers::canonical && !exact;
   p.fast = numbers == Numbers::fast || exact;
   p.uneven = call.uneven;
-  p.one_node = group->near || p.ranks == 1;
-  p.single_copy = group->near ? group->shm->first().are_attached() : p.one_node;
+  p.one_node = group->one_node || p.ranks == 1;
+  p.single_copy = group->one_node ? group->shm->first().are_attached() : p.one_node;
   if (p.one_node) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
@@ -83,7 +83,7 @@ std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Pr
                                                       const Choice& usual) const {
   const Overrides wish = wish_of(call);
   const bool is_asked = !wish.algorithm.empty() || wish.cut != Cut{};
-  if (!group->near || is_asked || call.uneven || leaves_out_sums || call.device.end ||
+  if (!group->one_node || is_asked || call.uneven || leaves_out_sums || call.device.end ||
       !expected_by(session->config().arrival).learns_in_node)
     return {};
   return chosen_by_arrival(problem, inputs_of(call, problem), usual);
@@ -219,9 +219,9 @@ Request Communicator::start(const Call& call) try {
   const std::uint32_t number = active->operation->number();
   return Request(std::move(active), number);
 } catch (const Error& error) {
-  state_->session->failures().raise_late(*state_->group, error);
+  state_->session->failures().raise_with_call_sites(*state_->group, error);
 } catch (const std::bad_alloc&) {
-  state_->session->failures().raise_starved(*state_->group);
+  state_->session->failures().raise_out_of_memory(*state_->group);
 }
 
 // What was asked for before is started at once.
@@ -242,9 +242,9 @@ void Communicator::run(const Call& call) try {
   if (active->operation->is_load_store())
     s.session->remember(s.recent, asked, active, ready.fingerprint);
 } catch (const Error& error) {
-  state_->session->failures().raise_late(*state_->group, error);
+  state_->session->failures().raise_with_call_sites(*state_->group, error);
 } catch (const std::bad_alloc&) {
-  state_->session->failures().raise_starved(*state_->group);
+  state_->session->failures().raise_out_of_memory(*state_->group);
 }
 
 std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
@@ -304,7 +304,7 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
 
 // So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
 void Communicator::attach_together(int timeout_ms) {
-  if (!state_->group->near) return;
+  if (!state_->group->one_node) return;
   state_->session->shm().attach_together(*state_->group, timeout_ms);
   std::vector<float> numbers(1u << 18);
   Call call{Collective::allreduce, Type::f32, Op::sum};
@@ -350,7 +350,7 @@ std::string Communicator::explain(const Call& call) const {
   const Choice c = choose(problem, now, wish);
   std::string copies;   // the choice, were the ranks attached
   problem.single_copy = true;
-  if (state_->group->near && choose(problem, now, wish).algorithm->uses(Access::single_copy))
+  if (state_->group->one_node && choose(problem, now, wish).algorithm->uses(Access::single_copy))
     copies = str("; ", state_->group->shm->first().describe_copies());
   return str(describe(c),
              c.algorithm->uses(Access::staging) || nodes() > 1 ? "; " + state_->grouping.why : "",

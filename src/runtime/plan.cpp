@@ -43,9 +43,10 @@ Request Plan::start() try {
   c.session->start(state_->active, state_->call.input, state_->call.output, state_->fingerprint);
   return Request(state_->active, state_->active->operation->number());
 } catch (const Error& error) {
-  state_->communicator->session->failures().raise_late(*state_->communicator->group, error);
+  const Communicator::State& c = *state_->communicator;
+  c.session->failures().raise_with_call_sites(*c.group, error);
 } catch (const std::bad_alloc&) {
-  state_->communicator->session->failures().raise_starved(*state_->communicator->group);
+  state_->communicator->session->failures().raise_out_of_memory(*state_->communicator->group);
 }
 
 }  // namespace paceline

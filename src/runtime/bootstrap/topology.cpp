@@ -46,7 +46,7 @@ std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
 
 StagingLimits staging_limits_of(const Group& group, const WorldConfig& config) {
   if (!on_one_node(group, config.nodes)) return {config.node_staging, false};
-  return {group.near ? group.shm->first().bytes() : 0, group.near};
+  return {group.one_node ? group.shm->first().bytes() : 0, group.one_node};
 }
 
 std::string describe_nodes(const std::vector<int>& nodes) {

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr double kYieldsS = 5e-3;   // time slices are of some 3 ms
+constexpr double kYieldsS = 5e-3;   // less than two time slices of Linux, of some 3 ms each
 
 }  // namespace
 
@@ -27,9 +27,9 @@ bool YieldBudget::again() {
   return true;
 }
 
-Backoff::Backoff(Load company) {
-  spins_ = company == Load::alone ? 300 : company == Load::oversubscribed ? 50 : 1;
-  yields_ = company == Load::alone ? 1000 : company == Load::oversubscribed ? 100 : 0;
+Backoff::Backoff(Load load) {
+  spins_ = load == Load::alone ? 300 : load == Load::oversubscribed ? 50 : 1;
+  yields_ = load == Load::alone ? 1000 : load == Load::oversubscribed ? 100 : 0;
 }
 
 Backoff::Next Backoff::next() {

@@ -3,39 +3,41 @@
 
 namespace paceline {
 
-void pause();   // the processor may look after its other threads for a moment
+void pause();   // a spin loop's instruction: lets the core's other hardware threads run
 
-// Yields for a while. To a rank that waits like this one that costs a microsecond; to a program
-// that computes it hands a whole time slice, and after two of these it is wiser to sleep: a sleeper
-// that is woken runs at once.
+// Yields the processor for up to 5 ms. Where another rank that waits gets it, it is back within a
+// microsecond; a program that computes keeps it for a time slice of some 3 ms. After two of these
+// it is wiser to sleep: a sleeper that is woken runs at once.
 class YieldBudget {
  public:
-  bool again();   // false: no more
+  bool again();   // yields once; false: the time is up, and it has not
   void reset() { since_s_ = 0; }
 
  private:
-  double since_s_ = 0;
+  double since_s_ = 0;   // the first again(); 0: there was none
 };
 
-// Spin, then yield, then sleep. With more ranks than processors spinning only keeps others from
-// working. The session's own thread, beside one that computes, does not yield.
+// Spin, then yield, then sleep: how soon depends on who else needs the processor. With more ranks
+// than processors spinning only keeps others from working. The progress thread, beside one that
+// computes, sleeps almost at once and does not yield.
 enum class Load { alone, oversubscribed, beside_compute };
 
 class Backoff {
  public:
-  explicit Backoff(Load company);
+  explicit Backoff(Load load);
 
   enum class Next { again, sleep };
-  Next next();  // call after each fruitless look; pauses or yields by itself
-  void reset() {
+  // After each look that moved nothing. Spins or yields by itself; to sleep is the caller's part.
+  Next next();
+  void reset() {   // after a look that moved something
     looks_ = 0;
     yielding_.reset();
   }
 
  private:
   YieldBudget yielding_;
-  int spins_, yields_;
-  int looks_ = 0;
+  int spins_, yields_;   // how many looks end so, before it says sleep
+  int looks_ = 0;        // since the last reset()
 };
 
 }  // namespace paceline

@@ -1,8 +1,9 @@
-// The one clock of the core. Everything that asks for the time asks here.
+// The clock of calls: their time-outs, traces and notes. Its readings of two ranks of a node can be
+// compared; those of two nodes cannot.
 #pragma once
 
 namespace paceline {
 
-double now_s();  // seconds of CLOCK_MONOTONIC: equal for all processes of a machine
+double now_s();  // seconds of CLOCK_MONOTONIC
 
 }  // namespace paceline

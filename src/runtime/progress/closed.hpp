@@ -1,5 +1,6 @@
-// ClosedContexts: which communicators this rank has closed last. What still comes for them is
-// dropped; what comes for one that is not known here is kept, since it is yet to be made.
+// ClosedContexts: the contexts of the communicators that this rank has closed last. A message for
+// one of them is dropped; one for a context that is not known here is kept, since this rank may
+// have yet to make that communicator.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace paceline {
 
 class ClosedContexts {
  public:
-  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMost = 4096;   // contexts; then the oldest is forgotten
 
   void add(std::uint64_t context) {
     if (!set_.insert(context).second) return;
@@ -21,7 +22,7 @@ class ClosedContexts {
     oldest_first_.pop_front();
   }
   bool has(std::uint64_t context) const { return set_.contains(context); }
-  void remove(std::uint64_t context) {   // it is opened again
+  void remove(std::uint64_t context) {   // a communicator of this context is opened again
     if (set_.erase(context) > 0) std::erase(oldest_first_, context);
   }
 

@@ -14,27 +14,29 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kEarlyAborts = 1024;  // of communicators that this rank has yet to make
+// Aborts of communicators that this rank has yet to make. More are dropped: what it then calls
+// there ends by its time-out.
+constexpr std::size_t kEarlyAborts = 1024;
 
-// How long a rank that raises an error waits for its peers to say where they are. Those that wait
-// as well have looked within a millisecond or two, or later where ranks crowd the processors; those
-// that compute will not say it.
-constexpr double kWordsS = 0.5;
-constexpr int kNapUs = 1000;
-constexpr char kWord = '@';               // what is no fault, but where the sender is
-constexpr std::size_t kLongestWord = 200;
-constexpr std::size_t kMostNamed = 8;     // of places, and of the ranks at each
+// How long a rank that raises an error waits for the call sites of its peers. Those that wait as
+// well say it within a millisecond or two, or later with more ranks than processors; those that
+// compute do not say it.
+constexpr double kCallSitesS = 0.5;
+constexpr int kPollUs = 1000;               // the longest sleep between two looks meanwhile
+constexpr char kCallSite = '@';             // begins a call site, in the place of a fault's letter
+constexpr std::size_t kLongestSite = 200;   // bytes, of a call site and of a group's labels
+constexpr std::size_t kMostNamed = 8;       // of call sites, and of the ranks at each
 
-// A break travels to the peers as its fault and the sentence.
+// A break travels to the peers (Transport::abort) as a letter for its fault, then the sentence.
 std::string pack(Fault fault, const std::string& why) {
   return str(static_cast<char>('A' + static_cast<int>(fault)), why);
 }
 
-// Of its end, where the line is; and only what a sentence may hold.
-std::string one_line(std::string word) {
-  if (word.size() > kLongestWord) word = "..." + word.substr(word.size() - kLongestWord);
-  std::ranges::replace_if(word, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return word;
+// Cut at its beginning, since the line is at its end; without control characters.
+std::string one_line(std::string site) {
+  if (site.size() > kLongestSite) site = "..." + site.substr(site.size() - kLongestSite);
+  std::ranges::replace_if(site, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return site;
 }
 
 // "rank 2", "ranks 0, 1, 2 and 61 more".
@@ -47,7 +49,7 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 }  // namespace
 
-// Throws what went wrong with it. An operation that has ended leaves the list first: it keeps the
+// An operation that has ended leaves SessionState::active first, by progress(): it holds the
 // session, which would never end.
 void Failures::raise(const ActiveOp& active) {
   {
@@ -57,35 +59,35 @@ void Failures::raise(const ActiveOp& active) {
     } catch (...) {   // there is an error to tell already
     }
   }
-  tell_where(*active.group);
+  exchange_call_sites(*active.group);
   const std::lock_guard lock(state_.mutex);
   const Error& error = *active.operation->error();
-  throw Error(error.fault(), error.what() + whereabouts(*active.group));
+  throw Error(error.fault(), error.what() + call_sites_of(*active.group));
 }
 
-// Who comes to a communicator that is broken already says where it is, too.
-void Failures::raise_late(Group& group, const Error& error) {
+// A rank that calls on a communicator which is broken already has a call site, too.
+void Failures::raise_with_call_sites(Group& group, const Error& error) {
   if (state_.is_inherited()) throw Error(error);
-  tell_where(group);
+  exchange_call_sites(group);
   const std::lock_guard lock(state_.mutex);
   if (group.broken.empty() || error.fault() != group.fault) throw Error(error);
   throw Error(group.fault, reason(group));
 }
 
-// With the lock held. Nobody is to wait for a rank that cannot take part.
-void Failures::starve(Group& group) {
+// With the lock held. Peers are told, since they wait for a rank that cannot take part.
+void Failures::break_out_of_memory(Group& group) {
   break_group(group, Fault::resource,
               str(name_of(group, state_.rank()), " has been refused memory for a call; the "
                   "communicator cannot be used any more."),
               true);
 }
 
-void Failures::raise_starved(Group& group) {
+void Failures::raise_out_of_memory(Group& group) {
   {
     const std::lock_guard lock(state_.mutex);
-    starve(group);
+    break_out_of_memory(group);
   }
-  raise_late(group, Error(group.fault, group.broken));
+  raise_with_call_sites(group, Error(group.fault, group.broken));
 }
 
 void Failures::abort(Group& group, const std::string& why) {
@@ -104,7 +106,7 @@ std::string Failures::broken(const Group& group) const {
 
 bool Failures::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {
   const auto found = state_.groups.find(key.context);
-  // A communicator that this rank still has to make, or has closed.
+  // Not known here: kept if this rank has yet to make it, dropped if it has closed it.
   if (found == state_.groups.end()) return !closed_.has(key.context);
   const Group& group = *found->second;
   if (!group.broken.empty()) return false;
@@ -139,7 +141,8 @@ void Failures::misfits(int peer, const Key& key, std::size_t came, std::size_t e
                       wrong_size(peer, state_.rank(), key, came, expected), true});
 }
 
-// Its device cannot go on, or this rank lacks what it takes to reach a peer's staging buffer.
+// Notes what an operation has found: a peer in another call, a copy that the system refuses, a
+// device that cannot go on, or a peer's staging buffer that this rank lacks the memory to reach.
 void Failures::inspect(const ActiveOp& active) {
   const Group& group = *active.group;
   const Operation& operation = *active.operation;
@@ -175,9 +178,9 @@ void Failures::opened(const Group& group) {
 void Failures::aborted(int peer, std::uint64_t context, const std::string& why) {
   if (why.empty()) return;
   const auto found = state_.groups.find(context);
-  if (why[0] == kWord) {
+  if (why[0] == kCallSite) {
     if (found != state_.groups.end() && peer >= 0)
-      found->second->words[peer] = one_line(why.substr(1));
+      found->second->call_sites[peer] = one_line(why.substr(1));
     return;
   }
   if (found == state_.groups.end()) {
@@ -209,7 +212,7 @@ void Failures::break_group(Group& group, Fault fault, const std::string& why, bo
   }
   for (const auto& active : state_.active) {
     if (active->group.get() != &group) continue;
-    if (!active->label.empty() && group.labels.size() < kLongestWord)
+    if (!active->label.empty() && group.labels.size() < kLongestSite)
       group.labels += str(group.labels.empty() ? "call #" : ", #", active->operation->number(),
                           " '", active->label, "'");
     active->operation->stop(*state_.transport, Error(fault, why));
@@ -235,7 +238,7 @@ void Failures::break_all_under_way() {
   for (const auto& active : state_.active) {
     Group& group = *active->group;
     if (is_starved)
-      starve(group);
+      break_out_of_memory(group);
     else
       break_group(group, fault,
                   str(active->operation->describe(), ": ", name_of(group, state_.rank()),
@@ -245,63 +248,64 @@ void Failures::break_all_under_way() {
   }
 }
 
-// With the lock held. Also those that were lost: they may only have been stopped.
+// With the lock held. Also those that are called lost: they may only have been stopped (SIGSTOP).
 void Failures::tell_all(const Group& group, const std::string& what) {
   for (int rank : group.ranks)
     if (rank != state_.rank()) state_.transport->abort(rank, group.context, what);
-  thread_.wake();   // where there was no room for it
+  thread_.wake();   // where there was no room for it yet: Transport::owes()
 }
 
-// Without the lock, by the thread that is about to raise the error: only its own stack shows where
-// it is, and only now somebody wants to know. The first one speaks for its rank.
-void Failures::tell_where(Group& group) {
+// Without the lock, by the thread that is about to raise the error: only its own stack shows its
+// call site, and only now somebody wants to know. The first thread speaks for its rank: an empty
+// string in call_sites says that one is at it.
+void Failures::exchange_call_sites(Group& group) {
   if (group.ranks.size() < 2) return;
   const int me = state_.rank();
   {
     const std::lock_guard lock(state_.mutex);
     if (group.broken.empty() || group.fault == Fault::usage) return;
     if (!state_.config.call_site && group.labels.empty()) return;
-    if (!group.words.try_emplace(me).second) return;
+    if (!group.call_sites.try_emplace(me).second) return;
   }
-  // May wait for Python's lock.
+  // Without the lock, since it may wait for Python's GIL.
   std::string here = state_.config.call_site ? state_.config.call_site() : "";
   {
     const std::lock_guard lock(state_.mutex);
     if (!group.labels.empty()) here += (here.empty() ? "" : ", in ") + group.labels;
-    if (here.empty()) {   // a thread of our own, say: another one may know
-      group.words.erase(me);
+    if (here.empty()) {   // such as the progress thread: another thread may know
+      group.call_sites.erase(me);
       return;
     }
-    group.words[me] = one_line(here);
-    tell_all(group, kWord + group.words[me]);
+    group.call_sites[me] = one_line(here);
+    tell_all(group, kCallSite + group.call_sites[me]);
   }
   const auto is_heard = [&](int rank) {
-    return group.words.contains(rank) || state_.is_gone(rank);
+    return group.call_sites.contains(rank) || state_.is_gone(rank);
   };
-  for (const double begun_s = now_s(); now_s() - begun_s < kWordsS;) {
+  for (const double begun_s = now_s(); now_s() - begun_s < kCallSitesS;) {
     {
       const std::lock_guard lock(state_.mutex);
       state_.transport->check_peers();
       driver_.progress();
       if (std::ranges::all_of(group.ranks, is_heard)) break;
     }
-    state_.transport->rest(kNapUs, [] { return false; });
+    state_.transport->rest(kPollUs, [] { return false; });
   }
   const std::lock_guard lock(state_.mutex);
   amend_record(group);
 }
 
-// With the lock held: where the ranks of a broken group were, as far as they have said so. Most are
-// in the same line.
-std::string Failures::whereabouts(const Group& group) const {
+// With the lock held: a sentence with the call sites of a broken group's ranks, as far as they have
+// said them. Ranks with the same one, as most are, are named together.
+std::string Failures::call_sites_of(const Group& group) const {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> places;
   for (std::size_t position = 0; position < group.ranks.size(); ++position) {
-    const auto word = group.words.find(group.ranks[position]);
-    if (word == group.words.end() || word->second.empty()) continue;
-    const auto known = [&](const auto& place) { return place.first == word->second; };
+    const auto site = group.call_sites.find(group.ranks[position]);
+    if (site == group.call_sites.end() || site->second.empty()) continue;
+    const auto known = [&](const auto& place) { return place.first == site->second; };
     const auto at = std::ranges::find_if(places, known);
     if (at != places.end()) at->second.push_back(position);
-    else places.push_back({word->second, {position}});
+    else places.push_back({site->second, {position}});
   }
   std::string out;
   for (std::size_t i = 0; i < std::min(places.size(), kMostNamed); ++i)
@@ -312,21 +316,22 @@ std::string Failures::whereabouts(const Group& group) const {
 }
 
 std::string Failures::reason(const Group& group) const {
-  return group.broken.empty() ? "" : group.broken + whereabouts(group);
+  return group.broken.empty() ? "" : group.broken + call_sites_of(group);
 }
 
-// With the lock held, before what is under way is stopped. What breaks first says most.
+// With the lock held, before what is under way is stopped. The first break of a session alone: what
+// breaks first says most.
 void Failures::keep_record(const std::string& reason) {
   if (state_.config.record_dir.empty() || kept_record_) return;
   kept_record_ = record_of(state_, reason);
   write_record(*kept_record_, state_.config.record_dir);
 }
 
-// With the lock held. The rest stays as it was when the communicator broke.
+// With the lock held. The rest of the record stays as it was when the communicator broke.
 void Failures::amend_record(const Group& group) {
   if (!kept_record_) return;
   for (RecordedCommunicator& one : kept_record_->communicators)
-    if (one.context == group.context) one.called_at = group.words.at(state_.rank());
+    if (one.context == group.context) one.called_at = group.call_sites.at(state_.rank());
   write_record(*kept_record_, state_.config.record_dir);
 }
 

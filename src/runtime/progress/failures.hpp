@@ -1,5 +1,5 @@
-// Failures: ends what cannot go on. It breaks communicators, tells their ranks, says where in the
-// program each of them was, and keeps the flight record.
+// Failures: ends what cannot go on. It breaks communicators, tells their ranks, exchanges with them
+// the line of the program that each is in (WorldConfig::call_site), and writes the flight record.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,27 @@ class Failures {
   Failures(SessionState& state, ProgressThread& thread, Driver& driver)
       : state_(state), thread_(thread), driver_(driver) {}
 
-  // Without the lock.
-  [[noreturn]] void raise(const ActiveOp& active);   // what went wrong with it
-  // A call has ended with this error: throws it, with what there is to say about a broken group.
-  [[noreturn]] void raise_late(Group& group, const Error& error);
-  // A call could not be made, or go on, for want of memory: breaks its group, and throws that.
-  [[noreturn]] void raise_starved(Group& group);
+  // Without the lock. Those that raise may wait 0.5 s for the call sites of the other ranks.
+  [[noreturn]] void raise(const ActiveOp& active);   // the error of an operation that has failed
+  // Throws the error that a call has ended with; where the group is broken for it, with call sites.
+  [[noreturn]] void raise_with_call_sites(Group& group, const Error& error);
+  // After a std::bad_alloc: breaks the group on all ranks, and throws a resource error.
+  [[noreturn]] void raise_out_of_memory(Group& group);
   std::string broken(const Group& group) const;   // why; empty: it is not
-  void abort(Group& group, const std::string& why);   // on all ranks
+  // Breaks the group on all ranks, for the reason that a program gives. Throws a usage error in a
+  // child of fork().
+  void abort(Group& group, const std::string& why);
 
-  // With the lock held.
+  // With the lock held. A group breaks once: later reasons are dropped. Its calls are stopped, and
+  // stay in SessionState::active until progress() finds them done.
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
-  // In a handler, of what came while everything was driven: on all ranks of all calls under way,
-  // which must not wait for one that cannot go on. They are over, and have yet to leave the list.
+  // In a handler: breaks, for the exception that is handled, the groups of all calls under way, on
+  // all their ranks. Whose fault it was is not known.
   void break_all_under_way();
-  std::string reason(const Group& group) const;   // that it is broken for, to whom asks
+  std::string reason(const Group& group) const;   // why it is broken, with call sites, or empty
 
-  // With the lock held: what is found inside the transport, or an operation. handle() deals with
-  // it, outside of those.
+  // With the lock held. What goes wrong inside the transport or an operation is only noted there,
+  // since it must not be called back: handle() breaks the groups afterwards.
   void inspect(const ActiveOp& active);
   void compare(int peer, const Key& key, const Fingerprint& theirs);
   void handle();
@@ -49,7 +52,7 @@ class Failures {
   void aborted(int peer, std::uint64_t context, const std::string& why);
 
   // With the lock held: communicators come and go.
-  void opened(const Group& group);   // it may have been broken by a peer before
+  void opened(const Group& group);   // breaks it where a peer has aborted it before
   void closed(std::uint64_t context) { closed_.add(context); }
 
  private:
@@ -60,12 +63,12 @@ class Failures {
     bool tell_others;
   };
 
-  void starve(Group& group);
+  void break_out_of_memory(Group& group);
   void tell_all(const Group& group, const std::string& what);
-  void tell_where(Group& group);
-  std::string whereabouts(const Group& group) const;
+  void exchange_call_sites(Group& group);
+  std::string call_sites_of(const Group& group) const;
   void keep_record(const std::string& reason);   // on disk, if that was asked for
-  void amend_record(const Group& group);         // by where this rank was
+  void amend_record(const Group& group);         // by this rank's call site
 
   SessionState& state_;
   ProgressThread& thread_;
@@ -73,7 +76,7 @@ class Failures {
   std::vector<Trouble> pending_;
   std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
   ClosedContexts closed_;
-  std::optional<FlightRecord> kept_record_;   // once one is on disk
+  std::optional<FlightRecord> kept_record_;   // the one on disk; the first break alone writes one
 };
 
 }  // namespace paceline

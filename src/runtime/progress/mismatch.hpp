@@ -1,4 +1,4 @@
-// What errors say of ranks whose calls do not fit together. With the session's lock held.
+// The texts of errors about ranks whose calls do not fit together. With the session's lock held.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,20 @@
 
 namespace paceline {
 
-// A peer's staging buffer shows another call than this rank's.
+// Found in memory: a peer's flag line shows another call than the one that this rank is in.
 std::string differing_calls(const Group& group, const CallMismatch& mismatch);
 
-// A message of a peer (of the world) belongs to a call that has started here as another one.
-// `known`: whether `mine` is that call; else it is too long ago.
+// Found by a message: that of a peer (rank of the world) has the number of a call that has started
+// here, and another fingerprint, or that call has ended here without it. `known`: whether `mine` is
+// that call's fingerprint; else it is too long ago, and `mine` is not named.
 std::string misplaced_message(const Group& group, int peer, const Key& key,
                               const Fingerprint& theirs, const Fingerprint& mine, bool known);
 
-// The counts of two ranks of the world do not fit together.
+// A message is not as long as its receive expects: `came` bytes instead of `expected`. Both ranks
+// are of the world.
 std::string wrong_size(int peer, int rank, const Key& key, std::size_t came, std::size_t expected);
 
-// The system let ranks copy each other's memory when they started, and does not now.
+// The system refuses a copy between two ranks' memory, and did not when they started.
 std::string denied_copy(const ActiveOp& active, int rank, const CopyDenied& denied);
 
 }  // namespace paceline

@@ -11,9 +11,9 @@
 namespace paceline {
 namespace {
 
-constexpr int kSleepUs = 1000;  // at most, between two looks
-constexpr double kAlertS = 0.002;
-constexpr int kLookUpUs = 200;
+constexpr int kSleepUs = 1000;   // the longest sleep between two looks while there is work
+constexpr double kAlertS = 0.002;   // since the last work: so long it looks for more by itself,
+constexpr int kLookUpUs = 200;      // every so often
 constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, which it takes to wake up
 
 }  // namespace
@@ -45,7 +45,8 @@ void ProgressThread::run() {
     if (now_s() - worked_s < kAlertS) {
       work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
     } else {
-      // Woken where somebody else has begun to wait it sleeps on, and must be woken again.
+      // If it is woken, and a caller has begun to wait meanwhile, it sleeps on, and asleep_ is true
+      // again.
       work_.wait(lock, [&] {
         const bool wanted = unattended();
         asleep_ = !wanted;
@@ -55,7 +56,7 @@ void ProgressThread::run() {
     if (!unattended()) continue;
     try {
       attend(lock);
-    } catch (...) {   // it must not end the thread, nor be lost on those who wait
+    } catch (...) {   // must not end the thread; whoever waits for a call gets it from there
       if (!lock.owns_lock()) lock.lock();
       try {
         driver_.fail_under_way();
@@ -93,8 +94,8 @@ std::unique_lock<std::mutex> ProgressThread::lock_to_start() {
   return lock;
 }
 
-// Who drives a long call would take the lock again before a thread that waits for it is awake, and
-// a more urgent call would begin when that one has ended.
+// Without this, who drives a long call would take the lock again before a thread that waits for the
+// lock is awake, and a more urgent call would begin only after the long one.
 void ProgressThread::give_way() const {
   for (int looks = 0; looks < kGiveWay && starting_.load(std::memory_order_relaxed) > 0; ++looks)
     pause();
@@ -111,10 +112,10 @@ void ProgressThread::rouse() {
 void ProgressThread::tell_ended(ActiveOp& active) {
   ++ended_calls_;
   if (active.on_complete) {
-    active.is_told = true;
+    active.is_observed = true;
     callbacks_.emplace_back(std::exchange(active.on_complete, nullptr),
                             !active.operation->error());
-    rouse();   // whoever drives this calls back; some who do must not, since they hold locks
+    rouse();   // for where whoever drives now must not call back, since it holds locks of its own
   }
   if (sleepers_ > 0) ended_.notify_all();
 }

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// A child of fork() keeps what it has inherited till its end.
+// A child of fork() destroys nothing that it has inherited (SessionState::is_inherited()).
 std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
                                        const WorldConfig& config) {
   count_forks();
@@ -18,8 +18,8 @@ std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
           }};
 }
 
-// A call that nobody holds may be the last to hold the session, and ends in its thread, which
-// cannot wait for its own end.
+// A call that nobody holds may be the last to hold the session, and ends in the progress thread,
+// which cannot wait for its own end.
 void Session::end() {
   if (!thread_.is_current()) delete this;
   else std::thread([this] { delete this; }).detach();
@@ -50,13 +50,13 @@ void Session::leave(Leaving reason) {
   std::exception_ptr stopped;
   try {
     shm_.wait_for_attachers(lock, true);
-  } catch (...) {   // somebody has had enough of it
+  } catch (...) {   // WorldConfig::idle has ended the wait: Ctrl-C
     stopped = std::current_exception();
     if (!lock.owns_lock()) lock.lock();
   }
   for (const auto& [context, group] : state_.groups)
     failures_.break_group(*group, Fault::usage, why, false);
-  progress();   // what has been stopped leaves the list: it keeps this session
+  progress();   // what has been stopped leaves the list: it holds this session
   state_.transport->leave(reason);
   thread_.call_back(lock);
   if (stopped) std::rethrow_exception(stopped);
@@ -87,18 +87,18 @@ void Session::close(Group& group) {
   if (state_.is_inherited()) return;
   const std::lock_guard lock(state_.mutex);
   group.closed = true;
-  retire_stopped();   // if it is broken they have been
+  retire_stopped();   // its calls have been stopped, if it is broken
   release(group);
   forget_closed();
 }
 
-// Its staging buffers go once its last request has ended.
+// Its staging buffers go once its last call has ended.
 void Session::release(Group& group) {
   if (group.closed && !state_.is_under_way(group)) shm_.release(group);
 }
 
-// Whoever holds a request of a closed group may ask how it ended, and who was
-// where: the group stays for them, and for no one else.
+// Whoever holds a request of a closed group may ask how it ended, and for the call sites of its
+// ranks: the group stays for them, and for no one else.
 void Session::forget_closed() {
   std::erase_if(state_.groups, [&](const auto& entry) {
     const auto& [context, group] = entry;
@@ -110,7 +110,7 @@ void Session::forget_closed() {
 
 void Session::leave_uncounted(Group& group) {
   const std::lock_guard lock(state_.mutex);
-  group.last = state_.config.first_number - 2;   // it gets the number before: 0, nothing was called
+  group.last = state_.config.first_number - 2;   // the call gets the number before the first one
   group.counts = false;
 }
 
@@ -158,11 +158,11 @@ bool Session::drive() {
     failures_.inspect(active);
     if (!active.operation->done()) {
       ++i;
-      if (active.operation->is_paused()) break;   // from the most urgent one again
+      if (active.operation->is_paused()) break;   // drive() begins with the most urgent one again
       continue;
     }
     retire(active);
-    if (active.busy) active.busy->end_s = now_s();
+    if (active.overlap) active.overlap->end_s = now_s();
     const std::shared_ptr<Group> closed = active.group->closed ? active.group : nullptr;
     state_.active.erase(state_.active.begin() + static_cast<std::ptrdiff_t>(i));
     if (closed) release(*closed);

@@ -1,9 +1,12 @@
-// Session: this process's place in a world. It starts calls and drives everything that is under
-// way.
+// Session: one world, as one of its ranks has it. It starts calls and drives everything that is
+// under way.
 //
-// Its owners look after the rest: ProgressThread (what goes on beside a program that computes),
+// Its parts look after the rest: ProgressThread (what goes on beside a program that computes),
 // Failures (what cannot go on), ShmGroups (what peers find in shared memory), Watchdog (who is
 // waited for too long). They share a SessionState.
+//
+// Public functions are called without the lock, by any thread, except for those of the Listener.
+// Those that begin with check_owner() throw a usage error in a child of fork().
 #pragma once
 
 #include <cstdint>
@@ -31,6 +34,7 @@ namespace paceline {
 
 class Session : public Listener, private Driver, public std::enable_shared_from_this<Session> {
  public:
+  // How a session is made: what the pointer destroys may be destroyed in any thread, also its own.
   static std::shared_ptr<Session> make(std::unique_ptr<Transport> transport,
                                        const WorldConfig& config);
   Session(std::unique_ptr<Transport> transport, const WorldConfig& config);
@@ -44,42 +48,56 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   ShmGroups& shm() { return shm_; }
   SharedBook& shared() { return shared_; }
   Profile& profile() { return profile_; }
-  // Of communicators that are made from now on, where they are on several nodes; has been measured.
+  // The machine that choices between nodes reckon with, in communicators that are made from now on.
   void assume(Assumed assumed);
   const Assumed& assumed() const { return assumed_; }
 
+  // A communicator begins. Throws a usage error if its context is in use, or was of late.
   void open(const std::shared_ptr<Group>& group);
+  // No new calls. Its requests may still be under way, or held: their errors need the group.
   void close(Group& group);
-  void leave_uncounted(Group& group);   // the next call, which is to be the first: no record has it
+  // Before the first call: that one gets number 0, and the next is the first for flight records.
+  void leave_uncounted(Group& group);
+  // Drives what is under way; whether a peer has made a call that this rank has yet to make. Throws
+  // if the group is broken.
   bool is_called(const Group& group);
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
 
-  // Numbers the operation, starts it and does what can be done at once. Throws if the group is
-  // broken.
+  // Numbers the operation, starts it and does what can be done at once. Throws the group's error if
+  // it is broken. May call callbacks that are due, as test() and wait() may.
   void start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
              const Fingerprint& fingerprint);
-  // The same, and waits for it; the session's thread is not bothered.
+  // The same, and waits for it, without the progress thread.
   void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
-  // Runs a call that sends nothing as it was run before; whether there was such a call.
+  // Runs a load/store call as it was run before; whether there was such a call to run.
   bool run_again(CallCache& recent, const Asked& asked);
   void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<ActiveOp>& active,
                 const Fingerprint& fingerprint);
-  // `start`: the number of the call that is meant. A plan may have made its next one meanwhile.
+  // As those of Request (runtime/request.hpp). `start`: the number of the call that is meant; a
+  // plan may have made its next one meanwhile. They throw the error of the call if it has failed.
   bool test(ActiveOp& active, std::uint32_t start);
-  bool wait(ActiveOp& active, std::uint32_t start, int timeout_ms,
-            int most_ms);  // at most most_ms (0: no limit); whether it is complete
+  // Whether it is complete; false once most_ms are over (0: no limit). After timeout_ms (0: the
+  // call's) the watchdog breaks the group. Drives everything meanwhile, and calls WorldConfig::idle
+  // and meanwhile; what idle throws ends the wait and not the call.
+  bool wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int most_ms);
   void on_complete(ActiveOp& active, std::uint32_t start, std::function<void(bool)> callback);
-  // Until it or another one has ended.
+  // wait() for a program that computes beside: sleeps, until this or another call has ended.
   bool sleep(ActiveOp& active, std::uint32_t start, int most_ms);
-  void complete();   // returns when all calls that this rank has started have ended; throws why not
-  void leave(Leaving reason);  // nothing works after it; peers that wait for this rank are told
+  // Returns when all calls that this rank has started have ended; throws the first error.
+  void complete();
+  // Stops all calls, waits for peers that still need this rank's shared memory
+  // (ShmGroups::wait_for_attachers()), breaks all communicators on this rank and tells the peers
+  // that nothing comes any more. Throws what has ended that wait, after the rest.
+  void leave(Leaving reason);
 
   void start_trace();
   Trace take_trace();
   FlightRecord record(const std::string& reason) const;
 
+  // As a Listener, with the lock held: the transport calls them inside progress(), recv() and
+  // check_peers().
   bool arrives(int peer, const Key& key, const Fingerprint& fingerprint) override {
     return failures_.arrives(peer, key, fingerprint);
   }
@@ -99,26 +117,28 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
 
   void end();           // deletes it, in whichever thread
 
-  // With the lock held; whatever is thrown meanwhile ends what is under way.
+  // As a Driver (session_state.hpp), with the lock held.
   bool progress() override;
   void watch(double now) override { watchdog_.watch(now); }
   void fail_under_way() override;
-  bool drive();
+  bool drive();   // progress() without what an exception breaks
 
-  // With the lock held.
+  // With the lock held. A call is launched (numbered and started), tracked (put on the list of
+  // those that are under way) unless it ends at once, and retired when it has ended.
   void launch(ActiveOp& active, const void* input, void* output, const Fingerprint& fingerprint);
   bool run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
   bool ends_at_once(ActiveOp& active);
   void track(const std::shared_ptr<ActiveOp>& active);
-  void share(ActiveOp& active);
+  void join_overlap(ActiveOp& active);
   void retire(ActiveOp& active);
   void retire_stopped();
-  void release(Group& group);
-  void forget_closed();
+  void release(Group& group);   // its staging buffers, if it is closed and at rest
+  void forget_closed();         // closed groups that nobody holds any more
 
   void wait_on(ActiveOp& active);   // without the lock
 
+  // In an order that matters: what is declared first is destroyed last, and used by what follows.
   ScratchPool scratch_;
   SessionState state_;
   ProgressThread thread_{state_, *this};
@@ -129,13 +149,12 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   SharedBook shared_;
   Profile profile_;
   bool tracing_ = false;
-  std::vector<Event> events_;
+  std::vector<Event> events_;   // of the trace, while tracing_
 };
 
 // The communicator of all ranks of a transport: how join_world ends, and where tests with a
-// transport of their own begin.
-// `together`: every rank is doing so now; those who share memory find each other's staging buffers
-// before it returns, and not in their first call.
+// transport of their own begin. `together`: every rank calls this now, so that those who share
+// memory can find each other's staging buffers before it returns, and not in their first call.
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
                             bool together = false);
 

@@ -10,17 +10,18 @@
 namespace paceline {
 namespace {
 
-constexpr int kShortSleepUs = 50;      // a wait that turned out long, where else something goes on
-constexpr int kLooksApart = 16;        // before a wait turns out long, at what else goes on
-constexpr std::uint32_t kUnseen = 16;  // calls that begin without a look at other nodes
+// A look is one advance() or progress() that moves nothing.
+constexpr int kShortSleepUs = 50;      // the longest sleep where config.meanwhile is to be called
+constexpr int kLooksApart = 16;        // looks between two calls of config.meanwhile
+constexpr std::uint32_t kCallsApart = 16;   // calls between two looks at other nodes
 
-// A call that sends nothing looks so often for its peers before it waits like any other. Where
-// there are more ranks than processors it lets others run in between.
+// A load/store call looks so often for its peers, under the lock, before it is tracked and waits as
+// calls with messages do. Where there are more ranks than processors it yields in between.
 constexpr int kLooks = 1000, kLooksOversubscribed = 200, kLooksBeforeYield = 2;
-// Likewise, where something else must go on meanwhile: who waits like any other looks at that.
+// The same where config.meanwhile is to be called, which only the longer way of waiting does.
 constexpr int kLooksBeside = 16;
-// Who only starts a brief call looks for some microseconds: so long it takes to hand it over to
-// another thread, which a chain of calls would do at each of its links.
+// start() looks so often for the end of a brief call: for some microseconds, as long as it takes to
+// hand the call over to the progress thread, which a chain of calls would do at each of its links.
 constexpr int kLooksAtStart = 50;
 
 }  // namespace
@@ -29,14 +30,14 @@ void Session::launch(ActiveOp& active, const void* input, void* output,
                      const Fingerprint& fingerprint) {
   Group& group = *active.group;
   // What went wrong on this node shows before anything new is sent. Other nodes are looked at after
-  // it, since a look takes as long as a message, and before it now and then: calls that send
-  // nothing leave them alone.
-  if (group.last % kUnseen == 0 || !state_.transport->is_quiet())
+  // it, since a look takes as long as a message, and before it now and then: load/store calls
+  // never look there.
+  if (group.last % kCallsApart == 0 || !state_.transport->is_quiet())
     while (progress()) {
     }
   if (!group.broken.empty()) throw Error(group.fault, failures_.reason(group));
   Operation& operation = *active.operation;
-  // Whoever prepared the call has opened the first channel alone.
+  // State::prepare() has opened the first channel alone.
   if (ShmChannels* const shm = operation.channel().shm)
     if (ShmChannel* const second = shm->second_if_next(operation.priority())) {
       shm_.open_channel(group, *second, operation.staging_bytes());
@@ -45,19 +46,20 @@ void Session::launch(ActiveOp& active, const void* input, void* output,
   const std::uint32_t number = group.next_number();
   group.history[number % SessionState::kHistory] = fingerprint;
   active.warned = false;
-  active.busy = nullptr;
+  active.overlap = nullptr;
   operation.record(tracing_ ? &events_ : nullptr, now_s);
   if (const std::size_t bytes = operation.scratch_bytes()) active.scratch = scratch_.take(bytes);
   try {
     operation.start({input, output, active.scratch.data.get(), active.peers.data()}, number,
                     fingerprint);
-  } catch (const std::bad_alloc&) {   // nobody will look after it
+  } catch (const std::bad_alloc&) {   // it is not in the list: nobody else would stop it
     operation.stop(*state_.transport, Error(Fault::resource, "no memory"));
     throw;
   }
 }
 
-// The operation is over.
+// The operation is over: gives back what it held, and tells those who wait for it. The caller takes
+// it off the list.
 void Session::retire(ActiveOp& active) {
   const Operation& operation = *active.operation;
   if (operation.number() == active.group->last)
@@ -70,13 +72,15 @@ void Session::retire(ActiveOp& active) {
   thread_.tell_ended(active);
 }
 
-// A call of those that say when ranks come begins to be tracked.
-void Session::share(ActiveOp& active) {
+// A call with notes (engine/notes.hpp) begins. It belongs to the same overlap as those of its
+// communicator that are under way; where there are none a new one begins.
+void Session::join_overlap(ActiveOp& active) {
   const auto shares = [&](const auto& other) {
     return other->group == active.group && other->operation->notes();
   };
-  if (!std::ranges::any_of(state_.active, shares)) active.group->busy = std::make_shared<Busy>();
-  active.busy = active.group->busy;
+  std::shared_ptr<Overlap>& overlap = active.group->overlap;
+  if (!std::ranges::any_of(state_.active, shares)) overlap = std::make_shared<Overlap>();
+  active.overlap = overlap;
 }
 
 // Operations that have ended leave the list.
@@ -88,14 +92,15 @@ void Session::retire_stopped() {
   });
 }
 
-// The operation is under way, and may be for long.
+// Puts an operation that was launched on the list, where drive() advances it and the watchdog sees
+// it.
 void Session::track(const std::shared_ptr<ActiveOp>& active) {
   const Operation& operation = *active->operation;
   state_.transport->publish_status(
       {active->group->context, operation.fingerprint(), operation.number(), true});
   active->started_s = now_s();
   if (operation.is_polling()) ++state_.polling;
-  if (operation.notes()) share(*active);
+  if (operation.notes()) join_overlap(*active);
   // The most urgent first, and of equals the oldest.
   const auto behind = [&](const auto& other) {
     return other->operation->priority() < operation.priority();
@@ -116,15 +121,15 @@ void Session::start(const std::shared_ptr<ActiveOp>& active, const void* input, 
   state_.transport->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
     if (key.context == context && key.number == number) failures_.compare(peer, key, theirs);
   });
-  // Peers wait for what it sends.
+  // It sends first, before the calls that were under way go on: peers wait for that.
   if (!failures_.is_pending()) active->operation->advance(*state_.transport);
   progress();
   thread_.wake();
   thread_.call_back(lock);
 }
 
-// A call that sends nothing, while nothing else is under way, needs no book-keeping unless it has
-// to wait for long. Whether it was such a call, which may be under way.
+// A load/store call, while nothing else is under way, is not put on the list unless it has to wait
+// for long. Whether it was such a call; it may be under way still.
 bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                           const Fingerprint& fingerprint) {
   if (!active->operation->is_load_store() || !state_.active.empty()) return false;
@@ -150,7 +155,8 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* i
   return true;
 }
 
-// Of a call that was launched while nothing else was under way.
+// Whether a brief call, which was launched while nothing else was under way, is over already; else
+// it has to be tracked.
 bool Session::ends_at_once(ActiveOp& active) {
   Operation& operation = *active.operation;
   if (state_.oversubscribed || !operation.is_brief()) return false;
@@ -213,19 +219,19 @@ bool Session::test(ActiveOp& active, std::uint32_t start) try {
   if (!active.operation->has_ended(start)) {
     std::unique_lock lock(state_.mutex, std::try_to_lock);
     if (lock.owns_lock()) {
-      if (!progress()) watchdog_.watch_now_and_then();
+      if (!progress()) watchdog_.watch_if_due();
       thread_.call_back(lock);
     }
   }
   if (!active.operation->has_ended(start)) return false;
   if (active.operation->has_failed(start)) failures_.raise(active);
-  active.tell(start);
+  active.mark_observed(start);
   return true;
 } catch (const std::bad_alloc&) {
-  failures_.raise_starved(*active.group);
+  failures_.raise_out_of_memory(*active.group);
 }
 
-// While somebody waits with a limit of his own.
+// A wait with a time-out of its own: while it lasts the watchdog goes by that (ActiveOp::limits).
 struct Session::Limited {
   Limited(Session& owner, ActiveOp& waited_for, Limit limit)
       : session(owner), active(waited_for), own(limit) {
@@ -273,7 +279,7 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
     if (is_patient && ++looks % kLooksApart != 0) continue;
     const auto& meanwhile = state_.config.meanwhile;
     const int most_us = meanwhile ? kShortSleepUs : state_.sleep_us();
-    if (meanwhile && meanwhile()) patience.reset();   // more will come at once
+    if (meanwhile && meanwhile()) patience.reset();   // it moved something: more will come at once
     else if (is_patient) continue;
     else state_.transport->rest(most_us, [this] { return state_.can_progress(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
@@ -287,13 +293,14 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
     watch(watched_s);
   }
   if (active.operation->has_failed(start)) failures_.raise(active);
-  active.tell(start);
+  active.mark_observed(start);
   return true;
 } catch (const std::bad_alloc&) {
-  failures_.raise_starved(*active.group);
+  failures_.raise_out_of_memory(*active.group);
 }
 
-// One that was stopped, and has yet to be retired, has its callback called here and not there.
+// Where the operation was stopped, and has yet to be retired, the callback is called here, and
+// retire() finds none.
 void Session::on_complete(ActiveOp& active, std::uint32_t start,
                           std::function<void(bool)> callback) {
   state_.check_owner();
@@ -304,7 +311,7 @@ void Session::on_complete(ActiveOp& active, std::uint32_t start,
       return;
     }
   }
-  active.tell(start);
+  active.mark_observed(start);
   callback(!active.operation->has_failed(start));
 }
 
@@ -314,11 +321,11 @@ bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
   thread_.sleep(*active.operation, start, most_ms);
   if (!active.operation->has_ended(start)) return false;
   if (active.operation->has_failed(start)) failures_.raise(active);
-  active.tell(start);
+  active.mark_observed(start);
   return true;
 }
 
-// One after the other, each by its own time-out. What completes meanwhile leaves the list.
+// Waits for one after the other, each by its own time-out. What completes leaves the list.
 void Session::complete() {
   for (;;) {
     std::shared_ptr<ActiveOp> active;

@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kSleepUs = 1000;       // a wait that turned out long looks up this often
-constexpr int kPollingSleepUs = 50;  // likewise, while something waits for what wakes nobody
+constexpr int kSleepUs = 1000;       // arriving messages end the sleep of a rank that waits
+constexpr int kPollingSleepUs = 50;  // while something waits for a device, say, which does not
 
 }  // namespace
 

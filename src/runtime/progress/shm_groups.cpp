@@ -11,12 +11,12 @@
 namespace paceline {
 namespace {
 
-constexpr int kNapUs = 200;
+constexpr int kPollUs = 200;   // the longest sleep between two looks of a rank that leaves
 
 }  // namespace
 
 void ShmGroups::add(Group& group) {
-  clear();
+  free_unneeded();
   const WorldConfig& config = state_.config;
   const auto node = [&](int rank) {
     return config.nodes.empty() ? 0 : config.nodes[static_cast<std::size_t>(rank)];
@@ -33,26 +33,25 @@ void ShmGroups::add(Group& group) {
   if (buffers && mates.size() > 1 && (is_whole || config.node_staging > 0))
     group.shm = std::make_unique<ShmChannels>(*buffers, group.context, mates, local_rank);
   if (state_.oversubscribed && group.shm) group.shm->take_turns();
-  group.near = group.shm && is_whole;
+  group.one_node = group.shm && is_whole;
 }
 
 bool ShmGroups::is_taken(std::uint64_t context) const {
-  return spent_.has(context) || std::any_of(left_.begin(), left_.end(), [&](const auto& left) {
-           return left.first == context;
-         });
+  const auto has_it = [&](const auto& one) { return one.first == context; };
+  return broken_contexts_.has(context) || std::ranges::any_of(closing_, has_it);
 }
 
-// Who looks for the staging buffer of a broken group finds none, and hears why. Its name stays
-// taken, until that of thousands of later ones is.
+// Who looks for the staging buffer of a broken group finds none, and hears why the group is broken.
+// Its context stays taken until ClosedContexts::kMost others have been broken.
 void ShmGroups::release(Group& group) {
   if (group.shm && group.broken.empty()) {
-    left_.emplace_back(group.context, std::move(group.shm));
+    closing_.emplace_back(group.context, std::move(group.shm));
   } else if (group.shm) {
     group.shm->close();
     group.shm.reset();
-    spent_.add(group.context);
+    broken_contexts_.add(group.context);
   }
-  clear();
+  free_unneeded();
 }
 
 void ShmGroups::open_staging(Group& group, std::size_t slot_bytes) {
@@ -60,8 +59,8 @@ void ShmGroups::open_staging(Group& group, std::size_t slot_bytes) {
   open_channel(group, group.shm->first(), slot_bytes);
 }
 
-// Peers that have a staging buffer wait for this one, and nothing was agreed
-// when the communicator was made: they hear why there is none, and do not wait till they give up.
+// Peers that have a staging buffer wait for this one: they are told why there is none, instead of
+// waiting for their time-out.
 void ShmGroups::open_channel(Group& group, ShmChannel& channel, std::size_t slot_bytes) try {
   channel.open(slot_bytes);
 } catch (const Error& error) {
@@ -72,8 +71,8 @@ void ShmGroups::open_channel(Group& group, ShmChannel& channel, std::size_t slot
   throw Error(group.fault, group.broken);
 }
 
-// While ranks start: one that is gone will not come. One that has left may have done so because
-// another has died, which is then seen here as well.
+// Without the lock, while ranks start: throws if a rank of the group is gone, since it will not
+// come. One that has left may have done so because another has died: that one is named first.
 void ShmGroups::look_for_lost(const Group& group, double& looked_s) {
   if (now_s() - looked_s < SessionState::kWatchS) return;
   looked_s = now_s();
@@ -89,18 +88,18 @@ void ShmGroups::look_for_lost(const Group& group, double& looked_s) {
         fail(Fault::lost, "start-up: ", name_of(group, rank), " is lost: ", why, ".");
 }
 
-// Where it fails there is nothing that a peer should still find.
+// Where it fails no peer needs this rank's buffer any more: leave() is not to wait for any.
 void ShmGroups::attach_together(Group& group, int timeout_ms) try {
   open_staging(group);
   const double begun_s = now_s();
   double looked_s = begun_s;
-  const auto beat = [&](int peer, const char* what) {
+  const auto pause_for = [&](int peer, const char* what) {
     if (now_s() - begun_s > 1e-3 * timeout_ms)
       fail(Fault::timeout, "start-up: ", name_of(group, peer), " has not ", what,
            " shared memory within ", timeout_ms * 1e-3,
            " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
     look_for_lost(group, looked_s);
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    std::this_thread::sleep_for(std::chrono::microseconds(20));   // ranks start together
   };
   const auto rank_at = [&](int position) {
     return group.ranks[static_cast<std::size_t>(position)];
@@ -117,8 +116,8 @@ void ShmGroups::attach_together(Group& group, int timeout_ms) try {
     const std::vector<int> pending_attachers = group.shm->first().pending_attachers();
     lock.unlock();
     if (!unseen && pending_attachers.empty()) return;
-    if (unseen) beat(rank_at(*unseen), "shown its");
-    else beat(pending_attachers[0], "found this rank's");
+    if (unseen) pause_for(rank_at(*unseen), "shown its");
+    else pause_for(pending_attachers[0], "found this rank's");
   }
 } catch (...) {
   const std::lock_guard lock(state_.mutex);
@@ -126,11 +125,11 @@ void ShmGroups::attach_together(Group& group, int timeout_ms) try {
   throw;
 }
 
-// A staging buffer goes when its communicator is closed, and every peer has found it and has been
-// found. Peers may be waiting for each other's looks: each looks first.
-void ShmGroups::clear() {
-  std::erase_if(left_, [&](const auto& left) {
-    ShmChannels& shm = *left.second;
+// A staging buffer is freed when its communicator is closed, every peer has found it, and this rank
+// has found theirs. Peers may be waiting for each other's looks: each looks first.
+void ShmGroups::free_unneeded() {
+  std::erase_if(closing_, [&](const auto& one) {
+    ShmChannels& shm = *one.second;
     if (shm.is_idle()) shm.look_around();
     if (!shm.is_idle() || shm.has_unattached_peers() || !shm.needed_by().empty()) return false;
     shm.close();
@@ -139,15 +138,16 @@ void ShmGroups::clear() {
   if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
 }
 
-// What a peer shows, and has yet to be found by this rank, keeps it from going.
+// A peer cannot free, or leave, before this rank has found what it shows.
 void ShmGroups::look_around() {
-  for (const auto& left : left_) left.second->look_around();
+  for (const auto& one : closing_) one.second->look_around();
   for (const auto& entry : state_.groups)
     if (entry.second->shm && entry.second->broken.empty()) entry.second->shm->look_around();
   if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
 }
 
-// With the lock held: who may still need what this rank shows, and is there.
+// With the lock held: the ranks of the world that may still need what this rank shows, and are not
+// lost.
 std::vector<int> ShmGroups::pending_attachers() {
   std::vector<int> ranks;
   const auto add = [&](ShmChannels* shm) {
@@ -155,16 +155,17 @@ std::vector<int> ShmGroups::pending_attachers() {
     for (int rank : shm->needed_by())
       if (!state_.is_gone(rank)) ranks.push_back(rank);
   };
-  for (const auto& left : left_) add(left.second.get());
+  for (const auto& one : closing_) add(one.second.get());
   for (const auto& entry : state_.groups)
     if (entry.second->broken.empty()) add(entry.second->shm.get());
   return ranks;
 }
 
-// What a rank shows must not go with it while a peer has yet to look for it: one that computes
-// comes to it in its next call, of whatever communicator, and is waited for as long as a call would
-// be. One that waits in a call looks around there, unless it has yet to make the communicator; then
-// it may wait for this very rank. What is owed to one whose ring is full waits for it as briefly.
+// What a rank shows must not go with it while a peer has yet to look for it. A peer that computes
+// looks in its next call, of whatever communicator, and is waited for as long as a call would be.
+// One that waits in a call looks around there, unless it has yet to make the communicator; then it
+// may wait for this very rank, which waits for it attachers_ms at most. So long, too, this rank
+// waits for room for what the transport still owes a peer.
 void ShmGroups::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop) {
   if (std::exchange(has_waited_, true)) return;
   const WorldConfig& config = state_.config;
@@ -191,7 +192,7 @@ void ShmGroups::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_
                    state_.rank(), waited_s, *awaited);
     lock.unlock();
     if (config.meanwhile) config.meanwhile();
-    transport.rest(kNapUs, [] { return false; });
+    transport.rest(kPollUs, [] { return false; });
     if (may_stop && config.idle) config.idle();
     lock.lock();
   }

@@ -15,6 +15,7 @@
 namespace paceline {
 namespace {
 
+// Places of behind(): in a call of another communicator, and in none so far.
 constexpr std::int64_t kElsewhere = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
 constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
@@ -35,7 +36,8 @@ std::string name_with(const Group& group, int peer, const PeerStatus& doing) {
 
 }  // namespace
 
-// Breaking a group does not change the list of operations; it only ends some of them.
+// Breaking a group does not change the list of operations; it only ends some of them. While
+// anything moves nobody is called lost or late: the next look is soon.
 void Watchdog::watch(double now) try {
   const int warn_ms = state_.config.warn_ms;
   follow_awaited();
@@ -58,33 +60,35 @@ void Watchdog::watch(double now) try {
   driver_.fail_under_way();
 }
 
-// With the lock held. Who is waited for may itself wait for another, in memory or for a message:
-// whoever stands in such a row is asked what it is about.
+// With the lock held. Who is waited for may itself wait for another, in memory or for a message.
+// This follows each such chain and asks everybody in it what it is about. awaited_ becomes the head
+// of the chain that tells most: one that ends at a rank which does not answer, else one that ends
+// at a rank which waits for nobody; -1 where all of them go round.
 void Watchdog::follow_awaited() {
   std::vector<bool> met(static_cast<std::size_t>(state_.transport->ranks()), false);
   met[static_cast<std::size_t>(state_.rank())] = true;
   const auto is_new = [&](int rank) {   // it may come out of shared memory
     return rank >= 0 && rank < state_.transport->ranks() && !met[static_cast<std::size_t>(rank)];
   };
-  enum { goes_round, ends, is_silent } most = goes_round;
+  enum { goes_round, ends, is_silent } worst = goes_round;
   awaited_ = -1;
   for (const auto& active : state_.active)
     for (const int first : active->operation->waits_for()) {
-      auto row = goes_round;
+      auto chain = goes_round;
       for (int next = first; is_new(next);) {
         met[static_cast<std::size_t>(next)] = true;
         state_.transport->ask(next);
         const PeerStatus doing = state_.transport->peer_status(next);
         next = doing.current ? doing.awaits : -1;
-        if (next < 0) row = doing.silent ? is_silent : ends;
+        if (next < 0) chain = doing.silent ? is_silent : ends;
       }
-      if (row > most) awaited_ = first;
-      most = std::max(most, row);
+      if (chain > worst) awaited_ = first;
+      worst = std::max(worst, chain);
     }
 }
 
-// What a rank that waits for this one may wait for in turn: the one that leads on, if it is still
-// waited for.
+// The peer to name where this rank waits for several: awaited_ while it is still waited for, else
+// the first.
 int Watchdog::awaits() const {
   int first = -1;
   for (const auto& active : state_.active)
@@ -108,7 +112,7 @@ Limit Watchdog::limit_of(const ActiveOp& active) const {
   return {start, active.started_s, timeout_ms > 0 ? timeout_ms : state_.config.timeout_ms};
 }
 
-void Watchdog::watch_now_and_then() {
+void Watchdog::watch_if_due() {
   const double now = now_s();
   if (now - watched_s_ < SessionState::kWatchS) return;
   watched_s_ = now;
@@ -122,11 +126,11 @@ void Watchdog::watch_between_waits() {
   }
   if (state_.config.idle) state_.config.idle();
   const std::lock_guard lock(state_.mutex);
-  watch_now_and_then();
+  watch_if_due();
 }
 
 // With the lock held. Two ranks that disagree about the root may wait for each other without a
-// message between them: what a peer that is waited for says it is doing is compared as well.
+// message between them: so the fingerprint that a peer publishes (PeerStatus) is compared as well.
 void Watchdog::look_for_mismatches() {
   for (const auto& active : state_.active)
     for (int peer : active->operation->waits_for()) {
@@ -164,13 +168,14 @@ std::string Watchdog::missing(const ActiveOp& active) const {
   return out + behind(active);
 }
 
-// Who is waited for may itself wait for another: those that say they are no further than any of the
-// former, the last ones first, those that are elsewhere, and those that do not answer. With several
-// calls under way a rank that is waited for may say that it has left a later one; then nobody
-// before that is beyond doubt.
+// Who is waited for may itself wait for another. So this names, in the order of their places, the
+// ranks that say they are no further than each of those that are waited for, those that are in
+// another communicator, and those that do not answer. With several calls under way a rank that is
+// waited for may say that it has left a later one; then every rank before that place is suspect.
 std::string Watchdog::behind(const ActiveOp& active) const {
   const Group& group = *active.group;
-  // In the order of calls, as far as that is known, from the own one on: numbers begin anew.
+  // Calls since this one, times 2, less 1 inside a call: -1 is this one. By difference, since
+  // numbers wrap around.
   const auto place = [&](const PeerStatus& d) {
     if (d.number == 0) return kNothing;
     if (d.context != group.context) return kElsewhere;
