@@ -16,7 +16,7 @@ Auto::Auto(graph::Engine& engine, Communicator communicator, Op op, graph::Engin
       plan_(std::move(options.plan)),
       calls_(engine, communicator_) {
   for (std::size_t i = 0; i < options.outstanding; ++i)
-    slots_.push_back(engine.variable(str("slot ", i)));
+    outstanding_.push_back(engine.variable(str("slot ", i)));
 }
 
 int Auto::bucket_of(std::size_t key) const {
@@ -35,11 +35,11 @@ void Auto::begin_round() {
 }
 
 void Auto::end_round() {
-  if (has_loose_) {
+  if (has_unbucketed_) {
     flush();
     plan_();
   }
-  has_loose_ = false;
+  has_unbucketed_ = false;
   for (std::size_t key : round_) states_[key].in_round = false;
   round_.clear();
 }
@@ -77,7 +77,7 @@ void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::siz
     }
     for (std::size_t i = 0; spec.pieces > 1 && i < spec.pieces; ++i)
       bucket.pieces.push_back(engine_.variable(str(bucket.name, ", piece ", i)));
-    // Of calls under way the one whose keys the next forward pass needs first goes first.
+    // Keys are taken to be numbered from the first layer on: the next forward pass needs it first.
     bucket.priority = -static_cast<int>(*std::ranges::min_element(spec.keys));
     buckets_.push_back(std::move(bucket));
   }
@@ -93,10 +93,11 @@ void Auto::exchange(std::size_t key, Transfer& value, int priority) {
   if (state.bucket >= 0) {
     state.waits = true;
     Bucket& bucket = buckets_[static_cast<std::size_t>(state.bucket)];
-    bucket.asked = bucket.pushed++ == 0 ? priority : std::max(bucket.asked, priority);
-    return call_those_whose_turn_it_is();
+    int& asked = bucket.asked_priority;
+    asked = bucket.pushed++ == 0 ? priority : std::max(asked, priority);
+    return call_ready_buckets();
   }
-  has_loose_ = true;
+  has_unbucketed_ = true;
   note_when_ready(key);
   make(allreduce(keys_[key], priority), {.name = keys_[key].spec.name,
                                          .write = {keys_[key].buffer}, .priority = priority,
@@ -113,8 +114,8 @@ void Auto::push_bucket(std::size_t number) {
     states_[key].waits = true;
   }
   bucket.pushed = bucket.keys.size();
-  bucket.asked = 0;
-  call_those_whose_turn_it_is();
+  bucket.asked_priority = 0;
+  call_ready_buckets();
 }
 
 void Auto::note_pushed(std::size_t key) {
@@ -133,7 +134,7 @@ void Auto::pull_comes(const std::vector<std::size_t>& keys) {
   if (std::ranges::any_of(keys, [&](std::size_t key) { return states_[key].waits; })) flush();
 }
 
-void Auto::call_those_whose_turn_it_is() {
+void Auto::call_ready_buckets() {
   while (!order_.empty()) {
     Bucket& bucket = buckets_[order_[next_]];
     if (bucket.pushed < bucket.keys.size()) return;
@@ -142,10 +143,10 @@ void Auto::call_those_whose_turn_it_is() {
   }
 }
 
-// What was asked for decides; of what is asked for alike, the plan.
+// The priority of the pushes decides; where they are equal, the plan's.
 int Auto::priority_of(const Bucket& bucket) const {
-  const std::int64_t wanted =
-      std::int64_t{bucket.asked} * static_cast<std::int64_t>(keys_.size()) + bucket.priority;
+  const auto keys = static_cast<std::int64_t>(keys_.size());
+  const std::int64_t wanted = bucket.asked_priority * keys + bucket.priority;
   return static_cast<int>(std::clamp<std::int64_t>(wanted, kLeastUrgent, kMostUrgent));
 }
 
@@ -174,14 +175,14 @@ void Auto::call_next_piece(Bucket& bucket) {
 }
 
 void Auto::make(const Call& call, graph::TaskSpec spec) {
-  spec.write.push_back(slots_[made_++ % slots_.size()]);
+  spec.write.push_back(outstanding_[calls_made_++ % outstanding_.size()]);
   calls_.push(call, std::move(spec));
 }
 
 void Auto::flush() {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     Bucket& bucket = buckets_[order_[(next_ + i) % order_.size()]];
-    while (bucket.called > 0) call_next_piece(bucket);   // some of its pieces have been called
+    while (bucket.called > 0) call_next_piece(bucket);   // the rest of one that is partly called
     if (bucket.pushed == 0) continue;
     bucket.pushed = 0;
     const int priority = priority_of(bucket);

@@ -1,4 +1,5 @@
-// auto: keys in buckets, in the order in which their values become ready; several calls under way.
+// The type `auto` of a KVStore: keys are combined in buckets, which are called in the order in
+// which their values become ready; several calls are under way at a time.
 #pragma once
 
 #include <atomic>
@@ -13,14 +14,15 @@
 
 namespace paceline::store {
 
-// A round is what is pushed until a key comes for the second time. A key without a bucket has a
-// call of its own; a round that had such keys ends with a plan, which gives all keys buckets. A
-// bucket is called when its keys are there and those before it have been called, and a key whose
-// bucket stays incomplete at a pull or a wait has a call of its own once more.
+// A round is what is pushed until a key comes for the second time: one step of training. A key
+// without a bucket has a call of its own; a round that had such keys ends with a plan, which gives
+// all keys buckets. A bucket is called when all its keys have been pushed and those before it in
+// the plan have been called. A key whose bucket stays incomplete at a pull or a wait has a call of
+// its own in that round.
 class Auto : public Store {
  public:
   struct Options {
-    std::size_t outstanding;      // calls
+    std::size_t outstanding;      // calls under way at a time, at most; at least 1
     std::function<void()> plan;   // calls set_plan(); collective, at the same push on all ranks
   };
   Auto(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle,
@@ -36,17 +38,19 @@ class Auto : public Store {
   struct BucketSpec {
     std::vector<std::size_t> keys;
     std::byte* data;   // room for all, one after the other
-    std::size_t pieces;
-    std::shared_ptr<void> keeps;
+    std::size_t pieces;   // calls that the bucket is cut into, of equal length; 0 is 1
+    std::shared_ptr<void> keeps;   // the memory of `data`
   };
-  // When nothing is under way. `order`: buckets as they are called, as often as they have pieces.
+  // When nothing is under way: moves the keys' buffers into those of the buckets, on this thread.
+  // `order`: the buckets as they are called, each as often as it has pieces.
   void set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::size_t> order);
 
   void expect(const std::vector<std::size_t>& keys) override;
-  // Ends the round, if something has been pushed in it; on all ranks at the same place.
+  // Ends the round, if something has been pushed in it; at the same push on all ranks.
   void begin_round();
   // Pushes all keys of a bucket, once in a round that begin_round() has begun. Their buffers hold
-  // the values already; whoever wrote them had waited for these keys.
+  // the values already; who wrote them had waited for these keys before. Throws an internal error
+  // for a bucket that is not there.
   void push_bucket(std::size_t number);
   void flush() override;
 
@@ -59,15 +63,15 @@ class Auto : public Store {
     std::byte* data = nullptr;
     std::size_t count = 0;
     std::size_t pushed = 0, called = 0;    // keys, and pieces, of this round
-    int priority = 0;   // by what the next forward pass needs first
-    int asked = 0;      // the highest that its keys have been pushed with in this round
+    int priority = 0;         // by what the next forward pass needs first
+    int asked_priority = 0;   // the highest that its keys were pushed with in this round
     std::shared_ptr<void> keeps;
   };
   struct State {   // of a key
-    int bucket = -1;
-    bool in_round = false;
-    bool waits = false;   // for others of its bucket, or for the bucket's turn
-    std::shared_ptr<std::atomic<double>> ready_s;
+    int bucket = -1;        // -1: none
+    bool in_round = false;  // has been pushed in it
+    bool waits = false;     // pushed, and not called: for others of its bucket, or for its turn
+    std::shared_ptr<std::atomic<double>> ready_s;   // as Seen::ready_s; null: never measured
   };
 
   void exchange(std::size_t key, Transfer& value, int priority) override;
@@ -78,22 +82,23 @@ class Auto : public Store {
   void end_round();
   void note_pushed(std::size_t key);
   void note_when_ready(std::size_t key);
-  void call_those_whose_turn_it_is();
+  void call_ready_buckets();
   int priority_of(const Bucket& bucket) const;
   void call_next_piece(Bucket& bucket);
   void make(const Call& call, graph::TaskSpec spec);
 
-  const std::function<void()> plan_;
+  const std::function<void()> plan_;   // Options::plan
   tasks::Calls calls_;
-  std::vector<graph::Variable> slots_;
-  std::size_t made_ = 0;   // calls
-  std::vector<State> states_;
-  std::vector<std::size_t> round_;
-  double round_began_s_ = 0;
-  bool has_loose_ = false;   // keys of this round that have no bucket
+  // Call i writes number i modulo their count: so many are under way at most.
+  std::vector<graph::Variable> outstanding_;
+  std::size_t calls_made_ = 0;
+  std::vector<State> states_;         // by key
+  std::vector<std::size_t> round_;    // keys of this round, as they were pushed
+  double round_began_s_ = 0;          // when the first of them was
+  bool has_unbucketed_ = false;   // keys of this round that have no bucket
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> order_;
-  std::size_t next_ = 0;   // the place in it
+  std::vector<std::size_t> order_;   // as set_plan() was given it; empty: no plan yet
+  std::size_t next_ = 0;             // the place in it of the bucket that is called next
 };
 
 }  // namespace paceline::store

@@ -14,8 +14,8 @@
 namespace paceline::store {
 namespace {
 
-constexpr int kHelpMs = 1;   // with other calls than the one that is waited for
-constexpr int kVainHelps = 20;   // in a row: then a peer is late, and the session's thread will do
+constexpr int kHelpMs = 1;       // the longest wait in one call of help()
+constexpr int kVainHelps = 20;   // in a row: then a peer is late, and the progress thread will do
 
 }  // namespace
 

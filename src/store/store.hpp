@@ -1,8 +1,9 @@
 // Store: arrays by key on every rank of a communicator, combined over all of them by tasks.
 //
 // A key has a buffer on every rank. push() copies a value into it, or combines several, and has the
-// ranks' buffers combined in place; pull() copies it back. Both return at once, but where a type
-// says otherwise. All ranks push the same keys in the same order. One thread at a time may call.
+// ranks' buffers combined in place; pull() copies it back. Both return at once, except for types
+// whose comment says otherwise (store/types.hpp). All ranks push the same keys in the same order.
+// One thread at a time may call. What goes wrong in a task is thrown by the next wait for its key.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +19,21 @@
 
 namespace paceline::store {
 
-// One array of the program: what is pushed, or what a pull writes.
+// How one array of the program gets into a key's buffer (push), or that into the array (pull). No
+// message: transport/transport.hpp has those under the same name.
 struct Transfer {
-  std::vector<graph::Variable> values = {};   // what stands for the array, or the arrays
+  std::vector<graph::Variable> values = {};   // of the array, or of the arrays that are combined
   const void* from = nullptr;                 // a plain copy of so many bytes,
   void* to = nullptr;
   std::size_t bytes = 0;
-  std::function<void()> work = {};            // or something else
-  std::shared_ptr<void> keeps = {};           // the arrays
-  graph::Pool pool = graph::Pool::copy;
-  bool is_done = false;
+  std::function<void()> work = {};            // or this instead, such as a sum of several arrays
+  std::shared_ptr<void> keeps = {};           // the arrays, until it has run
+  graph::Pool pool = graph::Pool::copy;       // of its task in a push
+  bool is_done = false;                       // the store's own: it has run, without a task
 
   void run() const;
   bool is_short() const { return !work && bytes <= kShort; }
-  static constexpr std::size_t kShort = 32u << 10;   // waking a thread takes longer
+  static constexpr std::size_t kShort = 32u << 10;   // bytes; to wake a thread takes longer
 };
 
 // What of a key does not change.
@@ -45,7 +47,7 @@ struct KeySpec {
 
 class Store {
  public:
-  // `idle`: what a thread that waits does now and then.
+  // `idle`: as graph::Engine::Idle, for all waits of this store.
   Store(graph::Engine& engine, Communicator communicator, Op op, graph::Engine::Idle idle);
   virtual ~Store() = default;
   Store(const Store&) = delete;
@@ -56,40 +58,44 @@ class Store {
   // What stands for the key's buffer: tasks that read it come after what has been called by then.
   const graph::Variable& variable(std::size_t key) const { return keys_[key].buffer; }
 
-  // Before the values of a push of these keys are looked at: their buffers may move.
+  // Before each push of these keys, and before data() of them is asked for: their buffers may move.
   virtual void expect(const std::vector<std::size_t>& /*keys*/) {}
-  // Of a push: throws a usage error for one that no call can have.
+  // Throws a usage error for a priority that no call can have.
   static void check_priority(int priority);
   // One value for each key, no key twice. A transfer that needs no task keeps what it holds.
   void push(const std::size_t* keys, Transfer* values, std::size_t count, int priority);
   // Copies keys into arrays, those of neighbours that come together in one task.
   void pull(const std::vector<std::size_t>& keys, std::vector<Transfer>& arrays, int priority);
-  // What has been pushed must not wait for more to come.
+  // Makes the calls that what has been pushed still waits for; on all ranks at the same place.
   virtual void flush() {}
   void wait(const std::vector<std::size_t>& keys);   // of these keys alone; throws what went wrong
-  void wait();
-  virtual void barrier();   // and all ranks are here
+  void wait();              // of all keys
+  virtual void barrier();   // the same, then waits until all ranks are here
 
  protected:
   struct Key {
     KeySpec spec;
     graph::Variable buffer;
-    std::vector<graph::Task> pulls = {};   // that may not be complete
+    std::vector<graph::Task> pulls = {};   // since the last wait; some may be complete
   };
 
-  // Has the combined value of all ranks come into the key's buffer.
+  // A push of one key: puts the value into its buffer and makes the call that combines the ranks'.
   virtual void exchange(std::size_t key, Transfer& value, int priority) = 0;
   void meet();   // returns when all ranks are here
   virtual bool help(int /*milliseconds*/) { return false; }   // tasks::Calls::help()
   // Keys that are exchanged by one call have one number, others have -1.
   virtual int bucket_of(std::size_t /*key*/) const { return -1; }
   virtual Communicator& communicator_of(std::size_t /*key*/) { return communicator_; }
+  // Before a pull of these keys: calls that it would wait for have to be made.
   virtual void pull_comes(const std::vector<std::size_t>& /*keys*/) {}
   // Whether its buffer holds a value that no call has been made for.
   virtual bool is_held_back(std::size_t /*key*/) const { return false; }
 
+  // Runs the transfer into the key's buffer: now if it is short and nothing is in its way, else as
+  // a task. Nothing if it is_done.
   void put(std::size_t key, Transfer& value, int priority);
-  // The same, and waits; where that fails no call is made, and no rank may wait for it.
+  // The same, and waits; where that fails it breaks the communicator, since peers would wait for
+  // the call, and throws.
   void put_and_wait(std::size_t key, Transfer& value, int priority);
   Call allreduce(std::byte* data, std::size_t count, Type type, const std::string& name,
                  int priority) const;
@@ -100,7 +106,7 @@ class Store {
   std::vector<Key> keys_;
 
  private:
-  bool are_at_rest();   // all keys, and nothing has gone wrong
+  bool are_at_rest();   // all keys: nothing is under way, and nothing has failed
   void wait_for(Key& key);
   std::size_t put_together(const std::size_t* keys, Transfer* values, std::size_t count);
   void start_pull(const std::size_t* keys, std::size_t count, Transfer* arrays, int priority);

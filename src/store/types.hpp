@@ -1,5 +1,5 @@
-// The types of A. Mamidala, "Efficient Embedding of MPI Collectives in MXNET DAGs for scaling Deep
-// Learning" (arXiv 1802.06949), as published.
+// Types of a KVStore with one call for each key: those of A. Mamidala, "Efficient Embedding of MPI
+// Collectives in MXNET DAGs for scaling Deep Learning" (arXiv 1802.06949), as published.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace paceline::store {
 
-// The thread that pushes waits for each value and makes its call (section 4.1).
+// The thread that pushes waits for each value, makes its call and waits for that (section 4.1).
+// Calls have no priority: one is under way at a time.
 class Funnel : public Store {
  public:
   using Store::Store;
@@ -18,9 +19,9 @@ class Funnel : public Store {
   void exchange(std::size_t key, Transfer& value, int priority) override;
 };
 
-// Each key has one of several communicators, so that several calls are under way (section 4.2).
-// Once these are `outstanding`, a push waits for a barrier, which ends them all, on all ranks
-// alike.
+// Each key has one of several communicators, so that several calls are under way (section 4.2). A
+// push waits for its value, and once `outstanding` calls are under way it first waits for them all
+// and for all ranks.
 class ConCom : public Store {
  public:
   struct Options {
