@@ -14,7 +14,7 @@ namespace paceline::graph {
 namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(50);   // of a thread that waits
-constexpr std::size_t kFewReaders = 32;
+constexpr std::size_t kFewReaders = 32;   // of a variable, before complete ones are looked for
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Engine::close(Idle idle) {
   } catch (...) {
     error = std::current_exception();
   }
-  std::vector<std::thread> threads;   // one of those that close ends them
+  std::vector<std::thread> threads;   // where several threads close, the first one ends them
   {
     const Lock lock(mutex_);
     --closing_;
@@ -126,7 +126,7 @@ Task Engine::push_asynchronous(std::function<void(Completion)> work, TaskSpec sp
   return add(std::move(task));
 }
 
-// Nothing is changed before everything has been looked at.
+// Before anything is changed: that the task can be pushed here.
 void Engine::check(const TaskSpec& spec) const {
   check_process();
   const auto is_ours = [&](const Variable& variable) {
@@ -179,14 +179,14 @@ Task Engine::add(Task task) {
 
 void Engine::depend(const Task& task, const Variable& variable, Use kind) {
   std::vector<Task>& readers = variable->cell.readers;
-  // A variable that is read for ever must not keep every task that has read it.
+  // A variable that is read again and again, and never written, must not keep all its readers.
   if (kind == Use::read && readers.size() >= kFewReaders &&
       readers.size() == readers.capacity())
     std::erase_if(readers, [](const Task& reader) { return reader->stage == Stage::complete; });
   access(variable->cell, task, kind, [&](const Task& earlier) { follow(task, earlier); });
 }
 
-// What is closed is for add() to say.
+// An engine that is closed is not at rest: push() will throw and say so.
 bool Engine::are_at_rest(const std::vector<Variable>& read,
                          const std::vector<Variable>& write) const {
   const auto is_complete = [](const Task& task) { return task->stage == Stage::complete; };

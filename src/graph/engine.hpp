@@ -1,11 +1,12 @@
-// Engine: runs tasks in threads, in an order that their reads and writes allow.
+// Engine: runs tasks in pools of threads, in an order that their reads and writes allow.
 //
 // Whoever pushes names the variables that a task reads and writes, and does not wait. A task runs
 // when all earlier tasks that it conflicts with are complete (base/hazard.hpp). A task that throws
 // fails, and so do the tasks that read or write what it should have written; the caller gets the
 // error from the next wait. Tasks that are pushed after that wait may use the variables again.
 //
-// Any thread may call; tasks may push tasks, but may not wait for them.
+// Any thread may call; tasks may push tasks, but may not wait for them. In a child of fork() an
+// engine of the parent throws a usage error, or says that nothing is left to do.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +29,7 @@
 
 namespace paceline::graph {
 
-// Threads of each pool.
+// How many threads each pool has.
 struct Threads {
   int compute = 1;
   int copy = 1;
@@ -37,8 +38,7 @@ struct Threads {
 
 class Engine {
  public:
-  // Called by a thread that waits, every now and then and without a lock; what it throws ends the
-  // wait.
+  // Called by a thread that waits, every 50 ms and without a lock; what it throws ends the wait.
   using Idle = void (*)();
 
   explicit Engine(const Threads& threads);   // at least 1 of each: else a usage error
@@ -49,13 +49,15 @@ class Engine {
   Variable variable(std::string name = {});
   Sequence sequence();
 
-  // The task is complete when `work` returns, or has failed when it throws.
+  // The task is complete when `work` returns, or has failed when it throws. Both kinds of push
+  // throw a usage error after close(), or for variables of another engine.
   Task push(std::function<void()> work, TaskSpec spec);
-  // The task is complete when it is told so: `work` starts it and returns.
+  // `work` starts something and returns; the task is complete when its Completion is told so.
   Task push_asynchronous(std::function<void(Completion)> work, TaskSpec spec);
 
-  // Does short work, under the engine's lock and without a task, if nothing that reads or writes
-  // these variables is under way, or has failed; whether it has.
+  // Does short work on this thread, under the engine's lock and without a task: returns true. Only
+  // if no task that conflicts with it is unfinished, and the last writers of these variables have
+  // not failed; else it does nothing and returns false. `work` must not call the engine.
   template <class Work>
   bool do_now(const std::vector<Variable>& read, const std::vector<Variable>& write,
               const Work& work) {
@@ -67,9 +69,10 @@ class Engine {
 
   // Waits until the task is complete; throws what has gone wrong.
   void wait(const Task& task, Idle idle = nullptr);
-  // Waits until all tasks that write the variable are complete; throws what has gone wrong.
+  // Waits until the task that was pushed last to write the variable is complete, and so all earlier
+  // ones; throws what has gone wrong with it.
   void wait(const Variable& variable, Idle idle = nullptr);
-  // Waits for all tasks; throws the first error that no wait has thrown.
+  // Waits until no task is unfinished; throws the first error that no wait has thrown.
   void wait_all(Idle idle = nullptr);
 
   bool is_complete(const Task& task) const;
@@ -78,14 +81,16 @@ class Engine {
   // Whether it had not started.
   bool cancel(const Task& task);
   void cancel_all(std::string why = {});   // the reason, for who depends on what does not run
-  std::size_t unfinished() const;
-  bool is_own_thread() const;   // whether the caller is a thread of a pool
+  std::size_t unfinished() const;   // tasks
+  bool is_own_thread() const;       // whether the caller is a thread of one of its pools
 
-  // Waits at most so long for all tasks; whether they are complete. Throws what `idle` throws.
+  // Waits about so long for all tasks (it looks every 50 ms); whether they are complete. Throws
+  // what `idle` throws, and not the errors of tasks.
   bool settles(std::chrono::milliseconds limit, Idle idle = nullptr);
 
-  // Completes what has been pushed and ends the threads; from the call on only tasks can push. What
-  // `idle` throws leaves the engine open. Throws like wait_all().
+  // Completes what has been pushed and ends the threads; from the call on only tasks in its own
+  // threads can push. What `idle` throws leaves the engine open, if anything is unfinished then.
+  // Throws like wait_all(), with the threads ended.
   void close(Idle idle = nullptr);
   bool is_closed() const;
   // Whether it was made by this process; a forked child has none of its threads, can do nothing
@@ -98,12 +103,14 @@ class Engine {
   using Lock = std::unique_lock<std::mutex>;
 
   struct Ready {   // what the threads of a pool may run
-    std::vector<Task> heap;
+    std::vector<Task> heap;   // the most urgent first, of equals the oldest
     std::atomic<std::size_t> count{0};   // of the heap, to look at without the lock
     std::condition_variable arrived;
-    int sleeping = 0;
+    int sleeping = 0;   // threads of the pool that wait for it
   };
 
+  // Those below need the lock, but for add(), the checks, serve(), end() and end_with(). Those that
+  // take a Lock& release it while they run what is not the engine's.
   Task add(Task task);
   void check(const TaskSpec& spec) const;
   void check_process() const;
@@ -117,42 +124,44 @@ class Engine {
   void serve(Pool pool);   // a thread of the pool
   Task next(Ready& ready, Lock& lock);
   void run_or_skip(const Task& task, Lock& lock);
-  void run_at_once(Lock& lock);
-  void run_as_guest(Lock& lock);
+  void run_at_once(Lock& lock);    // what this thread has made ready, and is to run itself
+  void run_as_guest(Lock& lock);   // the same in a thread that is not of a pool
   void start_or_queue(const Task& task, Lock& lock);   // one that nothing holds up
   void run(const Task& task, Lock& lock);
   void skip(const Task& task, const std::shared_ptr<Failure>& failure, Lock& lock);
   void mark_started(const Task& task);
-  void complete(const Task& task, std::shared_ptr<Failure> failure);
+  void complete(const Task& task, std::shared_ptr<Failure> failure);   // null: it has not failed
   void end(const Task& task, const std::exception_ptr& error);   // one that is asynchronous
   void end_with(const Task& task, std::function<void()> work);
-  void collect(Lock& lock);
+  void collect(Lock& lock);   // destroys, without the lock, what trash_ and bin_ hold
 
   std::shared_ptr<Failure> new_failure(std::exception_ptr error) const;
-  std::shared_ptr<Failure> failed(std::exception_ptr error);
-  std::shared_ptr<Failure> inherited(const TaskState& task) const;
+  std::shared_ptr<Failure> failed(std::exception_ptr error);   // a new one, for a wait to throw
+  std::shared_ptr<Failure> inherited(const TaskState& task) const;   // null: it may run
   bool applies(const Failure& failure, const TaskState& task) const;
   void wait_locked(const Task& task, Lock& lock, Idle idle);
   template <class Done>
   void wait_until(Lock& lock, Idle idle, const Done& done);
 
-  const int process_;
+  const int process_;   // the id of the one that made it
   mutable std::mutex mutex_;
   std::array<Ready, kPools> ready_;
   std::condition_variable completed_;
-  int waiting_for_all_ = 0;
+  int waiting_for_all_ = 0;             // threads in wait_all()
   std::uint64_t pushed_ = 0;            // tasks, so far
-  std::uint64_t cancelled_below_ = 0;   // tasks with lower numbers that have not started
+  std::uint64_t cancelled_below_ = 0;   // cancel_all() means tasks with lower numbers
   std::string why_cancelled_;           // all of them
-  std::size_t unfinished_ = 0;
-  std::uint64_t failures_ = 0;          // so far
+  std::size_t unfinished_ = 0;          // tasks that were pushed and are not complete
+  std::uint64_t failures_ = 0;          // so far; numbers them (Failure::birth)
   std::vector<std::shared_ptr<Failure>> untold_;       // that no wait has thrown
   std::uint64_t told_failures_ = 0, told_tasks_ = 0;   // as they were at the last wait_all()
-  std::vector<std::shared_ptr<void>> trash_;   // of complete tasks
+  std::vector<std::shared_ptr<void>> trash_;   // what complete tasks have kept (TaskSpec::keeps)
   const std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
   int closing_ = 0;   // threads in close()
-  int guests_ = 0;    // threads of others that run tasks
-  bool closed_ = false, stop_ = false, ended_ = false;   // ended: the threads have
+  int guests_ = 0;    // threads in run_as_guest()
+  bool closed_ = false;   // close() has got so far that nothing can be pushed
+  bool stop_ = false;     // the threads are to end
+  bool ended_ = false;    // and have
   std::vector<std::thread> threads_;
 };
 

@@ -1,4 +1,5 @@
-// Task: a piece of work of the dependency engine, with the variables that it reads and writes.
+// Task: a piece of work of the dependency engine (graph/engine.hpp), with the variables that it
+// reads and writes.
 #pragma once
 
 #include <atomic>
@@ -28,9 +29,10 @@ inline constexpr int kPools = 3;
 // drops the last reference may hold locks: it goes into the engine's Bin.
 struct Failure {
   std::exception_ptr error;
-  std::uint64_t birth = 0;                       // failures of the engine before this one
-  std::uint64_t told = ~std::uint64_t{0};        // tasks with this number and later ones may ignore
-                                                 // it: a wait has raised it before they were pushed
+  std::uint64_t birth = 0;   // failures of the engine before this one
+  // A wait has thrown it before the tasks with this number and later ones were pushed: those may
+  // use the variables again. Until then no task has so high a number.
+  std::uint64_t told = ~std::uint64_t{0};
 };
 
 // Failures that nobody refers to, until a thread without a lock empties it: the destructor of an
@@ -43,8 +45,8 @@ class Bin {
     holds_some_ = true;
   }
   bool holds_some() const { return holds_some_; }
-  void empty() {
-    std::vector<std::unique_ptr<Failure>> failures;   // which are destroyed without the lock
+  void empty() {   // by a thread without the engine's lock
+    std::vector<std::unique_ptr<Failure>> failures;   // destroyed after the lock has gone
     const std::lock_guard lock(mutex_);
     failures.swap(failures_);
     holds_some_ = false;
@@ -59,8 +61,9 @@ class Bin {
 struct VariableState {
   const Engine* engine = nullptr;
   std::string name;
-  Cell<TaskPointer> cell;
-  std::shared_ptr<Failure> failure;   // of its last writer
+  // Guarded by the engine's mutex.
+  Cell<TaskPointer> cell;             // its last writer, and the readers since
+  std::shared_ptr<Failure> failure;   // of the last complete writer; null: it has not failed
 };
 
 // What tasks read and write: readers run together, writers one at a time, all as if in the order of
@@ -69,7 +72,7 @@ using Variable = std::shared_ptr<VariableState>;
 
 struct SequenceState {
   const Engine* engine = nullptr;
-  TaskPointer last;
+  TaskPointer last;   // that was pushed; guarded by the engine's mutex
 };
 
 // Tasks of one sequence start in the order of their pushes; each starts as soon as its predecessor
@@ -83,10 +86,11 @@ struct TaskSpec {
   Sequence sequence = {};   // or none
   int priority = 0;         // of the tasks of a pool that could run, the highest runs first
   Pool pool = Pool::compute;
-  // Short work that waits for nobody: whichever thread makes the task ready runs it at once, since
-  // waking a thread of the pool would cost more than the work.
+  // Short work that waits for nobody: whichever thread makes the task ready runs it at once, also
+  // one that is not of the engine, since waking a thread of the pool would cost more than the work.
   bool at_once = false;
   // Called in the place of the work when the task fails because of an earlier one, or is cancelled.
+  // What it throws is dropped.
   std::function<void(const std::exception_ptr&)> skipped = {};
   // What must live until the task is complete. It is released without a lock, and never by a thread
   // inside done() or failed(): its destructor may do anything.
@@ -128,13 +132,14 @@ struct TaskState {
   const Engine* engine = nullptr;
   std::uint64_t number = 0;            // in the order of pushes
   TaskSpec spec;
-  std::function<void()> work;          // one of the two
-  std::function<void(Completion)> asynchronous_work;
+  std::function<void()> work;          // one of the two, until the task runs; then also what
+  std::function<void(Completion)> asynchronous_work;   // Completion::ends_with() was given
   int waits_for = 0;                   // earlier tasks that still have to start or to complete
   Stage stage = Stage::waiting;
   bool started = false;                // its work has returned, or it was skipped
   bool cancelled = false;
-  bool awaited = false;                // a thread waits for it
+  bool awaited = false;                // a thread waits for it, or has
+  // Later tasks that wait for its start (of its sequence), or for its completion.
   std::vector<TaskPointer> follow_start, follow_completion;
   std::shared_ptr<Failure> failure;
 };

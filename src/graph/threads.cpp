@@ -9,11 +9,11 @@ namespace paceline::graph {
 namespace {
 
 constexpr int kLooks = 400;   // of a pool's thread, before it sleeps: some microseconds
-constexpr std::size_t kMostUntold = 64;
+constexpr std::size_t kMostUntold = 64;   // failures kept for wait_all(), which throws the first
 
 thread_local const Engine* t_engine = nullptr;   // whose pool this thread belongs to
 
-void look_again() {
+void pause() {   // the core's other hardware threads may run
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -62,7 +62,7 @@ bool Engine::is_own_thread() const { return t_engine == this; }
 
 void Engine::make_ready(const Task& task) {
   AtOnce* const here = task->spec.at_once ? AtOnce::of(*this) : nullptr;
-  if (here && task->stage == Stage::waiting) {   // one that runs already comes back to end
+  if (here && task->stage == Stage::waiting) {   // else ends_with() has brought it: to its pool
     here->tasks.push_back(task);
     return;
   }
@@ -116,8 +116,8 @@ void Engine::start_or_queue(const Task& task, Lock& lock) {
   run_as_guest(lock);
 }
 
-// In a thread that close() does not join. It waits until the last guest has left: the task that a
-// guest is still in may have been the last one, and have been told to be complete.
+// In a thread that close() does not join. So close() waits until the last guest has left: the task
+// that a guest is still in may be complete already, and have been the last one.
 void Engine::run_as_guest(Lock& lock) {
   ++guests_;
   run_at_once(lock);
@@ -132,7 +132,7 @@ Task Engine::next(Ready& ready, Lock& lock) {
     if (!std::exchange(has_looked, true)) {
       lock.unlock();
       for (int i = 0; i < kLooks && ready.count.load(std::memory_order_relaxed) == 0; ++i)
-        look_again();
+        pause();
       lock.lock();
       continue;
     }
