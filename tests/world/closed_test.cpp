@@ -1,5 +1,5 @@
-// What peers still say of communicators that this rank has closed: it takes no room from what they
-// say of those that it has yet to make.
+// Communicators that this rank has closed: what peers still say of them takes no room from what they
+// say of those that it has yet to make; and one may be closed wherever nobody holds it any more.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -28,6 +28,35 @@ TEST_CASE("aborts of closed communicators leave room for those of later ones") {
   theirs.subgroup({0, 1}, kLast).abort("gives up the last one");
   look();
   CHECK(mine.subgroup({0, 1}, kLast).broken().find("gives up the last one") != std::string::npos);
+  mine.leave();
+  theirs.leave();
+}
+
+TEST_CASE("callbacks: one that holds a communicator last closes it") {
+  LoopNet net(2, {});
+  WorldConfig config;
+  config.progress = Progress::caller;
+  Communicator mine = join_transport(net.endpoint(0), config);
+  Communicator theirs = join_transport(net.endpoint(1), config);
+  float one = 1, two = 2;
+  const auto sum = [](Communicator& of, float& value) {
+    Call call{Collective::allreduce, Type::f32, Op::sum};
+    call.input = call.output = &value;
+    call.count = 1;
+    return of.start(call);
+  };
+  int called = 0;
+  Request request = sum(mine, one), other = sum(theirs, two);
+  // Of two callbacks the one before goes, with what it holds, as it is replaced.
+  for (std::uint64_t tag = 1; tag <= 2; ++tag)
+    request.on_complete([&called, held = std::make_shared<Communicator>(mine.subgroup({0}, tag))](
+                            bool ok) { called += ok; });
+  for (int i = 0; i < 1000 && called == 0; ++i) {
+    (void)other.test();
+    (void)request.test();
+  }
+  CHECK(called == 1);
+  CHECK(one == 3);
   mine.leave();
   theirs.leave();
 }

@@ -137,8 +137,10 @@ void Failures::compare(int peer, const Key& key, const Fingerprint& theirs) {
 }
 
 void Failures::misfits(int peer, const Key& key, std::size_t came, std::size_t expected) {
+  const auto group = state_.groups.find(key.context);   // it has a receive: it is there
+  if (group == state_.groups.end()) return;
   pending_.push_back({key.context, Fault::mismatch,
-                      wrong_size(peer, state_.rank(), key, came, expected), true});
+                      wrong_size(*group->second, peer, key, came, expected), true});
 }
 
 // Notes what an operation has found: a peer in another call, a copy that the system refuses, a

@@ -37,9 +37,12 @@ std::string misplaced_message(const Group& group, int peer, const Key& key,
   return str(collective_of(is_refusal(mine) ? theirs : mine), " #", key.number, ": ", what, kEnd);
 }
 
-std::string wrong_size(int peer, int rank, const Key& key, std::size_t came, std::size_t expected) {
-  return str("call #", key.number, ": rank ", peer, " sends ", came, " bytes where rank ", rank,
-             " expects ", expected, "; the counts of the two ranks do not fit together", kEnd);
+std::string wrong_size(const Group& group, int peer, const Key& key, std::size_t came,
+                       std::size_t expected) {
+  const int me = group.ranks[static_cast<std::size_t>(group.rank)];
+  return str("call #", key.number, ": ", name_of(group, peer), " sends ", came, " bytes where ",
+             name_of(group, me), " expects ", expected,
+             "; the counts of the two ranks do not fit together", kEnd);
 }
 
 std::string denied_copy(const ActiveOp& active, int rank, const CopyDenied& denied) {

@@ -18,9 +18,10 @@ std::string differing_calls(const Group& group, const CallMismatch& mismatch);
 std::string misplaced_message(const Group& group, int peer, const Key& key,
                               const Fingerprint& theirs, const Fingerprint& mine, bool known);
 
-// A message is not as long as its receive expects: `came` bytes instead of `expected`. Both ranks
-// are of the world.
-std::string wrong_size(int peer, int rank, const Key& key, std::size_t came, std::size_t expected);
+// A message of a peer (of the world) is not as long as its receive expects: `came` bytes instead of
+// `expected`.
+std::string wrong_size(const Group& group, int peer, const Key& key, std::size_t came,
+                       std::size_t expected);
 
 // The system refuses a copy between two ranks' memory, and did not when they started.
 std::string denied_copy(const ActiveOp& active, int rank, const CopyDenied& denied);

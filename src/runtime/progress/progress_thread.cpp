@@ -123,9 +123,10 @@ void ProgressThread::tell_ended(ActiveOp& active) {
 // A callback may start the next call.
 void ProgressThread::call_back(std::unique_lock<std::mutex>& lock) {
   while (!callbacks_.empty()) {
-    const auto due = std::exchange(callbacks_, {});
+    auto due = std::exchange(callbacks_, {});
     lock.unlock();
     for (const auto& [callback, ok] : due) callback(ok);
+    due.clear();   // what they held may take the lock as it goes
     lock.lock();
   }
 }

@@ -32,9 +32,10 @@ Session::Session(std::unique_ptr<Transport> transport, const WorldConfig& config
 }
 
 Session::~Session() {
-  {
+  try {
     std::unique_lock lock(state_.mutex);
     shm_.wait_for_attachers(lock, false);
+  } catch (...) {   // nobody is there to be told: what peers have yet to look for goes all the same
   }
   thread_.stop();
   for (const auto& active : state_.active)
@@ -128,6 +129,7 @@ bool Session::is_called(const Group& group) {
 }
 
 int Session::timeout_of(const Group& group) const {
+  state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   return group.timeout_ms > 0 ? group.timeout_ms : state_.config.timeout_ms;
 }
@@ -135,6 +137,7 @@ int Session::timeout_of(const Group& group) const {
 void Session::set_timeout(Group& group, int timeout_ms) {
   if (timeout_ms < 1)
     fail(Fault::usage, "timeout_ms is ", timeout_ms, "; it must be at least 1 millisecond.");
+  state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   group.timeout_ms = timeout_ms;
 }

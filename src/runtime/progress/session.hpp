@@ -129,6 +129,7 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   bool run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
   bool ends_at_once(ActiveOp& active);
+  bool advance_unlisted(Operation& operation);
   void track(const std::shared_ptr<ActiveOp>& active);
   void join_overlap(ActiveOp& active);
   void retire(ActiveOp& active);

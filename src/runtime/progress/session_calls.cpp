@@ -13,6 +13,7 @@ namespace {
 // A look is one advance() or progress() that moves nothing.
 constexpr int kShortSleepUs = 50;      // the longest sleep where config.meanwhile is to be called
 constexpr int kLooksApart = 16;        // looks between two calls of config.meanwhile
+constexpr int kMovesApart = 64;        // looks at which something moved between two at the time
 constexpr std::uint32_t kCallsApart = 16;   // calls between two looks at other nodes
 
 // A load/store call looks so often for its peers, under the lock, before it is tracked and waits as
@@ -140,7 +141,7 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* i
                                            : kLooks;
   YieldBudget yields;
   for (int looks = 0; looks < most && !operation.mismatch(); ++looks) {
-    if (operation.advance(*state_.transport)) {
+    if (advance_unlisted(operation)) {
       looks = 0;
       yields.reset();
     }
@@ -155,13 +156,21 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* i
   return true;
 }
 
+// Whether it moved. Nobody else would stop an operation that is not on the list.
+bool Session::advance_unlisted(Operation& operation) try {
+  return operation.advance(*state_.transport);
+} catch (const std::bad_alloc&) {
+  operation.stop(*state_.transport, Error(Fault::resource, "no memory"));
+  throw;
+}
+
 // Whether a brief call, which was launched while nothing else was under way, is over already; else
 // it has to be tracked.
 bool Session::ends_at_once(ActiveOp& active) {
   Operation& operation = *active.operation;
   if (state_.oversubscribed || !operation.is_brief()) return false;
   for (int looks = 0; looks < kLooksAtStart && !operation.mismatch(); ++looks) {
-    if (operation.advance(*state_.transport)) looks = 0;
+    if (advance_unlisted(operation)) looks = 0;
     if (operation.done()) {
       retire(active);
       return true;
@@ -257,7 +266,7 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
   const Limited limited(*this, active, {start, now_s(), timeout_ms});
   if (CallRecord* const record = active.profiled) Recorder::wait(*record);
   Backoff patience(state_.oversubscribed ? Load::oversubscribed : Load::alone);
-  int looks = 0;
+  int looks = 0, moves = 0;
   const double begun_s = most_ms > 0 ? now_s() : 0;
   double watched_s = 0;
   const ProgressThread::Waiting waiting(thread_);
@@ -273,15 +282,16 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
     if (moved) {
       patience.reset();
       thread_.give_way();
-      continue;
+      if (++moves % kMovesApart != 0) continue;
+    } else {
+      const bool is_patient = patience.next() == Backoff::Next::again;
+      if (is_patient && ++looks % kLooksApart != 0) continue;
+      const auto& meanwhile = state_.config.meanwhile;
+      const int most_us = meanwhile ? kShortSleepUs : state_.sleep_us();
+      if (meanwhile && meanwhile()) patience.reset();   // it moved something: more comes at once
+      else if (is_patient) continue;
+      else state_.transport->rest(most_us, [this] { return state_.can_progress(); });
     }
-    const bool is_patient = patience.next() == Backoff::Next::again;
-    if (is_patient && ++looks % kLooksApart != 0) continue;
-    const auto& meanwhile = state_.config.meanwhile;
-    const int most_us = meanwhile ? kShortSleepUs : state_.sleep_us();
-    if (meanwhile && meanwhile()) patience.reset();   // it moved something: more will come at once
-    else if (is_patient) continue;
-    else state_.transport->rest(most_us, [this] { return state_.can_progress(); });
     if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
       watchdog_.watch_between_waits();
       return false;
@@ -307,7 +317,7 @@ void Session::on_complete(ActiveOp& active, std::uint32_t start,
   {
     const std::lock_guard lock(state_.mutex);
     if (!active.operation->has_ended(start)) {
-      active.on_complete = std::move(callback);
+      std::swap(active.on_complete, callback);   // one before it goes without the lock
       return;
     }
   }
