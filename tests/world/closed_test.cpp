@@ -1,5 +1,5 @@
-// Communicators that this rank has closed: what peers still say of them takes no room from what they
-// say of those that it has yet to make; and one may be closed wherever nobody holds it any more.
+// Communicators that this rank has closed: what peers still say of them takes no room from what
+// they say of those that it has yet to make; and one is closed wherever nobody holds it any more.
 #include <doctest/doctest.h>
 
 #include <memory>

@@ -103,7 +103,6 @@ const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_bin
 // How much longer it takes where messages overtake each other, as the header says: a block that is
 // early takes the port that another still needs.
 const std::map<std::string, double> kOvertaking{{"allreduce/dual_root", 8.0 / 7},
-                                                {"broadcast/lanes", 7.0 / 6},
                                                 {"broadcast/circulant", 1.4},
                                                 {"broadcast/scatter_circulant", 7.0 / 6},
                                                 {"reduce/circulant", 1.1}};

@@ -79,8 +79,7 @@ const std::map<std::string, double> kOutOfStep{
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
     {"allreduce/sorted_chain", 0.5},   // two ranks send both ways at once
-    {"broadcast/scatter_circulant", 1e-9},
-    {"allreduce/double_binary_tree", 0.45}, {"broadcast/lanes", 1e-9}};
+    {"broadcast/scatter_circulant", 1e-9}, {"allreduce/double_binary_tree", 0.45}};
 
 std::string full_name(const Algorithm& algorithm) {
   return std::string(name_of(algorithm.collective)) + "/" + algorithm.name;

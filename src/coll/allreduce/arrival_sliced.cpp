@@ -1,8 +1,8 @@
 // Arrival two-shot allreduce: all but the last to come each sum one slice of what they have, and
 // add the last one's when it is there.
 //
-// Source   ours (docs/design/0044-arrival-in-the-node.md): sliced (sliced.cpp) by those who do not
-//          come last, so that all of them add before and after the last one comes.
+// Source   ours (docs/design/0044-arrival-in-the-node.md): two_shot by those who do not come last,
+//          so that all of them add before and after the last one comes.
 // Needs    ranks of one node, a commutative op. Any p >= 1, any n >= 0.
 // Cost     2 signals one after the other; per rank that does not come last (p-2)/(p-1) n copied in,
 //          n gamma, n/(p-1) shown, (p-2)/(p-1) n copied out; by the last one n copied in and n out.
