@@ -103,6 +103,7 @@ def test_page_about_arrivals(monkeypatch, tmp_path):
     assert "Left after the last entry" in page.read_text()
 
 
+@pytest.mark.limit_s(180)   # 16 s alone, and all of it computing
 def test_every_part_of_the_page_has_claims(monkeypatch):
     monkeypatch.setattr(arrival_inside, "sweep", lambda cases, ranks, sizes, machine, trials: [
         arrival_inside.compare(cases, 4, sizes[:2], factor, machine, 1) for factor in (10, 50)])
