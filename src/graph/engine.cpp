@@ -25,12 +25,28 @@ Engine::Engine(const Threads& threads) : process_(getpid()) {
     if (wanted[pool] < 1)
       fail(Fault::usage, "engine: ", wanted[pool], " threads for the pool '", kNames[pool],
            "'; each pool needs at least 1.");
-  for (int pool = 0; pool < kPools; ++pool)
-    for (int i = 0; i < wanted[pool]; ++i) {
-      threads_.emplace_back([this, pool] { serve(static_cast<Pool>(pool)); });
-      pthread_setname_np(threads_.back().native_handle(), str("pl-", kNames[pool]).substr(0, 15)
-                                                              .c_str());
-    }
+  try {
+    for (int pool = 0; pool < kPools; ++pool)
+      for (int i = 0; i < wanted[pool]; ++i) {
+        threads_.emplace_back([this, pool] { serve(static_cast<Pool>(pool)); });
+        pthread_setname_np(threads_.back().native_handle(),
+                           str("pl-", kNames[pool]).substr(0, 15).c_str());
+      }
+  } catch (const std::exception& error) {   // as many as there are have to end
+    const std::size_t made = threads_.size();
+    end_threads(std::move(threads_));
+    fail(Fault::resource, "engine: after ", made, " threads no other can be made: ", error.what(),
+         "; ask for fewer, or raise the limit on this user's processes or memory.");
+  }
+}
+
+void Engine::end_threads(std::vector<std::thread> threads) {
+  {
+    const Lock lock(mutex_);
+    stop_ = true;
+  }
+  for (Ready& ready : ready_) ready.arrived.notify_all();
+  for (std::thread& thread : threads) thread.join();
 }
 
 template <class Done>
@@ -78,14 +94,14 @@ void Engine::close(Idle idle) {
     const Lock lock(mutex_);
     --closing_;
     if (unfinished_ > 0) std::rethrow_exception(error);   // `idle` has ended the wait
-    closed_ = stop_ = true;
+    closed_ = true;
     threads.swap(threads_);
   }
-  for (Ready& ready : ready_) ready.arrived.notify_all();
-  for (std::thread& thread : threads) thread.join();
+  const bool is_first = !threads.empty();
+  if (is_first) end_threads(std::move(threads));
   {
     Lock lock(mutex_);
-    if (!threads.empty()) ended_ = true;
+    if (is_first) ended_ = true;
     completed_.notify_all();
     wait_until(lock, nullptr, [&] { return ended_ && guests_ == 0; });
     collect(lock);
@@ -149,7 +165,7 @@ void Engine::check_process() const {
 
 void Engine::check_caller(const char* what) const {
   check_process();
-  if (is_own_thread())
+  if (is_in_task())
     fail(Fault::usage, "engine: ", what, " inside of a task, which could wait for itself; push a ",
          "task that reads what it should wait for.");
 }
@@ -158,7 +174,7 @@ Task Engine::add(Task task) {
   check(task->spec);
   task->engine = this;
   Lock lock(mutex_);
-  if (closed_ || (closing_ > 0 && !is_own_thread()))
+  if (closed_ || (closing_ > 0 && !is_in_task()))
     fail(Fault::usage, "engine: it is ", closed_ ? "closed" : "being closed",
          "; push tasks before close().");
   task->number = pushed_++;

@@ -82,7 +82,8 @@ class Engine {
   bool cancel(const Task& task);
   void cancel_all(std::string why = {});   // the reason, for who depends on what does not run
   std::size_t unfinished() const;   // tasks
-  bool is_own_thread() const;       // whether the caller is a thread of one of its pools
+  // Whether the caller is a thread of one of its pools, or runs a task of it that is at once.
+  bool is_in_task() const;
 
   // Waits about so long for all tasks (it looks every 50 ms); whether they are complete. Throws
   // what `idle` throws, and not the errors of tasks.
@@ -121,6 +122,7 @@ class Engine {
   void make_ready(const Task& task);
   void release(std::vector<Task>& followers);
 
+  void end_threads(std::vector<std::thread> threads);   // without the lock
   void serve(Pool pool);   // a thread of the pool
   Task next(Ready& ready, Lock& lock);
   void run_or_skip(const Task& task, Lock& lock);

@@ -58,7 +58,7 @@ class Engine::AtOnce {
 
 thread_local Engine::AtOnce* Engine::AtOnce::t_innermost = nullptr;
 
-bool Engine::is_own_thread() const { return t_engine == this; }
+bool Engine::is_in_task() const { return t_engine == this || AtOnce::of(*this); }
 
 void Engine::make_ready(const Task& task) {
   AtOnce* const here = task->spec.at_once ? AtOnce::of(*this) : nullptr;

@@ -250,8 +250,9 @@ void Communicator::run(const Call& call) try {
 std::shared_ptr<SharedMemory> Communicator::allocate(std::size_t bytes) {
   const Group& group = *state_->group;
   const WorldConfig& config = state_->session->config();
+  const std::uint64_t calls = state_->session->calls_of(group);
   return allocate_shared(
-      *this, {Random::mix(group.context ^ group.rounds ^ Random::mix(group.last)), bytes,
+      *this, {Random::mix(group.context ^ calls >> 32 ^ Random::mix(calls & 0xffffffff)), bytes,
               config.shm_dir, group.ranks, on_one_node(group, config.nodes), config.huge_pages},
       state_->session->shared());
 }
@@ -269,10 +270,10 @@ Communicator Communicator::split(int colour, int key) {
   // Every rank derives the same new context from what has been agreed: no second exchange is
   // needed.
   const Group& group = *state_->group;
+  const std::uint64_t calls = state_->session->calls_of(group);
   const std::uint64_t context =
-      Random::mix(group.context ^ group.rounds ^
-                  Random::mix(std::uint64_t{group.last} << 32 |
-                              static_cast<std::uint32_t>(colour)));
+      Random::mix(group.context ^ calls >> 32 ^
+                  Random::mix(calls << 32 | static_cast<std::uint32_t>(colour)));
   if (colour < 0) return {};
   std::vector<int> members;
   for (int r = 0; r < p; ++r)

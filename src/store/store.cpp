@@ -163,9 +163,16 @@ void Store::wait_for(Key& key) {
     const std::size_t before = std::exchange(left, engine_.unfinished());
     vain = left == before ? vain + 1 : 0;
   }
-  engine_.wait(key.buffer, idle_);
-  for (const graph::Task& pull : key.pulls) engine_.wait(pull, idle_);
-  key.pulls.clear();
+  // What has gone wrong is told once: pulls that are over, and may have failed for the same reason,
+  // are not waited for again. Ctrl-C ends the wait, and those under way stay.
+  try {
+    engine_.wait(key.buffer, idle_);
+    for (const graph::Task& pull : key.pulls) engine_.wait(pull, idle_);
+    key.pulls.clear();
+  } catch (...) {
+    std::erase_if(key.pulls, [&](const graph::Task& pull) { return engine_.is_complete(pull); });
+    throw;
+  }
 }
 
 void Store::wait(const std::vector<std::size_t>& keys) {

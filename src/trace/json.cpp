@@ -8,7 +8,6 @@ namespace paceline {
 namespace {
 
 using json::number;
-using json::quoted;
 
 std::string list(const std::vector<double>& values) {
   std::string out = "[";
@@ -18,7 +17,7 @@ std::string list(const std::vector<double>& values) {
 
 std::string object(const Event& event) {
   return "{\"rank\": " + std::to_string(event.rank) +
-         ", \"activity\": " + quoted(name_of(event.activity)) +
+         ", \"activity\": " + json::quoted(name_of(event.activity)) +
          ", \"peer\": " + std::to_string(event.peer) + ", \"step\": " + std::to_string(event.step) +
          ", \"steps\": " + std::to_string(event.steps) +
          ", \"segment\": " + std::to_string(event.segment) +
@@ -35,8 +34,8 @@ std::string_view name_of(Activity activity) {
 }
 
 std::string to_json(const Trace& trace) {
-  std::string out = "{\"title\": " + quoted(trace.title) +
-                    ",\n \"provenance\": " + quoted(trace.provenance) +
+  std::string out = "{\"title\": " + json::quoted(trace.title) +
+                    ",\n \"provenance\": " + json::quoted(trace.provenance) +
                     ",\n \"ranks\": " + std::to_string(trace.ranks) +
                     ",\n \"arrival_s\": " + list(trace.arrival_s) +
                     ",\n \"exit_s\": " + list(trace.exit_s) + ",\n \"events\": [";

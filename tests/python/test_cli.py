@@ -59,6 +59,15 @@ def test_output_fits_the_terminal(paceline, monkeypatch, width, arguments):
     assert all(len(line) <= width for line in out.splitlines() if not sentences.search(line))
 
 
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "paceline", "--version"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("paceline ")
+    wrong = subprocess.run([sys.executable, "-m", "paceline", "nonsense"], capture_output=True,
+                           text=True, timeout=60)
+    assert wrong.returncode == 2 and "nonsense" in wrong.stderr
+
+
 def test_version(paceline):
     assert re.fullmatch(r"paceline \d+\.\d+\.\d+\S*\n", paceline("--version")[1])
 

@@ -116,6 +116,24 @@ def test_bad_input_is_refused(engine):
     refused(lambda: closed.push(int), "it is closed")
 
 
+def test_threads_that_cannot_be_made_are_an_error():
+    program = (
+        "import resource, paceline\n"
+        "from paceline.engine import Engine\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)\n"
+        "try:\n"
+        "    Engine(compute=1000)\n"
+        "except paceline.ResourceError as error:\n"
+        "    print(error)\n"
+        "Engine().push(lambda: print('goes on')).wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          timeout=60)
+    assert done.stderr == "" and done.returncode == 0
+    assert "threads no other can be made" in done.stdout and "goes on" in done.stdout
+
+
 def test_ctrl_c_ends_a_wait(engine):
     gate = threading.Event()
     engine.push(gate.wait)

@@ -257,6 +257,9 @@ TEST_CASE("graph: bad input is refused before anything is pushed") {
   std::string inside;
   engine.wait(engine.push([&] { inside = thrown_by([&] { engine.wait_all(); }); }, {}));
   starts(inside, "engine: wait() inside of a task");
+  inside.clear();   // this thread runs it
+  engine.push([&] { inside = thrown_by([&] { engine.wait_all(); }); }, {.at_once = true});
+  starts(inside, "engine: wait() inside of a task");
   CHECK(engine.unfinished() == 0);
   engine.close();
   starts(thrown_by([&] { engine.push(nothing, {}); }), "engine: it is closed");

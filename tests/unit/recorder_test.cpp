@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -20,7 +21,7 @@ struct Folder {
     char name[] = "/tmp/paceline-profile-XXXXXX";
     path = mkdtemp(name);
   }
-  ~Folder() { std::system(("rm -r " + path).c_str()); }
+  ~Folder() { std::filesystem::remove_all(path); }
 };
 
 std::string bytes_of(const std::string& path) {

@@ -23,21 +23,30 @@ class Drowsy : public test::PassedOn {
   }
 };
 
+// As where the calls of others, or of another communicator, never rest.
+class Restless : public test::PassedOn {
+ public:
+  using PassedOn::PassedOn;
+  bool progress() override { return PassedOn::progress(), true; }
+};
+
 int looks = 0;
 
-Communicator join(LoopNet& net, int rank) {
+template <class TransportOfTest>
+Communicator join(LoopNet& net, int rank, Progress progress) {
   WorldConfig config;
-  config.progress = Progress::thread;
+  config.progress = progress;
   config.timeout_ms = 300;
   config.idle = [] { ++looks; };
-  return join_transport(std::make_unique<Drowsy>(net.endpoint(rank)), config);
+  return join_transport(std::make_unique<TransportOfTest>(net.endpoint(rank)), config);
 }
 
 }  // namespace
 
 TEST_CASE("limits: time is up also for who waits a millisecond at a time") {
   LoopNet net(2, {});
-  Communicator mine = join(net, 0), late = join(net, 1);
+  Communicator mine = join<Drowsy>(net, 0, Progress::thread);
+  Communicator late = join<Drowsy>(net, 1, Progress::thread);
   Request barrier = mine.start({});
   looks = 0;
   const auto wait = [&] {
@@ -46,6 +55,15 @@ TEST_CASE("limits: time is up also for who waits a millisecond at a time") {
   };
   CHECK(test::expect_fault(Fault::timeout, {"rank 1 has not called anything yet"}, wait) == "");
   CHECK(looks > 0);   // at what else the caller looks for, such as Ctrl-C
+}
+
+TEST_CASE("limits: time is up also while something else moves all the time") {
+  LoopNet net(2, {});
+  Communicator mine = join<Restless>(net, 0, Progress::caller);
+  Communicator late = join<Restless>(net, 1, Progress::caller);
+  Request barrier = mine.start({});
+  const auto wait = [&] { barrier.wait_for(10000); };
+  CHECK(test::expect_fault(Fault::timeout, {"rank 1 has not called anything yet"}, wait) == "");
 }
 
 }  // namespace paceline

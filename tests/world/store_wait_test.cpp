@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "expect_fault.hpp"
 #include "graph/engine.hpp"
 #include "runtime/progress/session.hpp"
 #include "store/types.hpp"
@@ -76,6 +77,21 @@ TEST_CASE("store: who waits for a late rank sleeps") {
   other.join();
   CHECK(wrong == "");
   CHECK(theirs == 2);
+}
+
+TEST_CASE("store: a pull that has failed is told once") {
+  LoopNet net(1, {});
+  std::vector<double> buffer(4);
+  graph::Engine engine({});
+  store::DepCha store(engine, join_transport(net.endpoint(0), {}), Op::sum, nullptr);
+  const std::size_t key = store.add({.name = "key", .type = Type::f64, .count = buffer.size(),
+                                     .data = reinterpret_cast<std::byte*>(buffer.data())});
+  std::vector<store::Transfer> arrays(1);
+  arrays[0].work = [] { fail(Fault::usage, "the array has gone"); };
+  store.pull({key}, arrays, 0);
+  CHECK(test::expect_fault(Fault::usage, {"the array has gone"}, [&] { store.wait(); }) == "");
+  CHECK(test::expect_fault(Fault::usage, {}, [&] { store.wait(); }) == "nothing was thrown");
+  engine.close();
 }
 
 }  // namespace paceline

@@ -64,6 +64,7 @@ void Session::leave(Leaving reason) {
 }
 
 void Session::assume(Assumed assumed) {
+  state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   const double beta = assumed.machine.across.beta_s_per_byte;
   if (beta > 0) state_.transport->expect_rate(1 / beta);
@@ -79,9 +80,15 @@ void Session::open(const std::shared_ptr<Group>& group) {
          "ranks may still look for; every group needs a new one.");
   group->history.resize(SessionState::kHistory);
   group->last = state_.config.first_number - 1;
+  shm_.add(*group);   // first: it throws where there is no memory
   state_.groups[group->context] = group;
-  shm_.add(*group);
   failures_.opened(*group);
+}
+
+std::uint64_t Session::calls_of(const Group& group) const {
+  state_.check_owner();
+  const std::lock_guard lock(state_.mutex);
+  return group.rounds << 32 | group.last;
 }
 
 void Session::close(Group& group) {
@@ -110,6 +117,7 @@ void Session::forget_closed() {
 }
 
 void Session::leave_uncounted(Group& group) {
+  state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   group.last = state_.config.first_number - 2;   // the call gets the number before the first one
   group.counts = false;

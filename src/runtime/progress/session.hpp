@@ -61,6 +61,8 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   // Drives what is under way; whether a peer has made a call that this rank has yet to make. Throws
   // if the group is broken.
   bool is_called(const Group& group);
+  // So far, of the communicator: `rounds` in the upper half, `last` in the lower.
+  std::uint64_t calls_of(const Group& group) const;
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
 

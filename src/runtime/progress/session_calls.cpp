@@ -15,6 +15,7 @@ constexpr int kShortSleepUs = 50;      // the longest sleep where config.meanwhi
 constexpr int kLooksApart = 16;        // looks between two calls of config.meanwhile
 constexpr int kMovesApart = 64;        // looks at which something moved between two at the time
 constexpr std::uint32_t kCallsApart = 16;   // calls between two looks at other nodes
+constexpr int kMovesAtLaunch = 64;          // by which a call lets others go on before it starts
 
 // A load/store call looks so often for its peers, under the lock, before it is tracked and waits as
 // calls with messages do. Where there are more ranks than processors it yields in between.
@@ -34,7 +35,7 @@ void Session::launch(ActiveOp& active, const void* input, void* output,
   // it, since a look takes as long as a message, and before it now and then: load/store calls
   // never look there.
   if (group.last % kCallsApart == 0 || !state_.transport->is_quiet())
-    while (progress()) {
+    for (int moves = 0; moves < kMovesAtLaunch && progress(); ++moves) {
     }
   if (!group.broken.empty()) throw Error(group.fault, failures_.reason(group));
   Operation& operation = *active.operation;
@@ -198,6 +199,7 @@ bool Session::run_again(CallCache& recent, const Asked& asked) {
 
 void Session::remember(CallCache& recent, const Asked& asked,
                        const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint) {
+  state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   recent.keep(asked, active, fingerprint);
 }

@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t kElsewhere = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
 constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
+constexpr int kMostPutOff = 25;   // looks in a row at which something moved
 
 // "rank 3 is inside allreduce #7".
 std::string name_with(const Group& group, int peer, const PeerStatus& doing) {
@@ -37,15 +38,20 @@ std::string name_with(const Group& group, int peer, const PeerStatus& doing) {
 }  // namespace
 
 // Breaking a group does not change the list of operations; it only ends some of them. While
-// anything moves nobody is called lost or late: the next look is soon.
+// anything moves nobody is called lost, and for so many looks nobody late: what has come in time
+// may be unread still, and the next look is soon.
 void Watchdog::watch(double now) try {
   const int warn_ms = state_.config.warn_ms;
   follow_awaited();
   state_.transport->check_peers();
   shm_.look_around();
-  if (driver_.progress()) return;
-  look_for_mismatches();
-  look_for_lost();
+  const bool moved = driver_.progress();
+  put_off_ = moved ? put_off_ + 1 : 0;
+  if (put_off_ % kMostPutOff != 0) return;
+  if (!moved) {
+    look_for_mismatches();
+    look_for_lost();
+  }
   for (const auto& active : state_.active) {
     const double waited_s = now - active->started_s;
     if (active->operation->done()) continue;

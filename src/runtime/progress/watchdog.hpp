@@ -43,6 +43,7 @@ class Watchdog {
   Failures& failures_;
   ShmGroups& shm_;
   Driver& driver_;
+  int put_off_ = 0;        // looks in a row at which something moved
   double watched_s_ = 0;   // when watch_if_due() last did
   int awaited_ = -1;       // the rank that awaits() prefers, as follow_awaited() found; -1: none
 };

@@ -122,7 +122,8 @@ bool ShmStaging::is_found(const StagingBuffer& own, int peer) const {
 }
 
 bool ShmStaging::is_held(const Place& place) const {
-  const AttachTable& owner = own_[place.slab].stage(place.slot).owner();
+  const StagingBuffer own = own_[place.slab].stage(place.slot);
+  const AttachTable& owner = own.owner();
   for (int rank = 0; rank < boxes_.ranks(); ++rank)
     if (owner.holding[static_cast<std::size_t>(rank)].load(std::memory_order_seq_cst) ==
             AttachTable::holds &&
