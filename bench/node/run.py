@@ -1,4 +1,5 @@
-"""One node against MPIs: ./dev bench node --mpis openmpi5,mpich5,impi --collectives allreduce
+"""One node against MPIs: ./dev bench node --mpis openmpi5,mpich5,impi --collectives allreduce;
+against an earlier commit: ./dev bench node --parent
 
 For each MPI, each collective and each setting of that MPI `paceline bench --against mpi --verdict`
 runs inside the MPI's processes. Results go to bench/results/node.csv, as a series each, called
@@ -20,6 +21,7 @@ from paceline import _core, mpi
 from paceline.bench import campaign, peers, statistics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import parent as parents  # noqa: E402
 import table as tables  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,12 +130,19 @@ def show(title, settings, out):
 @click.option("--separate", is_flag=True, help="As of paceline bench.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
               help="Where node.csv is. [default: bench/results]")
-def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder):
+@click.option("--parent", metavar="[COMMIT]", is_flag=False, flag_value="HEAD~1",
+              help="Against an earlier commit's build instead of MPIs; fails where anything is "
+                   "slower. [COMMIT: HEAD~1]")
+def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder, parent):
     """One node against MPIs, in their own processes: tables, verdicts and bench/results/node.csv.
 
     All of it takes hours; shorten it with --sizes, --launches and --collectives.
     """
     out = Console(width=None if sys.stdout.isatty() else 140)
+    wanted = names_of(collectives, _core.collectives(), "collective")
+    if parent:
+        sys.exit(0 if parents.compare(parent, wanted, launches, ["--sizes", sizes, "-n", str(ranks),
+                                      "--repeats", str(repeats)], out) else 1)
     names = names_of(mpis, LIBRARIES, "MPI")
     missing = [name for name in names if not LIBRARIES[name].exists()]
     if missing:
@@ -143,7 +152,7 @@ def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate,
                str(repeats), *(["--verdict"] if launches >= statistics.LEAST_LAUNCHES else [])]
     good = True
     for name in names:
-        for collective in names_of(collectives, _core.collectives(), "collective"):
+        for collective in wanted:
             more = ["--separate"] if separate and collective in SEPARATE else []
             found, well = run_table(name, collective, settings, options + more, out)
             good &= well

@@ -1,4 +1,5 @@
 // Every collective with equal pieces and differing ones, in place and not, in every way to call it.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 

@@ -4,6 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -171,3 +172,39 @@ def test_what_was_not_measured_is_no_number(tables):
     assert tables.hardest({"default": only}, 8) is None
     assert tables.summary({"default": only}) == {}
     assert tables.table("t", {"default": only}).row_count == 1
+
+
+# --- against an earlier commit ------------------------------------------------------------------
+
+
+@pytest.fixture
+def parents():
+    spec = importlib.util.spec_from_file_location("node_parent", ROOT / "bench/node/parent.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("factor, word", [(0.8, "faster"), (1.0, "not slower"), (1.2, "slower")])
+def test_a_tree_is_judged_against_its_parent_launch_by_launch(parents, factor, word):
+    turns = []
+
+    def measuring(side, factor):
+        def measure():
+            turns.append(side)
+            busy = 1 + (len(turns) - 1) // 2 % 3  # the machine's pace, another for each pair
+            return {8: factor * busy, 1024: 10 * busy}
+
+        return measure
+
+    pairs = parents.paired(measuring("now", factor), measuring("then", 1.0), 10)
+    found = parents.judged(pairs)
+    assert [turns.count(side) for side in ("now", "then")] == [10, 10]
+    assert turns[:4] == ["now", "then", "then", "now"]
+    assert found[8][2].ratio == pytest.approx(factor)
+    assert (found[8][2].word, found[1024][2].word) == (word, "not slower")
+
+
+def test_few_launches_give_no_verdict_on_a_parent(parents):
+    with pytest.raises(click.UsageError, match="at least 10 launches; --launches is 3"):
+        parents.compare("HEAD", ["allreduce"], 3, [], None)
