@@ -1,4 +1,5 @@
-"""_core.pyi, which editors and type checkers read, says what is in the compiled module.
+"""_core.pyi, which editors and type checkers read, says what is in the compiled module, and other
+libraries of the process see none of it.
 
 After a change of python/binding: python tests/python/test_stubs.py
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import paceline
+from paceline import _core
 
 STUB = Path(__file__).parents[2] / "python/paceline/_core.pyi"
 
@@ -33,6 +35,13 @@ def test_stub_is_up_to_date():
     pytest.importorskip("nanobind")
     pytest.importorskip("ruff")
     assert STUB.read_text() == stub_of_module(), f"out of date; run: python {__file__}"
+
+
+def test_module_shows_what_python_looks_for():
+    """A C++ library that is linked into it would otherwise mix with torch's."""
+    listing = subprocess.run(["nm", "-D", "--defined-only", _core.__file__],
+                             check=True, capture_output=True, text=True, timeout=60).stdout
+    assert [line.split()[-1] for line in listing.splitlines()] == ["PyInit__core"]
 
 
 if __name__ == "__main__":
