@@ -119,6 +119,14 @@ TEST_CASE("figures: who does not mind long messages gets few pieces, or such as 
   CHECK(messages_between(16 << 10, kMib, none, fit_link) > kSeeds * 9 / 10);
 }
 
+TEST_CASE("figures: a large message is what a link carries in 10 ms") {
+  CHECK(large_bytes(8 / 0.05e9) == 256u << 10);   // 50 Mbit/s
+  CHECK(large_bytes(8 / 0.2e9) == 256u << 10);
+  CHECK(large_bytes(8 / 0.5e9) == doctest::Approx(625'000));
+  CHECK(large_bytes(8 / 1e9) == 1u << 20);
+  CHECK(large_bytes(8 / 100e9) == 1u << 20);
+}
+
 TEST_CASE("figures: of looks that agree they say what these say") {
   LinkSamples looks;
   for (std::size_t k = 0; k < kLengths; ++k)

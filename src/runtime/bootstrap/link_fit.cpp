@@ -15,6 +15,7 @@ constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.2;
 
 // A byte of a lone message takes at least this part of the time of one in a train.
 constexpr double kLeastLone = 0.1;
+constexpr double kLargeS = 10e-3, kLeastLarge = 256 << 10, kMostLarge = 1 << 20;
 constexpr double kMostContention = 0.7;   // so that a round in which few send still has a cost
 
 // Noise has to reach more than half of them to change it.
@@ -34,6 +35,10 @@ double mean_but_the_worst(std::vector<double> looks) {
 }
 
 }  // namespace
+
+std::size_t large_bytes(double s_per_byte) {
+  return std::size_t(std::clamp(kLargeS / s_per_byte, kLeastLarge, kMostLarge));
+}
 
 LinkFit fit_link(const LinkSamples& looks, double alpha_s) {
   const auto& [small, modest, medium, large] = looks.s_per_byte;

@@ -17,10 +17,15 @@
 
 namespace paceline {
 
-// Lengths of messages, of which the probe takes 8, 16, 32 and 128 KiB. Every MPI sends a small one
-// at once, most a medium one, one MPI a modest one only where its buffers have room for our header
-// besides; all of them announce a large one.
+// Lengths of messages, of which the probe takes 8, 16 and 32 KiB, and what a link carries in 10 ms.
+// Every MPI sends a small one at once, most a medium one, one MPI a modest one only where its
+// buffers have room for our header besides; all of them announce a large one.
 inline constexpr std::size_t kLengths = 4;
+
+// Of a large message: what a link carries in 10 ms, 256 KiB to 1 MiB, as transport/mpi/streams.cpp
+// cuts long ones. What announcing it costs is compared with that; 128 KiB take so little time at
+// 1 Gbit/s that the cores' part of it looks like a slow link.
+std::size_t large_bytes(double s_per_byte);
 
 // Seconds per byte of trains of messages of each length: small, modest, medium, large.
 struct LinkSamples {

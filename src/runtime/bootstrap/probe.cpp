@@ -24,11 +24,11 @@ constexpr std::size_t kRing = 3;   // ranks in a ring, or one or two more: few, 
 constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c, kTagOfSamples = 0x6c6f6f6d;
 constexpr int kShortCalls = 4;   // in each series
 constexpr int kSeries = 10, kFewestSeries = 3;
-// Of small, modest, medium and large messages (link_fit.hpp). Our transport sends all but the large
-// ones together with their headers.
-constexpr std::array<std::size_t, kLengths> kBytes{8u << 10, 16u << 10, 32u << 10, 128u << 10};
+// Of small, modest and medium messages (link_fit.hpp), which our transport sends together with
+// their headers.
+constexpr std::array<std::size_t, kLengths - 1> kBytes{8u << 10, 16u << 10, 32u << 10};
 // Of the block that a train carries: it doubles until that takes long enough for clock and noise.
-constexpr std::size_t kFirstBytes = kBytes.back(), kMostBytes = 1u << 20, kGrows = 2;
+constexpr std::size_t kFirstBytes = 128u << 10, kMostBytes = 1u << 20, kGrows = 2;
 constexpr double kLongEnoughS = 5e-3;
 // Before a lone message, so that queues and buckets of the network are as a call finds them.
 constexpr auto kPause = std::chrono::milliseconds(2);
@@ -97,17 +97,21 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // `looks` trains of each length in turn, or fewer where they take too long. Each comes after a
-  // barrier: what the last one has left in queues must not count as the next one's.
-  LinkSamples in_turn(std::size_t bytes, int looks, double begun_s, double budget_s) {
+  // `looks` trains of each length in turn, or fewer where they take too long: blocks of `bytes`, or
+  // of one large message. Each comes after a barrier: what the last one has left in queues must not
+  // count as the next one's.
+  LinkSamples in_turn(std::size_t bytes, std::size_t large, int looks, double begun_s,
+                      double budget_s) {
     LinkSamples found;
     double took_s = 0;   // the last turn
     for (int i = 0; i < looks; ++i) {
       const double at_s = now_s();
       if (i >= kFewestLooks && agreed(at_s - begun_s + took_s) > budget_s) break;
       for (std::size_t k = 0; k < kLengths; ++k) {
+        const std::size_t block = k < kBytes.size() ? bytes : large;
         ring_.run(prepared(Collective::barrier, "dissemination"));
-        found.s_per_byte[k].push_back(block_s(bytes, 1, bytes / kBytes[k]) / double(bytes));
+        const std::size_t pieces = k < kBytes.size() ? block / kBytes[k] : 1;
+        found.s_per_byte[k].push_back(block_s(block, 1, pieces) / double(block));
       }
       took_s = now_s() - at_s;
     }
@@ -242,12 +246,15 @@ LinkFit look_at_links(Communicator& ring) {
     around_s = look.around_s(look.agreed(look.block_s(bytes, 1, bytes / kBytes.front())));
     if (around_s >= kLongEnoughS || bytes == kMostBytes) break;
   }
-  const double sent = double(bytes) * (ring.size() - 1);   // by each rank, once round
+  const double hops = ring.size() - 1, s_per_byte = around_s / hops / double(bytes);
+  const std::size_t large = std::min(large_bytes(s_per_byte), kMostBytes);
   const double budget_s =
-      kOfTrains * std::clamp(kBudgetBytes * around_s / sent, kLeastBudgetS, kMostBudgetS);
-  const double most = std::min(budget_s / around_s, kMostLookBytes / sent) / double(kLengths);
+      kOfTrains * std::clamp(kBudgetBytes * s_per_byte, kLeastBudgetS, kMostBudgetS);
+  // Of a turn, by each rank.
+  const double sent = hops * double(kBytes.size() * bytes + large);
+  const double most = std::min(budget_s / s_per_byte, kMostLookBytes) / sent;
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
-  LinkFit found = fit_link(look.in_turn(bytes, looks, begun_s, budget_s), alpha_s);
+  LinkFit found = fit_link(look.in_turn(bytes, large, looks, begun_s, budget_s), alpha_s);
   found.gamma_s_per_byte = sum_s_per_byte();
   found.task_s = task_s();
   found.lone_s = lone_s;
