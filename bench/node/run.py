@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from paceline import _core, mpi
@@ -36,7 +37,7 @@ LIBRARIES = {
 }
 SIZES = "8,64,512,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"
 SEPARATE = ("allreduce", "reduce")  # the others have two buffers, or one, in any case
-MAIN = "import sys; from paceline.cli import main; sys.exit(main())"
+OF_MPIS = ("mpis", "settings", "separate", "folder")  # options that --parent has no use for
 
 
 def names_of(words, known, what):
@@ -72,7 +73,7 @@ def measure(library, collective, setting, options):
     with tempfile.TemporaryDirectory(prefix="paceline-node-") as folder:
         file = Path(folder) / "records.json"
         command = [
-            sys.executable, "-c", MAIN, "bench", collective, "--against", "mpi", "--mpi",
+            sys.executable, "-m", "paceline", "bench", collective, "--against", "mpi", "--mpi",
             str(library), "--mpi-setting", setting, "--json", str(file), *options,
             *(["--shared"] if shares(collective) else []),
         ]  # fmt: skip
@@ -133,7 +134,9 @@ def show(title, settings, out):
 @click.option("--parent", metavar="[COMMIT]", is_flag=False, flag_value="HEAD~1",
               help="Against an earlier commit's build instead of MPIs; fails where anything is "
                    "slower. [COMMIT: HEAD~1]")
-def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder, parent):
+@click.pass_context
+def main(context, mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder,
+         parent):
     """One node against MPIs, in their own processes: tables, verdicts and bench/results/node.csv.
 
     All of it takes hours; shorten it with --sizes, --launches and --collectives.
@@ -141,6 +144,11 @@ def main(mpis, collectives, settings, sizes, launches, repeats, ranks, separate,
     out = Console(width=None if sys.stdout.isatty() else 140)
     wanted = names_of(collectives, _core.collectives(), "collective")
     if parent:
+        given = [option.opts[0] for option in context.command.params if option.name in OF_MPIS
+                 and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE]
+        if given:
+            raise click.UsageError(f"{', '.join(given)}: --parent measures no MPI, and shows its "
+                                   "figures only.")
         sys.exit(0 if parents.compare(parent, wanted, launches, ["--sizes", sizes, "-n", str(ranks),
                                       "--repeats", str(repeats)], out) else 1)
     names = names_of(mpis, LIBRARIES, "MPI")

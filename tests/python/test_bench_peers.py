@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -208,3 +210,11 @@ def test_a_tree_is_judged_against_its_parent_launch_by_launch(parents, factor, w
 def test_few_launches_give_no_verdict_on_a_parent(parents):
     with pytest.raises(click.UsageError, match="at least 10 launches; --launches is 3"):
         parents.compare("HEAD", ["allreduce"], 3, [], None)
+
+
+def test_options_of_mpis_are_refused_with_a_parent():
+    command = [sys.executable, ROOT / "bench/node/run.py", "--parent", "HEAD", "--mpis", "impi",
+               "--separate"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "--mpis, --separate: --parent measures no MPI" in " ".join(done.stderr.split())

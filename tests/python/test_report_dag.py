@@ -121,6 +121,16 @@ def test_verdicts_of_replays_rest_on_ten_launches(tmp_path, launches, depcha_s, 
     assert outcome.word == ("reproduced" if depcha_s < 1.8 else "not reproduced")
 
 
+@pytest.mark.parametrize("auto_s, word", [(1.0, "beyond"), (9.0, "not reproduced")])
+def test_auto_that_is_slower_than_buckets_is_nothing_beyond(tmp_path, auto_s, word):
+    file = tmp_path / "replay.json"
+    file.write_text(json.dumps(replayed(10, auto_ready=auto_s, ddp_gloo=1.4)))
+    figure = dag_replays.figure(training.read(file), [], "")
+    last = [*dag_replays.outcomes(figure.compared)][-1]
+    assert "DDP's buckets" in last.found and last.found.startswith(figure.compared[0].network)
+    assert last.word == word
+
+
 def test_the_commands_of_replays_name_ways_that_there_are():
     lines = list(dag.replay_commands())
     assert lines[0].startswith("./dev lab up") and lines[-1] == "./dev lab down"

@@ -11,6 +11,7 @@ CHAINED, NUMBERED = "depcha:numbered", "auto:numbered"
 READY = "auto:ready"
 PAIRS = ((CHAINED, "funnel:numbered"), (CHAINED, "concom:numbered"), (NUMBERED, CHAINED),
          (READY, "depcha:ready"), (READY, "ddp:paceline"), (READY, "ddp:gloo"), (READY, "ddp:mpi"))
+HOLDS = 0.999   # times as fast, at least, where something is to be as fast
 HEADINGS = ("network", "computing by communicating", "network links, MPI", "", "times as fast as",
             "", "95 %", "with perfect links", "launches", "verdict")
 
@@ -21,7 +22,8 @@ class Compared:
 
     model: str
     computing: float   # by communicating; None where a time was given
-    where: str
+    network: str
+    where: str         # the network and the MPI
     way: str
     other: str
     ratios: tuple
@@ -57,8 +59,8 @@ def compared(files):
                 ratios = tuple(one[way] / one[other] for one in times
                                if way in one and other in one)
                 if ratios:
-                    yield Compared(model, file.plan["ratio"], where, way, other, ratios,
-                                   bounds[other] / bounds[way])
+                    yield Compared(model, file.plan["ratio"], file.network, where, way, other,
+                                   ratios, bounds[other] / bounds[way])
 
 
 @dataclass(frozen=True)
@@ -85,20 +87,29 @@ def words_of(gains):
     return f"{min(gains):.2f} to {max(gains):.2f} times"
 
 
-def outcomes(found):
-    """What the Compared say of the documents' order, and beyond it."""
-    def gains(way, *others):
-        return [one.gain for one in found if one.way == way and one.other in others]
+def gains(told):
+    """Times as fast, of some Compared."""
+    return [one.gain for one in told]
 
-    chained = gains(CHAINED, "funnel:numbered", "concom:numbered")
-    ours = gains(NUMBERED, CHAINED) + gains(READY, "depcha:ready")
-    buckets = gains(READY, "ddp:paceline", "ddp:gloo", "ddp:mpi")
-    if chained:
+
+def outcomes(found):
+    """What the Compared say of the documents' order, and beyond it on each network."""
+    def those(*pairs, network=None):
+        return [one for one in found if (one.way, one.other) in pairs
+                and network in (None, one.network)]
+
+    def ours(network, others, *pairs):
+        if told := those(*pairs, network=network):
+            said = f"{network}: auto is {words_of(gains(told))} as fast as {others}"
+            verdicts = ", ".join(dict.fromkeys(one.row[-1] for one in told))
+            yield beyond("measured", said) if min(gains(told)) >= HOLDS else judged(
+                "measured", said, False, "the document has neither; launch by launch: " + verdicts)
+
+    if chained := gains(those((CHAINED, "funnel:numbered"), (CHAINED, "concom:numbered"))):
         yield judged("measured", f"depcha is {words_of(chained)} as fast as funnel and concom, "
-                     "keys as numbered", min(chained) >= 0.999, "its calls follow one another, so "
+                     "keys as numbered", min(chained) >= HOLDS, "its calls follow one another, so "
                      "that links are idle between them")
-    if ours:
-        yield beyond("measured", f"auto is {words_of(ours)} as fast as depcha")
-    if buckets:
-        yield beyond("measured", f"auto is {words_of(buckets)} as fast as DDP's buckets over "
-                     "paceline, gloo and the MPI")
+    for network in dict.fromkeys(one.network for one in found):
+        yield from ours(network, "depcha", (NUMBERED, CHAINED), (READY, "depcha:ready"))
+        yield from ours(network, "DDP's buckets over paceline, gloo and the MPI",
+                        *((READY, f"ddp:{over}") for over in ("paceline", "gloo", "mpi")))
