@@ -42,7 +42,7 @@ def built(commit):
     python = folder / "python"
     if not any((python / "paceline").glob("_core.*.so")):
         folder.mkdir(parents=True, exist_ok=True)
-        run(["tar", "-x", "-C", folder], 60, input=run(["git", "archive", name], 60))
+        run(["tar", "-x", "-f", "-", "-C", folder], 60, input=run(["git", "archive", name], 60))
         run([VENV / "cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja",
              "-DCMAKE_BUILD_TYPE=Release", "-DPACELINE_PYTHON=ON", "-DPACELINE_PCH=ON",
              f"-DPython_EXECUTABLE={VENV / 'python'}"], 300)
