@@ -15,8 +15,10 @@ constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.2;
 
 // A byte of a lone message takes at least this part of the time of one in a train.
 constexpr double kLeastLone = 0.1;
-constexpr double kLargeS = 10e-3, kLeastLarge = 256 << 10, kMostLarge = 1 << 20;
 constexpr double kMostContention = 0.7;   // so that a round in which few send still has a cost
+
+// A large message: what a link carries in so long, at least and at most so many bytes.
+constexpr double kLargeS = 10e-3, kLeastLarge = 256 << 10, kMostLarge = 1 << 20;
 
 // Noise has to reach more than half of them to change it.
 double median(std::vector<double> looks) {
