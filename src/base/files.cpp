@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "base/str.hpp"
 
@@ -84,6 +87,13 @@ FileText read_file(const std::string& path) {
     out.text.append(piece, static_cast<std::size_t>(got));
   }
   return out;
+}
+
+// operator<< keeps what a read throws to itself; std::istreambuf_iterator hands it on.
+std::string contents_of(const std::string& path) {
+  std::ostringstream all;
+  all << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(all).str();
 }
 
 }  // namespace paceline

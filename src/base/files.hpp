@@ -19,4 +19,8 @@ struct FileText {
 // A file of this user's, or of whoever owns the folder that it is in: who does can replace it.
 FileText read_file(const std::string& path);
 
+// What can be read of a file that the system shows, or the user named: nothing where it is not
+// there, is a folder, or its process has ended meanwhile (/proc).
+std::string contents_of(const std::string& path);
+
 }  // namespace paceline

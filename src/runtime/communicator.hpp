@@ -216,7 +216,7 @@ struct WorldConfig {
   std::string arrival = "off";
   // Of every rank, as agreed at start-up; empty: not known.
   std::vector<Locality> localities = {};
-  // How long a rank that leaves waits for one that waits itself, and has yet to find its memory.
+  // How long a rank that leaves waits for one that waits in a call, and has yet to find its memory.
   int attachers_ms = 10000;
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory

@@ -14,7 +14,7 @@ namespace {
 using test::expect_fault;
 using test::run_ranks;
 
-constexpr int kRanks = 3, kAttachersMs = 100;
+constexpr int kRanks = 3, kAttachersMs = 300;
 
 Communicator join(int rank, const std::string& folder, int attachers_ms) {
   WorldConfig config;
@@ -42,6 +42,8 @@ float broadcast(Communicator& comm, int root, float value) {
 
 void barrier(Communicator& comm) { comm.run({.collective = Collective::barrier}); }
 
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
 // Empty if world.leave() returns long before the time-out of a call.
 std::string leaves_soon(Communicator& world) {
   const double begun_s = now_s();
@@ -66,7 +68,7 @@ TEST_CASE("leave: right after a first call it waits for peers that make that cal
   for (const Maker& maker : kMakers) {
     const auto body = [&](int rank, const std::string& folder) -> std::string {
       Communicator world = join(rank, folder, kAttachersMs), later = maker.make(world);
-      std::this_thread::sleep_for(std::chrono::milliseconds(3 * kAttachersMs * rank));
+      sleep_ms((kAttachersMs + 100) * rank);
       const float found = broadcast(later, maker.root, rank == 0 ? 3.5f : 0.0f);
       world.leave();
       return found == 3.5f ? "" : str("rank ", rank, " has ", found);
@@ -74,6 +76,28 @@ TEST_CASE("leave: right after a first call it waits for peers that make that cal
     const std::string bad = run_ranks(kRanks, 30, body);
     CHECK_MESSAGE(bad.empty(), std::string(maker.name) << ": " << bad);
   }
+}
+
+// It counts how long a peer is in a call, and not how long it has waited before the peer came.
+TEST_CASE("leave: waits for a peer that makes another call late, and then makes this one") {
+  constexpr int attachers_ms = 1000;
+  const std::string bad =
+      run_ranks(kRanks, 30, [](int rank, const std::string& folder) -> std::string {
+        Communicator world = join(rank, folder, attachers_ms);
+        float found = 3.5f;
+        if (rank != 0) {
+          Communicator others = world.subgroup({1, 2}, 6);
+          sleep_ms(rank == 1 ? attachers_ms + 300 : attachers_ms + 200);
+          barrier(others);
+        }
+        if (rank != 1) {
+          Communicator part = world.subgroup({0, 2}, 5);
+          found = broadcast(part, 0, rank == 0 ? 3.5f : 0.0f);
+        }
+        world.leave();
+        return found == 3.5f ? "" : str("rank ", rank, " has ", found);
+      });
+  CHECK_MESSAGE(bad.empty(), bad);
 }
 
 // They attach while they wait, and hear at once that it has left.

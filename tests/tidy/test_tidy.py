@@ -70,6 +70,8 @@ MUTANTS = [
     ("pure", "src/shapes/a.cpp", "int x;", 'auto f = fopen(name, "r");'),
     ("getenv_once", "src/base/options.cpp", 'getenv("X");', None),
     ("getenv_once", "src/base/options_read.cpp", 'getenv("X");', None),
+    ("reads_do_not_throw", "src/transport/a.cpp", "// istreambuf_iterator",
+     "std::string(std::istreambuf_iterator<char>(file), {});"),
     ("getenv_once", "src/runtime/a.cpp", "// getenv", 'std::getenv("X");'),
     ("data_runs_nothing", "python/paceline/a.py", "import json\n# pickle", "import pickle"),
     ("data_runs_nothing", "python/paceline/a.py", "from json import load",

@@ -130,6 +130,12 @@ def getenv_once(path, text, tree):
             yield line, "getenv outside of src/base/options*.cpp: make it a row of that table"
 
 
+def reads_do_not_throw(path, text, tree):
+    if folder_of(path) and is_source(path, CPP):
+        for line, _ in found(r"\bistreambuf_iterator\b", code_of(text)):
+            yield line, "istreambuf_iterator throws where a read fails: take contents_of()"
+
+
 def data_runs_nothing(path, text, tree):
     """What a peer sent or a file holds is data: nothing in the package can make it run."""
     if not (path.startswith("python/paceline/") and is_source(path, (".py",))):
@@ -210,7 +216,7 @@ def header_form(path, text, tree):
 
 RULES = (
     columns, file_lines, function_lines, mpi_header, python_header, layers, rooms_exist,
-    tests_not_included, lowered_once, pure, getenv_once, data_runs_nothing, algorithm_header,
-    registered_once, todo_has_issue, no_machine_paths, header_form, retired_words,
+    tests_not_included, lowered_once, pure, getenv_once, reads_do_not_throw, data_runs_nothing,
+    algorithm_header, registered_once, todo_has_issue, no_machine_paths, header_form, retired_words,
     no_import_circle,
 )  # fmt: skip

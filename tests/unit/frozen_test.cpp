@@ -17,6 +17,7 @@ struct Groups {
   Groups() : folder(std::filesystem::temp_directory_path() / str("paceline-groups-", getpid())) {
     write("unified/job/frozen/cgroup.events", "populated 1\nfrozen 1\n");
     write("unified/job/works/cgroup.events", "populated 1\nfrozen 0\n");
+    write("unified/ended/cgroup.events/it", "opens, and cannot be read");
     write("old/frozen/freezer.state", "FROZEN\n");
     write("old/nearly/freezer.state", "FREEZING\n");
     write("old/works/freezer.state", "THAWED\n");
@@ -58,7 +59,8 @@ TEST_CASE("a part of the groups is all that a container sees") {
 
 TEST_CASE("what cannot be read is not frozen") {
   const Groups groups;
-  for (const char* said : {"", "0", "0:", "0::", "::", "0::/none\n", "0::/../..\n", "6:freezer\n"})
+  for (const char* said : {"", "0", "0:", "0::", "::", "0::/none\n", "0::/../..\n", "0::/ended\n",
+                           "6:freezer\n"})
     CHECK(!groups.freezers().hold(said));
   for (const char* mounts : {"", "-", " - ", "1 2 3 4 5 - cgroup2", "cgroup2 - cgroup freezer"})
     CHECK(!Freezers(mounts).hold("0::/job/frozen\n6:freezer:/frozen\n"));

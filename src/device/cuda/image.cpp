@@ -1,10 +1,9 @@
 #include "device/cuda/image.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/options.hpp"
 
 #ifdef PACELINE_FATBIN   // the path of what nvcc has made
@@ -28,9 +27,8 @@ const void* kernel_image() {
     auto* content = new std::string;   // the driver may read it as long as the process lives
     const std::string path = text_of(Option::cuda_kernels);
     if (path.empty()) return content;
-    std::ifstream in(path, std::ios::binary);
-    content->assign(std::istreambuf_iterator<char>(in), {});
-    if (!in || content->empty())
+    *content = contents_of(path);
+    if (content->empty())
       fail(Fault::usage, "device: PACELINE_CUDA_KERNELS names ", path, ", which cannot be read or "
            "is empty; nvcc -fatbin makes such a file.");
     return content;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
+#include <optional>
 #include <thread>
 
 #include "base/str.hpp"
@@ -12,6 +14,30 @@ namespace paceline {
 namespace {
 
 constexpr int kPollUs = 200;   // the longest sleep between two looks of a rank that leaves
+
+// For how long peers have been seen to wait in the call that they are in.
+class Waits {
+ public:
+  // Of one that is asked for again and again; 0: it is in no call, or has only just come.
+  double seen_s(int rank, const PeerStatus& doing, double at_s) {
+    if (!doing.inside) {
+      since_.erase(rank);
+      return 0;
+    }
+    const Wait now{doing.context, doing.number, at_s};
+    Wait& since = since_.try_emplace(rank, now).first->second;
+    if (since.context != now.context || since.number != now.number) since = now;
+    return at_s - since.at_s;
+  }
+
+ private:
+  struct Wait {
+    std::uint64_t context;
+    std::uint32_t number;
+    double at_s;
+  };
+  std::map<int, Wait> since_;
+};
 
 }  // namespace
 
@@ -163,30 +189,30 @@ std::vector<int> ShmGroups::pending_attachers() {
 
 // What a rank shows must not go with it while a peer has yet to look for it. A peer that computes
 // looks in its next call, of whatever communicator, and is waited for as long as a call would be.
-// One that waits in a call looks around there, unless it has yet to make the communicator; then it
-// may wait for this very rank, which waits for it attachers_ms at most. So long, too, this rank
-// waits for room for what the transport still owes a peer.
+// One that waits in a call looks around as it comes there, unless it has yet to make the
+// communicator; then it may wait for this very rank, which gives up when the peer has been in that
+// one call for attachers_ms. So long, too, this rank waits for room for what the transport still
+// owes a peer.
 void ShmGroups::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop) {
   if (std::exchange(has_waited_, true)) return;
   const WorldConfig& config = state_.config;
   Transport& transport = *state_.transport;
-  const double begun_s = now_s();
+  const double begun_s = now_s(), attachers_s = 1e-3 * config.attachers_ms;
+  Waits waits;
   for (bool warned = false;;) {
     transport.check_peers();
     driver_.progress();
     look_around();
-    const double waited_s = now_s() - begun_s;
-    const auto is_late = [&](int rank) {
-      const int limit_ms =
-          transport.peer_status(rank).inside ? config.attachers_ms : config.timeout_ms;
-      return limit_ms > 0 && waited_s > 1e-3 * limit_ms;
-    };
-    const std::vector<int> ranks = pending_attachers();
-    const auto awaited = std::find_if_not(ranks.begin(), ranks.end(), is_late);
-    const bool owes = transport.owes() && waited_s < 1e-3 * config.attachers_ms;
-    if (awaited == ranks.end() && !owes) return;
+    const double at_s = now_s(), waited_s = at_s - begun_s;
+    std::optional<int> awaited;
+    for (int rank : pending_attachers()) {
+      const bool gives_up = waits.seen_s(rank, transport.peer_status(rank), at_s) > attachers_s;
+      const bool is_over = config.timeout_ms > 0 && waited_s > 1e-3 * config.timeout_ms;
+      if (!awaited && !gives_up && !is_over) awaited = rank;
+    }
+    if (!awaited && !(transport.owes() && waited_s < attachers_s)) return;
     const bool warns = config.warn_ms > 0 && waited_s > 1e-3 * config.warn_ms;
-    if (awaited != ranks.end() && warns && !std::exchange(warned, true))
+    if (awaited && warns && !std::exchange(warned, true))
       std::fprintf(stderr, "paceline: rank %d leaves, and has waited %.0f s for rank %d, which "
                            "has yet to make a call that it has made.\n",
                    state_.rank(), waited_s, *awaited);

@@ -39,8 +39,8 @@ class ShmGroups {
   void release(Group& group);   // one that is closed, and whose last call has ended
   void free_unneeded();         // staging buffers of closed groups that all ranks have found
   void look_around();           // finds the staging buffers that peers have opened
-  // Returns when no peer needs what this rank shows, or has waited too long: attachers_ms for those
-  // that wait in a call, timeout_ms for others (0: no limit). The first call alone waits. Releases
+  // Returns when no peer needs what this rank shows, or it has waited too long: timeout_ms (0: no
+  // limit), or attachers_ms for a peer that waits in one call. The first call alone waits. Releases
   // the lock while it rests, and may throw without it. `may_stop`: calls WorldConfig::idle, whose
   // exceptions end the wait.
   void wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop);

@@ -1,18 +1,12 @@
 #include "transport/shm/frozen.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
+#include "base/files.hpp"
 #include "base/str.hpp"
 
 namespace paceline {
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool has_word(const std::string& list, const std::string& word) {
   return str(",", list, ",").find(str(",", word, ",")) != std::string::npos;
@@ -37,10 +31,10 @@ Freezers::Freezers(const std::string& mounts) {
   }
 }
 
-Freezers::Freezers() : Freezers(text_of("/proc/self/mountinfo")) {}
+Freezers::Freezers() : Freezers(contents_of("/proc/self/mountinfo")) {}
 
 bool Freezers::hold(int process_id) const {
-  return !mounts_.empty() && hold(text_of(str("/proc/", process_id, "/cgroup")));
+  return !mounts_.empty() && hold(contents_of(str("/proc/", process_id, "/cgroup")));
 }
 
 // A line is "0::/group" in version 2, "6:freezer,other:/group" in version 1.
@@ -62,8 +56,8 @@ bool Freezers::is_frozen(const Mount& mount, const std::string& group) const {
   if (!group.starts_with(root)) return false;
   const std::string folder = mount.folder + group.substr(root.size());
   if (mount.unified)
-    return text_of(folder + "/cgroup.events").find("frozen 1") != std::string::npos;
-  return text_of(folder + "/freezer.state").starts_with("FR");   // FREEZING counts: most are
+    return contents_of(folder + "/cgroup.events").find("frozen 1") != std::string::npos;
+  return contents_of(folder + "/freezer.state").starts_with("FR");   // FREEZING counts: most are
 }
 
 }  // namespace paceline
