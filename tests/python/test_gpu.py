@@ -134,10 +134,10 @@ def test_a_model_is_measured():
                      "alpha_us=3,gbit_per_s=16,reduce_gbyte_per_s=1\n")
 
 
-def doctor(words):
+def doctor(words, **settings):
     """What the line about devices says."""
     look = "from paceline.cli import gpus; print(*gpus.finding())"
-    env = {**os.environ, **feigned_cuda.settings(words)}
+    env = {**os.environ, **feigned_cuda.settings(words), **settings}
     return subprocess.run([sys.executable, "-c", look], env=env, text=True, check=True,
                           capture_output=True, timeout=100).stdout
 
@@ -152,6 +152,13 @@ def test_doctor_names_devices_and_what_is_missing():
     assert "2 x Feigned GPU" in doctor("peers=0") and "all reach" not in doctor("peers=0")
     assert "version 11.8, and this needs 12.0" in doctor("version=11080")
     assert "no CUDA device" in doctor("devices=0")
+
+
+@pytest.mark.parametrize("path", ["/", "/no such file", os.devnull])
+def test_doctor_says_which_kernels_cannot_be_read(path):
+    found = doctor("devices=1", PACELINE_CUDA_KERNELS=path)
+    assert found.startswith(f"warn device: PACELINE_CUDA_KERNELS names {path}, which cannot be "
+                            "read or is empty;")
 
 
 def test_neighbours_of_links():

@@ -275,6 +275,14 @@ CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_
           process_handles, torch, mpi, machine, devices, variables, self_test)
 
 
+def finding_of(check, ranks):
+    """What a check finds. Where it raises, that is its finding, and the checks after it run."""
+    try:
+        return check(ranks)
+    except Error as error:
+        return Finding(check.__name__.replace("_", " "), "fail", str(error))
+
+
 def compare_records(folder):
     """Prints what the flight records in a folder say when they are held against each other."""
     out = console()
@@ -309,7 +317,7 @@ def command(ranks, folder):
     worst = "ok"
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for check in CHECKS:
-        finding = check(ranks)
+        finding = finding_of(check, ranks)
         word, style = MARKS[finding.state]
         text = Text(finding.text)
         if finding.advice:

@@ -14,6 +14,7 @@ def finding():
     try:
         found = _core.cuda_devices()
         about = [found.describe(one) for one in range(found.count)]
+        kernels = _core.has_cuda_kernels()
     except Error as error:
         return "warn", str(error), f"Nothing works on devices; {emulated}."
     names = {}
@@ -31,7 +32,6 @@ def finding():
         if slow:
             text += ", by slower links between " + ", ".join(f"{a} and {b}" for a, b in slow[:4])
         text += "; all reach each other" if not apart else ""
-    kernels = _core.has_cuda_kernels()
     advice = []
     if not kernels:
         advice.append("No reduce kernels: broadcasts work, sums do not. Build where nvcc is on the "

@@ -1,0 +1,113 @@
+"""`paceline doctor`: what it finds here, and what it says where something is not well."""
+
+import re
+
+import machine_files
+import pytest
+from launched import flat
+
+from paceline.cli import attach, doctor
+from paceline.errors import UsageError
+
+pytestmark = pytest.mark.ranks
+
+
+def test_it_finds_nothing_here(paceline):
+    status, out, _ = paceline("doctor")
+    assert status == 0, out
+    assert "allreduce on 2 ranks" in flat(out)
+    assert "ok huge pages" in flat(out)  # granted or not: nobody has asked for them
+    copies = r"(broadcasts from 1 MiB on|none; no cross-memory attach: E[A-Z]+: )"
+    assert re.search(f"ok single copies {copies}", flat(out))
+
+
+def test_it_says_which_machine_is_reckoned_with(monkeypatch):
+    usual = "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s"
+    for asked, text in {
+        "usual": f"between nodes {usual} (usual); PACELINE_MACHINE=auto measures",
+        "probe": f"between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
+                 f"fails, {usual} (usual, not measured)",
+        "lab-200mbit": "between nodes lab-200mbit: alpha 30 us, 0.2 Gbit/s, reduce 10 GB/s (as "
+                       "PACELINE_MACHINE says)",
+        "2e-6,1e-9,1e-10": "between nodes alpha 2 us, 8 Gbit/s, reduce 10 GB/s (as PACELINE_",
+    }.items():
+        monkeypatch.setenv("PACELINE_MACHINE", asked)
+        found = doctor.machine(2)
+        assert found.state == "ok" and text in found.text, found
+    monkeypatch.setenv("PACELINE_MACHINE", "edr-100gg")
+    found = doctor.machine(2)
+    assert found.state == "fail" and found.text.startswith("PACELINE_MACHINE: "), found
+
+
+FIGURES = "alpha_us=130,gbit_per_s=0.2,reduce_gbyte_per_s=10"
+
+
+@pytest.fixture
+def machine_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("PACELINE_MACHINE", "auto")
+    monkeypatch.setenv("PACELINE_MACHINE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def test_it_and_explain_name_the_machine_file(paceline, monkeypatch, machine_folder):
+    monkeypatch.setenv("PACELINE_MACHINE_DIR", str(machine_folder))  # `paceline` takes all away
+    path = machine_folder / "machine"
+    words = ["explain", "-n", "9", "--machine", "lab-200mbit"]
+    first = f"the first start measures, and keeps what it finds in {path}"
+    assert flat(doctor.machine(2).text) == f"between nodes {first}"
+    assert "".join(first.split()) in "".join(paceline(*words)[1].split())
+    machine_folder.mkdir()
+    entry = f"{'1' * 16} {'a' * 16} 9 9 2026-11-23 4e-08 {FIGURES}\n"
+    path.write_text(machine_files.sealed("paceline-machine 1\n" + entry))
+    kept = (f"what starts have measured is kept in {path}: 1 layout, the last of 9 ranks on 9 "
+            "nodes on 2026-11-23: alpha 130 us, 0.2 Gbit/s, reduce 10 GB/s")
+    found = doctor.machine(2)
+    assert (found.state, found.text) == ("ok", f"between nodes {kept}")
+    assert "".join(kept.split()) in "".join(paceline(*words)[1].split())
+    assert "kept" not in paceline("explain", "-n", "9")[1]  # one node
+    path.write_text("paceline-machine 1\n" + entry)
+    found = doctor.machine(2)
+    assert found.state == "warn" and f"{path} is damaged" in found.text, found
+    assert "is damaged" in flat(paceline(*words)[1])
+
+
+def test_it_says_where_nothing_can_be_kept(monkeypatch, machine_folder):
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)  # root may write anywhere
+    found = doctor.machine(2)
+    assert found.state == "warn" and f"{machine_folder.parent} cannot be written" in found.text
+    assert "PACELINE_MACHINE_DIR" in found.advice
+
+
+def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
+    monkeypatch.setattr(attach.ctypes, "addressof", lambda _: 8)  # nobody has anything there
+    assert attach.trouble() == "EFAULT"
+    monkeypatch.setattr(attach.sys, "executable", "/nowhere")
+    assert "No such file" in attach.trouble()
+    assert doctor.single_copies(2).text.startswith("none; no cross-memory attach: ")
+    monkeypatch.setenv("PACELINE_SINGLE_COPY", "off")
+    assert attach.trouble() == "PACELINE_SINGLE_COPY=off"
+    monkeypatch.setattr(attach, "trouble", lambda: "")
+    assert doctor.single_copies(2).text == (
+        "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")
+
+
+def test_it_says_what_to_do(paceline, monkeypatch, tmp_path):
+    monkeypatch.setenv("PACELINE_SHM_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PACELINE_TIEMOUT_MS", "5")
+    monkeypatch.setenv("PACELINE_HUGE_PAGES", "on")
+    status, out, _ = paceline("doctor")
+    assert status == 1
+    assert "FAIL shared memory" in flat(out) and "set PACELINE_SHM_DIR" in flat(out)
+    assert "FAIL self-test" in flat(out)
+    assert "warn huge pages not for shared memory: shm: no unnamed file" in flat(out)
+    assert "nobody reads PACELINE_TIEMOUT_MS" in flat(out)
+
+
+def test_it_goes_on_where_a_check_raises(paceline, monkeypatch):
+    def of_the_house(ranks):
+        raise UsageError(f"{ranks} roofs")
+
+    monkeypatch.setattr(doctor, "CHECKS", (of_the_house, doctor.core))
+    status, out, _ = paceline("doctor")
+    assert status == 1
+    assert "FAIL of the house 2 roofs ok core" in flat(out)
