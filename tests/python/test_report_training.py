@@ -9,7 +9,7 @@ import pytest
 
 from paceline import cli
 from paceline.errors import UsageError
-from paceline.report import horovod, horovod_claims, replays
+from paceline.report import horovod, horovod_claims, horovod_gpus, horovod_steps, replays
 from paceline.train import perfect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,28 +35,48 @@ def read(tmp_path, content):
 
 
 def test_gradients_that_become_ready_meanwhile_are_fused():
-    took, calls, longest = horovod.fused(STEP, lambda nbytes: 0.15 if nbytes < 100 else 1.0)
+    took, calls, longest = horovod_steps.fused(STEP, lambda nbytes: 0.15 if nbytes < 100 else 1.0)
     # 10 bytes alone; 20 bytes, ready meanwhile; of the long ones two would be too long.
     assert (calls, longest) == (4, 40_000_000) and took == pytest.approx(1.0 + 0.3 + 2.0)
-    took, calls, _ = horovod.fused(STEP, lambda _: 0.0)
+    took, calls, _ = horovod_steps.fused(STEP, lambda _: 0.0)
     assert calls == 4 and took == pytest.approx(1.3), "links that cost nothing leave computing"
-    _, calls, longest = horovod.fused(STEP, lambda nbytes: 0.3)
+    _, calls, longest = horovod_steps.fused(STEP, lambda nbytes: 0.3)
     assert calls == 3 and longest == 40_000_020, "what fits goes in one"
 
 
 def test_a_step_is_never_shorter_than_computing():
     for name in ("resnet110", "gpt"):
-        step = horovod.step_of(name, 32)
-        times = horovod.speeds(name, 8, 32)
+        step = horovod_steps.step_of(name, 32)
+        times = horovod_steps.speeds(name, 8, 32)
         assert all(took >= 0.999 * step.compute_s for took in times.values())
-        assert times[horovod.PARTS] < times[horovod.AUTO]
-        assert horovod.step_of(name, 64).compute_s == pytest.approx(2 * step.compute_s)
+        assert times[horovod_steps.PARTS] < times[horovod_steps.AUTO]
+        assert horovod_steps.step_of(name, 64).compute_s == pytest.approx(2 * step.compute_s)
+
+
+def test_on_gpus_copies_and_sums_are_what_an_mpi_loses():
+    nbytes = 64_000_000
+    took = {way: horovod_gpus.call_s(way, nbytes) for way in horovod_gpus.MODELS}
+    copies_s = 2 * nbytes / horovod_gpus.COPY_BYTES_PER_S
+    ring = horovod_steps.call_s(horovod_steps.RING, horovod_gpus.NODES, nbytes)
+    assert took[horovod_gpus.BLOCKING] == pytest.approx(copies_s + ring)
+    assert took[horovod_gpus.STRAIGHT] < took[horovod_gpus.IN_PARTS] - copies_s / 4.001
+    assert took[horovod_gpus.IN_PARTS] < took[horovod_gpus.BLOCKING] - copies_s / 2
+    step = horovod_gpus.step_of("resnet50", 32)
+    assert step.compute_s == pytest.approx(0.11, rel=0.03), "what a V100 takes"
+    for name in horovod_gpus.PUBLISHED:  # which gradients share a call depends on what calls take
+        straight, parts, blocking = (horovod_gpus.speeds(name, 64)[way] for way in (
+            horovod_gpus.STRAIGHT, horovod_gpus.IN_PARTS, horovod_gpus.BLOCKING))
+        assert 0.999 * horovod_gpus.step_of(name, 64).compute_s <= straight
+        assert 0.97 * straight <= parts <= blocking / 0.97
+    times = horovod_gpus.speeds("alexnet", 64)
+    assert sorted(times, key=times.get) == [
+        horovod_gpus.STRAIGHT, horovod_gpus.IN_PARTS, horovod_gpus.BLOCKING]
 
 
 def test_every_gradient_is_counted_by_its_size():
     line = horovod.sizes("alexnet")
     assert sum(point.value for point in line.points) == 16 and line.kind == "counted"
-    rows = horovod.record_of("alexnet")["keys"]
+    rows = horovod_steps.record_of("alexnet")["keys"]
     longest = 4 * max(row[1] for row in rows)
     assert line.points[-1].bytes // 2 < longest <= line.points[-1].bytes
     assert Counter({p.bytes: p.value for p in line.points})[1024] == sum(
@@ -105,7 +125,8 @@ def test_a_page_with_verdicts_on_top(tmp_path, capsys, monkeypatch):
     with html.with_suffix(".csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert {(row["figure"], row["kind"]) for row in rows} == {
-        ("figure 8", "counted"), ("figure 9", "simulated"), ("figure 9", "measured")}
+        ("figure 8", "counted"), ("figure 9", "simulated"), ("figure 9", "measured"),
+        ("figure 10", "simulated")}
     said = capsys.readouterr().out
     assert max(map(len, said.replace(str(tmp_path), "").splitlines())) <= 80
     assert all(name in said for name in ("table 2", "figure 8", "figure 9", "figure 10"))

@@ -108,8 +108,10 @@ def figures(files):
     return [
         Figure("left after the last entry", "simulated, over the bound",
                "Seconds from the last entry to the last exit, over max(1, (p-1+k)/p) n beta for "
-               "k late ranks of p, which enter three message times after the others. A tail has as "
-               "many passes as leave its schedule at some thousand steps.",
+               "k late ranks of p, which enter three message times after the others. A call that "
+               "knows them takes a tail_* algorithm: the others sum before, and what the late ones "
+               "bring goes round in passes, here in as many as keep its schedule at some thousand "
+               "steps.",
                tuple(of_late(name, count) for name, count in LATE.items()), drawn="ratios"),
         Figure("table 3", "hierarchical and flat, simulated",
                "How many times as long the flat algorithm takes from the last entry to the last "

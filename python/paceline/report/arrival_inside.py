@@ -146,9 +146,12 @@ def panels(comparisons, values):
 
 def figures(files):
     """The Figures of this part; nothing of it is measured."""
-    about = ("Ranks of one node enter at random times, up to MIF times what one message takes; "
-             f"means of {TRIALS} draws, the same for all. Memory is as fast for all at a time as "
-             "for one, and what waits for the same lines does not slow down.")
+    about = ("Ranks of one node enter at random times, up to MIF times what one message takes (the "
+             f"published maximum imbalance factor); means of {TRIALS} draws, the same for all. "
+             "Names are the publication's: RSA reduces by a reduce-scatter and an allgather; "
+             "BT+Bcast reduces along a binomial tree, RSG+Bcast by a reduce-scatter and a gather, "
+             "and both then broadcast; PAP is a process arrival pattern. In this model memory is "
+             "as fast for all ranks at a time as for one.")
     found = []
     for name, comparisons in (("figure 7", figure_7()), ("figure 8", figure_8())):
         found += [

@@ -130,7 +130,7 @@ def claims(figures):
                   stages_overlap(figures[3]),)),
         Claim("elsewhere: GPUs", "S. Barrachina and others, figure 10: with GPUs, pipelined MPI "
               "comes near to NCCL in training.", (left_out(
-                  "it takes nodes of GPUs; one GPU has no NCCL to be compared with"),)),
+                  "it takes nodes of GPUs; `paceline report training` simulates them"),)),
     ]
 
 

@@ -1,17 +1,15 @@
 """`paceline report training`: a publication's figures about training with Horovod, again.
 
-S. Barrachina and others: table 2 and the figures 8 and 9 of the publication about pipelined
+S. Barrachina and others: table 2 and the figures 8 to 10 of the publication about pipelined
 collectives, whose other figures `paceline report pipelining` has.
 """
 
 from collections import Counter
-from functools import lru_cache
 
-from paceline import _core
-from paceline.report import replays
+from paceline.report import horovod_gpus, replays
+from paceline.report.horovod_steps import AUTO, CASES, record_of, speeds, step_of
 from paceline.report.lines import Counted, Figure, Line, Panel, Point
 from paceline.report.networks import EDR
-from paceline.report.simulated import Way, seconds
 from paceline.train import perfect
 from paceline.train.records import PUBLISHED
 
@@ -19,76 +17,18 @@ TITLE = "Pipelined collectives in training"
 ABOUT = (
     "Horovod's thread sums gradients over all nodes while the backward pass goes on: what has "
     "become ready meanwhile goes into one allreduce of 64 MB at most, and one follows the other. "
-    "These are table 2 and the figures 8 and 9 of a publication that put other allreduces there. "
-    "Its figure 10 needs nodes with GPUs, and is not here.",
+    "These are table 2 and the figures 8 to 10 of a publication that put other allreduces there.",
     "Simulated: when gradients become ready was recorded from real passes of these networks on one "
     "core, and is scaled: with 32 pictures a step computes for as long as AUTO communicates; each "
     "allreduce takes what this library's simulator says under the published network. In that model "
     "a blocking and a non-blocking call are the same. Measured lines are replays of the same "
     "recordings between nodes, by `paceline train replay`.",
 )
-FUSED_BYTES = 64_000_000
 NETWORKS = (*PUBLISHED, "gpt")
-AUTO, RING, PARTS, OURS = "AUTO (rabenseifner)", "RNG", "RNG in four parts", "ours, chosen"
-CASES = ((8, 32), (9, 64))  # nodes, pictures of each and step: with more, it computes longer
 NONE = ("Nothing was measured for this figure. `paceline report training --lab` prints the "
         "commands that make the files, and --measured FILE takes them.")
 COUNTED = Counted("the networks", "their weights, layer by layer, as `paceline train record` "
                   "wrote them")
-
-
-@lru_cache(maxsize=None)
-def record_of(name):
-    """The recorded passes of a network."""
-    from paceline.train import records
-
-    return records.read(name)
-
-
-@lru_cache(maxsize=None)
-def call_s(label, ranks, nbytes):
-    """An allreduce under EDR, by one of the four."""
-    if label != OURS:
-        way = Way("allreduce", "rabenseifner" if label == AUTO else "ring",
-                  segments=4 if label == PARTS else 1)
-        return seconds(way, ranks, nbytes, EDR)
-    choice = _core.choose("allreduce", ranks, nbytes, machine=EDR.machine)
-    from paceline.cli.common import how, unit_count
-
-    world = _core.World("allreduce", choice["algorithm"], ranks, fused=True, **how(choice))
-    return world.simulate(unit_count("allreduce", ranks, nbytes), perfect.ELEMENT_BYTES,
-                          EDR.machine).span_s
-
-
-def fused(step, cost_s):
-    """Seconds of a step as Horovod takes it: (all, how many calls, bytes of the longest one)."""
-    keys, now, calls = step.as_ready, 0.0, []
-    while keys:
-        now = max(now, step.ready_s[keys[0]])
-        taken = 0
-        while keys and step.ready_s[keys[0]] <= now:
-            if taken and taken + step.bytes[keys[0]] > FUSED_BYTES:
-                break
-            taken += step.bytes[keys.pop(0)]
-        now += cost_s(taken)
-        calls.append(taken)
-    return step.forward_s + max(step.backward_s, now), len(calls), max(calls)
-
-
-def step_of(name, pictures):
-    """The perfect.Step of a network; the document does not say for how long one computes."""
-    left, communicating = sum(perfect.ELEMENT_BYTES * row[1] for row in record_of(name)["keys"]), 0
-    while left > 0:
-        communicating += call_s(AUTO, CASES[0][0], min(left, FUSED_BYTES))
-        left -= FUSED_BYTES
-    return perfect.step_of(record_of(name), communicating * pictures / CASES[0][1])
-
-
-def speeds(name, ranks, pictures):
-    """{way: seconds of a step}."""
-    step = step_of(name, pictures)
-    return {label: fused(step, lambda nbytes, label=label: call_s(label, ranks, nbytes))[0]
-            for label in (AUTO, RING, PARTS, OURS)}
 
 
 def panel(name, ranks, pictures):
@@ -122,7 +62,8 @@ def make(files):
                "dashed line is computing alone. VGG11 and gpt are simulated only, from recordings "
                "as the others; gpt is not in the document.",
                (*(panel(name, *case) for case in CASES for name in NETWORKS), *found),
-               "" if found else NONE, drawn="bars")]
+               "" if found else NONE, drawn="bars"),
+        horovod_gpus.figure()]
 
 
 read = replays.read

@@ -58,9 +58,9 @@ def algorithms(files, largest):
     return figure(
         "figure 1", "which algorithm",
         "Not cut. Long messages want an algorithm that sends 2 (p-1)/p of the message: ring, "
-        "rabenseifner and circulant while p is a power of two. With 9 ranks the halving ones pay "
-        "for the ninth, the ring does not. What circulant takes with 9 ranks depends on how the "
-        "message divides: blocks that differ by one element are served in another order.",
+        "rabenseifner and circulant while p is a power of two. With 9 ranks those that halve the "
+        "ranks pay for the ninth, the ring does not. What circulant takes with 9 ranks depends on "
+        "how the message divides: blocks that differ by one element are served in another order.",
         made, measured.panels(files, "allreduce", measured.whole))
 
 
@@ -115,9 +115,10 @@ def source_of_gains(files, largest):
         made.append(replace(shown, lines=shown.lines + alone))
     return figure(
         "figure 4", "where the gain comes from",
-        "Transfers without arithmetic (their results are wrong by design). What lies between a "
-        "line and its twin is arithmetic that no transfer hides: published were 28 to 37 % of the "
-        f"time without segments and less than 14 % with four. Here, simulated: {shares(made)}.",
+        "Each algorithm also without its arithmetic (\"no reduce\", whose results are wrong by "
+        "design). The time between both lines is arithmetic that no transfer hides: published were "
+        "28 to 37 % without segments, and less than 14 % with four. Here, simulated: "
+        f"{shares(made)}.",
         made, measured.panels(files, "allreduce", measured.with_and_without))
 
 
@@ -168,7 +169,7 @@ def libraries(files):
 
 def other_networks(largest):
     """Figures 13 and 14, for which there is no lab."""
-    none = "Simulated alone: the lab has neither these links nor so many nodes at their rate."
+    none = "Only simulated: the lab has neither these links nor so many nodes at their rate."
     return [
         replace(figure(
             "figure 13", "an older network, 8 and 15 nodes",
