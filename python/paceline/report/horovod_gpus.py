@@ -63,8 +63,8 @@ def figure():
         "figure 10", "a step of training on GPUs, and how many times as fast as a blocking MPI",
         "The ring between nodes of one GPU each. Over an MPI a message is copied to the "
         f"host and back, at {COPY_BYTES_PER_S / 1e9:g} GB/s each way, and processors sum; in four "
-        "parts a part is copied while others are exchanged. The third line stands for the best "
-        "that NCCL could do: nothing is copied, and sums cost nothing. The dashed line is "
-        f"computing alone: {PASSES} times the flops of a forward pass, at "
+        "parts a part is copied while others are exchanged. \"Straight\" stands for the best that "
+        "NCCL could do: nothing is copied, and sums cost nothing. The dashed line is computing "
+        f"alone: {PASSES} times the flops of a forward pass, at "
         f"{FLOP_PER_S / 1e12:g} TFLOP/s.",
         tuple(panel(name, pictures) for pictures in PICTURES for name in PUBLISHED), drawn="bars")

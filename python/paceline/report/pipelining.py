@@ -117,7 +117,7 @@ def source_of_gains(files, largest):
         "figure 4", "where the gain comes from",
         "Each algorithm also without its arithmetic (\"no reduce\", whose results are wrong by "
         "design). The time between both lines is arithmetic that no transfer hides: published were "
-        "28 to 37 % without segments, and less than 14 % with four. Here, simulated: "
+        "28 to 37 % of the time without segments, and less than 14 % with four. Here, simulated: "
         f"{shares(made)}.",
         made, measured.panels(files, "allreduce", measured.with_and_without))
 
