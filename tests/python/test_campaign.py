@@ -90,15 +90,16 @@ def test_other_files_are_refused(tmp_path, text, why):
 def test_the_results_of_this_tree_are_campaigns():
     """Nothing but CSV; all but those of GPUs and of training are read by the same reports."""
     files = sorted(path.name for path in RESULTS.iterdir())
-    assert files == ["gpu.csv", "lab.csv", "late.csv", "node.csv", "pipelining.csv",
-                     "replay.csv", "ring.csv", "torch.csv", "training.csv"]
+    assert files == ["gpu.csv", "horovod.csv", "lab.csv", "late.csv", "node.csv",
+                     "pipelining.csv", "replay.csv", "ring.csv", "torch.csv", "training.csv"]
     for part in device_measured.read(RESULTS / "gpu.csv"):
         assert len(part.records) > 100 and all(row["time_us_median"] > 0 for row in part.records)
-    for name in set(files) - {"gpu.csv", "replay.csv", "training.csv"}:
+    for name in set(files) - {"gpu.csv", "horovod.csv", "replay.csv", "training.csv"}:
         rows = [row for part in measured.read(RESULTS / name) for row in part.records]
         assert rows and all(row["time_us_median"] > 0 for row in rows), name
-    for name, content in replay_campaign.read(RESULTS / "replay.csv").items():
-        assert len(content["launches"]) >= 3, name
+    for file in ("horovod.csv", "replay.csv"):
+        for name, content in replay_campaign.read(RESULTS / file).items():
+            assert len(content["launches"]) >= 3, name
     verdicts = {row["peer"]["verdict"]["word"] for part in measured.read(RESULTS / "node.csv")
                 for row in part.records if row["peer"] and row["peer"]["verdict"]}
     assert "faster" in verdicts

@@ -6,7 +6,7 @@ from test_profile import MS, written
 from paceline import cli
 from paceline.report import (
     arrival, arrival_across, arrival_inside, arrival_losses, arrival_profile, arrival_random,
-    arrival_runs, arrival_training,
+    arrival_runs, arrival_training, gpu,
 )
 from paceline.report.lines import Figure, Panel, Point
 
@@ -76,8 +76,8 @@ def test_training_with_nodes_of_different_speed(monkeypatch):
     monkeypatch.setattr(arrival_training, "NODE_COUNTS", (2,))
     monkeypatch.setattr(arrival_training, "NODES_10", 2)
     named = {figure.name: figure for figure in arrival_training.figures([])}
-    most = {model: arrival_training.IMAGES / seconds
-            for model, seconds in arrival_training.COMPUTE_S.items()}
+    most = {model: arrival_training.IMAGES / gpu.compute_s(model, arrival_training.IMAGES)
+            for model in arrival_training.NETWORKS}
     for panel in named["figure 9"].panels:
         assert all(0 < point.seconds < most[panel.title]
                    for line in panel.lines for point in line.points)

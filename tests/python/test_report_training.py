@@ -9,7 +9,7 @@ import pytest
 
 from paceline import cli
 from paceline.errors import UsageError
-from paceline.report import horovod, horovod_claims, horovod_gpus, horovod_steps, replays
+from paceline.report import gpu, horovod, horovod_claims, horovod_gpus, horovod_steps, replays
 from paceline.train import perfect
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,8 @@ def replayed(launches=10, parts_s=1.0):
             "date": "2026-11-24T15:00:00", "command": "paceline train replay", "mpi": {
                 "version": "Open MPI v5.0.11, package", "cluster": {
                     "nodes": 8, "ranks_per_node": 1, "rate": "200mbit"}},
-            "plan": {"ranks": 8}, "bounds": {}, "launches": [{}] * launches, "summary": {
+            "plan": {"ranks": 8, "ratio": 1.0}, "bounds": {"resnet50": dict.fromkeys(took, 0.9)},
+            "launches": [{"times": {"resnet50": took}}] * launches, "summary": {
                 "resnet50": {way: {"step_s": s, "launches": launches} for way, s in took.items()}}}
 
 
@@ -61,12 +62,11 @@ def test_on_gpus_copies_and_sums_are_what_an_mpi_loses():
     assert took[horovod_gpus.BLOCKING] == pytest.approx(copies_s + ring)
     assert took[horovod_gpus.STRAIGHT] < took[horovod_gpus.IN_PARTS] - copies_s / 4.001
     assert took[horovod_gpus.IN_PARTS] < took[horovod_gpus.BLOCKING] - copies_s / 2
-    step = horovod_gpus.step_of("resnet50", 32)
-    assert step.compute_s == pytest.approx(0.11, rel=0.03), "what a V100 takes"
+    assert gpu.step_of("resnet50", 32).compute_s == pytest.approx(gpu.compute_s("resnet50", 32))
     for name in horovod_gpus.PUBLISHED:  # which gradients share a call depends on what calls take
         straight, parts, blocking = (horovod_gpus.speeds(name, 64)[way] for way in (
             horovod_gpus.STRAIGHT, horovod_gpus.IN_PARTS, horovod_gpus.BLOCKING))
-        assert 0.999 * horovod_gpus.step_of(name, 64).compute_s <= straight
+        assert 0.999 * gpu.compute_s(name, 64) <= straight
         assert 0.97 * straight <= parts <= blocking / 0.97
     times = horovod_gpus.speeds("alexnet", 64)
     assert sorted(times, key=times.get) == [
@@ -94,18 +94,45 @@ def test_networks_have_the_published_parameters_and_flops():
     assert apart.word == "not reproduced"
 
 
-def test_verdicts_of_measurements_want_ten_launches(tmp_path):
-    def outcome(content, label="the MPI, non-blocking in four parts"):
-        panels = [one for file in read(tmp_path, content) for one in file.panels()]
-        figure = horovod.Figure("figure 9", "", "", tuple(panels), drawn="bars")
-        return horovod_claims.from_files(figure, label)
+def test_the_rate_of_a_gpu_is_the_benchmarks():
+    pytest.importorskip("torch")
+    from paceline.train import models
 
-    assert outcome(replayed()).word == "reproduced"
-    assert "2.00 to 2.00 times as fast" in outcome(replayed()).found
-    assert outcome(replayed(parts_s=2.5)).word == "not reproduced"
-    few = outcome(replayed(launches=3))
-    assert few.word == "not reproduced" and "no verdict: fewer than 10" in few.why
-    assert "no file" in outcome(replayed(), "gloo").why
+    flops = models.sizes_of("vgg16")[1]
+    assert gpu.PASSES * flops * 16 / gpu.FLOP_PER_S["vgg11"] == pytest.approx(0.0835, rel=0.01)
+
+
+def figure_9(*files):
+    """With what these files compare."""
+    found = tuple(one for file in files for one in file.compared)
+    return horovod.paired.Paired("figure 9", "", "", (), drawn="bars", compared=found)
+
+
+def test_verdicts_of_measurements_want_ten_launches(tmp_path):
+    def outcome(*contents, way=replays.IN_PARTS):
+        files = [file for content in contents for file in read(tmp_path, content)]
+        return horovod_claims.from_files(figure_9(*files), way)
+
+    place = "lab of 8 nodes, 200mbit each way, Open MPI v5.0.11: resnet50 "
+    good, bad, few = replayed(), replayed(parts_s=2.5), replayed(launches=3, parts_s=2.5)
+    assert outcome(good).word == "reproduced"
+    assert place + "2.00 (2.00 to 2.00)" in outcome(good).found
+    assert (outcome(bad).word, outcome(bad).why) == ("not reproduced", "launch by launch: slower")
+    assert outcome(few).word == "not reproduced" and "fewer than 10" in outcome(few).why
+    assert outcome(few).found.endswith(place + "0.80")
+    assert outcome(good, few).word == "reproduced", "few launches decide nothing"
+    assert outcome(good, bad).why == "launch by launch: faster, slower"
+    assert "no file" in outcome(good, way="ddp:gloo").why
+
+
+def test_a_peer_that_is_faster_than_us_is_named_so(tmp_path):
+    said = {one.found.split(": ")[0]: one for one in horovod_claims.from_ours(
+        figure_9(*read(tmp_path, replayed())))}
+    blocking = said["paceline, times as fast as the MPI, blocking"]
+    assert blocking.word == "beyond" and blocking.found.endswith("1.60 (1.60 to 1.60); faster")
+    in_parts = said["paceline, times as fast as the MPI, non-blocking in four parts"]
+    assert in_parts.found.endswith("0.80 (0.80 to 0.80); slower") and len(said) == 3
+    assert in_parts.word == "not reproduced", "that is nothing beyond"
 
 
 @pytest.mark.parametrize("content", [{}, [], {"summary": {"a": {"ddp:mpi": {"step_s": 1}}}}])
@@ -134,4 +161,4 @@ def test_a_page_with_verdicts_on_top(tmp_path, capsys, monkeypatch):
 
 def test_commands_of_the_lab_are_printed(capsys):
     assert cli.main(["report", "training", "--lab"]) == 0
-    assert "./dev lab up 8 --rate 200mbit" in capsys.readouterr().out
+    assert "./dev lab up 8 --rate 250mbit" in capsys.readouterr().out

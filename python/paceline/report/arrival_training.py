@@ -6,13 +6,11 @@ they become ready. A rank enters an allreduce when its gradients are there and i
 before.
 """
 
-import functools
-import json
 import random
-from importlib import resources
 
 from paceline import _core
 from paceline.cli.common import unit_count
+from paceline.report import gpu
 from paceline.report.lines import Figure, Line, Model, Panel, Point
 from paceline.report.simulated import ELEMENT
 from paceline.report.verdicts import Claim, judged
@@ -21,7 +19,7 @@ from paceline.train import perfect
 PER_NODE, IMAGES, STEPS = 4, 32, 3
 BUFFER = 64 << 20   # Horovod's
 SLOWER = 0.3        # of a step's computing, at most
-COMPUTE_S = {"resnet50": 0.110, "vgg11": 0.150}   # a V100 on 32 images, forward and backward
+NETWORKS = "resnet50", "vgg11"
 NODE_COUNTS, NODES_10 = (2, 4, 8, 16, 32), 16
 NETWORK = Model("EDR, 4 ranks a node", f"edr-100g,ranks_per_node={PER_NODE}")
 FLAT = "Def-MVAPICH: flat RSA"
@@ -40,16 +38,9 @@ def exits(way, nbytes, arrivals):
     return list(world.simulate(count, ELEMENT, NETWORK.machine, list(arrivals)).exit_s)
 
 
-@functools.cache
-def step_of(model):
-    """A recorded step, scaled to what a GPU takes."""
-    file = resources.files("paceline.train") / "recorded" / f"{model}.json"
-    return perfect.step_of(json.loads(file.read_text(encoding="utf-8")), COMPUTE_S[model])
-
-
 def images_per_s(model, nodes, way):
     """Of a rank, with that many nodes; the same draws for all ways."""
-    step, draw = step_of(model), random.Random(f"{model} {nodes}")
+    step, draw = gpu.step_of(model, IMAGES), random.Random(f"{model} {nodes}")
     buffers = perfect.buckets(step, BUFFER, BUFFER)
     begin = [0.0] * (nodes * PER_NODE)
     for _ in range(STEPS):
@@ -76,12 +67,15 @@ def over_nodes(model):
 def figures(files):
     """The Figures of this part; nothing of it is measured."""
     rows = [(model, *(f"{images_per_s(model, NODES_10, way):.1f}" for way in WAYS))
-            for model in COMPUTE_S]
+            for model in NETWORKS]
+    computing = " and ".join(f"{1e3 * gpu.compute_s(model, IMAGES):.0f} ms ({model})"
+                             for model in NETWORKS)
     return [
         Figure("figure 9", "images/s over ranks, simulated",
-               f"Training of recorded networks; each node computes up to {100 * SLOWER:.0f} % "
-               "longer, drawn for each step. Means of "
-               f"{STEPS} steps in a row.", tuple(over_nodes(model) for model in COMPUTE_S),
+               f"Training of recorded networks with {IMAGES} images a step, which take a V100 "
+               f"{computing} at the rates of a public benchmark; each node computes up to "
+               f"{100 * SLOWER:.0f} % longer, drawn for each step. Means of {STEPS} steps in a "
+               "row.", tuple(over_nodes(model) for model in NETWORKS),
                drawn="ratios"),
         Figure("figure 10", f"images/s of a rank, {NODES_10} nodes of {PER_NODE}, simulated",
                "The same, also with nodes that sum in the order in which their ranks come: by a "
@@ -102,13 +96,13 @@ def claims(named):
               "(ResNet-50), 9 % (DenseNet201); VGG16, which is balanced, is not.",
               (judged("simulated", f"{min(ratios):.3f} to {max(ratios):.3f} times as many images/s",
                       max(ratios) > 1.05, "the model has no contention that a flat algorithm "
-                      "would add"),)),
+                      "would add"),), gpu.FITTED),
         Claim("figure 10", "With Small-PAP inside nodes the hierarchical form is as fast as "
               "without, with Large-PAP slower.",
               (judged("simulated", f"{listed(leader)} times as many images/s with the first",
                       0.98 < min(leader) and max(leader) < 1.02, "not on par"),
                judged("simulated", f"{listed(chain)} times as many with the second",
-                      max(chain) < 0.99, "in the model the chain costs no more")))]
+                      max(chain) < 0.99, "in the model the chain costs no more")), gpu.FITTED)]
 
 
 def listed(ratios):

@@ -2,7 +2,7 @@
 
 from paceline.report import dag_linear, dag_replays
 from paceline.report.dag import PUBLISHED, iteration_s
-from paceline.report.dag_replays import words_of
+from paceline.report.paired import words_of
 from paceline.report.verdicts import Claim, Outcome, beyond, judged, left_out
 
 FITTED = ("computing = 3 x communicating with 8 workers, so that there is something to hide and "

@@ -1,26 +1,22 @@
 """What the publication claims about training, and what this page's figures say about it."""
 
-import re
 from importlib.util import find_spec
 
-from paceline.report import horovod_gpus
+from paceline.bench import statistics
+from paceline.report import gpu, horovod_gpus, paired, replays
 from paceline.report.horovod import NETWORKS, PUBLISHED
 from paceline.report.horovod_gpus import BLOCKING as BLOCKING_GPU
 from paceline.report.horovod_gpus import IN_PARTS, PICTURES, STRAIGHT
 from paceline.report.horovod_steps import (
     AUTO, CASES, OURS, PARTS, RING, call_s, fused, record_of, speeds, step_of)
-from paceline.report.replays import BLOCKING
 from paceline.report.verdicts import Claim, Outcome, beyond, judged, left_out
 
 FITTED = ("computing: as long as AUTO communicates with 32 pictures on 8 nodes, twice as long with "
           "64, since the document gives no time.")
-FILES = "no file of measurements was given"
-ENOUGH = 10  # launches of a verdict
+FILES = "no file with the times of each launch was given"
 LEAST = {"alexnet": 1.05, "resnet50": 1.05, "vgg11": 1.05, "resnet110": 1.5}  # published gains
 ALIKE = ("with 8 nodes both send the same bytes, and the simulator knows nothing of what makes an "
          "MPI's rabenseifner slow; with 9 nodes it sends more")
-FITTED_GPU = ("computing: the rate at which a GPU computes, to what ResNet50 is known to take on a "
-              "V100; the document gives no time.")
 GPU_SUMS = "copies and sums take a smaller share of a step in the model"
 CLEARLY, NEGLIGIBLE, LEAST_GPU, NEAR_NCCL = 1.2, 1.05, 1.5, 1.2
 SHORT = ("its step is so short that what Horovod itself takes for each round counts, and that is "
@@ -47,28 +43,41 @@ def words(found):
     return ", ".join(f"{name} {span(low, high)}" for name, (low, high) in found.items())
 
 
-def measured(figure):
-    """[(panel's title, launches, {label: how many times as fast as the blocking call})]."""
-    found = []
-    for panel in figure.of("measured"):
-        launches = int(re.search(r"(\d+) launch", panel.title)[1])
-        ratios = dict(line.label.rsplit(": ", 1) for line in panel.lines)
-        found.append((panel.title, launches, {label: float(v) for label, v in ratios.items()}))
-    return found
+def said_of(found):
+    """lab of 8 nodes, ..., Open MPI 5: alexnet 1.20 (1.19 to 1.21), ...; of paired.Compared."""
+    places = {}
+    for one in found:
+        verdict = one.verdict
+        interval = f" ({1 / verdict.high:.2f} to {1 / verdict.low:.2f})" if verdict else ""
+        where = f"{one.network}, {one.peer}"
+        places.setdefault(where, []).append(f"{one.model} {one.gain:.2f}{interval}")
+    return "; ".join(f"{where}: {', '.join(times)}" for where, times in places.items())
 
 
-def from_files(figure, label, most=1.0):
-    """The Outcome of what was measured about a way; more than `most` reproduces."""
-    found = [(launches, ratios[label]) for _, launches, ratios in measured(figure)
-             if label in ratios]
+def from_files(figure, way):
+    """The Outcome of a way over an MPI that is to be faster than its blocking call. What has too
+    few launches for a verdict is told, and decides nothing."""
+    found = [one for one in figure.compared if (one.way, one.other) == (way, replays.OVER_MPI)]
     if not found:
         return left_out(FILES)
-    ratios, launches = [ratio for _, ratio in found], min(many for many, _ in found)
-    said = f"{min(ratios):.2f} to {max(ratios):.2f} times as fast as {BLOCKING}, {len(found)} runs"
-    if launches < ENOUGH:
-        return Outcome("measured", said, "not reproduced",
-                       f"no verdict: fewer than {ENOUGH} launches of a run")
-    return judged("measured", said, min(ratios) > most, "it is slower in one of the runs")
+    said = f"times as fast as the blocking call: {said_of(found)}"
+    if not (words := {one.word for one in found} - {paired.NO_VERDICT}):
+        return Outcome("measured", said, "not reproduced", "no verdict: fewer than "
+                       f"{statistics.LEAST_LAUNCHES} launches of each file")
+    return judged("measured", said, words == {"faster"}, "launch by launch: "
+                  + ", ".join(sorted(words)))
+
+
+def from_ours(figure):
+    """Measured, beyond the document unless we are slower: an Outcome for each peer."""
+    ours = [one for one in figure.compared if one.way == replays.OURS]
+    for other in dict.fromkeys(one.other for one in ours):
+        found = [one for one in ours if one.other == other]
+        words = dict.fromkeys(one.word for one in found)
+        said = (f"paceline, times as fast as {replays.LABELS[other.removeprefix('ddp:')]}: "
+                f"{said_of(found)}; {', '.join(words)}")
+        yield beyond("measured", said) if "slower" not in words else judged(
+            "measured", said, False, "the document has no other library")
 
 
 def near(kind, found, published):
@@ -123,16 +132,16 @@ def claims(figures):
         ), FITTED),
         Claim("figure 9", "The non-blocking call outperforms the blocking one.", (
             left_out("a blocking and a non-blocking call are the same line in the model"),
-            from_files(figure, "the MPI, non-blocking"))),
+            from_files(figure, replays.NON_BLOCKING))),
         Claim("figure 9", "In four parts the ring trains ResNet110 1.5 to 1.6 times, ResNet50, "
               "VGG11 and AlexNet up to 1.22 times as fast as AUTO.", (
                   *(judged("simulated", words({name: parts[name]}), parts[name][1] >= least, SHORT)
                     for name, least in LEAST.items()),
-                  from_files(figure, "the MPI, non-blocking in four parts")), FITTED),
+                  from_files(figure, replays.IN_PARTS)), FITTED),
         Claim("figure 9", "The document has nothing: no other library is in it.", (
             beyond("simulated", f"what we choose: {words(ours)} times as fast as AUTO; gpt "
                    f"{gains(OURS, AUTO, ('gpt',))['gpt'][1]:.2f}"),
-            *(one for one in (from_ours(figure),) if one))),
+            *from_ours(figure))),
         *figure_10()]
 
 
@@ -158,18 +167,11 @@ def figure_10():
                   judged("simulated", f"{STRAIGHT}: {words(nccl)}",
                          min(nccl[name][0] for name in bound_by_links) > CLEARLY
                          and nccl["resnet50"][1] < NEGLIGIBLE,
-                         "with 64 pictures VGG11 computes for longer than it communicates"),),
-              FITTED_GPU),
+                         "one of the two computes for longer than it communicates"),),
+              gpu.FITTED),
         Claim("figure 10", "In four parts MPI trains up to 60 % faster.", (
-            judged("simulated", words(parts), gains >= LEAST_GPU, GPU_SUMS),), FITTED_GPU),
+            judged("simulated", words(parts), gains >= LEAST_GPU, GPU_SUMS),), gpu.FITTED),
         Claim("figure 10", "In four parts MPI comes near to NCCL.", (
             judged("simulated", f"{STRAIGHT}, over MPI in four parts: {words(left)}",
                    max(high for _, high in left.values()) < NEAR_NCCL,
-                   "what is left are sums and the first and last copy"),), FITTED_GPU)]
-
-
-def from_ours(figure):
-    """Measured, beyond the document."""
-    found = [ratios["paceline"] for _, _, ratios in measured(figure) if "paceline" in ratios]
-    return beyond("measured", f"paceline: {min(found):.2f} to {max(found):.2f} times as fast as "
-                  f"{BLOCKING}, {len(found)} runs") if found else None
+                   "what is left are sums and the first and last copy"),), gpu.FITTED)]

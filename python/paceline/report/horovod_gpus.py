@@ -7,17 +7,14 @@ which copies and sums cost nothing.
 
 from functools import lru_cache
 
-from paceline.report import horovod_steps
-from paceline.report.horovod_steps import PARTS, RING, fused, record_of
+from paceline.report import gpu, horovod_steps
+from paceline.report.horovod_steps import PARTS, RING, fused
 from paceline.report.lines import Figure, Line, Panel, Point
 from paceline.report.networks import EDR, EDR_ALONE
 from paceline.report.simulated import Way, seconds
-from paceline.train import perfect
 from paceline.train.records import PUBLISHED
 
 NODES, PICTURES = 8, (32, 64)
-FLOP_PER_S = 7e12   # of a V100 in training: 32 pictures take ResNet50 about 0.11 s
-PASSES = 3          # forward, and a backward pass that takes twice as long
 COPY_BYTES_PER_S = 10e9   # PCI Express 3.0 x16, each way
 SEGMENTS = 4
 BLOCKING, IN_PARTS, STRAIGHT = "MPI, blocking", "MPI, in four parts", "straight between GPUs"
@@ -36,14 +33,9 @@ def call_s(label, nbytes):
     return seconds(Way("allreduce", "ring", segments=SEGMENTS), NODES, nbytes, EDR_ALONE)
 
 
-def step_of(name, pictures):
-    """The perfect.Step of a network on a GPU."""
-    return perfect.step_of(record_of(name), PASSES * PUBLISHED[name][1] * pictures / FLOP_PER_S)
-
-
 def speeds(name, pictures):
     """{way: seconds of a step}."""
-    step = step_of(name, pictures)
+    step = gpu.step_of(name, pictures)
     return {label: fused(step, lambda nbytes, label=label: call_s(label, nbytes))[0]
             for label in MODELS}
 
@@ -54,7 +46,7 @@ def panel(name, pictures):
     lines = tuple(Line(f"{label}: {times[BLOCKING] / took:.3f}", MODELS[label],
                        (Point(NODES, 0, took),)) for label, took in times.items())
     return Panel(f"{name}, {NODES} GPUs, {pictures} pictures each", "", lines,
-                 {0: step_of(name, pictures).compute_s})
+                 {0: gpu.compute_s(name, pictures)})
 
 
 def figure():
@@ -65,6 +57,8 @@ def figure():
         f"host and back, at {COPY_BYTES_PER_S / 1e9:g} GB/s each way, and processors sum; in four "
         "parts a part is copied while others are exchanged. \"Straight\" stands for the best that "
         "NCCL could do: nothing is copied, and sums cost nothing. The dashed line is computing "
-        f"alone: {PASSES} times the flops of a forward pass, at "
-        f"{FLOP_PER_S / 1e12:g} TFLOP/s.",
+        f"alone on a V100: {gpu.PASSES} times the flops of a forward pass, at "
+        f"{gpu.OTHERS_FLOP_PER_S / 1e12:g} TFLOP/s, VGG11 at "
+        f"{gpu.FLOP_PER_S['vgg11'] / 1e12:g}, as a public benchmark has it of ResNet-152 and "
+        "VGG16; for AlexNet that is a guess.",
         tuple(panel(name, pictures) for pictures in PICTURES for name in PUBLISHED), drawn="bars")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paceline.errors import UsageError
 from paceline.files import read_json, read_text
+from paceline.report import paired
 from paceline.report.lines import Line, Panel, Point, Records
 from paceline.report.measured import network_of
 from paceline.train import replay_campaign
@@ -18,6 +19,10 @@ LABELS = {"mpi": BLOCKING, "mpi-nonblocking": "the MPI, non-blocking",
           "mpi non-blocking": "the MPI, non-blocking",
           "mpi-parts": "the MPI, non-blocking in four parts",
           "paceline": "paceline", "gloo": "gloo"}
+OVER_MPI = "ddp:mpi"
+NON_BLOCKING, IN_PARTS, OURS = "ddp:mpi-nonblocking", "ddp:mpi-parts", "ddp:paceline"
+PAIRS = ((NON_BLOCKING, OVER_MPI), (IN_PARTS, OVER_MPI), (OURS, OVER_MPI), (OURS, NON_BLOCKING),
+         (OURS, IN_PARTS), (OURS, "ddp:gloo"))
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Replayed:
     origin: Records
     ranks: int
     rows: tuple
+    compared: tuple = ()  # of paired.Compared; none where a file has medians alone
 
     def panels(self):
         """A Panel for each model of which the MPI's blocking call was measured, too."""
@@ -83,7 +89,9 @@ def of_content(name, content):
             if mode == "ddp" and "step_s" in row:
                 rows.append((model, library, row["launches"], row["step_s"], row.get("low_s"),
                              row.get("high_s")))
-    return Replayed(origin_of(name, content), content["plan"]["ranks"], tuple(rows))
+    origin = origin_of(name, content)
+    found = tuple(paired.compared(content, origin.network, origin.peer, PAIRS))
+    return Replayed(origin, content["plan"]["ranks"], tuple(rows), found)
 
 
 def of_campaign(file):
