@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from dataclasses import asdict
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from length import in_long, param
@@ -17,7 +20,15 @@ from paceline.cli.train import command
 from paceline.errors import UsageError
 
 torch = pytest.importorskip("torch")
-from paceline.train import models, pace, perfect, recording, records, replay  # noqa: E402
+from paceline.train import (  # noqa: E402
+    libraries,
+    models,
+    pace,
+    perfect,
+    recording,
+    records,
+    replay,
+)
 
 pytestmark = pytest.mark.ranks
 
@@ -32,6 +43,28 @@ NET = {"forward_s": 1.0, "backward_s": 2.0, "keys": [
 def cost_s(nbytes):
     """A second for each key of RECORD."""
     return nbytes / 1000
+
+
+# --- who sums the buckets -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind, calls", [(libraries.NonBlocking, 1), (libraries.Parts, 4)])
+def test_non_blocking_calls_of_an_mpi_are_not_in_place(kind, calls):
+    """Where Open MPI would take a binomial tree. What MPI reads is there until all is done."""
+    inputs, mpi = [], mock.Mock()
+
+    def begin(given, summed):
+        assert np.array_equal(given, summed) and not np.shares_memory(given, bucket)
+        assert np.shares_memory(summed, bucket)
+        inputs.append(weakref.ref(given))
+
+    mpi.COMM_WORLD.Iallreduce = begin
+    bucket = np.arange(8, dtype="float32")
+    library = kind(mpi)
+    library.start(bucket)
+    assert len(inputs) == calls and all(one() is not None for one in inputs)
+    library.finish()
+    assert all(one() is None for one in inputs)
 
 
 # --- perfect links --------------------------------------------------------------------------------

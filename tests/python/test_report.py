@@ -162,7 +162,10 @@ def test_the_lab_is_told_what_it_understands(report, capsys):
     known = {name for option in command.params for name in option.opts} | {"--mpi", "--json"}
     for line in said[2:-2]:
         assert line.startswith("./dev lab bench ")
-        assert {word for word in line.split() if word.startswith("--")} <= known, line
+        words = {word for word in line.split() if word.startswith("--")}
+        assert words <= known, line
+        if " allreduce " in line and "--peer-segments" in words:   # in place it is a binomial tree
+            assert "--separate" in words, line
 
 
 def test_files_of_several_settings_are_read(file, tmp_path):

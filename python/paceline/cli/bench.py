@@ -207,7 +207,8 @@ def show_cold(plan, launches, head, file, out):
               help="A variable in the environment of that MPI's processes; repeat it for more.")
 @click.option("--peer-segments", type=Names(), default="",
               help="That MPI in so many non-blocking collectives at once and a wait for all, too: "
-              "1,4,8, or 4MiB for parts of a fixed length.")
+              "1,4,8, or 4MiB for parts of a fixed length. With --separate for allreduce: in "
+              "place, Open MPI takes a binomial tree.")
 @click.option("--peer-ring", is_flag=True,
               help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
 @click.option("--through", type=click.Choice(["native", "python"]),

@@ -70,12 +70,18 @@ class Blocking(Ours):
 
 
 class NonBlocking(Blocking):
-    """MPI_Iallreduce, and a thread that makes MPI go on until all are done."""
+    """MPI_Iallreduce, and a thread that makes MPI go on until all are done. The input is a copy:
+    in place, Open MPI takes a binomial tree of whole buckets."""
 
     label = "mpi-nonblocking"
 
+    def __init__(self, mpi):
+        super().__init__(mpi)
+        self.inputs = []  # of what is pending; mpi4py's requests do not keep them
+
     def start(self, buffer):
-        self.pending.append(self.communicator.Iallreduce(self.mpi.IN_PLACE, buffer))
+        self.inputs.append(buffer.copy())
+        self.pending.append(self.communicator.Iallreduce(self.inputs[-1], buffer))
 
     def wait_until(self, moment_ns):
         while (left := moment_ns - time.monotonic_ns()) > 0:
@@ -86,6 +92,7 @@ class NonBlocking(Blocking):
     def finish(self):
         pending, self.pending = self.pending, []
         self.mpi.Request.Waitall(pending)
+        self.inputs.clear()
 
 
 class Parts(NonBlocking):
