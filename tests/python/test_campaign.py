@@ -97,8 +97,12 @@ def test_the_results_of_this_tree_are_campaigns():
     for name in set(files) - {"gpu.csv", "horovod.csv", "replay.csv", "training.csv"}:
         rows = [row for part in measured.read(RESULTS / name) for row in part.records]
         assert rows and all(row["time_us_median"] > 0 for row in rows), name
+        text = (RESULTS / name).read_text()
+        assert campaign.text_of(campaign.read(RESULTS / name)) == text, name  # a series more is one
     for file in ("horovod.csv", "replay.csv"):
-        for name, content in replay_campaign.read(RESULTS / file).items():
+        replays = replay_campaign.read(RESULTS / file)
+        assert replay_campaign.text_of(replays) == (RESULTS / file).read_text(), file
+        for name, content in replays.items():
             assert len(content["launches"]) >= 3, name
     verdicts = {row["peer"]["verdict"]["word"] for part in measured.read(RESULTS / "node.csv")
                 for row in part.records if row["peer"] and row["peer"]["verdict"]}

@@ -97,7 +97,7 @@ def mpich5(folder, ppn):
 
 
 def impi(folder, ppn):
-    """Hydra as well, under names of its own. Its buffers have room for 16 KiB and our header."""
+    """Hydra as well, under names of its own. RxM's buffers hold 16 KiB and our header."""
     return {
         "I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": str(AGENT),
         "I_MPI_HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn)),

@@ -35,7 +35,9 @@ def row_of(series, setting, record):
     row = {name: record.get(name) for name in (*COLUMNS, *ARRIVALS)}
     row |= {"series": series, "setting": setting, "time_us": record["time_us_median"],
             "low_us": interval.get("low_us"), "high_us": interval.get("high_us"),
-            "combines": record.get("combines", True), "ratio": peer.get("time_ratio_median"),
+            "combines": record.get("combines", True),
+            "cold": record.get("cold") or None,  # the few that are; empty else
+            "ratio": peer.get("time_ratio_median"),
             "ratio_low": verdict.get("low"), "ratio_high": verdict.get("high"),
             "verdict": verdict.get("word")}
     return row

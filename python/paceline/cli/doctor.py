@@ -225,7 +225,7 @@ def _advice(version):
     if "Intel" not in version or room in os.environ:
         return ""
     return (f"Between nodes, mpiexec -genv {room} 17408 lets 16 KiB and our header go in one "
-            "message.")
+            "message, where I_MPI_DEBUG=3 names a provider with ofi_rxm.")
 
 
 def devices(ranks):

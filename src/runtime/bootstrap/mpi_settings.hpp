@@ -11,10 +11,11 @@ namespace paceline {
 // starts; 0 of 5 by libfabric, or with the sender named).
 void choose_netmod(const MpiLibrary& library);
 
-// Intel MPI sends between nodes through libfabric's RxM, which asks before it sends more than one
-// of its buffers holds, by default 16 KiB. A KiB more has room for our header beside that
-// (docs/design/0012, 0022). Ranks whose buffers differ wait for each other for ever, in the first
-// message: a usage error, the same on all ranks, says so before. Collective.
+// Intel MPI may send between nodes through libfabric's RxM, by verbs or by TCP of Debian's
+// libfabric, which asks before it sends more than one of its buffers holds, by default 16 KiB. A
+// KiB more has room for our header beside that (docs/design/0012, 0022). Ranks whose buffers
+// differ wait for each other for ever, in the first message: a usage error, the same on all ranks,
+// says so before. Collective.
 void widen_buffers(const MpiLibrary& library, Bootstrap& meeting);
 
 }  // namespace paceline

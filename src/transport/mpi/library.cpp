@@ -1,7 +1,10 @@
 #include "transport/mpi/library.hpp"
 
+#include <filesystem>
+
 #include "base/error.hpp"
 #include "transport/mpi/abi/make.hpp"
+#include "transport/mpi/fabric.hpp"
 
 namespace paceline {
 
@@ -15,7 +18,9 @@ std::string_view name_of(MpiThreads threads) {
 std::shared_ptr<MpiLibrary> MpiLibrary::load(const std::string& path) {
   const mpi::Symbols symbols = mpi::Symbols::load(path);
   const std::string file = mpi::Symbols::file_of(symbols.need("PMPI_Init_thread"));
-  if (file.starts_with("libmpi_abi")) return mpi::make_standard(symbols);
+  if (!path.empty() && symbols.find("I_MPI_Check_image_status")) mpi::load_fabric_of(file);
+  if (std::filesystem::path(file).filename().string().starts_with("libmpi_abi"))
+    return mpi::make_standard(symbols);
   if (symbols.find("ompi_mpi_comm_world")) return mpi::make_openmpi(symbols);
   if (symbols.find("MPIR_Dup_fn")) return mpi::make_mpich(symbols);
   if (symbols.find("PMPI_Abi_get_version")) return mpi::make_standard(symbols);

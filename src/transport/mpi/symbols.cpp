@@ -68,7 +68,7 @@ void* Symbols::need(const char* name) const {
 
 std::string Symbols::file_of(const void* address) {
   Dl_info info{};
-  return dladdr(address, &info) && info.dli_fname ? base_name(info.dli_fname) : "";
+  return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 }  // namespace paceline::mpi

@@ -15,7 +15,7 @@ class Symbols {
 
   void* find(const char* name) const;  // null where there is none
   void* need(const char* name) const;  // throws a refusal that names it
-  // The file name, without its folder, of the object that holds `address`.
+  // The file of the object that holds `address`, as the loader found it.
   static std::string file_of(const void* address);
   const std::string& path() const { return path_; }
 
