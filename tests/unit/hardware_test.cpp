@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/str.hpp"
+#include "folder.hpp"
 
 namespace paceline {
 namespace {
@@ -18,17 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // A kernel's folders, made up.
-struct System {
-  std::string path;
+struct System : test::Folder {
   System() {
-    char name[] = "/tmp/paceline-hardware-XXXXXX";
-    path = mkdtemp(name);
     processor("Xeon");
     adapter("eth0", "25000", true);
     adapter("lo", "0", false);
   }
-  ~System() { fs::remove_all(path); }
-  System(const System&) = delete;
 
   void write(const std::string& file, const std::string& text) {
     fs::create_directories((fs::path(path) / file).parent_path());

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/random.hpp"
+#include "folder.hpp"
 #include "model/machine.hpp"
 #include "skip.hpp"
 
@@ -24,15 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that goes with the test.
-struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/paceline-machine-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
+struct Folder : test::Folder {
   std::string file() const { return path + "/machine"; }
 };
 

@@ -11,18 +11,12 @@
 
 #include "base/error.hpp"
 #include "base/str.hpp"
+#include "folder.hpp"
 
 namespace paceline {
 namespace {
 
-struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/paceline-profile-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
+using test::Folder;
 
 std::string bytes_of(const std::string& path) {
   std::ostringstream all;

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "expect_fault.hpp"
+#include "folder.hpp"
 #include "runtime/diagnostics/record.hpp"
 #include "skip.hpp"
 #include "transport/store.hpp"
@@ -24,14 +25,11 @@ using std::chrono::milliseconds;
 
 namespace {
 
-struct Folder {
-  Folder() { REQUIRE(mkdtemp(name)); }
-  ~Folder() { fs::remove_all(name); }
-  fs::path operator/(const std::string& file) const { return fs::path(name) / file; }
+struct Folder : test::Folder {
+  fs::path operator/(const std::string& file) const { return fs::path(path) / file; }
   std::size_t files() const {
-    return std::size_t(std::distance(fs::directory_iterator(name), fs::directory_iterator()));
+    return std::size_t(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
   }
-  char name[32] = "/tmp/paceline-store-XXXXXX";
 };
 
 std::string read(const fs::path& path) {
@@ -63,7 +61,7 @@ FlightRecord record() { return {1, 2, "a reason", {}}; }
 
 TEST_CASE("store: a file is made anew, and no link is followed") {
   const Folder folder;
-  FileStore store(folder.name);
+  FileStore store(folder.path);
   write(folder / "victim", "whole");
   // Where a value might be written before it has its name.
   fs::create_symlink(folder / "victim", folder / str("a+b.", getpid(), "~"));
@@ -89,7 +87,7 @@ TEST_CASE("store: a file is made anew, and no link is followed") {
 
 TEST_CASE("store: a pipe keeps nobody waiting") {
   const Folder folder;
-  FileStore store(folder.name);
+  FileStore store(folder.path);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(expect_fault(Fault::refusal, {"pipe'", "is no regular file"},
                      [&] { store.get("pipe", milliseconds(100)); }) == "");
@@ -98,18 +96,19 @@ TEST_CASE("store: a pipe keeps nobody waiting") {
 TEST_CASE("store: a file of another user is not believed") {
   if (geteuid() != 0) return test::skip("only root can be two users");
   const Folder folder;
-  FileStore store(folder.name);
+  FileStore store(folder.path);
   store.set("key", "value");
   REQUIRE(chown((folder / "key").c_str(), 65534, 65534) == 0);
   CHECK(expect_fault(Fault::refusal, {"key'", "belongs to user 65534"},
                      [&] { store.get("key", milliseconds(100)); }) == "");
-  REQUIRE(chown(folder.name, 65534, 65534) == 0);   // who owns the folder can do all to its files
+  // Who owns the folder can do all to its files.
+  REQUIRE(chown(folder.path.c_str(), 65534, 65534) == 0);
   CHECK(store.get("key", milliseconds(100)) == "value");
 }
 
 TEST_CASE("store: a disk that is full is an error, and nothing half written is found") {
   const Folder folder;
-  FileStore store(folder.name);
+  FileStore store(folder.path);
   {
     const FullDisk full(10);
     CHECK(expect_fault(Fault::resource, {"key'", "cannot be written", "File too large"},
@@ -125,7 +124,7 @@ TEST_CASE("record: no link is followed, and a full disk is no record") {
   write(folder / "victim", "whole");
   for (const char* name : {"rank-1.json", "rank-1.txt"})
     fs::create_symlink(folder / "victim", folder / str(name, ".", getpid()));
-  CHECK(write_record(record(), folder.name));
+  CHECK(write_record(record(), folder.path));
   CHECK(read(folder / "victim") == "whole");
   CHECK(fs::is_regular_file(fs::symlink_status(folder / "rank-1.json")));
   CHECK(read(folder / "rank-1.json").ends_with("}\n"));
@@ -133,7 +132,7 @@ TEST_CASE("record: no link is followed, and a full disk is no record") {
   const Folder small;
   {
     const FullDisk full(10);
-    CHECK(!write_record(record(), small.name));
+    CHECK(!write_record(record(), small.path));
   }
   CHECK(small.files() == 0);
 }
@@ -143,6 +142,6 @@ TEST_CASE("record: another user's file is not replaced") {
   const Folder folder;
   write(folder / "rank-1.json", "theirs");
   REQUIRE(chown((folder / "rank-1.json").c_str(), 65534, 65534) == 0);
-  CHECK(!write_record(record(), folder.name));
+  CHECK(!write_record(record(), folder.path));
   CHECK(read(folder / "rank-1.json") == "theirs");
 }

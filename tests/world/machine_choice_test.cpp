@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "folder.hpp"
 #include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
@@ -22,14 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/paceline-choice-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
+struct Folder : test::Folder {
   std::string machines() const { return path + "/kept"; }
 };
 

@@ -40,14 +40,17 @@ std::string fabric_of(const std::string& library) {
   return "";
 }
 
+std::string providers_of(const std::string& fabric) {
+  std::error_code none;
+  const fs::path folder = fs::path(fabric).parent_path();
+  return fs::is_directory(folder / "prov", none) ? folder / "prov" : folder;
+}
+
 void load_fabric_of(const std::string& library) {
   if (!is_wanted() || dlopen(kName, RTLD_NOW | RTLD_NOLOAD)) return;
-  const fs::path file = fabric_of(library);
+  const std::string file = fabric_of(library);
   if (file.empty() || !dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
-  std::error_code none;
-  const fs::path folder = file.parent_path();
-  setenv("FI_PROVIDER_PATH",
-         (fs::is_directory(folder / "prov", none) ? folder / "prov" : folder).c_str(), 0);
+  setenv("FI_PROVIDER_PATH", providers_of(file).c_str(), 0);
 }
 
 }  // namespace paceline::mpi

@@ -7,6 +7,11 @@
 #include "transport/mpi/fabric.hpp"
 
 namespace paceline {
+namespace {
+
+constexpr const char* kIntel = "I_MPI_Check_image_status";  // defined by Intel MPI alone
+
+}  // namespace
 
 std::string_view name_of(MpiThreads threads) {
   constexpr std::string_view names[] = {"single", "funneled", "serialized", "multiple"};
@@ -18,7 +23,7 @@ std::string_view name_of(MpiThreads threads) {
 std::shared_ptr<MpiLibrary> MpiLibrary::load(const std::string& path) {
   const mpi::Symbols symbols = mpi::Symbols::load(path);
   const std::string file = mpi::Symbols::file_of(symbols.need("PMPI_Init_thread"));
-  if (!path.empty() && symbols.find("I_MPI_Check_image_status")) mpi::load_fabric_of(file);
+  if (!path.empty() && symbols.find(kIntel)) mpi::load_fabric_of(file);
   if (std::filesystem::path(file).filename().string().starts_with("libmpi_abi"))
     return mpi::make_standard(symbols);
   if (symbols.find("ompi_mpi_comm_world")) return mpi::make_openmpi(symbols);
