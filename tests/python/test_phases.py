@@ -3,10 +3,11 @@
 import datetime
 import json
 import re
+import subprocess
 import time
 
 import pytest
-from dev import ctests, newest_torch, phases, python_tests, report, verdict
+from dev import base, ctests, newest_torch, phases, python_tests, report, verdict
 from dev.durations import Durations
 from dev.process import Failed
 
@@ -28,6 +29,7 @@ def asked(monkeypatch, tmp_path):
     monkeypatch.setattr(phases.python_tests, "test", note("pytest"))
     monkeypatch.setattr(phases, "tidy", note("tidy"))
     monkeypatch.setattr(phases, "why_not", lambda _: "")
+    monkeypatch.setattr(phases.base, "changed_since", lambda _: None)
     monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
     monkeypatch.setattr(phases.newest_torch, "test", note("newest torch"))
     monkeypatch.setattr(phases, "run", note("run", "50 programs from seed 1 on end rightly"))
@@ -64,12 +66,82 @@ def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
         ((_, env, _, word),) = [args for name, args, _ in asked if name == "pytest"]
         assert word == "long" and env["PACELINE_SLICE_S"] == "120"
         slices.add(env["PACELINE_SLICE"])
-        (loop, *_) = [args[0] for name, args, _ in asked if name == "run"]
-        assert loop[loop.index("--seed") + 1] == seed * 10000
+        played = [args[0][2:] for name, args, _ in asked if name == "run"]
+        assert played[:3] == [["--on", "loop", "--seed", 1, "--programs", 1000],
+                              ["--on", "shm", "--seed", 1, "--programs", 1000],
+                              ["--on", "loop", "--seed", seed * 10000, "--seconds", 60]]
     assert slices == {f"{k}/16" for k in range(16)}
     monkeypatch.setattr(phases, "today", lambda: 20261103)
     phases.draw(None)
     assert "again: ./dev test --draw --seed 20261103\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changed, presets", [
+    ([], []),
+    (["README.md", "python/paceline/torch/bsp.py", "tests/python/test_fuzz.py"], []),
+    (["python/binding/store.cpp", "bench/node/run.cpp"], []),
+    (["docs/x.md", "src/coll/allreduce/ring.cpp"], ["asan"]),
+    (["include/paceline/paceline.h"], ["asan"]),
+    (["tests/fuzz/play.cpp"], ["asan"]),
+    (["src/engine/shm/shm_channel.hpp"], ["asan", "tsan"]),
+    (["src/store/auto.cpp"], ["asan", "tsan"]),
+    (["tests/process/ranks.hpp"], ["asan", "tsan"]),
+    (["CMakePresets.json"], ["asan", "tsan"]),
+    (["src/kernels/flags.cmake"], ["asan", "tsan"]),
+    (None, ["asan", "tsan"]),
+], ids=str)  # fmt: skip
+def test_a_sanitizer_runs_where_code_that_it_checks_has_changed(
+        monkeypatch, asked, capsys, changed, presets):
+    monkeypatch.setattr(phases.base, "changed_since", lambda _: changed)
+    assert phases.test(long=False) == 0
+    assert [args[0] for name, args, _ in asked if name == "build"] == presets
+    told = f"sanitizers: {', '.join(presets) or 'none'}\n"
+    assert told in capsys.readouterr().out
+    asked.clear()
+    phases.test(long=True)  # which asks both, always
+    assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
+
+
+@pytest.fixture
+def clone(monkeypatch, tmp_path):
+    """A repository of two commits, which base.py looks at; runs git in it."""
+    def git(*words):
+        who = ("-c", "user.name=x", "-c", "user.email=x@x")
+        done = subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, text=True,
+                              capture_output=True)  # fmt: skip
+        return done.stdout.strip()
+
+    monkeypatch.setattr(base, "ROOT", tmp_path)
+    monkeypatch.setattr(base, "FILE", tmp_path / "base")
+    git("init", "--quiet")
+    for number in range(2):
+        (tmp_path / "one.cpp").write_text(f"{number}")
+        git("add", ".")
+        git("commit", "--quiet", "-m", f"{number}")
+    return git
+
+
+def test_what_has_changed_since_the_base(clone, tmp_path):
+    assert base.read() == "" and base.changed_since("") is None
+    assert base.move("HEAD~1") == base.read() == clone("rev-parse", "HEAD~1")
+    clone("add", "base")
+    assert base.changed_since(base.read()) == ["base", "one.cpp"]
+    base.move("HEAD")
+    (tmp_path / "two.cpp").write_text("")  # which git does not know yet
+    assert base.changed_since(base.read()) == ["base", "two.cpp"]
+    clone("mv", "one.cpp", "three.cpp")
+    assert base.changed_since(base.read()) == ["base", "one.cpp", "three.cpp", "two.cpp"]
+
+
+def test_a_base_that_is_not_in_the_history(clone, monkeypatch, tmp_path):
+    clone("checkout", "--quiet", "-b", "other", "HEAD~1")
+    for name in ("master", "main", "nonsense"):
+        with pytest.raises(Failed, match=f"{name} is no commit of this branch"):
+            base.move(name)
+    assert base.changed_since("1" * 40) is None
+    monkeypatch.setattr(base, "ROOT", tmp_path.parent)  # where there is no git
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent.parent))
+    assert base.changed_since("HEAD") is None
 
 
 def test_a_sanitizer_that_cannot_run_here_says_so(monkeypatch, asked, capsys):

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from dev.process import ROOT, VENV, Failed, cores, run
+from dev.process import ROOT, VENV, Failed, cores, environment, run
 
 BUILD_LIMIT_S = 1800
 
@@ -15,12 +15,26 @@ def build(preset, *, targets=(), defines=(), limit_s=BUILD_LIMIT_S, bar=None):
     """
     python = f"-DPython_EXECUTABLE={VENV / 'bin/python'}"
     cmake = VENV / "bin/cmake"
-    run([cmake, "--preset", preset, python, *defines], timeout_s=300,
+    launchers, env = compiler_cache()
+    run([cmake, "--preset", preset, python, *launchers, *defines], timeout_s=300, env=env,
         bar=bar and "configuring")
     command = [cmake, "--build", "--preset", preset, "-j", cores()]
     if targets:
         command += ["--target", *targets]
-    run(command, timeout_s=limit_s, bar=bar)
+    run(command, timeout_s=limit_s, env=env, bar=bar)
+
+
+def compiler_cache():
+    """CMake's options and the environment with which ccache, where it is there, keeps objects in
+    the user's cache folder, for every clone of this repository. The user's own launcher goes first.
+    """
+    if not shutil.which("ccache") or "CMAKE_CXX_COMPILER_LAUNCHER" in os.environ:
+        return [], environment()
+    launchers = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
+    return launchers, environment(
+        CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1",  # paths of a clone make no difference
+        CCACHE_SLOPPINESS="pch_defines,time_macros",  # what precompiled headers need
+    )
 
 
 def release(*defines, mpicc=()):

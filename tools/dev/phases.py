@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dev import aarch64, build, ctests, mpis, newest_torch, prepare, python_tests
+from dev import aarch64, base, build, ctests, mpis, newest_torch, prepare, python_tests
 from dev.process import ROOT, VENV, Failed, run
 from dev.report import Report
 
@@ -26,10 +26,11 @@ SLICE_S = 120  # of a slice, after which it begins no other test
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 # Tests of their short form: a single thread has nothing to tell the thread sanitizer.
 SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls)|short_shm"}
-FUZZ = {"loop": 1000, "shm": 1000}  # programs on each, from the first seed on
-FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, in the long run
+FUZZ = ("loop", "shm")  # on each, so many programs from the first seed on:
+PROGRAMS, MORE_PROGRAMS = 250, 1000
+FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, from other seeds on
 # What a phase takes on two idle cores, until this machine has shown that it takes longer.
-USUAL_S = {"ctest": 210, "pytest": 700, "slice": 140, "fuzz loop": 60, "fuzz shm": 60, "asan": 430,
+USUAL_S = {"ctest": 210, "pytest": 700, "slice": 140, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
            "tsan": 480, "ctest long": 850, "pytest long": 1500, "asan long": 900, "tsan long": 900}
 
 
@@ -56,16 +57,14 @@ def test(long):
     report.phase("pytest", lambda left_s: python_tests.test(left_s, env, kept),
                  *usual(report, "pytest long" if long else "pytest"))
     if long:
-        for on, seconds in FUZZ_S.items():
-            report.phase(f"fuzz {on}", lambda left_s: fuzz(
-                on, seed_of(today()), left_s, "--seconds", seconds), seconds + 240)
+        fuzz_more(report, today())
         report.phase("aarch64", aarch64.test, 2400)
         report.phase("newest torch", newest_torch.test, 1800)
     else:
-        for on, programs in FUZZ.items():
+        for on in FUZZ:
             report.phase(f"fuzz {on}", lambda left_s: fuzz(
-                on, 1, left_s, "--programs", programs), *usual(report, f"fuzz {on}"))
-    for preset in SANITIZERS:
+                on, 1, left_s, "--programs", PROGRAMS), *usual(report, f"fuzz {on}"))
+    for preset in SANITIZERS if long else due():
         report.phase(preset, lambda left_s: sanitize(preset, left_s, long, kept),
                      *usual(report, f"{preset} long" if long else preset))
     return report.finish()
@@ -83,10 +82,20 @@ def draw(seed):
         if report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
             report.phase("slice", lambda left_s: python_tests.test(
                 left_s, slice_of(seed), report.durations, "long"), *usual(report, "slice"))
-            for on, seconds in FUZZ_S.items():
-                report.phase(f"fuzz {on}", lambda left_s: fuzz(
-                    on, seed_of(seed), left_s, "--seconds", seconds), seconds + 240)
+            fuzz_more(report, seed)
     return report.finish()
+
+
+def due():
+    """The sanitizers that run today; says why."""
+    commit = base.read()
+    changed = base.changed_since(commit)
+    found = base.due(changed)
+    why = ("git does not know what has changed since then" if changed is None
+           else f"{len(changed)} files have changed since then")  # fmt: skip
+    print(f"\nbase {commit[:10] or 'none'}: {why}; sanitizers: {', '.join(found) or 'none'}",
+          flush=True)
+    return found
 
 
 def today():
@@ -111,6 +120,16 @@ def slice_of(seed):
 def seed_of(number):
     """Programs have a seed each, counted from here on."""
     return number * 10000
+
+
+def fuzz_more(report, number):
+    """More of the programs of every run, and others from this number's seed on."""
+    for on in FUZZ:
+        report.phase(f"fuzz {on}, {MORE_PROGRAMS}", lambda left_s: fuzz(
+            on, 1, left_s, "--programs", MORE_PROGRAMS), 300)
+    for on, seconds in FUZZ_S.items():
+        report.phase(f"fuzz {on}", lambda left_s: fuzz(
+            on, seed_of(number), left_s, "--seconds", seconds), seconds + 240)
 
 
 def fuzz(on, seed, left_s, *words):

@@ -36,6 +36,7 @@ SYSTEM = (
     ("Python's venv", lambda: importlib.util.find_spec("ensurepip"), "python3-venv", False),
     ("Python's headers", has_headers, "python3-dev", False),
     ("doctest", has_doctest, "doctest-dev", True),  # else CMake downloads it
+    ("ccache", lambda: shutil.which("ccache"), "ccache", True),  # else every clone compiles all
 )
 
 

@@ -32,8 +32,14 @@ def cores():
 
 
 def environment(**extra):
-    """The caller's environment with .venv in front, and sanitizers that stop at the first find."""
+    """The caller's environment with .venv in front, and sanitizers that stop at the first find.
+
+    Python keeps the modules that it has compiled in a folder of ours, whatever the caller has set:
+    without that each of some thousand processes compiles all of torch that it imports.
+    """
     env = dict(os.environ)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    env["PYTHONPYCACHEPREFIX"] = str(ROOT / "build/pycache")
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")

@@ -1,0 +1,56 @@
+"""Which sanitizers `./dev test` runs: those that concern what has changed since a base.
+
+`tests/base` names the base, a commit whose `./dev test` was green; `./dev base` moves it. In a
+clean clone the answer depends on two commits alone. Where git does not know the base, all run.
+"""
+
+import re
+import subprocess
+
+from dev.process import ROOT, Failed
+
+FILE = ROOT / "tests/base"
+CODE = r".*\.(c|cpp|h|hpp|def)$"
+BUILD = r"(^|/)CMakeLists\.txt$|^CMakePresets\.json$|\.cmake$"
+# The code that each sanitizer checks. The thread sanitizer has nothing to tell of a single thread.
+CHECKED = {
+    "asan": rf"^(src|include|tests)/{CODE}|{BUILD}",
+    "tsan": rf"^(src/(engine|graph|runtime|transport|tasks|store|device)|tests/(process|world))/"
+            rf"{CODE}|{BUILD}",
+}
+
+
+def due(changed):
+    """The sanitizers that these changed files concern; all of them where `changed` is None."""
+    return [preset for preset, checked in CHECKED.items()
+            if changed is None or any(re.search(checked, path) for path in changed)]  # fmt: skip
+
+
+def changed_since(base):
+    """The files that differ from this commit, uncommitted ones too; None where git cannot say."""
+    differ = git("diff", "--name-only", "--no-renames", base, "--") if base else None
+    new = git("ls-files", "--others", "--exclude-standard")
+    return None if differ is None or new is None else [*differ.splitlines(), *new.splitlines()]
+
+
+def read():
+    """The base; empty where there is none."""
+    return FILE.read_text().strip() if FILE.exists() else ""
+
+
+def move(name):
+    """Make this commit the base. Failed where it is not part of HEAD's history."""
+    commit = (git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or "").strip()
+    if not commit or git("merge-base", "--is-ancestor", commit, "HEAD") is None:
+        raise Failed(f"{name} is no commit of this branch")
+    FILE.write_text(f"{commit}\n")
+    return commit
+
+
+def git(*words):
+    """What git prints; None where it fails."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
