@@ -24,7 +24,6 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: runs with PACELINE_LONG=1, and in its slice")
     config.addinivalue_line("markers", "limit_s(seconds): ends the test when it has taken so long")
     config.addinivalue_line("markers", "ranks: starts ranks, which have limits of their own")
-    config.addinivalue_line("markers", "quiet: needs idle cores; ./dev test runs it after others")
     heed_signals()
     if "PYTEST_XDIST_WORKER" not in os.environ:
         watch(config)

@@ -4,12 +4,14 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.bench import cold
 from paceline.bench.variants import Variant
 
 
+@in_long
 def test_every_call_is_kept(tmp_path, capsys):
     """Two launches, each with its own first call, of two variants at two sizes."""
     file = tmp_path / "cold.json"

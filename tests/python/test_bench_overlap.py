@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from length import in_long
 
 from paceline import cli
 
@@ -13,6 +14,7 @@ from paceline.bench import overlap  # noqa: E402  Needs torch.
 pytestmark = pytest.mark.ranks
 
 
+@in_long
 def test_all_ways_are_timed_and_compared(tmp_path, capsys):
     file = tmp_path / "overlap.json"
     words = ["bench", "overlap", "--parameters", "6", "--bytes", "20000", "--batch", "3",

@@ -10,6 +10,7 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
+from length import param
 
 pytestmark = pytest.mark.ranks
 
@@ -209,7 +210,7 @@ int main(void) {
 NAMES = ("openmpi5", "mpich5", "openmpi4", "mpich4")
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES[:2], *map(param, NAMES[2:])])
 def mpi(request):
     """An MPI that is installed, and its C compiler."""
     for found in mpis.found():

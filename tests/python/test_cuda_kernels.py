@@ -31,6 +31,7 @@ def compile_kernels(folder, *words):
     return made.read_bytes()
 
 
+@in_long_only
 @pytest.mark.limit_s(300)  # for nvcc, which is one process more
 def test_for_one_architecture(tmp_path):
     assert b"paceline_float32_sum" in compile_kernels(tmp_path, "-cubin", "-arch=sm_90")
@@ -44,6 +45,7 @@ def test_for_every_architecture(tmp_path, architecture):
     assert b"paceline_bfloat16_sum" in code
 
 
+@in_long_only
 @pytest.mark.limit_s(900)
 def test_ptx_has_every_kernel(tmp_path):
     text = compile_kernels(tmp_path, "-ptx", "-arch=compute_75").decode()

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import feigned_cuda
 import pytest
 from dev import gpu
+from length import in_long
 
 from paceline import device, topology
 
@@ -42,6 +43,7 @@ def test_the_whole_command_without_a_gpu(tmp_path, monkeypatch):
     assert all(float(row["time_us_median"]) > 0 and row["date"] for row in rows)
 
 
+@in_long
 @pytest.mark.parametrize("ranks, devices", [(2, 2), (4, 1)])
 def test_bench_measures_between_devices(tmp_path, ranks, devices):
     file = tmp_path / "bench.json"
@@ -58,6 +60,7 @@ def test_bench_measures_between_devices(tmp_path, ranks, devices):
     assert {(row["gpu"], row["devices"]) for row in rows} == {("Feigned GPU", devices)}
 
 
+@in_long
 @pytest.mark.parametrize("feigned", [False, True])
 def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
     file = tmp_path / "stages.json"
@@ -73,6 +76,7 @@ def test_bench_shows_the_stages_of_the_pipeline(tmp_path, feigned):
         assert all(row["share"][name] > 0 for name in ("copy out", "send", "receive", "copy in"))
 
 
+@in_long
 @pytest.mark.parametrize("words, wanted", [
     ("--device peers --algorithm chain --segments 2 --window 2", "chain"),
     ("--device staged --algorithm ring --segments 2", "register"),
@@ -104,6 +108,7 @@ def test_the_multi_process_service_is_started_and_ended(tmp_path, monkeypatch):
         ("peers", ", MPS", True), ("peers", ", LP, MPS", True)]
 
 
+@in_long
 @pytest.mark.parametrize("devices", [0, 1, 2])
 def test_bench_measures_between_processes(tmp_path, devices):
     """Also where they share a device; without a GPU their devices are emulated."""
@@ -121,6 +126,7 @@ def test_bench_measures_between_processes(tmp_path, devices):
     assert rows[0]["devices"] == max(devices, 1)
 
 
+@in_long
 def test_a_model_is_measured():
     """Positions that share a device have a part of its rates."""
     look = ("from paceline import device, device_rates; d = device.cuda(); "

@@ -15,6 +15,7 @@ import machine_files
 import pytest
 from lab import bench, mpis, network, state
 from lab.plan import LabError, Plan
+from length import in_long
 
 from paceline.bench import arrivals
 
@@ -241,6 +242,7 @@ def test_ranks_of_an_mpi_cross_the_links(lab, name):
     assert all(rank["ours"] and rank["hosts"] and rank["ranks"] == NODES for rank in ranks)
 
 
+@in_long
 @needs_lab
 @pytest.mark.parametrize("name", there())
 def test_scattered_ranks_lie_on_the_nodes_in_turn(lab, name):
@@ -293,6 +295,7 @@ def test_who_sets_nothing_chooses_for_these_links_and_again_so(lab):
     assert rate < 1.2 * RATE / 1e9   # whatever else goes on; 100 are usual
 
 
+@in_long
 @needs_lab
 def test_messages_of_short_calls_are_counted(lab):
     status, text, (ours, theirs) = measured(lab, size="6KiB")
@@ -322,6 +325,7 @@ def arrived(lab, pattern, *words, collective="allreduce", ppn=2, **variables):
     return status, " ".join(text.split()), {record["variant"]: record for record in found}
 
 
+@in_long
 @needs_lab
 def test_a_rank_comes_late_between_nodes(lab):
     status, text, found = arrived(
@@ -345,6 +349,7 @@ def test_a_rank_comes_late_between_nodes(lab):
     assert "n/rate (200mbit; 256 KiB: 10.5 ms)" in text
 
 
+@in_long
 @needs_lab
 def test_who_comes_late_is_learned_before_anything_is_timed(tmp_path, tmp_path_factory):
     trace = tmp_path / "trace.json"  # where no node would see it
@@ -370,6 +375,7 @@ def test_what_cannot_be_measured_with_a_pattern_between_nodes(lab):
 # --- what breaks the links ------------------------------------------------------------------------
 
 
+@in_long
 @needs_lab
 @pytest.mark.parametrize("mutant, why", [
     ({"ppn": 3}, "the ranks ran on 1 nodes and not on 3"),

@@ -5,7 +5,7 @@ import json
 
 import launched
 import pytest
-from length import LONG, param
+from length import LONG, in_long, param
 
 pytestmark = pytest.mark.ranks
 
@@ -56,22 +56,26 @@ def test_a_leak_is_seen(leak, what):
     assert what in {kind for _, kind, _ in found}, found
 
 
+@in_long
 def test_steps_of_stores_leave_memory_as_it_was():
     found = growth(2, STEPS, script="steady_store.py")
     assert too_much(found) == [], found
 
 
+@in_long
 def test_a_store_that_kept_gradients_would_be_seen():
     found = too_much(growth(2, STEPS, "kept", script="steady_store.py"))
     assert "own" in {kind for _, kind, _ in found}, found
 
 
+@in_long
 def test_steps_of_overlap_leave_memory_as_it_was():
     pytest.importorskip("torch")
     found = growth(2, STEPS, script="steady_overlap.py")
     assert too_much(found) == [], found
 
 
+@in_long
 def test_an_overlap_that_kept_gradients_would_be_seen():
     pytest.importorskip("torch")
     found = too_much(growth(2, 100, "kept", script="steady_overlap.py"))

@@ -55,6 +55,7 @@ def test_every_commit_and_day_is_asked_the_same(monkeypatch, asked):
     assert ask(1, 20261104) == first
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
     assert names_of(asked).count("pytest") == 1 and "aarch64" not in names_of(asked)
+    assert [args for name, args, _ in asked if name == "mpi"] == [(False,)]
 
 
 def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
@@ -160,6 +161,7 @@ def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
     assert phases.test(long=True) == 0
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
     assert [args for name, args, _ in asked if name == "aarch64"] == [(2400,)]
+    assert [args for name, args, _ in asked if name == "mpi"] == [(True,)]
     assert [args for name, args, _ in asked if name == "newest torch"] == [(1800,)]
     ((left_s, env, _),) = [args for name, args, _ in asked if name == "pytest"]
     assert env == {"PACELINE_LONG": "1"} and left_s > 5000

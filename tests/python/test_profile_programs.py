@@ -9,6 +9,7 @@ from pathlib import Path
 import launched
 import numpy as np
 import pytest
+from length import each
 from test_preload import LIMIT_S, PROGRAMS, built, compiled, mpi_of, mpicc_of
 
 from paceline.profiling import calls, files
@@ -45,7 +46,7 @@ def profiled(mpi, tmp_path, ranks, *arguments, program="profiled", flags=(), tar
     return done.returncode, done.stdout, calls.read(tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "openmpi4", "mpich4"])
+@each("name", ["openmpi5", "mpich5"], ["openmpi4", "mpich4"])
 def test_every_collective_of_mpi_is_recorded(tmp_path, name):
     status, said, found = profiled(mpi_of(name), tmp_path, 3)
     assert status == 0, said
@@ -66,7 +67,7 @@ def test_every_collective_of_mpi_is_recorded(tmp_path, name):
     assert all("profiled" in site for site in world.site), set(world.site)
 
 
-@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "openmpi4", "mpich4"])
+@each("name", ["openmpi5", "mpich5"], ["openmpi4", "mpich4"])
 def test_a_rank_of_mpi_that_sleeps_is_named(tmp_path, name):
     status, said, found = profiled(mpi_of(name), tmp_path, 3, "late", 1)
     assert status == 0, said
@@ -123,7 +124,7 @@ def test_a_program_of_mpi_f08_is_recorded_where_it_calls(tmp_path, name, starts)
     assert latest(found) == 1
 
 
-@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "openmpi4", "mpich4"])
+@each("name", ["openmpi5", "mpich5"], ["openmpi4", "mpich4"])
 def test_neighbourhood_collectives_are_recorded(tmp_path, name):
     status, said, found = profiled(mpi_of(name), tmp_path, 3, "one_node")
     assert status == 0, said
@@ -137,7 +138,7 @@ def test_neighbourhood_collectives_are_recorded(tmp_path, name):
         assert group.complete.all() and not np.isnan(group.leave).any(), said
 
 
-@pytest.mark.parametrize("name", ["openmpi5", "mpich5", "mpich4"])
+@each("name", ["openmpi5", "mpich5"], ["mpich4"])
 def test_starts_of_persistent_collectives_are_matched_by_what_was_made(tmp_path, name):
     status, said, found = profiled(mpi_of(name), tmp_path, 3, "persistent")
     assert status == 0 and not found.notes, said
@@ -154,7 +155,7 @@ def test_starts_of_persistent_collectives_are_matched_by_what_was_made(tmp_path,
     assert all("profiled" in site for site in world.site), set(world.site)
 
 
-@pytest.mark.parametrize("name", ["openmpi5", "mpich4", "openmpi4"])
+@each("name", ["openmpi5"], ["mpich4", "openmpi4"])
 def test_the_drop_in_can_serve_what_is_recorded(tmp_path, name):
     mpi = mpi_of(name)
     mpicc = mpicc_of(mpi)
@@ -211,7 +212,7 @@ def test_a_block_of_the_python_api(tmp_path):
     assert latest(found) == 1
 
 
-@pytest.mark.parametrize("launcher", ["run", "torchrun"])
+@each("launcher", ["run"], ["torchrun"])
 def test_a_program_of_torch(paceline, tmp_path, monkeypatch, launcher):
     pytest.importorskip("torch", reason="could not import 'torch': extra")
     script = launched.RANKS / "profiled.py"

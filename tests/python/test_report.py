@@ -88,6 +88,7 @@ def test_pipelining(with_file):
         assert words in html, words
 
 
+@in_long
 def test_a_measured_line_labelled_simulated_is_found(tmp_path, file, monkeypatch):
     monkeypatch.setattr(lines.Line, "kind", property(lambda line: "simulated"))
     assert mislabelled(run("ring", "--measured", file, "--html", tmp_path / "ring.html")[1])

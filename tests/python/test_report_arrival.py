@@ -1,6 +1,7 @@
 """`paceline report arrival`: what comes of a profile, runs step by step, training, and losses."""
 
 import pytest
+from length import in_long
 from test_profile import MS, written
 
 from paceline import cli
@@ -98,6 +99,7 @@ def test_table_3_has_the_forms_by_arrival_which_gain_where_a_rank_of_a_node_is_l
         assert ratios[name] > 1.2 * ratios["hierarchical_rsa"]
 
 
+@in_long
 def test_random_arrivals_lose_nothing_and_a_predictor_that_guesses_would_be_seen(monkeypatch):
     monkeypatch.setattr(arrival_random, "CALLS", 100)
     monkeypatch.setattr(arrival_random, "FACTORS", (2,))

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.errors import UsageError
@@ -76,6 +77,7 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
     assert "figure 13" in capsys.readouterr().out
 
 
+@in_long
 def test_without_files_it_says_what_is_missing(tmp_path):
     page, rows = run(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"}
@@ -157,6 +159,7 @@ def test_formulas_of_table_1_are_what_schedules_take():
         "reproduced", "beyond", "reproduced"]
 
 
+@in_long
 def test_table_2_has_a_row_for_each_way(folder):
     (table,) = (figure for figure in figures_of(folder) if figure.name == "table 2")
     heads, *rows = table.table

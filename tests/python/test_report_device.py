@@ -12,6 +12,7 @@ from paceline.errors import UsageError
 from paceline.report import device, device_claims
 
 
+@in_long
 def test_the_page(tmp_path, capsys):
     page = tmp_path / "device.html"
     assert cli.main(["report", "device", "--largest", "1MiB", "--html", str(page)]) == 0

@@ -4,6 +4,7 @@ import csv
 from dataclasses import replace
 
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.report import arrival, arrival_nodes
@@ -61,6 +62,7 @@ def test_short_messages_are_judged_by_themselves(monkeypatch):
     assert list(arrival_nodes.goals_met(figure))[2].word == "not reproduced"
 
 
+@in_long
 def test_the_page_has_goals_and_the_table_every_point(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="could not import 'matplotlib': report")
     monkeypatch.setattr(arrival, "PARTS", (arrival_nodes,))

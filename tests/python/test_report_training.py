@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.errors import UsageError
@@ -83,6 +84,7 @@ def test_every_gradient_is_counted_by_its_size():
         4 * row[1] <= 1024 for row in rows)
 
 
+@in_long
 def test_networks_have_the_published_parameters_and_flops():
     pytest.importorskip("torch")
     parameters, flops = horovod_claims.table_2().outcomes
@@ -141,6 +143,7 @@ def test_other_files_are_refused(content, tmp_path):
         read(tmp_path, content)
 
 
+@in_long
 def test_a_page_with_verdicts_on_top(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("COLUMNS", "80")

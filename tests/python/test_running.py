@@ -14,6 +14,7 @@ import launched
 import pytest
 import running
 from dev import skips
+from length import in_long
 
 HERE = Path(__file__).parent
 
@@ -105,6 +106,7 @@ def test_a_cpp_test_that_cannot_run_is_no_success():
 LONG = "@pytest.mark.long\n@pytest.mark.parametrize('n', range(64))\ndef test(n): pass"
 
 
+@in_long
 def test_sixteen_slices_are_the_whole(run):
     assert "64 passed" in run(LONG, PACELINE_LONG="1")[1]
     assert "skipped 64: PACELINE_LONG=1 tries this, too" in run(LONG)[1]

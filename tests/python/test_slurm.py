@@ -9,6 +9,7 @@ import launched
 import mpis
 import pytest
 import slurms
+from length import in_long
 
 from paceline.launch import held_port
 
@@ -67,6 +68,7 @@ def test_worlds(slurm, host, shape, before):
     assert sorted(out.splitlines()) == sums(int(shape[-1]))
 
 
+@in_long
 @pytest.mark.parametrize("interface", INTERFACE.values())
 def test_library_is_found(slurm, interface):
     family = next(f for f, name in INTERFACE.items() if name == interface)
@@ -77,6 +79,7 @@ def test_library_is_found(slurm, interface):
     assert sorted(out.splitlines()) == sums(4)
 
 
+@in_long
 @each
 def test_wrong_interface(slurm, host):
     wrong = next(name for family, name in INTERFACE.items() if family != host.family)
@@ -86,11 +89,13 @@ def test_wrong_interface(slurm, host):
     assert f"`srun --mpi={INTERFACE[host.family]}`" in out and str(host.library) in out, out
 
 
+@in_long
 def test_without_mpi(slurm):
     status, out, _ = srun(slurm, "none", "-N1 -n2", UNDER_MPI, "init")
     assert status == 3 and out.count("RefusalError: init: srun started 2 ranks without") == 2, out
 
 
+@in_long
 @pytest.mark.parametrize("interface, shape, before", [
     ("pmi2", "-N2 -n2", ()), ("pmix", "-N1 -n2", ()), ("none", "-N1 -n2", BY_HAND),
     ("pmi2", "-N1 -n2", BY_HAND),
@@ -107,6 +112,7 @@ def test_torch(slurm, interface, shape, before):
     assert sorted(out.splitlines()) == sums(2)
 
 
+@in_long
 def test_batch_script(slurm, tmp_path):
     """Its own process is alone; srun inside of it starts a world, as does mpiexec."""
     host = next(m for m in MPIS if m.family == "mpich")
@@ -125,6 +131,7 @@ srun --mpi=pmi2 {sys.executable} {STARTS} init
     assert sorted(lines[1:4]) == sums(3) and sorted(lines[4:]) == sums(2)
 
 
+@in_long
 @pytest.mark.parametrize("interface, before, error", [
     ("pmi2", (), r"RankLost: allreduce .* rank 2 is lost: its process has died"),
     ("pmix", (), r"RankLost: allreduce .* rank 2 is lost: its process has died"),
@@ -139,6 +146,7 @@ def test_killed_rank(slurm, interface, before, error):
     assert len(re.findall(error, out)) == 2, out + errors
 
 
+@in_long
 @pytest.mark.parametrize("interface", INTERFACE.values())
 def test_rank_that_does_not_come(slurm, interface):
     """It waits in MPI_Init for it, but not for ever."""
@@ -157,6 +165,7 @@ def until(is_so, told):
         time.sleep(0.1)
 
 
+@in_long
 @pytest.mark.parametrize("ending", ["killed", "under_way"])
 @pytest.mark.parametrize("how, interface", [
     ("init", "pmi2"), ("init", "pmix"), ("torch", "none"), ("folder", "none"),

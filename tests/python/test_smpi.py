@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from length import each
+from length import each, in_long
 
 from paceline import _core
 
@@ -87,6 +87,7 @@ def far_apart(ranks, smpi, machine=MACHINE):
     return {case: ratio for case, ratio in ratios.items() if abs(ratio - 1) > WITHIN}
 
 
+@in_long
 @each("ranks", [8], [9, 16])
 def test_two_simulators_agree(tmp_path_factory, ranks):
     folder = tmp_path_factory.getbasetemp()

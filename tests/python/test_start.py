@@ -12,6 +12,7 @@ from datetime import timedelta
 import launched
 import mpis
 import pytest
+from length import each, param
 from test_preload import built, compiled, mpi_of, mpicc_of, run
 
 import paceline
@@ -73,7 +74,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("way", "by"), [("standalone", "init"), ("port", "torch"), ("c10d", "init")])
+    ("way", "by"), [("standalone", "init"), param("port", "torch"), param("c10d", "init")])
 def test_restart_of_torchrun(way, by):
     """What ranks of the first attempt have said does not reach those of the second."""
     pytest.importorskip("torch")
@@ -135,7 +136,7 @@ def test_a_signal_ends_the_wait_for_others(tmp_path, sign, status):
     assert "RankLost: start-up: rank 1 has given up waiting" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("way", ["folder", "store", "group"])
+@each("way", ["folder"], ["store", "group"])
 def test_a_start_that_was_given_up_is_tried_again(tmp_path, way):
     """One rank comes after the other has given up three times."""
     if way != "folder":

@@ -79,6 +79,7 @@ def run(**changes):
     return starting.run({**SPEC, **changes}, 2, Console(quiet=True))["ranks"]
 
 
+@in_long
 def test_ddp_learns_digits():
     ranks = run(epochs=3, steps=0, batch=32, rate=0.05, validation=0)
     rows = ranks[0]["epochs"]
@@ -136,6 +137,7 @@ def test_every_way_trains_as_ddp(way):
     same_losses(way, collectives="lp" if way.startswith("bsp") else None)
 
 
+@in_long
 def test_algorithms_are_taken_by_name():
     assert ways.method_of("lp", "bsp1") == "linear_pipeline"
     assert ways.method_of("circulant", "bsp3-overlap") == {
@@ -151,6 +153,7 @@ def test_other_libraries_train_as_ddp(way, over):
     same_losses(way, over, mpis.found()[0].environment() if over == "mpi" else None)
 
 
+@in_long
 def test_ranks_that_others_have_started_are_joined(monkeypatch):
     line = [sys.executable, "-c", "import sys; from paceline.cli import main; sys.exit(main())",
             "train", "--model", "resnet20", "--side", "8", "--data", "digits", "--steps", "2",
@@ -164,6 +167,7 @@ def test_ranks_that_others_have_started_are_joined(monkeypatch):
     assert done.exit_code == 2 and "has started these ranks already" in done.output
 
 
+@in_long
 def test_a_loss_that_is_no_number_ends_it():
     with pytest.raises(Failed, match="lower --rate"):
         run(rate=1e30, most_rate=1e30)
@@ -197,6 +201,7 @@ def test_sizes_stand_beside_those_of_both_tables_2(shown):
     assert rows[3][:6] == ["53.5", "MB", "are", "51.0", "MiB;", "that"]
 
 
+@in_long
 def test_tables_2_of_other_pictures_are_said_to_be(shown):
     said = " ".join(sum(shown("--model", "resnet110", "--side", "8", "--data", "digits"), []))
     assert "Published is what 32x32 pictures and 10 classes ask for." in said

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from length import in_long
 
 from paceline import cli
 from paceline.cli.common import console
@@ -81,6 +82,7 @@ def pictures_in(folder):
                     folder / part / name / f"{number}.png")
 
 
+@in_long
 def test_a_picture_that_cannot_be_read_ends_all_ranks_in_a_sentence(tmp_path, capsys):
     pictures_in(tmp_path)
     bad = tmp_path / "train/dog/5.png"

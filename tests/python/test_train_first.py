@@ -11,7 +11,7 @@ import time
 import mpis
 import pytest
 from click.testing import CliRunner
-from length import each, in_long
+from length import each, in_long, in_long_only
 from rich.console import Console
 
 from paceline import cli
@@ -99,6 +99,7 @@ def test_what_is_not_installed_is_named(module, words, feigned, monkeypatch, cap
     assert said.startswith("paceline: train: ") and words in said and said.count("\n") == 1
 
 
+@in_long_only
 def test_three_ways_in_turn_learn_in_time():
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
@@ -113,6 +114,7 @@ def test_three_ways_in_turn_learn_in_time():
     assert losses == pytest.approx([losses[0]] * 3, rel=0.05), "all ways learn alike"
 
 
+@in_long
 def test_ways_that_are_late_end_after_an_epoch():
     pytest.importorskip("torch")
     turns = first.Turns(Console(file=io.StringIO()))
@@ -183,7 +185,7 @@ HOW = {"SIGINT": (TWO, lambda process: process.send_signal(signal.SIGINT)),
        "started by another": (JOINED, interrupt_all), "in turn": (JOINED, interrupt_in_turn)}
 
 
-@each("how", ["SIGINT", "started by another", "in turn"], ["SIGTERM", "in a terminal"])
+@each("how", ["in turn"], ["SIGINT", "started by another", "SIGTERM", "in a terminal"])
 def test_interrupted_training_keeps_what_it_has(how, tmp_path):
     pytest.importorskip("torch")
     start, interrupt = HOW[how]
@@ -197,6 +199,7 @@ def test_interrupted_training_keeps_what_it_has(how, tmp_path):
     assert len(ranks) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in ranks)
 
 
+@in_long
 def test_a_rank_that_is_killed_ends_it_in_a_sentence(tmp_path):
     pytest.importorskip("torch")
     process = begun(tmp_path)
@@ -228,6 +231,7 @@ def test_training_over_an_mpi_ends_as_any_other(how, mpi, tmp_path, monkeypatch)
         time.sleep(0.05)
 
 
+@in_long
 def test_a_killed_rank_that_somebody_has_started_ends_it_in_a_sentence(tmp_path):
     pytest.importorskip("torch")
     process = begun(tmp_path, start=JOINED)

@@ -130,16 +130,3 @@ def test_a_phase_that_is_ended_says_what_it_was_at(run):
         if named:
             break
     assert named, out
-
-
-def test_what_needs_quiet_runs_after_the_others(run):
-    source = """
-    import os, time
-    @pytest.mark.quiet
-    def test_quiet(): assert os.path.exists("the other")
-    def test_other():
-        time.sleep(1)
-        open("the other", "w").close()
-    """
-    lines, red, _ = run(textwrap.dedent(source))
-    assert not red and lines.count("1 passed") == 2

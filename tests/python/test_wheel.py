@@ -14,7 +14,7 @@ import launched
 import mpis
 import pytest
 import test_preload
-from length import each
+from length import in_long, in_long_only
 from test_preload import PROGRAMS, mpicc_of, served
 
 from paceline.cli import main, preload_made
@@ -132,7 +132,8 @@ def preload(installed, env, mpicc):
                           capture_output=True, timeout=LIMIT_S, env=env)
 
 
-@each("mpi", mpis.found()[:1], mpis.found()[1:])
+@in_long_only
+@pytest.mark.parametrize("mpi", mpis.found(), ids=str)
 def test_the_drop_in_library_is_compiled_once(mpi, installed, bare, tmp_path):
     mpicc = mpicc_of(mpi)
     env = {**bare, "PATH": os.environ["PATH"]}
@@ -150,6 +151,7 @@ def test_the_drop_in_library_is_compiled_once(mpi, installed, bare, tmp_path):
     assert served(said)["Allreduce"][0] > 0, said
 
 
+@in_long
 def test_what_cannot_be_compiled_is_said(wheel, tmp_path, monkeypatch, capsys):
     zipfile.ZipFile(wheel).extractall(tmp_path / "unpacked")
     monkeypatch.setattr(preload_made, "CARRIED", tmp_path / "unpacked/paceline/native/drop_in")

@@ -1,9 +1,8 @@
 """./dev mpi: the MPIs that the tests run over, of both families, old and new. Done once.
 
 Open MPI 5, MPICH 5 and Intel MPI come from PyPI into build/mpi, each into an environment of its
-own, since their wheels overwrite each other's files. Intel's is a peer of benchmarks: the tests do
-without it. The older ones are Debian's; without root and apt-get the tests do without them, and
-say so.
+own, since their wheels overwrite each other's files. The older ones are Debian's; without root and
+apt-get the tests do without them, and say so. `./dev test` does without what long tests alone need.
 """
 
 import os
@@ -22,22 +21,24 @@ OPTIONAL = {"impi": "impi-rt==2021.*"}  # a peer of benchmarks; for some process
 SYSTEM = {
     "mpiexec.openmpi": ("openmpi-bin", "libopenmpi-dev"),
     "mpiexec.mpich": ("mpich", "libmpich-dev"),
-    "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
     "tc": ("iproute2",),  # links between the nodes of ./dev lab
+}
+LONG = {
+    "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
     "slurmctld": ("slurm-wlm",),  # a Slurm that its tests start themselves, with srun and munged
 }
 
 
-def ensure():
-    """Installs what is missing."""
+def ensure(long=True):
+    """Installs what is missing; `long`: also what long tests and benchmarks alone need."""
     for name, requirement in WHEELS.items():
         install_wheel(name, requirement)
-    for name, requirement in OPTIONAL.items():
+    for name, requirement in OPTIONAL.items() if long else ():
         try:
             install_wheel(name, requirement)
         except Failed as failure:
             print(f"No {name}, and no benchmarks against it: {failure}", flush=True)
-    for command, packages in SYSTEM.items():
+    for command, packages in (SYSTEM | LONG if long else SYSTEM).items():
         if shutil.which(command):
             continue
         if os.geteuid() != 0 or not shutil.which("apt-get"):

@@ -44,7 +44,7 @@ def test(long):
                     LONG_S if long else LIMIT_S, None if long else TARGET_S)
     kept = report.durations
     ready = report.phase("setup", lambda _: prepare.ensure())
-    report.phase("mpi", lambda _: mpis.ensure())
+    report.phase("mpi", lambda _: mpis.ensure(long))
     ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
     env = {"PACELINE_LONG": "1"} if long else {}
     if ready:

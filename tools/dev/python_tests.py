@@ -1,5 +1,4 @@
-"""The Python tests, side by side: those that need quiet after the others, and what failed once
-more, alone."""
+"""The Python tests, side by side; what failed once more, alone."""
 
 import os
 import time
@@ -11,7 +10,6 @@ OUT = ROOT / "out/tests"
 KEPT = r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s|^skipped \d+: "
 WORKER_GIB = 2  # that the ranks of a test may take
 WORKER_SHARED_GIB = 1 / 32  # of that in /dev/shm; MPICH dies where it is full
-NOTHING = 5  # pytest's exit status where no test has been chosen
 
 
 def workers():
@@ -37,19 +35,11 @@ def test(limit_s, env, durations, *marks, where=()):
     where: files, and other words for pytest.
     """
     end = time.monotonic() + limit_s
-    crowd = some("beside", workers(), end, env, durations, *marked(marks, "not quiet"), *where)
-    quiet = some("quiet", 1, end, env, durations, *marked(marks, "quiet"), *where)
-    first = verdict.Try({**crowd.failed, **quiet.failed}, crowd.failure or quiet.failure,
-                        verdict.joined(crowd.lines, quiet.lines))  # fmt: skip
-    first.late = crowd.late or quiet.late
+    chosen = ["-m", " and ".join(marks)] if marks else []
+    first = some("beside", workers(), end, env, durations, *chosen, *where)
     options = [word for word in where if str(word).startswith("-")]
     return verdict.judge(
         first, lambda names: some("again", 1, end, env, durations, *options, *names))
-
-
-def marked(marks, which):
-    """What pytest shall choose by: the marks that the caller asks for, and whether it is quiet."""
-    return "-m", " and ".join([*marks, which])
 
 
 def some(name, count, end, env, durations, *words):
@@ -68,9 +58,7 @@ def some(name, count, end, env, durations, *words):
         lines = run(command, timeout_s=end - time.monotonic(), env=told, keep=KEPT,
                     on_late=lambda _: print(watching.describe(under_way), flush=True))  # fmt: skip
     except Failed as caught:
-        lines = caught.summary
-        if not str(caught).startswith(f"exit status {NOTHING}:"):
-            failure = caught
+        failure, lines = caught, caught.summary
     failed, seconds = verdict.read(results)
     durations.add(seconds)
     return verdict.Try(failed, failure, lines)
