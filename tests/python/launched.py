@@ -14,12 +14,13 @@ import time
 from pathlib import Path
 
 from dev import watching
+from length import SLOWNESS
 
 from paceline.bench.launching import LAUNCHED
 from paceline.launch import launch
 
 RANKS = Path(__file__).with_name("ranks")
-LIMIT_S = 100
+LIMIT_S = 100 * SLOWNESS
 
 sys.path.insert(0, str(RANKS))
 
@@ -83,7 +84,7 @@ def limits():
 # Instead, for ranks that load torch and train: on cores that others use, one of them was 20 s later
 # than the others, and a launch took 100 s. Four of them end within the limit of a long test.
 PATIENT = {"PACELINE_TIMEOUT_MS": "60000", "PACELINE_START_TIMEOUT_MS": "60000"}
-PATIENT_S = 140
+PATIENT_S = 140 * SLOWNESS
 
 
 class Run:

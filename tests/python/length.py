@@ -4,7 +4,9 @@ with PACELINE_SLICE=3/16 besides one in sixteen of the long tests (running.py)."
 import os
 
 import pytest
+from dev import slowness
 
+SLOWNESS = slowness.factor()
 LONG = bool(os.environ.get("PACELINE_LONG"))
 SLICE = os.environ.get("PACELINE_SLICE", "")
 REASON = "PACELINE_LONG=1 tries this, too"

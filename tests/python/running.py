@@ -96,6 +96,10 @@ def pytest_collection_modifyitems(items):
 
 
 def limit_of(item):
+    return length.SLOWNESS * idle_limit_of(item)
+
+
+def idle_limit_of(item):
     marker = item.get_closest_marker("limit_s")
     if marker:
         return marker.args[0]

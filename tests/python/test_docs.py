@@ -98,3 +98,12 @@ def test_draw_draws_it(collective, name, tmp_path):
     told = json.loads(events.read_text())["events"]
     assert len(drawn) == len(told) > 0
     assert f"{collective}/{name}" in svg.read_text()
+
+
+def test_every_room_has_guards_that_there_are():
+    tests = ROOT / "tests"
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", (tests / "README.md").read_text(), re.M))
+    assert set(rows) == {room.name for room in (ROOT / "src").iterdir()}
+    for room, guards in rows.items():
+        files = re.findall(r"`([^`]+)`", guards)
+        assert files and [file for file in files if not (tests / file).is_file()] == [], room

@@ -3,13 +3,19 @@
 import datetime
 import json
 import re
-import subprocess
 import time
+import types
 
 import pytest
-from dev import base, ctests, newest_torch, phases, python_tests, report, verdict
+from dev import base, ctests, newest_torch, phases, python_tests, report, slowness, verdict
 from dev.durations import Durations
 from dev.process import Failed
+
+
+@pytest.fixture(autouse=True)
+def idle(monkeypatch):
+    """As on two idle cores."""
+    monkeypatch.delenv(slowness.VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -28,6 +34,7 @@ def asked(monkeypatch, tmp_path):
     monkeypatch.setattr(phases.ctests, "test", note("ctest"))
     monkeypatch.setattr(phases.python_tests, "test", note("pytest"))
     monkeypatch.setattr(phases, "tidy", note("tidy"))
+    monkeypatch.setattr(phases.slowness, "measure", note("start"))
     monkeypatch.setattr(phases, "why_not", lambda _: "")
     monkeypatch.setattr(phases.base, "changed_since", lambda _: None)
     monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
@@ -77,72 +84,36 @@ def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
     assert "again: ./dev test --draw --seed 20261103\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("changed, presets", [
-    ([], []),
-    (["README.md", "python/paceline/torch/bsp.py", "tests/python/test_fuzz.py"], []),
-    (["python/binding/store.cpp", "bench/node/run.cpp"], []),
-    (["docs/x.md", "src/coll/allreduce/ring.cpp"], ["asan"]),
-    (["include/paceline/paceline.h"], ["asan"]),
-    (["tests/fuzz/play.cpp"], ["asan"]),
-    (["src/engine/shm/shm_channel.hpp"], ["asan", "tsan"]),
-    (["src/store/auto.cpp"], ["asan", "tsan"]),
-    (["tests/process/ranks.hpp"], ["asan", "tsan"]),
-    (["CMakePresets.json"], ["asan", "tsan"]),
-    (["src/kernels/flags.cmake"], ["asan", "tsan"]),
-    (None, ["asan", "tsan"]),
+@pytest.mark.parametrize("changed, left_out", [
+    ([], "proofs, asan, tsan"),
+    (["README.md", "python/paceline/torch/bsp.py", "tests/python/x.py"], "proofs, asan, tsan"),
+    (["python/binding/store.cpp", "bench/node/run.cpp"], "proofs, asan, tsan"),
+    (["docs/x.md", "src/coll/allreduce/ring.cpp"], "tsan"),
+    (["include/paceline/paceline.h", "src/based/x.cpp"], "proofs, tsan"),
+    (["tests/fuzz/play.cpp"], "proofs, tsan"),
+    (["tests/main.cpp"], "tsan"),
+    (["src/engine/shm/shm_channel.hpp"], "proofs"),
+    (["src/store/auto.cpp"], "proofs"),
+    (["tests/process/ranks.hpp"], "proofs"),
+    (["tests/world/worlds.hpp"], "nothing"),
+    (["CMakePresets.json"], "nothing"),
+    (["src/kernels/flags.cmake"], "nothing"),
+    (None, "nothing"),
 ], ids=str)  # fmt: skip
-def test_a_sanitizer_runs_where_code_that_it_checks_has_changed(
-        monkeypatch, asked, capsys, changed, presets):
+def test_what_checks_code_runs_where_that_code_has_changed(
+        monkeypatch, asked, capsys, changed, left_out):
+    def run():
+        presets = [args[0] for name, args, _ in asked if name == "build"]
+        (release, *_) = [given for name, _, given in asked if name == "ctest"]
+        return {*presets, *(["proofs"] if release["without"] is None else [])}
+
     monkeypatch.setattr(phases.base, "changed_since", lambda _: changed)
     assert phases.test(long=False) == 0
-    assert [args[0] for name, args, _ in asked if name == "build"] == presets
-    told = f"sanitizers: {', '.join(presets) or 'none'}\n"
-    assert told in capsys.readouterr().out
+    assert f"left out: {left_out}\n" in capsys.readouterr().out
+    assert run() == {*base.CHECKED} - {*left_out.split(", ")}
     asked.clear()
-    phases.test(long=True)  # which asks both, always
-    assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
-
-
-@pytest.fixture
-def clone(monkeypatch, tmp_path):
-    """A repository of two commits, which base.py looks at; runs git in it."""
-    def git(*words):
-        who = ("-c", "user.name=x", "-c", "user.email=x@x")
-        done = subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, text=True,
-                              capture_output=True)  # fmt: skip
-        return done.stdout.strip()
-
-    monkeypatch.setattr(base, "ROOT", tmp_path)
-    monkeypatch.setattr(base, "FILE", tmp_path / "base")
-    git("init", "--quiet")
-    for number in range(2):
-        (tmp_path / "one.cpp").write_text(f"{number}")
-        git("add", ".")
-        git("commit", "--quiet", "-m", f"{number}")
-    return git
-
-
-def test_what_has_changed_since_the_base(clone, tmp_path):
-    assert base.read() == "" and base.changed_since("") is None
-    assert base.move("HEAD~1") == base.read() == clone("rev-parse", "HEAD~1")
-    clone("add", "base")
-    assert base.changed_since(base.read()) == ["base", "one.cpp"]
-    base.move("HEAD")
-    (tmp_path / "two.cpp").write_text("")  # which git does not know yet
-    assert base.changed_since(base.read()) == ["base", "two.cpp"]
-    clone("mv", "one.cpp", "three.cpp")
-    assert base.changed_since(base.read()) == ["base", "one.cpp", "three.cpp", "two.cpp"]
-
-
-def test_a_base_that_is_not_in_the_history(clone, monkeypatch, tmp_path):
-    clone("checkout", "--quiet", "-b", "other", "HEAD~1")
-    for name in ("master", "main", "nonsense"):
-        with pytest.raises(Failed, match=f"{name} is no commit of this branch"):
-            base.move(name)
-    assert base.changed_since("1" * 40) is None
-    monkeypatch.setattr(base, "ROOT", tmp_path.parent)  # where there is no git
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent.parent))
-    assert base.changed_since("HEAD") is None
+    phases.test(long=True)  # which asks all, always
+    assert run() == {*base.CHECKED}
 
 
 def test_a_sanitizer_that_cannot_run_here_says_so(monkeypatch, asked, capsys):
@@ -282,6 +253,17 @@ def test_a_phase_hangs_after_four_times_what_it_takes_on_this_machine(some, tmp_
     assert later.limit_of("slow", 30) == 120  # never less than on two idle cores
     later.usual["slow"] = 50
     assert later.limit_of("slow", 30) == 200
+
+
+def test_limits_are_longer_where_a_fixed_start_is(monkeypatch, some):
+    now = iter([0, 3 * slowness.USUAL_S, 0, slowness.USUAL_S / 3])
+    monkeypatch.setattr(slowness, "run", lambda *_, **__: None)
+    monkeypatch.setattr(slowness, "time", types.SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setenv(slowness.VARIABLE, "1")  # and as it was afterwards
+    for factor in (3, 1):
+        slowness.measure()
+        assert slowness.factor() == factor
+        assert some.durations.limit_of("slow", 30) == 120 * factor
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 8}', '{"tests": 3, "phases": 4}',

@@ -1,4 +1,4 @@
-"""Which sanitizers `./dev test` runs: those that concern what has changed since a base.
+"""Which proofs and sanitizers `./dev test` runs: those of code that has changed since a base.
 
 `tests/base` names the base, a commit whose `./dev test` was green; `./dev base` moves it. In a
 clean clone the answer depends on two commits alone. Where git does not know the base, all run.
@@ -12,8 +12,9 @@ from dev.process import ROOT, Failed
 FILE = ROOT / "tests/base"
 CODE = r".*\.(c|cpp|h|hpp|def)$"
 BUILD = r"(^|/)CMakeLists\.txt$|^CMakePresets\.json$|\.cmake$"
-# The code that each sanitizer checks. The thread sanitizer has nothing to tell of a single thread.
+# The code that each checks. The thread sanitizer has nothing to tell of a single thread.
 CHECKED = {
+    "proofs": rf"^(src/(base|ir|shapes|coll|verify)|tests/(world|main))\b{CODE}|{BUILD}",
     "asan": rf"^(src|include|tests)/{CODE}|{BUILD}",
     "tsan": rf"^(src/(engine|graph|runtime|transport|tasks|store|device)|tests/(process|world))/"
             rf"{CODE}|{BUILD}",
@@ -21,8 +22,8 @@ CHECKED = {
 
 
 def due(changed):
-    """The sanitizers that these changed files concern; all of them where `changed` is None."""
-    return [preset for preset, checked in CHECKED.items()
+    """Those of CHECKED that these changed files concern; all of them where `changed` is None."""
+    return [name for name, checked in CHECKED.items()
             if changed is None or any(re.search(checked, path) for path in changed)]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import re
 import time
 import xml.etree.ElementTree as xml
 
-from dev import skips, stacks, verdict
+from dev import skips, slowness, stacks, verdict
 from dev.process import ROOT, VENV, Failed, cores, environment, run
 
 TEST_LIMIT_S = 600  # of one file of tests
@@ -12,9 +12,10 @@ SUMMARY = r"tests passed.* out of \d+|No tests were found"
 TAIL_LINES = 6
 
 
-def test(preset, *, limit_s, durations, only=None, env=None):
+def test(preset, *, limit_s, durations, only=None, without=None, env=None):
     """Run the tests of a preset; the lines to keep. `only`: those whose names begin so (a regular
-    expression). Failed: something failed twice, or was skipped for a reason that nobody knows."""
+    expression). `without`: not those of this label. Failed: something failed twice, or was skipped
+    for a reason that nobody knows."""
     end = time.monotonic() + limit_s
     log = ROOT / f"build/{preset}/Testing/Temporary/LastTest.log"
     logs = []
@@ -27,7 +28,8 @@ def test(preset, *, limit_s, durations, only=None, env=None):
     def again(names):
         return some(1, "-R", "^(" + "|".join(map(re.escape, names)) + ")$")
 
-    lines = verdict.judge(some(cores(), *(["-R", rf"^{only}"] if only else [])), again)
+    which = [*(["-R", rf"^{only}"] if only else []), *(["-LE", f"^{without}$"] if without else [])]
+    lines = verdict.judge(some(cores(), *which), again)
     return verdict.joined(lines, *skipped("\n".join(logs)))
 
 
@@ -37,8 +39,9 @@ def attempt(preset, count, end, env, durations, *words):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     left_s = end - time.monotonic()
+    limit_s = max(1, int(min(left_s, TEST_LIMIT_S * slowness.factor())))
     command = [VENV / "bin/ctest", "--preset", preset, "-j", count, "--output-junit", file,
-               "--timeout", max(1, int(min(left_s, TEST_LIMIT_S))), *words]  # fmt: skip
+               "--timeout", limit_s, *words]  # fmt: skip
     failure = None
     try:
         lines = run(command, timeout_s=left_s, env=environment(**(env or {})), keep=SUMMARY,

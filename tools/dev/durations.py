@@ -3,6 +3,7 @@ can say what grew, and knows what a phase takes on this machine."""
 
 import json
 
+from dev import slowness
 from dev.process import ROOT
 
 FILE = ROOT / "out/durations.json"
@@ -37,9 +38,9 @@ class Durations:
         self.phases[name] = seconds
 
     def limit_of(self, phase, idle_s):
-        """Seconds after which a phase hangs: four times what it takes on two idle cores, or took
-        the last time here where that was more."""
-        return HANGS * max(idle_s, self.usual.get(phase, 0))
+        """Seconds after which a phase hangs: four times what it takes on two idle cores, slow as
+        this machine is now, or took the last time here where that was more."""
+        return HANGS * max(idle_s * slowness.factor(), self.usual.get(phase, 0))
 
     def grown(self):
         """(test, seconds before, now) of those that take much longer than the last time."""

@@ -13,7 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dev import aarch64, base, build, ctests, mpis, newest_torch, prepare, python_tests
+from dev import (
+    aarch64, base, build, ctests, mpis, newest_torch, prepare, python_tests, slowness,
+)  # fmt: skip
 from dev.process import ROOT, VENV, Failed, run
 from dev.report import Report
 
@@ -46,10 +48,13 @@ def test(long):
     ready = report.phase("setup", lambda _: prepare.ensure())
     report.phase("mpi", lambda _: mpis.ensure(long))
     ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
+    ready = ready and report.phase("start", lambda _: slowness.measure())
     env = {"PACELINE_LONG": "1"} if long else {}
+    asked = list(base.CHECKED) if long else due()
     if ready:
         report.phase("ctest", lambda left_s: ctests.test(
-            "release", limit_s=left_s, durations=kept, env=env),
+            "release", limit_s=left_s, durations=kept, env=env,
+            without=None if "proofs" in asked else "proof"),
             *usual(report, "ctest long" if long else "ctest"))
     report.phase("tidy", lambda _: tidy())
     if not ready:
@@ -64,9 +69,10 @@ def test(long):
         for on in FUZZ:
             report.phase(f"fuzz {on}", lambda left_s: fuzz(
                 on, 1, left_s, "--programs", PROGRAMS), *usual(report, f"fuzz {on}"))
-    for preset in SANITIZERS if long else due():
-        report.phase(preset, lambda left_s: sanitize(preset, left_s, long, kept),
-                     *usual(report, f"{preset} long" if long else preset))
+    for preset in SANITIZERS:
+        if preset in asked:
+            report.phase(preset, lambda left_s: sanitize(preset, left_s, long, kept),
+                         *usual(report, f"{preset} long" if long else preset))
     return report.finish()
 
 
@@ -87,13 +93,14 @@ def draw(seed):
 
 
 def due():
-    """The sanitizers that run today; says why."""
+    """Which of base.CHECKED run; says why."""
     commit = base.read()
     changed = base.changed_since(commit)
     found = base.due(changed)
     why = ("git does not know what has changed since then" if changed is None
            else f"{len(changed)} files have changed since then")  # fmt: skip
-    print(f"\nbase {commit[:10] or 'none'}: {why}; sanitizers: {', '.join(found) or 'none'}",
+    left_out = [name for name in base.CHECKED if name not in found]
+    print(f"\nbase {commit[:10] or 'none'}: {why}; left out: {', '.join(left_out) or 'nothing'}",
           flush=True)
     return found
 

@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import signal
 import stat
 import sys
 import traceback
@@ -18,6 +19,7 @@ NUMPY_TYPES = ["float64", "float32", "float16", "bool", *INTEGERS]
 TYPES = [*NUMPY_TYPES, "bfloat16"]
 MOST = {"int8": 127, "uint8": 255, "bfloat16": 256, "float16": 2048, "bool": 1}
 SEED = 20_000
+CHECK_S = 30 * float(os.environ.get("TESTS_SLOWNESS", 1))
 
 
 def blocks_held():
@@ -117,23 +119,34 @@ def raises(kind, words, function):
     raise AssertionError(f"no {kind}")
 
 
+def end_check(*_):
+    raise TimeoutError(f"the check has not ended within {CHECK_S:g} s")
+
+
 def run_checks(checks, comm=None, leaks=True):
     """Runs every check on a communicator of its own; writes what failed to $RESULTS/<rank>.json.
+
+    One that does not end in time has failed, and the others go on.
 
     leaks: complain at exit about objects of the core that are still alive.
     """
     comm = comm or paceline.init()
     failures = {}
     path = Path(os.environ["RESULTS"]) / f"{comm.rank}.json"
+    signal.signal(signal.SIGALRM, end_check)
     for name, check in checks.items():
         failures[name] = "this check, or one before it, did not come to its end"
         path.write_text(json.dumps(failures))
         own = comm.dup()
         try:
+            signal.setitimer(signal.ITIMER_REAL, CHECK_S)
             check(own)
             failures[name] = ""
         except BaseException:
             failures[name] = traceback.format_exc()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if failures[name]:
             print(f"rank {comm.rank}, {name}:\n{failures[name]}", file=sys.stderr, flush=True)
         del own
         comm.barrier()
