@@ -65,6 +65,12 @@ def test_every_commit_and_day_is_asked_the_same(monkeypatch, asked):
     assert [args for name, args, _ in asked if name == "mpi"] == [(False,)]
 
 
+def test_a_start_that_fails_hides_no_other_phase(monkeypatch, asked):
+    monkeypatch.setattr(phases.slowness, "measure", lambda: 1 / 0)
+    assert phases.test(long=False) == 1
+    assert {"ctest", "tidy", "pytest"} < set(names_of(asked))
+
+
 def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
     slices = set()
     for seed in range(16):

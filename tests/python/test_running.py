@@ -153,3 +153,12 @@ def test_every_pattern_means_something():
     for pattern in skips.KNOWN:
         assert not skips.is_known(""), pattern
     assert not skips.is_known("only rootless") and not skips.is_known("broken")
+
+
+@pytest.mark.ranks
+def test_a_check_that_hangs_is_named_and_the_others_go_on():
+    failed = launched.failures("hanging_checks", 2, ("TESTS_SLOWNESS", "0.05"))
+    assert list(failed) == ["hangs"], failed
+    for rank in range(2):
+        assert f"rank {rank} of 2: " in failed["hangs"]
+    assert failed["hangs"].count("TimeoutError: the check has not ended within 1.5 s") == 2, failed

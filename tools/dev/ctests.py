@@ -14,8 +14,8 @@ TAIL_LINES = 6
 
 def test(preset, *, limit_s, durations, only=None, without=None, env=None):
     """Run the tests of a preset; the lines to keep. `only`: those whose names begin so (a regular
-    expression). `without`: not those of this label. Failed: something failed twice, or was skipped
-    for a reason that nobody knows."""
+    expression). `without`: leaves out those of this label. Failed: a test failed twice, or was
+    skipped for a reason that has no row in skips.py."""
     end = time.monotonic() + limit_s
     log = ROOT / f"build/{preset}/Testing/Temporary/LastTest.log"
     logs = []

@@ -48,7 +48,8 @@ def test(long):
     ready = report.phase("setup", lambda _: prepare.ensure())
     report.phase("mpi", lambda _: mpis.ensure(long))
     ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
-    ready = ready and report.phase("start", lambda _: slowness.measure())
+    if ready:
+        report.phase("start", lambda _: slowness.measure())
     env = {"PACELINE_LONG": "1"} if long else {}
     asked = list(base.CHECKED) if long else due()
     if ready:
@@ -86,6 +87,7 @@ def draw(seed):
     if report.phase("setup", lambda _: prepare.ensure()):
         report.phase("mpi", lambda _: mpis.ensure())
         if report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
+            report.phase("start", lambda _: slowness.measure())
             report.phase("slice", lambda left_s: python_tests.test(
                 left_s, slice_of(seed), report.durations, "long"), *usual(report, "slice"))
             fuzz_more(report, seed)

@@ -34,8 +34,8 @@ def cores():
 def environment(**extra):
     """The caller's environment with .venv in front, and sanitizers that stop at the first find.
 
-    Python keeps the modules that it has compiled in a folder of ours, whatever the caller has set:
-    without that each of some thousand processes compiles all of torch that it imports.
+    Python keeps compiled modules in build/pycache, whatever the caller has set: else each process
+    compiles all of torch that it imports.
     """
     env = dict(os.environ)
     env.pop("PYTHONDONTWRITEBYTECODE", None)

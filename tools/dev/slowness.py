@@ -10,7 +10,7 @@ from dev.process import VENV, run
 
 VARIABLE = "TESTS_SLOWNESS"  # the tests read it
 STARTS = 3
-USUAL_S = 1.2  # of all of them, on two idle cores of an Intel Xeon (Sapphire Rapids)
+USUAL_S = 1.2  # of all of them, by ./dev test on a virtual machine of two idle cores (Intel Xeon)
 PROGRAM = "import numpy, paceline; paceline.init().barrier()"
 
 
