@@ -105,12 +105,9 @@ class _Run:
 
     def start(self, words: list[str], environment: dict[str, str]) -> None:
         """Starts the next rank, and threads that watch it and read what it writes."""
-        rank, pipe = len(self.ranks), subprocess.PIPE if self.on_line else None
+        rank = len(self.ranks)
         try:
-            process = subprocess.Popen(
-                words, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
-                start_new_session=True,
-            )  # fmt: skip
+            process = self.popen(words, environment)
         except OSError as error:
             raise UsageError(f"run: '{words[0]}' cannot be started: {error.strerror}.") from error
         self.ranks.append(process)
@@ -118,6 +115,12 @@ class _Run:
         self._thread(self._watch, rank, process)
         for name in ("stdout", "stderr") if self.on_line else ():
             self._thread(self._read, rank, name, getattr(process, name), self.on_line)
+
+    def popen(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen:
+        """Starts the process of a rank: it leads a session, and has pipes where somebody reads."""
+        pipe = subprocess.PIPE if self.on_line else None
+        return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=pipe,
+                                stderr=pipe, start_new_session=True)  # fmt: skip
 
     def wait(self, timeout_s: float | None) -> int:
         """Waits for all ranks; after a failure, a signal or the time-out, not for long."""

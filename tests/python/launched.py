@@ -2,7 +2,7 @@
 
 import atexit
 import functools
-import importlib
+import importlib.util
 import json
 import os
 import re
@@ -12,15 +12,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
-from dev import watching
+import forkserver
+from dev import stacks, watching
 from length import SLOWNESS
 
+import paceline.launch
 from paceline.bench.launching import LAUNCHED
-from paceline.launch import launch
 
 RANKS = Path(__file__).with_name("ranks")
 LIMIT_S = 100 * SLOWNESS
+MARK = "TESTS_OF"  # the process whose tests have started what has this in its environment
+AT_IMPORT = ("LD_", "MALLOC_", "OMP_", "PYTHON", "TORCH_", "PACELINE_REPLACE")  # what reads them
 
 sys.path.insert(0, str(RANKS))
 
@@ -73,6 +77,19 @@ def left(wait_s=5):
         time.sleep(0.05)
 
 
+def outlived(wait_s=5):
+    """Processes that the tests of this process have started and that are still there."""
+    server.cache_clear()
+    while servers:
+        servers.pop().end()
+    deadline = time.monotonic() + wait_s
+    while found := stacks.told(f"{MARK}={os.getpid()}"):
+        if time.monotonic() > deadline:
+            return [stacks.line(process) for process in found]
+        time.sleep(0.05)
+    return []
+
+
 def limits():
     """What the ranks of all tests find in their environment."""
     return {
@@ -105,10 +122,41 @@ class Run:
         )  # fmt: skip
 
 
+def imports_torch(script):
+    """Whether a script does so, itself or by what lies beside it, before it does anything else."""
+    lines = re.findall(r"^(?:from|import) ([\w.]+)", script.read_text(), re.MULTILINE)
+    beside = [script.with_name(f"{name}.py") for name in lines]
+    return any(re.match(r"(paceline\.)?torch\b", name) for name in lines) or any(
+        imports_torch(module) for module in beside if module.exists())
+
+
+servers = []
+
+
+@functools.cache
+def server(torch):
+    modules = ["torch", "paceline.torch"] if torch and importlib.util.find_spec("torch") else []
+    env = {"OMP_NUM_THREADS": "1", **limits()}
+    servers.append(forkserver.Server("paceline", *modules, env=env))
+    return servers[-1]
+
+
+class ForkedRun(paceline.launch._Run):
+    """A launch whose ranks are forked from a process that has imported what they import."""
+
+    def popen(self, words, environment):
+        if not words[1:] or not words[1].endswith(".py"):  # no script of Python
+            return super().popen(words, environment)
+        scripts = [Path(word) for word in words if word.endswith(".py")]
+        torch = "WITH_TORCH" in environment or any(map(imports_torch, scripts))
+        return server(torch).popen(words[1:], environment)
+
+
 def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, mpi=None, **keywords):
     """Runs ranks/<script> and returns the Run. Ranks give up waiting after 20 s by themselves.
 
-    mpi: started by the mpiexec of this Mpi (mpis.py); all output then counts as rank 0's.
+    mpi: started by the mpiexec of this Mpi (mpis.py); all output then counts as rank 0's. Else
+    ranks are forked (forkserver.py), unless `env` has what is read when modules are imported.
     """
     run = Run()
     settings = limits() | (env or {})
@@ -118,9 +166,12 @@ def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, mpi=None, **ke
         forget = [word for name in LAUNCHED for word in ("-u", name)]
         command = ["env", *forget, *mpi.command(ranks, sys.executable, *command)]
         ranks = 1
-    run.status = launch(
-        command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords
-    )
+    cold = mpi or any(name.startswith(AT_IMPORT) for name in settings)
+    kind = paceline.launch._Run if cold else ForkedRun
+    with mock.patch.object(paceline.launch, "_Run", kind):
+        run.status = paceline.launch.launch(
+            command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords
+        )
     return run
 
 
