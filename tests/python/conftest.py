@@ -1,5 +1,5 @@
-"""For all Python tests: the command line in this process, and nothing stays in shared memory after
-the last of them."""
+"""For all Python tests: the command line in this process, and after the last of them no process is
+left, and nothing in shared memory."""
 
 import os
 import subprocess
@@ -18,6 +18,7 @@ from paceline.cli import main
 for row in _core.options():
     os.environ.pop(row["variable"], None)
 os.environ["PACELINE_MACHINE"] = "usual"
+os.environ[launched.MARK] = str(os.getpid())
 
 
 def pytest_configure(config):
@@ -25,9 +26,10 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_shared_memory_left():
+def nothing_left():
     yield
     assert launched.left() == []
+    assert launched.outlived() == []
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
-"""launched.left() sees what stays in shared memory, though files there have no names."""
+"""launched.left() sees what stays in shared memory, though files there have no names;
+launched.outlived() sees processes."""
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,3 +69,13 @@ def test_memory_in_no_folder(keeper, how):
 def test_a_name():
     with tempfile.NamedTemporaryFile(dir=launched.shared_folder()) as file:
         assert file.name in launched.left(wait_s=0)
+
+
+def test_a_process_that_outlives_its_test():
+    """In a session of its own, as ranks are; one whose parent has ended."""
+    away = subprocess.run(["sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"],
+                          capture_output=True, text=True, check=True).stdout.strip()
+    found = launched.outlived(wait_s=0)
+    os.kill(int(away), signal.SIGKILL)
+    assert len(found) == 1 and found[0].startswith(f"{away} ") and found[0].endswith("sleep 60")
+    assert launched.outlived() == []

@@ -13,6 +13,9 @@ from dev import process, progress
 TOOLS = Path(__file__).parents[2] / "tools"
 SLOW = "import time; print('under way', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLOW}"
+# In a session of its own, as ranks and daemons are, and with no parent.
+AWAY = ("import subprocess, sys, time; subprocess.Popen(['sh', '-c', 'setsid \"$0\" -c \"$1\" &', "
+        f"sys.executable, {STUBBORN!r}]); time.sleep(60)")
 ENDS = [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP),
         (signal.SIGINT, -signal.SIGINT)]
 CALLER = """
@@ -60,7 +63,7 @@ def end_of(caller):
     return caller.returncode, errors
 
 
-@pytest.mark.parametrize("program", [SLOW, STUBBORN], ids=["slow", "stubborn"])
+@pytest.mark.parametrize("program", [SLOW, STUBBORN, AWAY], ids=["slow", "stubborn", "away"])
 @pytest.mark.parametrize("sign, status", ENDS)
 def test_what_was_started_ends_with_us(program, sign, status):
     caller = caller_of(program, keep="." if program == STUBBORN else None)

@@ -1,6 +1,7 @@
-"""Run a command with a time-out; nothing that it started outlives it."""
+"""Run a command with a time-out; nothing that it started outlives it, in whatever session."""
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
@@ -10,11 +11,12 @@ import threading
 import time
 from pathlib import Path
 
-from dev import progress
+from dev import progress, stacks
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 GRACE_S = 5  # between asking a process group to end and ending it
+RUNS = itertools.count()
 
 
 class Failed(Exception):
@@ -101,23 +103,28 @@ def default_signals():
 
 
 @contextlib.contextmanager
-def started(command, **how):
-    """A child that leads a process group; on the way out the whole group is ended.
+def started(command, *, env, **how):
+    """A child that leads a process group; on the way out the whole group is ended, and whoever has
+    left it: all that it started know each other by a variable of their environment.
 
     Signals wait until that is certain: one that comes while the child is being started would
     otherwise leave it behind. The child has every signal as usual.
     """
+    mark = f"DEV_RUN_{os.getpid()}_{next(RUNS)}"
     before = signal.pthread_sigmask(signal.SIG_BLOCK,
                                     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
                                  errors="replace", start_new_session=True,
+                                 env={**env, mark: "1"},
                                  preexec_fn=default_signals, **how)
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             yield child
         finally:
             end_group(child)  # whatever it left behind, also after ^C and kill
+            while left := stacks.told(f"{mark}=1"):
+                stacks.end(left)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
