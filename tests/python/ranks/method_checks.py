@@ -78,6 +78,30 @@ def check_bsp_calls_what_it_is_named_after(comm):
                 close(mine.detach(), theirs.detach())
 
 
+def check_weights_are_broadcast_every_so_many_steps(comm):
+    """By step() alone: ranks drift apart before each, and are together after every second."""
+    def together(model):
+        mine = nn.utils.parameters_to_vector(model.parameters()).detach()
+        theirs = mine.clone()
+        comm.broadcast(theirs)
+        differ = torch.tensor([float(not torch.equal(mine, theirs))])
+        comm.allreduce(differ)
+        return not differ.item()
+
+    for every, wanted in ((1, [True] * 4), (2, [False, True] * 2), (0, [False] * 4)):
+        model = network()
+        trainer = bsp.BSP(model, optimizer := sgd(model), every=every)
+        found = []
+        for _ in range(4):
+            with torch.no_grad():
+                model[0].bias += comm.rank
+            optimizer.zero_grad()
+            model(torch.ones(2, 300)).sum().backward()
+            trainer.step()
+            found.append(together(model))
+        assert comm.size == 1 or found == wanted, (every, found)
+
+
 def check_an_algorithm_that_is_named_reaches_the_call(comm):
     """What the core does not know is refused: by what calls it, and by nothing else."""
     for algorithm, collectives in CALLS.items():

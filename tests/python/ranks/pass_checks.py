@@ -11,7 +11,7 @@ from train_checks import batch, network
 import paceline
 import paceline.torch
 from paceline import kvstore
-from paceline.torch import bsp
+from paceline.torch import backward, bsp
 
 
 class Fails(torch.autograd.Function):
@@ -54,6 +54,20 @@ def alone(p, steps):
 def same_weights(model, expected):
     for mine, other in zip(model.parameters(), expected, strict=True):
         close(mine.detach(), other)
+
+
+def check_every_gradient_is_taken_as_it_comes(comm):
+    """The first, the last, each: none waits for the end of the pass."""
+    named = list(network().named_parameters())
+    watch = backward.Backward(comm, named, lambda i: None, lambda used: None)
+    taken = {}
+    for i, (name, parameter) in enumerate(named):  # after the watch's own
+        parameter.register_post_accumulate_grad_hook(
+            lambda _, i=i, name=name: taken.update({name: watch._is_ready[i]}))
+    for _ in range(2):
+        sum(parameter.sum() for _, parameter in named).backward()
+        assert taken == {name: True for name, _ in named}, taken
+        taken.clear()
 
 
 def check_a_pass_that_fails_on_all_ranks_is_skipped(comm):
