@@ -1,5 +1,5 @@
-"""How much is tried: in the usual run what finds most faults, with PACELINE_LONG=1 all there is,
-with PACELINE_SLICE=3/16 besides one in sixteen of the long tests (running.py)."""
+"""How much is tried: in the usual run what finds most faults, with PACELINE_LONG=1 all there is
+(running.py)."""
 
 import os
 
@@ -8,11 +8,9 @@ from dev import slowness
 
 SLOWNESS = slowness.factor()
 LONG = bool(os.environ.get("PACELINE_LONG"))
-SLICE = os.environ.get("PACELINE_SLICE", "")
 REASON = "PACELINE_LONG=1 tries this, too"
 
 in_long = pytest.mark.long
-in_long_only = pytest.mark.skipif(not LONG, reason=REASON)  # too long for a slice
 
 
 def param(*values):

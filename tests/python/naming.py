@@ -1,10 +1,9 @@
-"""Names a test that fails when it fails, on one line; keeps what happened to each in a file.
+"""Names a test that fails when it fails, on one line; keeps that in a file.
 
-TESTS_RESULTS names that file: a line of JSON for each failure ("test", "failed": why,
-"again": whether a second try can say more) and for each test at its end ("test", "seconds").
+TESTS_RESULTS names that file: a line of JSON for each failure ("test", "failed": why, "again":
+whether a second try can say more).
 """
 
-import collections
 import json
 import os
 
@@ -36,7 +35,6 @@ class Namer:
 
     def __init__(self, say, ended):
         self.say, self.ended = say, ended
-        self.seconds = collections.Counter()
         self.named = set()
         self.file = open(os.environ[FILE], "a") if os.environ.get(FILE) else None
 
@@ -50,7 +48,6 @@ class Namer:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report):
-        self.seconds[report.nodeid] += report.duration
         if report.failed:
             why = self.ended.get(report.nodeid) or reason_of(report)
             where = getattr(report, "worker_id", "main")
@@ -60,8 +57,6 @@ class Namer:
             if not skips.is_known(reason):
                 self.name(report.nodeid, f"skipped for a reason that nobody knows: {reason}; "
                           f"a new one needs a row in {skips.__file__}", again=False)  # fmt: skip
-        if report.when not in ("setup", "call"):  # a worker that crashed has "???"
-            self.write(test=report.nodeid, seconds=round(self.seconds[report.nodeid], 3))
 
     def pytest_collectreport(self, report):
         if report.failed and report.nodeid not in self.named:  # each worker says it

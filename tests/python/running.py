@@ -4,8 +4,6 @@ import collections
 import os
 import signal
 import tempfile
-import time
-import zlib
 
 import length
 import naming
@@ -17,11 +15,9 @@ RANKS_LIMIT_S = 150  # more than launched.LIMIT_S: ranks that are ended have mor
 LONG_LIMIT_S = 600
 # What a signal cannot end, since it waits in C or blocks it, is ended from outside (watching.py).
 
-BEGUN = time.monotonic()
-
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "long: runs with PACELINE_LONG=1, and in its slice")
+    config.addinivalue_line("markers", "long: runs with PACELINE_LONG=1")
     config.addinivalue_line("markers", "limit_s(seconds): ends the test when it has taken so long")
     config.addinivalue_line("markers", "ranks: starts ranks, which have limits of their own")
     heed_signals()
@@ -81,17 +77,9 @@ def watch(config):
     config.pluginmanager.register(naming.Namer(say, watcher.ended), "namer")
 
 
-def in_slice(name):
-    """Whether this test is one of every n that PACELINE_SLICE=k/n chooses, by its name."""
-    if not length.SLICE:
-        return False
-    which, of = map(int, length.SLICE.split("/"))
-    return zlib.crc32(name.encode()) % of == which
-
-
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.get_closest_marker("long") and not (length.LONG or in_slice(item.nodeid)):
+        if item.get_closest_marker("long") and not length.LONG:
             item.add_marker(pytest.mark.skip(reason=length.REASON))
 
 
@@ -132,9 +120,6 @@ class Bounds:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item):
-        left_s = float(os.environ.get("PACELINE_SLICE_S", "inf"))
-        if time.monotonic() - BEGUN > left_s and not length.LONG:
-            pytest.skip(f"the slice's {left_s:g} s are over")
         return (yield from self.bounded(item, "setup"))
 
     @pytest.hookimpl(wrapper=True)

@@ -21,7 +21,7 @@ from paceline.bench.variants import Variant
 
 pytestmark = pytest.mark.ranks
 COLLECTIVES = _core.collectives()
-FEW = ("allreduce", "broadcast", "reduce_scatter")
+FEW = ("allreduce", "broadcast")
 MORE = [name for name in COLLECTIVES if name not in FEW]
 
 # --- inputs and results -------------------------------------------------------------------------

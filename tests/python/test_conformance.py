@@ -12,7 +12,7 @@ from pathlib import Path
 
 import launched
 import pytest
-from length import in_long_only
+from length import in_long
 
 from paceline.launch import held_port
 
@@ -117,7 +117,7 @@ def ended(found):
     return passed, failed, len(found) - passed - failed
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(1400)
 @pytest.mark.parametrize("ranks", GLOO_PASSES)
 def test_suite_of_torch(ranks):

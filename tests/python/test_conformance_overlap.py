@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import test_conformance
-from length import in_long_only
+from length import in_long
 
 pytestmark = pytest.mark.ranks
 
@@ -53,7 +53,7 @@ def ended(case):
     return "otherwise" if case.get("name") in OTHERWISE else f"failed: {bad[0].text[-500:]}"
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(700)
 def test_ddp_of_torch():
     found, said = outcome()

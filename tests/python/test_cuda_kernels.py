@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from dev import gpu
-from length import in_long_only
+from length import in_long
 
 from paceline import _core
 
@@ -31,13 +31,13 @@ def compile_kernels(folder, *words):
     return made.read_bytes()
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(300)  # for nvcc, which is one process more
 def test_for_one_architecture(tmp_path):
     assert b"paceline_float32_sum" in compile_kernels(tmp_path, "-cubin", "-arch=sm_90")
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(1400)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_for_every_architecture(tmp_path, architecture):
@@ -45,7 +45,7 @@ def test_for_every_architecture(tmp_path, architecture):
     assert b"paceline_bfloat16_sum" in code
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(900)
 def test_ptx_has_every_kernel(tmp_path):
     text = compile_kernels(tmp_path, "-ptx", "-arch=compute_75").decode()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from length import in_long_only
+from length import in_long
 
 pytest.importorskip("torch")
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.ranks
 DEMO = Path(__file__).parents[2] / "demo/run.py"
 
 
-@in_long_only
+@in_long
 def test_both_backends_train_the_same_steps(tmp_path):
     # 1438 pictures are two steps of 2 x 300: the third is of another epoch, which it ends.
     words = ["--ranks", "2", "--rounds", "1", "--steps", "3", "--batch", "300", "--out", tmp_path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
-from length import in_long_only
+from length import in_long
 
 pytestmark = pytest.mark.ranks
 
@@ -21,7 +21,7 @@ def available_gib():
     return int(re.search(r"MemAvailable: +(\d+)", told)[1]) / (1 << 20)
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(LIMIT_S + 60)
 @pytest.mark.parametrize("over", ["shm", "mpich5"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])

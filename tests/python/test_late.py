@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from length import in_long_only
+from length import in_long
 
 from paceline import _core, cli
 from paceline.errors import UsageError
@@ -104,7 +104,7 @@ def test_page_about_arrivals(monkeypatch, tmp_path):
     assert "Left after the last entry" in page.read_text()
 
 
-@in_long_only
+@in_long
 @pytest.mark.limit_s(180)   # 16 s alone, and all of it computing
 def test_every_part_of_the_page_has_claims(monkeypatch):
     monkeypatch.setattr(arrival_inside, "sweep", lambda cases, ranks, sizes, machine, trials: [

@@ -1,14 +1,14 @@
 """./dev test: the same for every commit, what is drawn besides, one verdict over two tries."""
 
 import datetime
-import json
 import re
 import time
 import types
 
 import pytest
-from dev import base, ctests, newest_torch, phases, python_tests, report, slowness, verdict
-from dev.durations import Durations
+from dev import (
+    base, ctests, newest_torch, parts, phases, process, python_tests, report, slowness, verdict,
+)  # fmt: skip
 from dev.process import Failed
 
 
@@ -26,10 +26,10 @@ def asked(monkeypatch, tmp_path):
     def note(name, answer=""):
         return lambda *args, **kwargs: calls.append((name, args, kwargs)) or answer
 
-    monkeypatch.setattr(report, "Durations", lambda: Durations(tmp_path / "durations.json"))
+    monkeypatch.setattr(parts, "FILE", tmp_path / "long")
     monkeypatch.setattr(phases.prepare, "ensure", note("setup"))
     monkeypatch.setattr(phases.mpis, "ensure", note("mpi"))
-    for name in ("release", "build"):
+    for name in ("release", "build", "core"):
         monkeypatch.setattr(phases.build, name, note(name))
     monkeypatch.setattr(phases.ctests, "test", note("ctest"))
     monkeypatch.setattr(phases.python_tests, "test", note("pytest"))
@@ -37,8 +37,8 @@ def asked(monkeypatch, tmp_path):
     monkeypatch.setattr(phases.slowness, "measure", note("start"))
     monkeypatch.setattr(phases, "why_not", lambda _: "")
     monkeypatch.setattr(phases.base, "changed_since", lambda _: None)
-    monkeypatch.setattr(phases.aarch64, "test", note("aarch64"))
-    monkeypatch.setattr(phases.newest_torch, "test", note("newest torch"))
+    for name in ("aarch64", "torch"):
+        monkeypatch.setitem(phases.PARTS, name, note(name))
     monkeypatch.setattr(phases, "run", note("run", "50 programs from seed 1 on end rightly"))
     monkeypatch.setattr(phases.ctypes, "CDLL", note("CDLL", type("", (), {
         "personality": staticmethod(lambda flags: None)})))  # fmt: skip
@@ -54,9 +54,9 @@ def test_every_commit_and_day_is_asked_the_same(monkeypatch, asked):
         monkeypatch.setattr(phases, "commit", lambda: f"{number:08x}" + 32 * "0")
         monkeypatch.setattr(phases, "today", lambda: day)
         asked.clear()
-        assert phases.test(long=False) == 0
-        return [(name, [str(one) for one in args if not callable(one) and not isinstance(
-            one, (float, Durations))]) for name, args, _ in asked]  # fmt: skip
+        assert phases.test() == 0
+        return [(name, [str(one) for one in args if not isinstance(one, float)])
+                for name, args, _ in asked]  # fmt: skip
 
     first = ask(0, 20261103)
     assert ask(1, 20261104) == first
@@ -67,24 +67,26 @@ def test_every_commit_and_day_is_asked_the_same(monkeypatch, asked):
 
 def test_a_start_that_fails_hides_no_other_phase(monkeypatch, asked):
     monkeypatch.setattr(phases.slowness, "measure", lambda: 1 / 0)
-    assert phases.test(long=False) == 1
+    assert phases.test() == 1
     assert {"ctest", "tidy", "pytest"} < set(names_of(asked))
 
 
 def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
-    slices = set()
-    for seed in range(16):
+    drawn = []
+    for seed in (1, 2, 2):
         asked.clear()
         assert phases.draw(seed) == 0
         assert f"again: ./dev test --draw --seed {seed}\n" in capsys.readouterr().out
-        ((_, env, _, word),) = [args for name, args, _ in asked if name == "pytest"]
-        assert word == "long" and env["PACELINE_SLICE_S"] == "120"
-        slices.add(env["PACELINE_SLICE"])
+        ((_, env, word), files), = [(args, given["where"]) for name, args, given in asked
+                                    if name == "pytest"]  # fmt: skip
+        assert word == "long" and env == {"PACELINE_LONG": "1"}
+        assert files and all((phases.ROOT / file).exists() for file in files)
+        drawn.append(files)
         played = [args[0][2:] for name, args, _ in asked if name == "run"]
         assert played[:3] == [["--on", "loop", "--seed", 1, "--programs", 1000],
                               ["--on", "shm", "--seed", 1, "--programs", 1000],
                               ["--on", "loop", "--seed", seed * 10000, "--seconds", 60]]
-    assert slices == {f"{k}/16" for k in range(16)}
+    assert drawn[0] != drawn[1] == drawn[2]
     monkeypatch.setattr(phases, "today", lambda: 20261103)
     phases.draw(None)
     assert "again: ./dev test --draw --seed 20261103\n" in capsys.readouterr().out
@@ -100,6 +102,7 @@ def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
     (["tests/main.cpp"], "tsan"),
     (["src/engine/shm/shm_channel.hpp"], "proofs"),
     (["src/store/auto.cpp"], "proofs"),
+    (["src/engine/claims.hpp"], "nothing"),
     (["tests/process/ranks.hpp"], "proofs"),
     (["tests/world/worlds.hpp"], "nothing"),
     (["CMakePresets.json"], "nothing"),
@@ -114,17 +117,14 @@ def test_what_checks_code_runs_where_that_code_has_changed(
         return {*presets, *(["proofs"] if release["without"] is None else [])}
 
     monkeypatch.setattr(phases.base, "changed_since", lambda _: changed)
-    assert phases.test(long=False) == 0
+    assert phases.test() == 0
     assert f"left out: {left_out}\n" in capsys.readouterr().out
     assert run() == {*base.CHECKED} - {*left_out.split(", ")}
-    asked.clear()
-    phases.test(long=True)  # which asks all, always
-    assert run() == {*base.CHECKED}
 
 
 def test_a_sanitizer_that_cannot_run_here_says_so(monkeypatch, asked, capsys):
     monkeypatch.setattr(phases, "why_not", lambda name: "no room" if name == "thread" else "")
-    assert phases.test(long=False) == 0
+    assert phases.test() == 0
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan"]
     assert "tsan:\nskipped: no program of this sanitizer runs here: no room" in \
         capsys.readouterr().out
@@ -134,22 +134,57 @@ def test_why_a_sanitizer_does_not_run():
     assert "nonsense" in phases.why_not("nonsense")
 
 
-def test_the_long_run_has_everything_and_an_end(monkeypatch, asked, capsys):
-    assert phases.test(long=True) == 0
+def test_every_part_has_an_hour_and_is_written_down(monkeypatch, asked):
+    monkeypatch.setattr(phases.base, "changed_since", lambda _: [])
+    monkeypatch.setitem(phases.PARTS, "torch", fails)
+    assert phases.long(parts.NAMES) == 1
     assert [args[0] for name, args, _ in asked if name == "build"] == ["asan", "tsan"]
-    assert [args for name, args, _ in asked if name == "aarch64"] == [(2400,)]
     assert [args for name, args, _ in asked if name == "mpi"] == [(True,)]
-    assert [args for name, args, _ in asked if name == "newest torch"] == [(1800,)]
-    ((left_s, env, _),) = [args for name, args, _ in asked if name == "pytest"]
-    assert env == {"PACELINE_LONG": "1"} and left_s > 5000
-    assert [options["limit_s"] > 3000 for name, _, options in asked if name == "ctest"] == 3 * [
-        True]  # the release's, and the sanitizers'; of their short forms 840, 1720 and 1920
-    out = capsys.readouterr().out
-    assert re.search(r"^\| all of it \| `\./dev test --long` \| [\d-]+, commit \w+: all right; ",
-                     out, re.MULTILINE), out
-    monkeypatch.setattr(report.Report, "seconds", lambda self: phases.LONG_S)
-    asked.clear()
-    assert phases.test(long=True) == 1 and asked == []
+    assert [args for name, args, _ in asked if name == "aarch64"] == [(3600,)]
+    assert [args for name, args, _ in asked if name == "pytest"] == [
+        (3600, {"PACELINE_LONG": "1"})]
+    ((_, first), *_) = [(args, given) for name, args, given in asked if name == "ctest"]
+    assert first == {"limit_s": 3600, "env": {"PACELINE_LONG": "1"}}  # the proofs, too
+    rows = [line.split() for line in parts.FILE.read_text().splitlines()]
+    assert {name: result for name, _, _, result in rows} == {
+        name: "red" if name == "torch" else "green" for name in parts.NAMES}
+    assert {commit for _, commit, *_ in rows} == {phases.commit()}
+
+
+def test_a_part_of_a_tree_that_is_no_commit_is_not_written_down(monkeypatch, asked, capsys):
+    for changed in (["src/x.cpp"], None):
+        monkeypatch.setattr(phases.base, "changed_since", lambda _, changed=changed: changed)
+        assert phases.long(["aarch64"]) == 0 and not parts.FILE.exists()
+        assert "nothing is written down" in capsys.readouterr().out
+
+
+def test_parts_that_are_old_are_named_and_the_oldest_is_due(monkeypatch, tmp_path):
+    commits = {"new": "3", "old": "31", "older": "99"}
+    monkeypatch.setattr(parts, "FILE", tmp_path / "long")
+    monkeypatch.setattr(parts.base, "git", lambda _, __, range: commits.get(range.split("..")[0]))
+    assert parts.described().startswith("due of --long: ctest (never green), pytest (never green)")
+    told = {name: "new 2026-11-03 green" for name in parts.NAMES}
+    told |= {"asan": "old 2026-11-02 green", "tsan": "older 2026-11-01 green"}
+
+    def write(**changed):
+        rows = [f"{name} {row}\n" for name, row in (told | changed).items()]
+        parts.FILE.write_text("".join(rows))
+
+    write()
+    assert parts.oldest() == "tsan"
+    assert "due of --long: asan (31 commits), tsan (99 commits); " in parts.described()
+    for result in ("new 2026-11-03 red", "unknown 2026-11-03 green"):
+        write(fuzz=result)
+        assert parts.oldest() == "fuzz" and "fuzz (never green), asan (31" in parts.described()
+    write(asan=told["ctest"], tsan=told["ctest"])
+    assert parts.described() == ""
+
+
+def test_the_quick_check_needs_no_torch_and_no_mpi(asked):
+    assert phases.check() == 0
+    assert names_of(asked) == ["setup", "core", "start", "ctest", "pytest"]
+    assert asked[0][2] == {"torch": False}
+    assert all((phases.ROOT / file).exists() for file in asked[-1][2]["where"])
 
 
 @pytest.fixture
@@ -194,10 +229,9 @@ def test_the_newest_torch_is_fetched_linked_and_tried(monkeypatch, commands):
 
 
 @pytest.fixture
-def some(monkeypatch, tmp_path):
+def some(monkeypatch):
     """A report with a clock of its own: set some.now."""
-    found = report.Report("it", "0" * 40, limit_s=100, target_s=60,
-                          durations=Durations(tmp_path / "durations.json"))  # fmt: skip
+    found = report.Report("it", "0" * 40, limit_s=100, target_s=60)
     found.now = 0
     monkeypatch.setattr(report.Report, "seconds", lambda self: self.now)
     return found
@@ -232,35 +266,6 @@ def test_a_target_is_told_and_makes_nothing_red(some, capsys):
         assert re.search(rf"^target +1\.0 +{said}$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_slowest_and_grown(tmp_path, capsys):
-    def run(**seconds):
-        durations = Durations(tmp_path / "out" / "durations.json")
-        durations.add(seconds)
-        lines = durations.lines()
-        durations.keep()
-        return lines
-
-    assert run(a=1.0, b=9.0, c=2.0) == [
-        "slowest tests:", "      9.0 s  b", "      2.0 s  c", "      1.0 s  a"]
-    assert run(a=8.0, c=4.0) == [
-        "slowest tests:", "      8.0 s  a", "      4.0 s  c",
-        "grown since the last run here:", "    1.0 to   8.0 s  a"]
-    assert json.loads((tmp_path / "out/durations.json").read_text()) == {
-        "tests": {"a": 8, "b": 9, "c": 4}, "phases": {}}  # fmt: skip
-
-
-def test_a_phase_hangs_after_four_times_what_it_takes_on_this_machine(some, tmp_path):
-    assert some.durations.limit_of("slow", 30) == 120
-    some.phase("one", lambda _: time.sleep(0.01), kept_as="slow")
-    some.phase("two", fails, kept_as="red")
-    some.finish()
-    later = Durations(tmp_path / "durations.json")
-    assert later.usual["slow"] >= 0.01 and "red" not in later.usual
-    assert later.limit_of("slow", 30) == 120  # never less than on two idle cores
-    later.usual["slow"] = 50
-    assert later.limit_of("slow", 30) == 200
-
-
 def test_limits_are_longer_where_a_fixed_start_is(monkeypatch, some):
     now = iter([0, 3 * slowness.USUAL_S, 0, slowness.USUAL_S / 3])
     monkeypatch.setattr(slowness, "run", lambda *_, **__: None)
@@ -269,15 +274,9 @@ def test_limits_are_longer_where_a_fixed_start_is(monkeypatch, some):
     for factor in (3, 1):
         slowness.measure()
         assert slowness.factor() == factor
-        assert some.durations.limit_of("slow", 30) == 120 * factor
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 8}', '{"tests": 3, "phases": 4}',
-                                  '{"tests": {"a": "x"}, "phases": {}}'])
-def test_durations_that_cannot_be_read_are_none(tmp_path, text):
-    (tmp_path / "durations.json").write_text(text)
-    durations = Durations(tmp_path / "durations.json")
-    assert durations.before == {} and durations.limit_of("slow", 30) == 120
+        allowed = []
+        phases.phase(some, "fuzz shm", allowed.append)
+        assert allowed == [min(some.limit_s, 4 * phases.USUAL_S["fuzz shm"] * factor)]
 
 
 # --- two tries ------------------------------------------------------------------------------------
@@ -331,20 +330,27 @@ def test_a_second_try_that_goes_wrong_otherwise_is_red():
 # --- ctest ----------------------------------------------------------------------------------------
 
 
-JUNIT = """<testsuite>
-<testcase name="unit.a" time="1.5" status="run"/>
-<testcase name="unit.b" time="2" status="fail"><system-out>x
-it was 3</system-out></testcase>
-<testcase name="unit.c" time="0" status="disabled"/>
-</testsuite>"""
+def test_what_passes_when_ctest_repeats_it_is_flaky(tmp_path, monkeypatch):
+    """By ctest itself: a test that passes at its second try, and one that never does."""
+    monkeypatch.setattr(ctests, "ROOT", tmp_path)
+    monkeypatch.setattr(process, "ROOT", tmp_path)
+    log = tmp_path / "build/release/Testing/Temporary/LastTest.log"
+    (tmp_path / "CMakePresets.json").write_text("""{"version": 6,
+      "configurePresets": [{"name": "release", "generator": "Ninja",
+                            "binaryDir": "${sourceDir}/build/release"}],
+      "testPresets": [{"name": "release", "configurePreset": "release"}]}""")
+    log.parent.mkdir(parents=True)
 
+    def tests(*shell):
+        (tmp_path / "build/release/CTestTestfile.cmake").write_text("".join(
+            f"add_test(unit.{number} sh -c [[{words}]])\n" for number, words in enumerate(shell)))
 
-def test_what_ctest_says_of_its_tests(tmp_path):
-    file = tmp_path / "ctest.xml"
-    file.write_text(JUNIT)
-    failed, seconds = ctests.read(file)
-    assert failed == {"unit.b": ("x | it was 3", True)}
-    assert seconds == {"unit.a": 1.5, "unit.b": 2, "unit.c": 0}
+    tests("true", f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; false; }}")
+    flaky, summary = ctests.test("release", limit_s=60).splitlines()
+    assert re.fullmatch(r"FLAKY unit\.1: Failed +[\d.]+ sec", flaky) and "100%" in summary
+    tests("true", "false")
+    with pytest.raises(Failed):
+        ctests.test("release", limit_s=60)
 
 
 def test_a_cpp_skip_that_nobody_knows_fails():

@@ -1,4 +1,4 @@
-"""The rules of running.py: an unknown reason to skip fails a run, what hangs is ended, slices."""
+"""The rules of running.py: an unknown reason to skip fails a run, what hangs is ended."""
 
 import os
 import re
@@ -14,7 +14,6 @@ import launched
 import pytest
 import running
 from dev import skips
-from length import in_long
 
 HERE = Path(__file__).parent
 
@@ -106,17 +105,9 @@ def test_a_cpp_test_that_cannot_run_is_no_success():
 LONG = "@pytest.mark.long\n@pytest.mark.parametrize('n', range(64))\ndef test(n): pass"
 
 
-@in_long
-def test_sixteen_slices_are_the_whole(run):
+def test_the_long_run_has_the_long_tests(run):
     assert "64 passed" in run(LONG, PACELINE_LONG="1")[1]
     assert "skipped 64: PACELINE_LONG=1 tries this, too" in run(LONG)[1]
-    passed = [run(LONG, "-v", PACELINE_SLICE=f"{k}/4")[1].count(" PASSED") for k in range(4)]
-    assert sum(passed) == 64 and min(passed) > 0, passed
-
-
-def test_a_slice_ends_with_its_time(run):
-    _, said = run(LONG, PACELINE_SLICE="0/1", PACELINE_SLICE_S="0")
-    assert "skipped 64: the slice's 0 s are over" in said, said
 
 
 def test_limits(monkeypatch):

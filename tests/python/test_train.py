@@ -124,7 +124,8 @@ def same_losses(way, over="paceline", environment=None, **more):
     assert found == pytest.approx(expected, rel=5e-3) and ranks[0]["weights_equal"]
 
 
-@each("way", ["overlap-updates"], ["overlap"])
+@in_long
+@pytest.mark.parametrize("way", ["overlap-updates", "overlap"])
 def test_overlap_trains_as_ddp(way):
     same_losses(way)
 

@@ -11,7 +11,7 @@ import time
 import mpis
 import pytest
 from click.testing import CliRunner
-from length import each, in_long, in_long_only
+from length import in_long
 from rich.console import Console
 
 from paceline import cli
@@ -99,7 +99,7 @@ def test_what_is_not_installed_is_named(module, words, feigned, monkeypatch, cap
     assert said.startswith("paceline: train: ") and words in said and said.count("\n") == 1
 
 
-@in_long_only
+@in_long
 def test_three_ways_in_turn_learn_in_time():
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
@@ -185,7 +185,8 @@ HOW = {"SIGINT": (TWO, lambda process: process.send_signal(signal.SIGINT)),
        "started by another": (JOINED, interrupt_all), "in turn": (JOINED, interrupt_in_turn)}
 
 
-@each("how", ["in turn"], ["SIGINT", "started by another", "SIGTERM", "in a terminal"])
+@in_long
+@pytest.mark.parametrize("how", HOW)
 def test_interrupted_training_keeps_what_it_has(how, tmp_path):
     pytest.importorskip("torch")
     start, interrupt = HOW[how]

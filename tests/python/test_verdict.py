@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from dev import process, python_tests
-from dev.durations import Durations
 
 HERE = Path(__file__).parent
 
@@ -36,15 +35,15 @@ def run(tmp_path, monkeypatch, capfd):
             monkeypatch.delenv(name)
     monkeypatch.setattr(process, "ROOT", tmp_path)
     monkeypatch.setattr(python_tests, "OUT", tmp_path / "out")
+    monkeypatch.setattr(python_tests, "workers", lambda: 1)  # of one file's tests
     (tmp_path / "conftest.py").write_text("from running import *\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
 
     def run(source, limit_s=60):
         (tmp_path / "test_it.py").write_text("import pytest\n" + textwrap.dedent(source))
         env = {"PYTHONPATH": f"{HERE}:{HERE.parents[1] / 'tools'}", "TESTS_GRACE_S": "1"}
-        durations = Durations(tmp_path / "durations.json")
         try:
-            lines, red = python_tests.test(limit_s, env, durations, where=["test_it.py"]), False
+            lines, red = python_tests.test(limit_s, env, where=["test_it.py"]), False
         except process.Failed as failure:
             lines, red = f"{failure}\n{failure.summary}", True
         return lines, red, capfd.readouterr().out

@@ -14,7 +14,7 @@ import launched
 import mpis
 import pytest
 import test_preload
-from length import in_long, in_long_only
+from length import in_long
 from test_preload import PROGRAMS, mpicc_of, served
 
 from paceline.cli import main, preload_made
@@ -132,7 +132,7 @@ def preload(installed, env, mpicc):
                           capture_output=True, timeout=LIMIT_S, env=env)
 
 
-@in_long_only
+@in_long
 @pytest.mark.parametrize("mpi", mpis.found(), ids=str)
 def test_the_drop_in_library_is_compiled_once(mpi, installed, bare, tmp_path):
     mpicc = mpicc_of(mpi)

@@ -14,7 +14,8 @@ CODE = r".*\.(c|cpp|h|hpp|def)$"
 BUILD = r"(^|/)CMakeLists\.txt$|^CMakePresets\.json$|\.cmake$"
 # The code that each checks. The thread sanitizer has nothing to tell of a single thread.
 CHECKED = {
-    "proofs": rf"^(src/(base|ir|shapes|coll|verify)|tests/(world|main))\b{CODE}|{BUILD}",
+    "proofs": r"^(src/(base|ir|shapes|coll|verify|engine/claims)|tests/(world|main))\b"
+              rf"{CODE}|{BUILD}",
     "asan": rf"^(src|include|tests)/{CODE}|{BUILD}",
     "tsan": rf"^(src/(engine|graph|runtime|transport|tasks|store|device)|tests/(process|world))/"
             rf"{CODE}|{BUILD}",

@@ -48,6 +48,12 @@ def release(*defines, mpicc=()):
     install_module()
 
 
+def core():
+    """Build what `./dev check` runs: the core's tests and the Python module, for no MPI."""
+    build("release", targets=["unit", "world", "process", "_core"])
+    install_module()
+
+
 def module():
     """Build the Python module alone, optimised: what a program needs that imports paceline."""
     build("release", targets=["_core"], bar="compiling")

@@ -1,12 +1,14 @@
 """./dev test: the phases of a full check, each timed, each bounded, all of them run.
 
-Every commit, day and machine is asked the same. What is drawn besides, a sixteenth of the long
-Python tests and random programs of the day, is `./dev test --draw`, and decides about nothing.
+Every commit, day and machine is asked the same. What is asked besides decides about no commit:
+`--long`, in parts (parts.py), and `--draw`, some of the long Python tests and random programs of
+the day. `./dev check` is the quick one.
 """
 
 import ctypes
 import datetime
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -14,66 +16,70 @@ import time
 from pathlib import Path
 
 from dev import (
-    aarch64, base, build, ctests, mpis, newest_torch, prepare, python_tests, slowness,
+    aarch64, base, build, ctests, mpis, newest_torch, parts, prepare, python_tests, slowness,
 )  # fmt: skip
 from dev.process import ROOT, VENV, Failed, run
 from dev.report import Report
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
-TARGET_S = 720  # of ./dev test on two idle cores: told, never enforced
-LIMIT_S = 3600  # of it all, whatever hangs, and however slow the machine
-LONG_S = 14400  # of ./dev test --long, which takes about half of that
-SLICES = 16  # of the long tests
-SLICE_S = 120  # of a slice, after which it begins no other test
+TARGET_S, CHECK_TARGET_S = 720, 300  # on two idle cores: told, never enforced
+LIMIT_S = 2400  # of it all, whatever hangs, and however slow the machine
+PART_S = 3600  # of a part of --long
+HANGS = 4  # times what a phase takes on two idle cores:
+USUAL_S = {"ctest": 210, "pytest": 420, "drawn": 140, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
+           "tsan": 480}  # fmt: skip
+DRAWN = 16  # one in so many files of tests
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 # Tests of their short form: a single thread has nothing to tell the thread sanitizer.
-SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls)|short_shm"}
+SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls|ring)|short_shm"}
 FUZZ = ("loop", "shm")  # on each, so many programs from the first seed on:
 PROGRAMS, MORE_PROGRAMS = 250, 1000
-FUZZ_S = {"loop": 60, "shm": 60, "mpi": 60, "preload": 60}  # seconds on each, from other seeds on
-# What a phase takes on two idle cores, until this machine has shown that it takes longer.
-USUAL_S = {"ctest": 210, "pytest": 700, "slice": 140, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
-           "tsan": 480, "ctest long": 850, "pytest long": 1500, "asan long": 900, "tsan long": 900}
+FUZZ_ON = ("loop", "shm", "mpi", "preload")  # from other seeds on
+FUZZ_S = 60  # on each
+LONG = {"PACELINE_LONG": "1"}
+# What `./dev check` asks: the tests of one core library, on its own and on real ranks.
+CHECK_CPP = r"(unit|process)\.|world\.(execute|graph_calls|mpi|verify)_test"
+CHECK_PYTHON = ("cli", "communicator", "failures", "launch")
 
 
-def usual(report, phase):
-    """The limit of a phase, and the name under which the machine's own time is kept."""
-    return report.durations.limit_of(phase, USUAL_S[phase]), phase
-
-
-def test(long):
-    report = Report("./dev test --long" if long else "./dev test", commit(),
-                    LONG_S if long else LIMIT_S, None if long else TARGET_S)
-    kept = report.durations
-    ready = report.phase("setup", lambda _: prepare.ensure())
-    report.phase("mpi", lambda _: mpis.ensure(long))
-    ready = ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers()))
+def test():
+    report = Report("./dev test", commit(), LIMIT_S, TARGET_S)
+    ready = begin(report)
+    asked = due()
     if ready:
-        report.phase("start", lambda _: slowness.measure())
-    env = {"PACELINE_LONG": "1"} if long else {}
-    asked = list(base.CHECKED) if long else due()
-    if ready:
-        report.phase("ctest", lambda left_s: ctests.test(
-            "release", limit_s=left_s, durations=kept, env=env,
-            without=None if "proofs" in asked else "proof"),
-            *usual(report, "ctest long" if long else "ctest"))
+        phase(report, "ctest", lambda left_s: ctests.test(
+            "release", limit_s=left_s, without=None if "proofs" in asked else "proof"))
     report.phase("tidy", lambda _: tidy())
-    if not ready:
-        return report.finish()
-    report.phase("pytest", lambda left_s: python_tests.test(left_s, env, kept),
-                 *usual(report, "pytest long" if long else "pytest"))
-    if long:
-        fuzz_more(report, today())
-        report.phase("aarch64", aarch64.test, 2400)
-        report.phase("newest torch", newest_torch.test, 1800)
-    else:
+    if ready:
+        phase(report, "pytest", lambda left_s: python_tests.test(left_s, {}))
         for on in FUZZ:
-            report.phase(f"fuzz {on}", lambda left_s: fuzz(
-                on, 1, left_s, "--programs", PROGRAMS), *usual(report, f"fuzz {on}"))
-    for preset in SANITIZERS:
-        if preset in asked:
-            report.phase(preset, lambda left_s: sanitize(preset, left_s, long, kept),
-                         *usual(report, f"{preset} long" if long else preset))
+            phase(report, f"fuzz {on}", lambda left_s: fuzz(on, 1, left_s, "--programs", PROGRAMS))
+        for preset in SANITIZERS:
+            if preset in asked:
+                phase(report, preset, lambda left_s: sanitize(preset, left_s))
+    print(parts.described())
+    return report.finish()
+
+
+def check():
+    """What says in five minutes, on a fresh machine and without torch, whether the core works."""
+    report = Report("./dev check", commit(), LIMIT_S, CHECK_TARGET_S)
+    ready = report.phase("setup", lambda _: prepare.ensure(torch=False))
+    if ready and report.phase("build", lambda _: build.core()):
+        report.phase("start", lambda _: slowness.measure())
+        phase(report, "ctest", lambda left_s: ctests.test(
+            "release", limit_s=left_s, only=CHECK_CPP, env={"PACELINE_SHORT": "1"}))
+        files = [f"tests/python/test_{name}.py" for name in CHECK_PYTHON]
+        phase(report, "pytest", lambda left_s: python_tests.test(left_s, {}, where=files))
+    return report.finish()
+
+
+def long(names):
+    """These parts; the file of parts then holds how they ended."""
+    report = Report(f"./dev test --long {' '.join(names)}", commit(), PART_S * len(names) + LIMIT_S)
+    if begin(report, long=True):
+        for name in names:
+            parts.note(name, report.commit, report.phase(name, PARTS[name], PART_S))
     return report.finish()
 
 
@@ -84,14 +90,31 @@ def draw(seed):
     command = f"./dev test --draw --seed {seed}"
     print(f"again: {command}", flush=True)
     report = Report(command, commit(), LIMIT_S)
-    if report.phase("setup", lambda _: prepare.ensure()):
-        report.phase("mpi", lambda _: mpis.ensure())
-        if report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
-            report.phase("start", lambda _: slowness.measure())
-            report.phase("slice", lambda left_s: python_tests.test(
-                left_s, slice_of(seed), report.durations, "long"), *usual(report, "slice"))
-            fuzz_more(report, seed)
+    if begin(report):
+        phase(report, "drawn", lambda left_s: python_tests.test(
+            left_s, LONG, "long", where=drawn(seed)))
+        report.phase("fuzz", lambda left_s: fuzz_more(seed, left_s), HANGS * 300)
     return report.finish()
+
+
+def begin(report, long=False):
+    """What every run needs; whether it is there."""
+    ready = report.phase("setup", lambda _: prepare.ensure())
+    report.phase("mpi", lambda _: mpis.ensure(long))
+    if ready := ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
+        report.phase("start", lambda _: slowness.measure())
+    return ready
+
+
+def phase(report, name, action):
+    """One that hangs when it takes four times as long as usual, slow as this machine is now."""
+    return report.phase(name, action, HANGS * USUAL_S[name] * slowness.factor())
+
+
+def drawn(seed):
+    """Files of tests."""
+    files = sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/python/test_*.py"))
+    return random.Random(seed).sample(files, len(files) // DRAWN)
 
 
 def due():
@@ -121,24 +144,14 @@ def commit():
         return "0" * 40
 
 
-def slice_of(seed):
-    """For pytest."""
-    return {"PACELINE_SLICE": f"{seed % SLICES}/{SLICES}", "PACELINE_SLICE_S": str(SLICE_S)}
-
-
-def seed_of(number):
-    """Programs have a seed each, counted from here on."""
-    return number * 10000
-
-
-def fuzz_more(report, number):
-    """More of the programs of every run, and others from this number's seed on."""
-    for on in FUZZ:
-        report.phase(f"fuzz {on}, {MORE_PROGRAMS}", lambda left_s: fuzz(
-            on, 1, left_s, "--programs", MORE_PROGRAMS), 300)
-    for on, seconds in FUZZ_S.items():
-        report.phase(f"fuzz {on}", lambda left_s: fuzz(
-            on, seed_of(number), left_s, "--seconds", seconds), seconds + 240)
+def fuzz_more(number, left_s):
+    """More of the programs of every run, and others from this number's seed on; the lines to keep.
+    """
+    end = time.monotonic() + left_s
+    rounds = [(on, 1, "--programs", MORE_PROGRAMS) for on in FUZZ]
+    rounds += [(on, number * 10000, "--seconds", FUZZ_S) for on in FUZZ_ON]  # each has a seed
+    return "\n".join(fuzz(on, seed, end - time.monotonic(), *words)
+                     for on, seed, *words in rounds)
 
 
 def fuzz(on, seed, left_s, *words):
@@ -148,10 +161,10 @@ def fuzz(on, seed, left_s, *words):
     counted = len(lines.splitlines())
     if not counted:
         raise Failed("no program has been played")
-    return f"seed {seed}, {counted} times 50 programs"
+    return f"{on}: seed {seed}, {counted} times 50 programs"
 
 
-def sanitize(preset, left_s, long, durations):
+def sanitize(preset, left_s, long=False):
     """Build with a sanitizer and run: all tests in short form, or some worlds and real ranks.
 
     What a sanitizer finds does not depend on how many worlds are proven, and it takes ten times as
@@ -164,7 +177,7 @@ def sanitize(preset, left_s, long, durations):
     if trouble := why_not(SANITIZERS[preset]):
         return f"skipped: no program of this sanitizer runs here: {trouble}"
     build.build(preset, limit_s=left_s, **({} if long else some))
-    return ctests.test(preset, limit_s=left_s - (time.monotonic() - begun), durations=durations,
+    return ctests.test(preset, limit_s=left_s - (time.monotonic() - begun),
                        only=None if long else SHORT[preset], env={"PACELINE_SHORT": "1"})
 
 
@@ -195,3 +208,14 @@ def tidy():
             failures.append(str(failure))
     if failures:
         raise Failed("; ".join(failures))
+
+
+PARTS = {
+    "ctest": lambda left_s: ctests.test("release", limit_s=left_s, env=LONG),
+    "pytest": lambda left_s: python_tests.test(left_s, LONG),
+    "fuzz": lambda left_s: fuzz_more(today(), left_s),
+    "asan": lambda left_s: sanitize("asan", left_s, long=True),
+    "tsan": lambda left_s: sanitize("tsan", left_s, long=True),
+    "aarch64": aarch64.test,
+    "torch": newest_torch.test,
+}

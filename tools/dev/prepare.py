@@ -40,10 +40,11 @@ SYSTEM = (
 )
 
 
-def ensure():
-    """Bring .venv up to date with pyproject.toml and with this script."""
+def ensure(torch=True):
+    """Bring .venv up to date with pyproject.toml and with this script; torch with it, or not."""
     stamp = wanted_stamp()
-    if STAMP.exists() and STAMP.read_text() == stamp:
+    kept = STAMP.read_text() if STAMP.exists() else ""
+    if kept == stamp or (kept == f"{stamp} without torch" and not torch):
         return
     for name, present, package, optional in SYSTEM:
         if not present():
@@ -55,11 +56,12 @@ def ensure():
     # Python compiles a module when it is first imported; most of torch's never are.
     pip = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
            "--no-compile"]
-    if torch_version() != TORCH:
+    if torch and torch_version() != TORCH:
         print(TORCH_NOTICE, flush=True)
         run([*pip, f"torch=={TORCH}"], timeout_s=3600)
-    run([*pip, *requirements()], timeout_s=1200)
-    STAMP.write_text(stamp)
+    wanted = [line for line in requirements() if torch or not line.startswith("torch")]
+    run([*pip, *wanted], timeout_s=1200)
+    STAMP.write_text(stamp if torch else f"{stamp} without torch")
 
 
 def wanted_stamp():

@@ -7,7 +7,8 @@ from dev import verdict, watching
 from dev.process import ROOT, VENV, Failed, cores, environment, run
 
 OUT = ROOT / "out/tests"
-KEPT = r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s|^skipped \d+: "
+KEPT = (r"^=+ .*(passed|failed|error|skipped|no tests ran|deselected).* in [\d.]+s"
+        r"|^skipped \d+: |^[\d.]+s (call|setup|teardown) ")
 WORKER_GIB = 2  # that the ranks of a test may take
 WORKER_SHARED_GIB = 1 / 32  # of that in /dev/shm; MPICH dies where it is full
 
@@ -29,20 +30,20 @@ def free_gib():
     return int(line.split()[1]) / 2**20
 
 
-def test(limit_s, env, durations, *marks, where=()):
+def test(limit_s, env, *marks, where=()):
     """All tests that have these marks; the lines to keep. Failed: something failed twice.
 
     where: files, and other words for pytest.
     """
     end = time.monotonic() + limit_s
     chosen = ["-m", " and ".join(marks)] if marks else []
-    first = some("beside", workers(), end, env, durations, *chosen, *where)
+    first = some("beside", workers(), end, env, *chosen, *where)
     options = [word for word in where if str(word).startswith("-")]
     return verdict.judge(
-        first, lambda names: some("again", 1, end, env, durations, *options, *names))
+        first, lambda names: some("again", 1, end, env, *options, *names))
 
 
-def some(name, count, end, env, durations, *words):
+def some(name, count, end, env, *words):
     """One run of pytest, as a Try."""
     OUT.mkdir(parents=True, exist_ok=True)
     results, under_way = OUT / f"{name}.jsonl", OUT / "under-way"
@@ -52,13 +53,12 @@ def some(name, count, end, env, durations, *words):
         file.unlink()
     told = environment(**env, TESTS_RESULTS=str(results),
                        TESTS_UNDER_WAY=str(under_way))  # fmt: skip
-    command = [VENV / "bin/python", "-m", "pytest", "-n", count, "--dist", "loadfile", *words]
+    command = [VENV / "bin/python", "-m", "pytest", "-n", count, "--dist", "loadfile",
+               "--durations", 10, *words]
     failure, lines = None, ""
     try:
         lines = run(command, timeout_s=end - time.monotonic(), env=told, keep=KEPT,
                     on_late=lambda _: print(watching.describe(under_way), flush=True))  # fmt: skip
     except Failed as caught:
         failure, lines = caught, caught.summary
-    failed, seconds = verdict.read(results)
-    durations.add(seconds)
-    return verdict.Try(failed, failure, lines)
+    return verdict.Try(verdict.read(results), failure, lines)

@@ -7,7 +7,6 @@ import sys
 import time
 import traceback
 
-from dev.durations import Durations
 from dev.process import Failed
 
 
@@ -15,15 +14,15 @@ class Report:
     """What ran, how long it took, how it ended; no phase goes on after `limit_s` in all. Who takes
     longer than `target_s` is told so; that makes nothing red."""
 
-    def __init__(self, command, commit, limit_s=None, target_s=None, durations=None):
-        self.command, self.commit, self.limit_s = command, commit, limit_s
-        self.target_s, self.durations = target_s, durations or Durations()
+    def __init__(self, command, commit, limit_s=None, target_s=None):
+        self.command, self.commit = command, commit
+        self.limit_s, self.target_s = limit_s, target_s
         self.begun = time.monotonic()
         self.rows = []  # (phase, wall and processor seconds, failure or None, lines to keep)
 
-    def phase(self, name, action, limit_s=600, kept_as=None):
-        """Run one phase: action(seconds that it may take). A failure is written down, and the next
-        phase can still run. How long it took is kept under its name, or another."""
+    def phase(self, name, action, limit_s=600):
+        """Run one phase: action(seconds that it may take); whether it was green. A failure is
+        written down, and the next phase can still run."""
         print(f"\n=== {name} ===", flush=True)
         start, cpu_s, failure = time.monotonic(), processor_seconds(), None
         if self.limit_s is not None:
@@ -40,8 +39,6 @@ class Report:
             traceback.print_exc()
         took = time.monotonic() - start, processor_seconds() - cpu_s
         self.rows.append((name, *took, failure, lines))
-        if not failure:
-            self.durations.phase(kept_as or name, took[0])
         return failure is None
 
     def seconds(self):
@@ -63,9 +60,6 @@ class Report:
         for name, _, _, _, lines in self.rows:
             if lines:
                 print(f"\n{name}:\n{lines}")
-        if text := self.durations.lines():
-            print("", *text, sep="\n")
-        self.durations.keep()
         print(f"\nFor docs/reliability.md:\n{self.row()}")
         return 1 if any(failure for *_, failure, _ in self.rows) else 0
 
@@ -89,7 +83,7 @@ class Report:
 def brief(lines):
     """What a phase counted, on one line that a table can hold."""
     words = (re.sub(r"^=+ | =+$", "", line) for line in lines.splitlines()
-             if not line.startswith(("FAILED ", "FLAKY ")))  # fmt: skip
+             if not re.match(r"FAILED |FLAKY |[\d.]+s ", line))  # fmt: skip
     return ", ".join(words).replace("|", "/")
 
 

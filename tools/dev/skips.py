@@ -9,7 +9,6 @@ import re
 KNOWN = (
     # Not in this run, by intent.
     r"PACELINE_LONG=1 tries this, too",
-    r"the slice's \d+ s are over",
     r"this torch lets no Python class be a Backend",  # `./dev test --long` brings the newest
     # What a machine may lack, and `./dev mpi` or `./dev setup` brings where they can.
     r"no [\w, ]*(munged|slurmctld|slurmd|srun|sbatch): apt-get install slurm-wlm",

@@ -46,16 +46,13 @@ def joined(*texts):
 
 
 def read(file):
-    """(failed as in Try, test -> seconds) of the lines that tests/python/naming.py has written."""
-    failed, seconds = {}, {}
+    """`failed` as in Try, of the lines that tests/python/naming.py has written."""
+    failed = {}
     for line in file.read_text().splitlines() if file.exists() else ():
         try:
             row = json.loads(line)
         except ValueError:  # the last one, of a run that was ended
             continue
-        if "failed" in row:
-            known = failed.get(row["test"], ("", True))
-            failed[row["test"]] = known[0] or row["failed"], known[1] and row["again"]
-        else:
-            seconds[row["test"]] = row["seconds"]
-    return failed, seconds
+        known = failed.get(row["test"], ("", True))
+        failed[row["test"]] = known[0] or row["failed"], known[1] and row["again"]
+    return failed

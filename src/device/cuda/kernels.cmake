@@ -13,7 +13,8 @@ if(PACELINE_NVCC)
     list(APPEND codes -gencode=arch=compute_${arch},code=sm_${arch})
   endforeach()
   add_custom_command(OUTPUT ${kernels}
-    COMMAND ${PACELINE_NVCC} -std=c++17 -O3 --fmad=false -fatbin -Xfatbin --compress-all ${codes}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PACELINE_NVCC} -std=c++17 -O3 --fmad=false
+            -c -fatbin -Xfatbin --compress-all ${codes}
             -o ${kernels} ${PROJECT_SOURCE_DIR}/src/device/cuda/reduce.cu
     DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/reduce.cu
             ${PROJECT_SOURCE_DIR}/src/device/cuda/arithmetic.hpp
