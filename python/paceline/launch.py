@@ -230,11 +230,12 @@ def _numbers(rank: int, ranks: int) -> dict[str, str]:
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """A port that nobody else is given meanwhile; rank 0 listens there, if torch is what the ranks
-    run. What has SO_REUSEADDR and does not listen is in the way of no server that has it, too."""
+    """A port that nobody else is given meanwhile, on any address; rank 0 listens there, on all of
+    them, if torch is what the ranks run. What has SO_REUSEADDR and does not listen is in the way of
+    no server that has it, too."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
+        holder.bind(("", 0))
         yield holder.getsockname()[1]
 
 

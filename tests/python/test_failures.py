@@ -252,9 +252,9 @@ def test_ranks_of_a_machine_that_share_no_memory_say_so():
     alone = ["unshare", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
         pytest.skip("only root can make a space of processes")
-    mpi = next((mpi for mpi in mpis.found() if mpi.family == "mpich"), None)
+    mpi = next((mpi for mpi in mpis.found() if mpi.name == "mpich5"), None)
     if not mpi:
-        pytest.skip("mpich is not installed (./dev mpi)")
+        pytest.skip("mpich5 is not installed (./dev mpi)")
     said = launched.start("count_nodes.py", 2, *alone, env=mpi.environment())
     assert said.text(stream="stdout") == "nodes 2\nnodes 2", said.text()
     lines = [line for line in said.text(stream="stderr").splitlines() if "on one machine" in line]

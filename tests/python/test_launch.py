@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import launched
 import pytest
 
 import paceline
-from paceline.launch import _group_lives, launch
+from paceline.launch import _group_lives, held_port, launch
 
 pytestmark = pytest.mark.ranks
 
@@ -180,3 +181,12 @@ def test_from_a_thread():
 def test_bad_input(command, ranks, words):
     with pytest.raises(paceline.UsageError, match=words):
         launch(command, ranks)
+
+
+def test_the_port_for_torch_is_free_on_every_address():
+    """Gloo's listen on one address each; torch's store then on all of them."""
+    with held_port() as port:
+        with socket.socket() as gloo, pytest.raises(OSError, match="in use"):
+            gloo.bind(("127.0.0.2", port))
+        with socket.create_server(("", port), reuse_port=False) as store:
+            store.listen()

@@ -75,7 +75,6 @@ def test_a_process_that_outlives_its_test():
     """In a session of its own, as ranks are; one whose parent has ended."""
     away = subprocess.run(["sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"],
                           capture_output=True, text=True, check=True).stdout.strip()
-    found = launched.outlived(wait_s=0)
+    found = [line.partition(" ") for line in launched.outlived(wait_s=0)]
     os.kill(int(away), signal.SIGKILL)
-    assert len(found) == 1 and found[0].startswith(f"{away} ") and found[0].endswith("sleep 60")
-    assert launched.outlived() == []
+    assert [line.split()[-2:] for number, _, line in found if number == away] == [["sleep", "60"]]
