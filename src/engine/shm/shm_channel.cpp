@@ -113,7 +113,7 @@ std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
     // Who is in the next call has left this one, said so or not.
-    if (!look(position, before, left) && !look(position, before + 1, begun(before + 1))) {
+    if (!look(position, before, left) && !look(position, before + 1, turn_begun(before + 1))) {
       if (left_quietly_) signal(left_, kLeft);   // the other one may wait for this rank as well
       left_quietly_ = false;
       return position;
@@ -123,20 +123,13 @@ std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
   return {};
 }
 
-// As a seqlock is read: the peer may go on and overwrite the line, so its stamp counts only if the
-// line was this call's before and after.
 std::optional<CallMismatch> ShmChannel::confirmed_mismatch(int position, std::uint64_t call) const {
-  const FlagLine& line = at(position).stage.line(call);
-  const std::uint64_t turn = line.turn.load(std::memory_order_acquire);
-  const CallStamp theirs = shown_in(line);
+  const std::optional<CallStamp> theirs = whole_stamp_in(at(position).stage.line(call), call);
   const CallStamp& mine = stamps_[call % 4];
-  if (theirs == mine) return {};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const std::uint64_t now = line.turn.load(std::memory_order_relaxed);
-  if (turn < turn_of(call, 0) || now >> 16 != call) return {};   // not whole, or not any more
-  if (theirs.number() == mine.number() && theirs.fingerprint == mine.fingerprint && call > 1)
+  if (!theirs || *theirs == mine) return {};
+  if (theirs->number() == mine.number() && theirs->fingerprint == mine.fingerprint && call > 1)
     if (const auto earlier = mismatch(position, call - 1)) return earlier;   // where it began
-  return CallMismatch{position, mine, theirs};
+  return CallMismatch{position, mine, *theirs};
 }
 
 void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
@@ -166,15 +159,7 @@ void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t
 // out of this processor's cache.
 void ShmChannel::show_stamp(std::uint64_t call) {
   shows_stamp_ = true;
-  const CallStamp& stamp = stamps_[call % 4];
-  FlagLine& line = own().line(call);
-  // What follows is not yet whole. To peers this also says that the call before has been left: what
-  // this rank has read of their slots there must not come after it.
-  line.turn.store(begun(call), std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_release);
-  line.what.store(stamp.fingerprint.what, std::memory_order_relaxed);
-  line.count.store(stamp.fingerprint.count, std::memory_order_relaxed);
-  line.past.store(stamp.past, std::memory_order_relaxed);
+  show(own().line(call), call, stamps_[call % 4]);
 }
 
 void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
@@ -245,7 +230,7 @@ void ShmChannel::wrote_nontemporal(std::size_t bytes) {
 bool ShmChannel::is_called() {
   const std::uint64_t next = enrolled_ + 1;
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
-    if (position != rank_ && look(position, next, begun(next))) return true;
+    if (position != rank_ && look(position, next, turn_begun(next))) return true;
   return false;
 }
 

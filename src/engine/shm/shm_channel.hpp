@@ -20,23 +20,10 @@
 #include "base/error.hpp"
 #include "engine/claims.hpp"
 #include "engine/entries.hpp"
+#include "engine/shm/call_stamp.hpp"
 #include "transport/staging.hpp"
 
 namespace paceline {
-
-// What a rank says of the call that it is in.
-struct CallStamp {
-  Fingerprint fingerprint;
-  std::uint64_t past = 0;   // number << 32 | digest of the channel's calls, up to this one
-  std::uint32_t number() const {   // among all calls of the communicator
-    return static_cast<std::uint32_t>(past >> 32);
-  }
-  // without branches: they are nearly always equal
-  bool operator==(const CallStamp& other) const {
-    return ((fingerprint.what ^ other.fingerprint.what) |
-            (fingerprint.count ^ other.fingerprint.count) | (past ^ other.past)) == 0;
-  }
-};
 
 // A peer that was in another call than this rank where they should have been in the same.
 struct CallMismatch {
@@ -112,7 +99,7 @@ class ShmChannel {
   }
   // Nothing where the rank at a position shows the same call as this rank, or a later one by now.
   std::optional<CallMismatch> mismatch(int position, std::uint64_t call) const {
-    if (shown_in(at(position).stage.line(call)) == stamps_[call % 4]) return {};
+    if (stamp_in(at(position).stage.line(call)) == stamps_[call % 4]) return {};
     return confirmed_mismatch(position, call);
   }
   // Of a call whose positions are claimed, which are kept in the stage of the first rank.
@@ -202,20 +189,12 @@ class ShmChannel {
     return true;
   }
   std::optional<int> find_occupied(std::uint64_t before, std::optional<CallMismatch>& mismatch);
-  static CallStamp shown_in(const FlagLine& line) {
-    return {{line.what.load(std::memory_order_relaxed), line.count.load(std::memory_order_relaxed)},
-            line.past.load(std::memory_order_relaxed)};
-  }
   std::optional<CallMismatch> confirmed_mismatch(int position, std::uint64_t call) const;
   static constexpr std::size_t kInLine = ~std::size_t{0};
   struct Slot {
     std::size_t begin = kInLine, end = kInLine;   // offsets
     bool overlaps(const Slot& other) const { return begin < other.end && other.begin < end; }
   };
-  static constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
-    return begun(call) | (1 + signals);
-  }
-  static constexpr std::uint64_t begun(std::uint64_t call) { return call << 16; }
   // Equal on all ranks, since they make the same calls.
   Slot next_slot(std::size_t wanted) const {
     return wanted <= sizeof(FlagLine::slot) ? Slot{} : rotated_slot(wanted);
