@@ -117,7 +117,7 @@ class _Run:
             self._thread(self._read, rank, name, getattr(process, name), self.on_line)
 
     def popen(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen:
-        """Starts the process of a rank: it leads a session, and has pipes where somebody reads."""
+        """Starts a rank in a session of its own; its output goes to pipes if anyone reads it."""
         pipe = subprocess.PIPE if self.on_line else None
         return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=pipe,
                                 stderr=pipe, start_new_session=True)  # fmt: skip
@@ -230,9 +230,8 @@ def _numbers(rank: int, ranks: int) -> dict[str, str]:
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """A port that nobody else is given meanwhile, on any address; rank 0 listens there, on all of
-    them, if torch is what the ranks run. What has SO_REUSEADDR and does not listen is in the way of
-    no server that has it, too."""
+    """Reserves a TCP port on all addresses; torch's store on rank 0 listens there. The holder has
+    SO_REUSEADDR and does not listen, so a server that sets SO_REUSEADDR can bind the port."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("", 0))

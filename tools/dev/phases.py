@@ -26,7 +26,7 @@ TARGET_S, CHECK_TARGET_S = 720, 300  # on two idle cores: told, never enforced
 LIMIT_S = 2400  # of it all, whatever hangs, and however slow the machine
 PART_S = 3600  # of a part of --long
 HANGS = 4  # times what a phase takes on two idle cores:
-USUAL_S = {"ctest": 210, "pytest": 420, "drawn": 140, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
+USUAL_S = {"ctest": 210, "pytest": 420, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
            "tsan": 480}  # fmt: skip
 DRAWN = 16  # one in so many files of tests
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
@@ -89,11 +89,11 @@ def draw(seed):
     seed = today() if seed is None else seed
     command = f"./dev test --draw --seed {seed}"
     print(f"again: {command}", flush=True)
-    report = Report(command, commit(), LIMIT_S)
+    report = Report(command, commit(), PART_S)
     if begin(report):
-        phase(report, "drawn", lambda left_s: python_tests.test(
-            left_s, LONG, "long", where=drawn(seed)))
-        report.phase("fuzz", lambda left_s: fuzz_more(seed, left_s), HANGS * 300)
+        report.phase("drawn", lambda left_s: python_tests.test(
+            left_s, LONG, "long", where=drawn(seed)), PART_S / 2)
+        report.phase("fuzz", lambda left_s: fuzz_more(seed, left_s), PART_S / 3)
     return report.finish()
 
 

@@ -104,8 +104,8 @@ def default_signals():
 
 @contextlib.contextmanager
 def started(command, *, env, **how):
-    """A child that leads a process group; on the way out the whole group is ended, and whoever has
-    left it: all that it started know each other by a variable of their environment.
+    """Starts a child that leads a process group. On the way out ends that group, and all processes
+    that have left it: they carry the variable that this function sets in the child's environment.
 
     Signals wait until that is certain: one that comes while the child is being started would
     otherwise leave it behind. The child has every signal as usual.
