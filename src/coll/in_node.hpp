@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "coll/algorithms.hpp"
 #include "coll/hierarchy.hpp"
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
 #include "shapes/binomial.hpp"
 

@@ -1,6 +1,7 @@
 #include "coll/registry.hpp"
 
 #include "base/error.hpp"
+#include "coll/algorithms.hpp"
 
 namespace paceline {
 

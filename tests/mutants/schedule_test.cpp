@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "coll/algorithms.hpp"
 #include "verify/form.hpp"
 #include "world/mutate.hpp"
 #include "world/worlds.hpp"

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "coll/registry.hpp"
 #include "process/ranks.hpp"
 #include "world/sums.hpp"
 

@@ -22,6 +22,7 @@ IMPURE_WORD = re.compile(r"\b(getenv|fopen|f?printf|puts|sleep_for|steady_clock|
 RUNS_DATA = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib")
 PASSES = ("ir/fuse.hpp", "ir/in_step.hpp", "ir/pipeline.hpp")  # of lower()
 FIELDS = ("Source", "Needs", "Cost", "Scratch", "When", "Order")
+ALGORITHMS = "src/coll/algorithms.hpp"  # lists them
 
 
 def is_source(path, endings=SOURCE):
@@ -182,12 +183,11 @@ def registered_once(path, text, tree):
     names = re.findall(r"\bconst\s+Algorithm\s+(\w+)\s*[{=(]", code_of(text))
     if len(names) != 1:
         yield 1, f"defines {len(names)} Algorithms {names}; one file, one algorithm"
-    both = (tree.get(f"src/coll/registry.{ending}", "") for ending in ("hpp", "cpp"))
-    registry = re.sub(r"\bextern\b[^;]*;", "", code_of("\n".join(both)))
+    listed = re.sub(r"\bextern\b[^;]*;", "", code_of(tree.get(ALGORITHMS, "")))
     for name in names:
-        count = len(re.findall(rf"\b{name}\b", registry))
+        count = len(re.findall(rf"\b{name}\b", listed))
         if count != 1:
-            yield 1, f"{name} is listed {count} times in src/coll/registry.*; once is right"
+            yield 1, f"{name} is listed {count} times in {ALGORITHMS}; once is right"
 
 
 def todo_has_issue(path, text, tree):

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
 
 using namespace paceline;

@@ -1,4 +1,5 @@
 // A hierarchical allreduce, made of the flat collectives in two ways, and proven as a whole.
+#include "coll/algorithms.hpp"
 #include "ir/compose.hpp"
 
 #include <doctest/doctest.h>

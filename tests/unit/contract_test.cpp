@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 using namespace paceline;
 

@@ -2,7 +2,7 @@
 // so, and goes over only to what has its bits.
 #include <doctest/doctest.h>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "tune/choose.hpp"
 
 using namespace paceline;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
 #include "ir/compose.hpp"
 #include "verify/sweep.hpp"

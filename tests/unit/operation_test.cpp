@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "coll/registry.hpp"
+#include "coll/algorithms.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/fuse.hpp"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "coll/algorithms.hpp"
 #include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/mpi/transport.hpp"

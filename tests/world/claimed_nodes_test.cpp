@@ -2,6 +2,7 @@
 // which those can come, and executed. As they are numbered they are in mixed_test.cpp.
 #include <doctest/doctest.h>
 
+#include "coll/algorithms.hpp"
 #include "ir/bind.hpp"
 #include "simulate/simulate.hpp"
 #include "verify/positions.hpp"

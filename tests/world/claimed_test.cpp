@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "coll/algorithms.hpp"
 #include "ir/bind.hpp"
 #include "ir/load_store.hpp"
 #include "shapes/canonical_tree.hpp"

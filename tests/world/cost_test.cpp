@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/str.hpp"
+#include "coll/algorithms.hpp"
 #include "shapes/binomial.hpp"
 #include "simulate/simulate.hpp"
 #include "world/worlds.hpp"

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/random.hpp"
+#include "coll/algorithms.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/layout.hpp"
 #include "transport/loop/loop.hpp"

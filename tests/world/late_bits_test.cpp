@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/random.hpp"
+#include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/compose.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
 #include "simulate/simulate.hpp"
 #include "tune/choose.hpp"

@@ -2,6 +2,7 @@
 // rejected, priced, and executed. That all small worlds are proven is in verify_test.cpp.
 #include <doctest/doctest.h>
 
+#include "coll/algorithms.hpp"
 #include "simulate/simulate.hpp"
 #include "tune/choose.hpp"
 #include "world/loop_nodes.hpp"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "coll/algorithms.hpp"
 #include "world/mutate.hpp"
 #include "world/nodes.hpp"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/str.hpp"
+#include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/lower.hpp"

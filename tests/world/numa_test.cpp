@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/random.hpp"
+#include "coll/algorithms.hpp"
 #include "runtime/progress/session.hpp"
 #include "simulate/simulate.hpp"
 #include "transport/loop/loop.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "unit/kernels_reference.hpp"
 #include "world/collective_case.hpp"
 

@@ -1,4 +1,5 @@
 // Every algorithm is proven in every small world. New algorithms are found by themselves.
+#include "coll/algorithms.hpp"
 #include "verify/verify.hpp"
 
 #include <doctest/doctest.h>

@@ -17,7 +17,7 @@
 //   round 0       A    B                 B    C       A         C
 //   round 1       A    B    C       A    B    C       A    B    C
 #include "coll/around.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/circulant.hpp"
 
 namespace paceline {
@@ -47,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allgather_circulant{
+extern const Algorithm allgather_circulant{
     .collective = Collective::allgather, .name = "circulant", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesRadix};
 

@@ -22,7 +22,7 @@
 //   across    A B C D E   B           C           A B C D E   E
 //   read      A B C D E   A B C D E   A B C D E   A B C D E   A B C D E
 #include "coll/in_node.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -96,7 +96,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_hierarchical{
+extern const Algorithm allgather_hierarchical{
     .collective = Collective::allgather, .name = "hierarchical", .cuts = cuts, .build = build,
     .cost = cost, .by_nodes = true};
 

@@ -13,7 +13,7 @@
 //   start         A                      B                      C
 //   round 0       A         C       A    B                 B    C
 //   round 1       A    B    C       A    B    C       A    B    C
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -36,7 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_linear{
+extern const Algorithm allgather_linear{
     .collective = Collective::allgather, .name = "linear", .cuts = cuts, .build = build,
     .cost = cost};
 

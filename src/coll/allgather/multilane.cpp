@@ -18,7 +18,7 @@
 //   across    A B C D     A B C E     A B C       A C D E     B D E
 //   read      A B C D E   A B C D E   A B C D E   A B C D E   A B C D E
 #include "coll/in_node.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -122,7 +122,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_multilane{
+extern const Algorithm allgather_multilane{
     .collective = Collective::allgather, .name = "multilane", .cuts = cuts, .build = build,
     .cost = cost, .by_nodes = true};
 

@@ -19,7 +19,7 @@
 //   meet
 //   copy out   A B C D               A B C D
 #include "coll/grouped.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -88,7 +88,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allgather_numa{
+extern const Algorithm allgather_numa{
     .collective = Collective::allgather, .name = "numa", .cuts = cuts, .build = build, .cost = cost,
     .takes = {.blocks = true}, .access = Access::staging, .grouped = true};
 

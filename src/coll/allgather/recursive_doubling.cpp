@@ -16,7 +16,7 @@
 //   start         A                 B                 C                 D
 //   round 0       A  B           A  B                 C  D           C  D
 //   round 1       A  B  C  D     A  B  C  D     A  B  C  D     A  B  C  D
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/hypercube.hpp"
 
 namespace paceline {
@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_recursive_doubling{
+extern const Algorithm allgather_recursive_doubling{
     .collective = Collective::allgather, .name = "recursive_doubling", .cuts = cuts, .build = build,
     .cost = cost};
 

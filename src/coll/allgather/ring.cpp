@@ -14,7 +14,7 @@
 //   start         A                      B                      C
 //   round 0       A         C       A    B                 B    C
 //   round 1       A    B    C       A    B    C       A    B    C
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "ir/bind.hpp"
 
 namespace paceline {
@@ -41,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_ring{
+extern const Algorithm allgather_ring{
     .collective = Collective::allgather, .name = "ring", .cuts = cuts, .build = build, .cost = cost,
     .in_node_order = true};
 

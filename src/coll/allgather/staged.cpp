@@ -14,8 +14,8 @@
 //   show       A         A           B       B
 //   meet
 //   copy out   A B                 A B
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -52,7 +52,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allgather_staged{
+extern const Algorithm allgather_staged{
     .collective = Collective::allgather, .name = "staged", .cuts = cuts, .build = build,
     .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 

@@ -16,8 +16,8 @@
 //   meet
 //   fetch         A    B       A    B
 //   meet
-#include "coll/registry.hpp"
 #include "coll/shared.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -41,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allgather_symmetric{
+extern const Algorithm allgather_symmetric{
     .collective = Collective::allgather, .name = "symmetric", .cuts = cuts, .build = build,
     .cost = cost, .access = Access::symmetric};
 

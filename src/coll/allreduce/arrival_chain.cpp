@@ -20,7 +20,7 @@
 //   complete   A1      A1        A2      A12       A*      A*
 //   copy out   A*      A1        A*      A12       A*      A*
 #include "coll/arrival_chain.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -49,7 +49,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_chain{
+extern const Algorithm allreduce_arrival_chain{
     .collective = Collective::allreduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
     .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
     .follows_arrival = true};

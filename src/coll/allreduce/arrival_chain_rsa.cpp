@@ -25,7 +25,7 @@
 //   across    *           21          2           *           4
 //   read      *           *           *           *           *
 #include "coll/allreduce/arrival_hierarchy.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -53,7 +53,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_chain_rsa{
+extern const Algorithm allreduce_arrival_chain_rsa{
     .collective = Collective::allreduce, .name = "arrival_chain_rsa",
     .rejects = unless_nodes_stage, .cuts = cuts_by_arrival, .build = build, .cost = cost,
     .by_nodes = true, .claimed = true, .root_first = true, .follows_arrival = true};

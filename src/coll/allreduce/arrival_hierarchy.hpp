@@ -4,6 +4,7 @@
 // among themselves before that.
 #pragma once
 
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
 
 namespace paceline {

@@ -20,7 +20,7 @@
 //   complete   A1      A12       A2      A2        A*      A*
 //   copy out   A*      A12       A*      A2        A*      A*
 #include "coll/leader.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_leader{
+extern const Algorithm allreduce_arrival_leader{
     .collective = Collective::allreduce, .name = "arrival_leader", .cuts = one_block,
     .build = build, .cost = cost, .access = Access::staging, .claimed = true,
     .follows_arrival = true};

@@ -23,8 +23,8 @@
 //   show late  A1 B1     A12 B1    A2 B2     A2 B12    A0 B0     A0 B0
 //   complete   A* B1     A*  B1    A2 B*     A2 B*     A0 B0     A0 B0
 //   copy out   A* B*     A*  B1    A* B*     A2 B*     A* B*     A0 B0
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -105,7 +105,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_sliced{
+extern const Algorithm allreduce_arrival_sliced{
     .collective = Collective::allreduce, .name = "arrival_sliced", .cuts = cuts, .build = build,
     .cost = cost, .access = Access::staging, .claimed = true, .follows_arrival = true};
 

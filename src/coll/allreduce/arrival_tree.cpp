@@ -26,7 +26,7 @@
 #include <algorithm>
 
 #include "coll/leader.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "ir/compose.hpp"
 #include "shapes/binomial.hpp"
 #include "shapes/canonical_tree.hpp"
@@ -75,7 +75,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_arrival_tree{
+extern const Algorithm allreduce_arrival_tree{
     .collective = Collective::allreduce, .name = "arrival_tree", .cuts = one_block, .build = build,
     .cost = cost, .access = Access::staging, .claimed = true, .by_subtree = true};
 

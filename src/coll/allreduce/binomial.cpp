@@ -17,8 +17,8 @@
 //   round 1       *
 //   round 2       *                   *
 //   round 3       *         *         *         *
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -38,7 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_binomial{
+extern const Algorithm allreduce_binomial{
     .collective = Collective::allreduce, .name = "binomial", .cuts = cuts, .build = build,
     .cost = cost};
 

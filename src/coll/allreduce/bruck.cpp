@@ -20,8 +20,8 @@
 //   round 1       A*                B*                C*
 //   round 2       A*   B*                B*   C*      A*        C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -38,7 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_bruck{
+extern const Algorithm allreduce_bruck{
     .collective = Collective::allreduce, .name = "bruck", .cuts = cuts, .build = build,
     .cost = cost, .canonical = true};
 

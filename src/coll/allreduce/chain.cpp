@@ -21,7 +21,7 @@
 //   round 1       *         12        2
 //   round 2       *         12        *
 //   round 3       *         *         *
-#include "coll/registry.hpp"
+#include "coll/algorithms.hpp"
 #include "ir/compose.hpp"
 
 namespace paceline {
@@ -47,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_chain{
+extern const Algorithm allreduce_chain{
     .collective = Collective::allreduce, .name = "chain", .cuts = cuts, .build = build,
     .cost = cost};
 

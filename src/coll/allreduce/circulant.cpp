@@ -18,8 +18,8 @@
 //   round 1       A*                     B*                     C*
 //   round 2       A*   B*                B*   C*      A*        C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -41,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_circulant{
+extern const Algorithm allreduce_circulant{
     .collective = Collective::allreduce, .name = "circulant", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesRadix};
 

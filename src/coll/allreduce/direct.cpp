@@ -18,8 +18,8 @@
 //   round 1       A*                B*                C*
 //   round 2       A*        C*      A*   B*                B*   C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -37,7 +37,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_direct{
+extern const Algorithm allreduce_direct{
     .collective = Collective::allreduce, .name = "direct", .cuts = cuts, .build = build,
     .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
 

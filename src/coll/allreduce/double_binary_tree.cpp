@@ -19,8 +19,8 @@
 //   slot 1        A*  B02        A1  B*         A12 B2
 //   slot 2        A*  B*         A1  B*         A*  B2
 //   slot 3        A*  B*         A*  B*         A*  B*
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/double_tree.hpp"
 
 namespace paceline {
@@ -99,7 +99,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_double_binary_tree{
+extern const Algorithm allreduce_double_binary_tree{
     .collective = Collective::allreduce, .name = "double_binary_tree", .rejects = rejects,
     .cuts = cuts, .build = build, .cost = cost, .takes = kTakesBlocks};
 

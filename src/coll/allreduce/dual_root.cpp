@@ -18,7 +18,7 @@
 //   step 0        0         01        2         23
 //   step 1        0         *         2         *
 //   step 2        *         *         *         *
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/post_order.hpp"
 
 namespace paceline {
@@ -85,7 +85,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_dual_root{
+extern const Algorithm allreduce_dual_root{
     .collective = Collective::allreduce, .name = "dual_root", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesBlocks};
 

@@ -21,7 +21,7 @@
 //   add        A*      A*        A2      A2        A0      A0
 //   copy out   A*      A*        A*      A2        A*      A0
 #include "coll/leader.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -30,7 +30,7 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 
 }  // namespace
 
-const Algorithm allreduce_dynamic_leader{
+extern const Algorithm allreduce_dynamic_leader{
     .collective = Collective::allreduce, .name = "dynamic_leader", .cuts = one_block,
     .build = build, .cost = cost_of_leader, .access = Access::staging, .claimed = true,
     .follows_arrival = true};

@@ -27,7 +27,7 @@
 //   across    *           1           21          *           4
 //   read      *           *           *           *           *
 #include "coll/allreduce/arrival_hierarchy.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -53,7 +53,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_dynamic_leader_rsa{
+extern const Algorithm allreduce_dynamic_leader_rsa{
     .collective = Collective::allreduce, .name = "dynamic_leader_rsa",
     .rejects = unless_nodes_stage, .cuts = cuts_by_arrival, .build = build, .cost = cost,
     .by_nodes = true, .claimed = true, .root_first = true, .follows_arrival = true};

@@ -21,7 +21,7 @@
 #include <algorithm>
 
 #include "coll/sums.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/circulant.hpp"
 
 namespace paceline {
@@ -56,7 +56,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_gather{
+extern const Algorithm allreduce_gather{
     .collective = Collective::allreduce, .name = "gather", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesRadix, .canonical = true};
 

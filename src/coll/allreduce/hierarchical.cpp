@@ -19,8 +19,8 @@
 //   sum       012         1           2           34          4
 //   across    *           1           2           *           4
 //   read      *           *           *           *           *
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -39,7 +39,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_hierarchical{
+extern const Algorithm allreduce_hierarchical{
     .collective = Collective::allreduce, .name = "hierarchical", .rejects = unless_nodes_in_order,
     .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 

@@ -17,8 +17,8 @@
 //   sum       012         1           2           34          4
 //   across    *           1           2           *           4
 //   read      *           *           *           *           *
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -42,7 +42,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_hierarchical_rsa{
+extern const Algorithm allreduce_hierarchical_rsa{
     .collective = Collective::allreduce, .name = "hierarchical_rsa", .rejects = rejects,
     .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 

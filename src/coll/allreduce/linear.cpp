@@ -14,8 +14,8 @@
 //   round 1       *         1         2
 //   round 2       *         *         2
 //   round 3       *         *         *
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -33,7 +33,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_linear{
+extern const Algorithm allreduce_linear{
     .collective = Collective::allreduce, .name = "linear", .cuts = cuts, .build = build,
     .cost = cost};
 

@@ -20,8 +20,8 @@
 //   sum       A012             B012               A34              B34
 //   across    A*               B*                 A*               B*
 //   read      A*   B*     A*   B*     A*   B*     A*   B*     A*   B*
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -45,7 +45,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane{
+extern const Algorithm allreduce_multilane{
     .collective = Collective::allreduce, .name = "multilane", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .by_nodes = true,
     .sum_order = SumOrder::by_ring};

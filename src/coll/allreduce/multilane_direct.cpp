@@ -17,8 +17,8 @@
 //   sum       A012                    B012             A34                     B34
 //   across    A*                      B*               A*                      B*
 //   read      A*      B*      A*      B*      A*  B*   A*      B*      A*      B*
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -37,7 +37,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane_direct{
+extern const Algorithm allreduce_multilane_direct{
     .collective = Collective::allreduce, .name = "multilane_direct",
     .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true,
     .sum_order = SumOrder::by_rank};

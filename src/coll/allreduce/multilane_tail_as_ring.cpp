@@ -22,8 +22,8 @@
 //   round 1       A*                            A23  B23                      B*
 //   round 2       A*   B*                       A*   B*                       A*   B*
 //   read          A*   B*        A*   B*        A*   B*        A*   B*        A*   B*
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -51,7 +51,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane_tail_as_ring{
+extern const Algorithm allreduce_multilane_tail_as_ring{
     .collective = Collective::allreduce, .name = "multilane_tail_as_ring", .rejects = rejects,
     .cuts = cuts, .within = within, .build = build, .cost = cost, .takes = kTakesBlocks,
     .by_nodes = true, .expects_late = true, .sum_order = SumOrder::by_ring};

@@ -22,8 +22,8 @@
 //   round 1       A*                            A23  B23                      B*
 //   round 2       A*   B*                       A*   B*                       A*   B*
 //   read          A*   B*        A*   B*        A*   B*        A*   B*        A*   B*
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -42,7 +42,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane_tail_direct{
+extern const Algorithm allreduce_multilane_tail_direct{
     .collective = Collective::allreduce, .name = "multilane_tail_direct",
     .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
     .takes = kTakesBlocks, .by_nodes = true, .expects_late = true, .sum_order = SumOrder::by_rank};

@@ -22,8 +22,8 @@
 //   round 1       A*                            A23  B23                           B*
 //   round 2       A*   B*                       A*   B*                       A*   B*
 //   read          A*   B*        A*   B*        A*   B*        A*   B*        A*   B*
+#include "coll/algorithms.hpp"
 #include "coll/allreduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -47,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_multilane_tail_ring{
+extern const Algorithm allreduce_multilane_tail_ring{
     .collective = Collective::allreduce, .name = "multilane_tail_ring", .rejects = rejects,
     .cuts = cuts, .build = build, .cost = cost, .takes = kTakesBlocks, .by_nodes = true,
     .expects_late = true, .bits_follow_late = true};

@@ -27,7 +27,7 @@
 //   meet
 //   copy out           b*B*                      b*B*
 #include "coll/grouped.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -122,7 +122,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_numa{
+extern const Algorithm allreduce_numa{
     .collective = Collective::allreduce, .name = "numa", .rejects = rejects_scattered, .cuts = cuts,
     .build = build, .cost = cost, .takes = {.blocks = true}, .access = Access::staging,
     .grouped = true};

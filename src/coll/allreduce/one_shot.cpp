@@ -15,8 +15,8 @@
 //   show       A0      A0        A1      A1
 //   meet
 //   sum        A*                A*
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -40,7 +40,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_one_shot{
+extern const Algorithm allreduce_one_shot{
     .collective = Collective::allreduce, .name = "one_shot", .cuts = cuts, .build = build,
     .cost = cost, .access = Access::staging, .canonical = true};
 

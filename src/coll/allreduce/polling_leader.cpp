@@ -22,7 +22,7 @@
 //   add        A*      A*        A2      A2        A1      A1
 //   copy out   A*      A*        A*      A2        A*      A1
 #include "coll/leader.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -31,7 +31,7 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 
 }  // namespace
 
-const Algorithm allreduce_polling_leader{
+extern const Algorithm allreduce_polling_leader{
     .collective = Collective::allreduce, .name = "polling_leader", .cuts = one_block,
     .build = build, .cost = cost_of_leader, .access = Access::staging, .claimed = true,
     .root_first = true, .follows_arrival = true};

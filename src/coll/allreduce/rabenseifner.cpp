@@ -18,7 +18,7 @@
 //   round 0       A0  B0       A*               B*
 //   round 1       A0  B0       A*  B*       A*  B*
 //   tell          A*  B*       A*  B*       A*  B*
-#include "coll/registry.hpp"
+#include "coll/algorithms.hpp"
 #include "coll/rejects.hpp"
 #include "ir/compose.hpp"
 #include "shapes/hypercube.hpp"
@@ -70,7 +70,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_rabenseifner{
+extern const Algorithm allreduce_rabenseifner{
     .collective = Collective::allreduce, .name = "rabenseifner", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 

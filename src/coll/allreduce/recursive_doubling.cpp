@@ -18,7 +18,7 @@
 //   fold          0         01        2
 //   round 0       0         *         *
 //   tell          *         *         *
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/hypercube.hpp"
 
 namespace paceline {
@@ -67,7 +67,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_recursive_doubling{
+extern const Algorithm allreduce_recursive_doubling{
     .collective = Collective::allreduce, .name = "recursive_doubling", .cuts = cuts, .build = build,
     .cost = cost};
 

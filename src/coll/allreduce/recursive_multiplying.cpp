@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <map>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/multicube.hpp"
 
 namespace paceline {
@@ -86,7 +86,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_recursive_multiplying{
+extern const Algorithm allreduce_recursive_multiplying{
     .collective = Collective::allreduce, .name = "recursive_multiplying", .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesRadix};
 

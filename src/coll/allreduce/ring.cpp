@@ -17,8 +17,8 @@
 //   round 1       A*                     B*                C*
 //   round 2       A*        C*      A*   B*                B*   C*
 //   round 3       A*   B*   C*      A*   B*   C*      A*   B*   C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 
 namespace paceline {
@@ -41,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_ring{
+extern const Algorithm allreduce_ring{
     .collective = Collective::allreduce, .name = "ring", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .sum_order = SumOrder::by_ring};
 

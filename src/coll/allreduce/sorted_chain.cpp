@@ -21,8 +21,8 @@
 //   round 2       *         *         02
 //   round 3       *         *         *
 #include "coll/late.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -72,7 +72,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm allreduce_sorted_chain{
+extern const Algorithm allreduce_sorted_chain{
     .collective = Collective::allreduce, .name = "sorted_chain", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
     .bits_follow_late = true};

@@ -20,7 +20,7 @@
 //   tell       1 2               wait              wait
 //   copy out   A*      A*        A*      A1        A*      A2
 #include "coll/leader.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -42,7 +42,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_static_leader{
+extern const Algorithm allreduce_static_leader{
     .collective = Collective::allreduce, .name = "static_leader", .cuts = one_block, .build = build,
     .cost = cost_of_leader, .access = Access::staging, .canonical = true};
 

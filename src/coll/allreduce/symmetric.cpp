@@ -18,8 +18,8 @@
 //   sum           A*   B0      A1   B*
 //   spread        A*   B*      A*   B*
 //   meet
-#include "coll/registry.hpp"
 #include "coll/shared.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -47,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm allreduce_symmetric{
+extern const Algorithm allreduce_symmetric{
     .collective = Collective::allreduce, .name = "symmetric", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesBlocks, .access = Access::symmetric, .canonical = true};
 

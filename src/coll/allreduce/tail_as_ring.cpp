@@ -22,9 +22,9 @@
 //   round 3       A*   B*           A*   B*            A*   B*
 #include <numeric>
 
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 #include "coll/tail.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -93,7 +93,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_tail_as_ring{
+extern const Algorithm allreduce_tail_as_ring{
     .collective = Collective::allreduce, .name = "tail_as_ring", .rejects = rejects, .cuts = cuts,
     .within = parts_of, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
     .expects_late = true, .sum_order = SumOrder::by_ring};

@@ -20,8 +20,8 @@
 //   round 1       A*                     B0 B1        A2   B2
 //   round 2       A*                A*   B*           A*   B2
 //   round 3       A*   B*           A*   B*           A*   B*
-#include "coll/registry.hpp"
 #include "coll/tail.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -41,7 +41,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_tail_direct{
+extern const Algorithm allreduce_tail_direct{
     .collective = Collective::allreduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
     .cost = Tail::cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
     .sum_order = SumOrder::by_rank};

@@ -20,9 +20,9 @@
 //   round 1       A*                     B01          A2   B2
 //   round 2       A*                A*   B*           A*   B2
 //   round 3       A*   B*           A*   B*           A*   B*
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 #include "coll/tail.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -76,7 +76,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_tail_ring{
+extern const Algorithm allreduce_tail_ring{
     .collective = Collective::allreduce, .name = "tail_ring", .rejects = rejects,
     .cuts = Tail::cuts, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
     .expects_late = true, .bits_follow_late = true};

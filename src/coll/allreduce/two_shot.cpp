@@ -21,8 +21,8 @@
 //   sum        A* B0     B*        A1 B*     A*
 //   meet
 //   copy out   A* B*               A* B*
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -96,7 +96,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm allreduce_two_shot{
+extern const Algorithm allreduce_two_shot{
     .collective = Collective::allreduce, .name = "two_shot", .cuts = cuts, .build = build,
     .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging, .canonical = true};
 

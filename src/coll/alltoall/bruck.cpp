@@ -19,7 +19,7 @@
 //   2 places on   00 10 20 30       01 11 21 31       02 12 22 32       03 13 23 33
 #include <algorithm>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -103,7 +103,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm alltoall_bruck{
+extern const Algorithm alltoall_bruck{
     .collective = Collective::alltoall, .name = "bruck", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesRadix};
 

@@ -14,7 +14,7 @@
 //   start         00   01   02      10   11   12      20   21   22
 //   round 1       00        20      01   11                12   22
 //   round 2       00   10   20      01   11   21      02   12   22
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -45,7 +45,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm alltoall_pairwise{
+extern const Algorithm alltoall_pairwise{
     .collective = Collective::alltoall, .name = "pairwise", .cuts = cuts, .build = build,
     .cost = cost};
 

@@ -14,8 +14,8 @@
 //   show       00 01     01        10 11     10
 //   meet
 //   copy out   00 10               01 11
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -50,7 +50,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm alltoall_staged{
+extern const Algorithm alltoall_staged{
     .collective = Collective::alltoall, .name = "staged", .cuts = cuts, .build = build,
     .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 

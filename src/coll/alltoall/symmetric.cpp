@@ -17,8 +17,8 @@
 //   meet
 //   fetch         a0   a1          b0   b1
 //   meet
-#include "coll/registry.hpp"
 #include "coll/shared.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -49,7 +49,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm alltoall_symmetric{
+extern const Algorithm alltoall_symmetric{
     .collective = Collective::alltoall, .name = "symmetric", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .access = Access::symmetric};
 

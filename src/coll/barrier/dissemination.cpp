@@ -17,7 +17,7 @@
 //   round 1       120       201       012
 #include <algorithm>
 
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -43,7 +43,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm barrier_dissemination{
+extern const Algorithm barrier_dissemination{
     .collective = Collective::barrier, .name = "dissemination", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesRadix};
 

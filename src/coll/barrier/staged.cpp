@@ -11,8 +11,8 @@
 //              rank 0    rank 1    rank 2
 //   start      0         1         2
 //   meet       0 1 2     0 1 2     0 1 2
-#include "coll/registry.hpp"
 #include "coll/shared.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -27,7 +27,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm barrier_staged{
+extern const Algorithm barrier_staged{
     .collective = Collective::barrier, .name = "staged", .cuts = cuts, .build = build, .cost = cost,
     .access = Access::staging};
 

@@ -14,7 +14,7 @@
 //   start         *
 //   round 0       *                   *
 //   round 1       *         *         *         *
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -38,7 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_binomial{
+extern const Algorithm broadcast_binomial{
     .collective = Collective::broadcast, .name = "binomial", .cuts = cuts, .build = build,
     .cost = cost};
 

@@ -15,7 +15,7 @@
 //   round 0       A B       A
 //   round 1       A B       A B       A
 //   round 2       A B       A B       A B
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -36,7 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_chain{
+extern const Algorithm broadcast_chain{
     .collective = Collective::broadcast, .name = "chain", .cuts = cuts, .build = build,
     .cost = cost};
 

@@ -17,7 +17,7 @@
 //   round 0       A B                 A
 //   round 1       A B       B         A
 //   round 2       A B       A B       A B
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 #include "shapes/circulant_blocks.hpp"
 
@@ -44,7 +44,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_circulant{
+extern const Algorithm broadcast_circulant{
     .collective = Collective::broadcast, .name = "circulant", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesBlocks};
 

@@ -15,8 +15,8 @@
 //   start                 A
 //   across                A                       A
 //   read      A           A           A           A           A
+#include "coll/algorithms.hpp"
 #include "coll/broadcast/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -31,7 +31,7 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadc
 
 }  // namespace
 
-const Algorithm broadcast_hierarchical_chain{
+extern const Algorithm broadcast_hierarchical_chain{
     .collective = Collective::broadcast, .name = "hierarchical_chain", .cuts = cuts, .build = build,
     .cost = cost, .by_nodes = true};
 

@@ -17,7 +17,7 @@
 //   start         *
 //   round 0       *                                       *
 //   round 1-3     *         *         *         *         *
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/k_nomial.hpp"
 
 namespace paceline {
@@ -41,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_k_nomial{
+extern const Algorithm broadcast_k_nomial{
     .collective = Collective::broadcast, .name = "k_nomial", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesRadix};
 

@@ -12,7 +12,7 @@
 //   start         *
 //   round 0       *         *
 //   round 1       *         *         *
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -30,7 +30,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_linear{
+extern const Algorithm broadcast_linear{
     .collective = Collective::broadcast, .name = "linear", .cuts = cuts, .build = build,
     .cost = cost};
 

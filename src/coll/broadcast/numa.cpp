@@ -17,7 +17,7 @@
 //   2 and 3 tell each other and the root
 //   copy                             B       A
 #include "coll/grouped.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -79,7 +79,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_numa{
+extern const Algorithm broadcast_numa{
     .collective = Collective::broadcast, .name = "numa", .cuts = cuts, .build = build, .cost = cost,
     .takes = {.blocks = true}, .access = Access::staging, .grouped = true};
 

@@ -17,8 +17,8 @@
 //   round 2       A  B  C  D     A  B                 B  C  D              C  D
 //   round 3       A  B  C  D     A  B     D        A  B  C  D           B  C  D
 //   round 4       A  B  C  D     A  B  C  D        A  B  C  D        A  B  C  D
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -35,7 +35,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_scatter_allgather{
+extern const Algorithm broadcast_scatter_allgather{
     .collective = Collective::broadcast, .name = "scatter_allgather", .cuts = cuts, .build = build,
     .cost = cost};
 

@@ -19,8 +19,8 @@
 //   round 1       A  B  C  D        B                 C  D              D
 //   round 2       A  B  C  D        B  C              C  D        A           D
 //   round 3       A  B  C  D     A  B  C  D        A  B  C  D        A  B  C  D
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -37,7 +37,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm broadcast_scatter_circulant{
+extern const Algorithm broadcast_scatter_circulant{
     .collective = Collective::broadcast, .name = "scatter_circulant", .cuts = cuts, .build = build,
     .cost = cost};
 

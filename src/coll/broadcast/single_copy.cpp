@@ -18,11 +18,11 @@
 //   start         A  B  C
 //   copy          A  B  C       A< B> C<      A< B< C>
 #include "coll/broadcast/parts.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 
-const Algorithm broadcast_single_copy{
+extern const Algorithm broadcast_single_copy{
     .collective = Collective::broadcast, .name = "single_copy", .cuts = cuts_of_parts,
     .build = build_parts, .cost = cost_of_parts, .access = Access::single_copy};
 

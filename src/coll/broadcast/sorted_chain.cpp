@@ -18,7 +18,7 @@
 //   round 2       A B       A         A B
 //   round 3       A B       A B       A B
 #include "coll/late.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -47,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_sorted_chain{
+extern const Algorithm broadcast_sorted_chain{
     .collective = Collective::broadcast, .name = "sorted_chain", .cuts = cuts, .build = build,
     .cost = cost, .takes = kTakesBlocks, .expects_late = true};
 

@@ -11,8 +11,8 @@
 // p = 2, blocks A B C, root 0; slots x y, where there were two.
 //   rank 0     A -> x     B -> y     wait   C -> x
 //   rank 1                x -> A     tell   y -> B     x -> C
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -42,7 +42,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm broadcast_staged{
+extern const Algorithm broadcast_staged{
     .collective = Collective::broadcast, .name = "staged", .cuts = cuts, .build = build,
     .cost = cost, .takes = {.blocks = true}, .access = Access::staging};
 

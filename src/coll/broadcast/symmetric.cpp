@@ -16,11 +16,11 @@
 //   start         A  B  C
 //   copy          A  B  C       A< B> C<      A< B< C>
 #include "coll/broadcast/parts.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 
-const Algorithm broadcast_symmetric{
+extern const Algorithm broadcast_symmetric{
     .collective = Collective::broadcast, .name = "symmetric", .cuts = cuts_of_parts,
     .build = build_parts, .cost = cost_of_parts, .access = Access::symmetric};
 

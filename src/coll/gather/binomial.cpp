@@ -15,7 +15,7 @@
 //   round 0       A  B              B                 C  D              D
 //   round 1       A  B  C  D        B                 C  D              D
 #include "coll/around.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -51,7 +51,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm gather_binomial{
+extern const Algorithm gather_binomial{
     .collective = Collective::gather, .name = "binomial", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 

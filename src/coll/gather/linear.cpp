@@ -12,7 +12,7 @@
 //                 rank 0            rank 1            rank 2
 //   start         A                 B                 C
 //   end           A    B    C       B                 C
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -35,7 +35,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm gather_linear{
+extern const Algorithm gather_linear{
     .collective = Collective::gather, .name = "linear", .cuts = cuts, .build = build, .cost = cost};
 
 }  // namespace paceline

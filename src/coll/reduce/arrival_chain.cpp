@@ -22,7 +22,7 @@
 //   complete                     A2      A12       A0      A*
 //   copy out                     A*                (gone)
 #include "coll/arrival_chain.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_arrival_chain{
+extern const Algorithm reduce_arrival_chain{
     .collective = Collective::reduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
     .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
     .follows_arrival = true};

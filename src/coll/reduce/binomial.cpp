@@ -14,8 +14,8 @@
 //   start         0         1         2         3
 //   round 0       01                  23
 //   round 1       *
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -54,7 +54,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_binomial{
+extern const Algorithm reduce_binomial{
     .collective = Collective::reduce, .name = "binomial", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 

@@ -20,8 +20,8 @@
 //   round 1       A*                B*                C*
 //   round 2       A*   B*                B*                C*
 //   round 3       A*   B*   C*           B*                C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -38,7 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_bruck{
+extern const Algorithm reduce_bruck{
     .collective = Collective::reduce, .name = "bruck", .cuts = cuts, .build = build, .cost = cost,
     .canonical = true};
 

@@ -15,8 +15,8 @@
 //   start         0         1         2
 //   round 0       0         12
 //   round 1       *
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -49,7 +49,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_chain{
+extern const Algorithm reduce_chain{
     .collective = Collective::reduce, .name = "chain", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 

@@ -18,8 +18,8 @@
 //   round 0       A0  B02      A1  B1       A12 B2
 //   round 1       A0  B*       A1  B1       A12 B2
 //   round 2       A*  B*       A1  B1       A12 B2
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 #include "shapes/circulant_blocks.hpp"
 
@@ -64,7 +64,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_circulant{
+extern const Algorithm reduce_circulant{
     .collective = Collective::reduce, .name = "circulant", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks};
 

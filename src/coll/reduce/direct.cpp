@@ -16,8 +16,8 @@
 //   round 1       A*                B*                C*
 //   round 2       A*   B*                B*                C*
 //   round 3       A*   B*   C*           B*                C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -36,7 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_direct{
+extern const Algorithm reduce_direct{
     .collective = Collective::reduce, .name = "direct", .cuts = cuts, .build = build, .cost = cost,
     .canonical = true, .sum_order = SumOrder::by_rank};
 

@@ -20,7 +20,7 @@
 #include <algorithm>
 
 #include "coll/sums.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -53,7 +53,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_gather{
+extern const Algorithm reduce_gather{
     .collective = Collective::reduce, .name = "gather", .cuts = cuts, .build = build, .cost = cost,
     .canonical = true};
 

@@ -18,8 +18,8 @@
 //   start     0           1           2           3           4
 //   sum                   012                     34
 //   across                *
+#include "coll/algorithms.hpp"
 #include "coll/reduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -32,7 +32,7 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_bi
 
 }  // namespace
 
-const Algorithm reduce_hierarchical{
+extern const Algorithm reduce_hierarchical{
     .collective = Collective::reduce, .name = "hierarchical", .rejects = rejects_in_hierarchy,
     .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 

@@ -18,8 +18,8 @@
 //   start     0           1           2           3           4
 //   sum                   012                     34
 //   across                *
+#include "coll/algorithms.hpp"
 #include "coll/reduce/hierarchy.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -32,7 +32,7 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_ch
 
 }  // namespace
 
-const Algorithm reduce_hierarchical_chain{
+extern const Algorithm reduce_hierarchical_chain{
     .collective = Collective::reduce, .name = "hierarchical_chain", .rejects = rejects_in_hierarchy,
     .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 

@@ -21,8 +21,8 @@
 //   round 2       *
 #include <algorithm>
 
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/k_nomial.hpp"
 
 namespace paceline {
@@ -65,7 +65,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_k_nomial{
+extern const Algorithm reduce_k_nomial{
     .collective = Collective::reduce, .name = "k_nomial", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesRadix};
 

@@ -14,7 +14,7 @@
 //   start         0         1         2
 //   round 0       0         0  1      2
 //   round 1       0         *         2
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -52,7 +52,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_linear{
+extern const Algorithm reduce_linear{
     .collective = Collective::reduce, .name = "linear", .cuts = cuts, .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -24,7 +24,7 @@
 //   collect       A* B*
 #include "base/str.hpp"
 #include "coll/grouped.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -109,7 +109,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_numa{
+extern const Algorithm reduce_numa{
     .collective = Collective::reduce, .name = "numa", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = {.blocks = true}, .access = Access::staging,
     .grouped = true};

@@ -18,8 +18,8 @@
 //   round 1       A*                     B*                     C*
 //   round 2       A*   B*                B*                     C*
 //   round 3       A*   B*   C*           B*                     C*
+#include "coll/algorithms.hpp"
 #include "coll/in_two.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
 #include "ir/compose.hpp"
 #include "shapes/binomial.hpp"
@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_gather{
+extern const Algorithm reduce_scatter_gather{
     .collective = Collective::reduce, .name = "scatter_gather", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 

@@ -19,8 +19,8 @@
 //   round 0       0         12
 //   round 1       *
 #include "coll/late.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -62,7 +62,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_sorted_chain{
+extern const Algorithm reduce_sorted_chain{
     .collective = Collective::reduce, .name = "sorted_chain", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks, .expects_late = true,
     .bits_follow_late = true};

@@ -12,8 +12,8 @@
 //   rank 0                A + x     tell   B + y     C + x
 //   rank 1     A -> x     B -> y    wait   C -> x
 #include "base/str.hpp"
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -53,7 +53,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_staged{
+extern const Algorithm reduce_staged{
     .collective = Collective::reduce, .name = "staged", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
     .canonical = true};

@@ -18,8 +18,8 @@
 //   round 1       A*                     B0 B1             B2
 //   round 2       A*                     B*
 //   round 3       A*   B*
-#include "coll/registry.hpp"
 #include "coll/tail.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -50,7 +50,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm reduce_tail_direct{
+extern const Algorithm reduce_tail_direct{
     .collective = Collective::reduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
     .cost = Tail::cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
     .sum_order = SumOrder::by_rank};

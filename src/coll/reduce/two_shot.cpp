@@ -19,8 +19,8 @@
 //   meet
 //   collect    A* B*
 #include "base/str.hpp"
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -65,7 +65,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 }  // namespace
 
-const Algorithm reduce_two_shot{
+extern const Algorithm reduce_two_shot{
     .collective = Collective::reduce, .name = "two_shot", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging,
     .canonical = true};

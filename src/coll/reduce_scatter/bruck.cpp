@@ -25,7 +25,7 @@
 #include <bit>
 
 #include "coll/sums.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -70,7 +70,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_bruck{
+extern const Algorithm reduce_scatter_bruck{
     .collective = Collective::reduce_scatter, .name = "bruck", .cuts = cuts, .build = build,
     .cost = cost, .canonical = true};
 

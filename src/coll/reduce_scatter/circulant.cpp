@@ -18,8 +18,8 @@
 //   round 0       A01                    B12                    C02
 //   round 1       A*                     B*                     C*
 #include "coll/around.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/circulant.hpp"
 
 namespace paceline {
@@ -73,7 +73,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_circulant{
+extern const Algorithm reduce_scatter_circulant{
     .collective = Collective::reduce_scatter, .name = "circulant", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesRadix};
 

@@ -18,7 +18,7 @@
 //   round 0       A0 A2             B0 B1             C1 C2
 //   round 1       A*                B*                C*
 #include "coll/sums.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -48,7 +48,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_direct{
+extern const Algorithm reduce_scatter_direct{
     .collective = Collective::reduce_scatter, .name = "direct", .cuts = cuts, .build = build,
     .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
 

@@ -19,8 +19,8 @@
 //   sum       A012 .. E012                                A34 .. E34
 //   across    A*   ..  E*                                 A*  .. E*
 //   read      A*                  B*          C*          D*                  E*
+#include "coll/algorithms.hpp"
 #include "coll/in_node.hpp"
-#include "coll/registry.hpp"
 
 namespace paceline {
 namespace {
@@ -81,7 +81,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_hierarchical{
+extern const Algorithm reduce_scatter_hierarchical{
     .collective = Collective::reduce_scatter, .name = "hierarchical",
     .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
 

@@ -21,8 +21,8 @@
 #include <cmath>
 
 #include "coll/in_node.hpp"
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -186,7 +186,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_multilane{
+extern const Algorithm reduce_scatter_multilane{
     .collective = Collective::reduce_scatter, .name = "multilane", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .by_nodes = true};
 

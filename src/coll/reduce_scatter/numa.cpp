@@ -21,7 +21,7 @@
 //   meet
 //   sum across    A*                            C*
 #include "coll/grouped.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -93,7 +93,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_numa{
+extern const Algorithm reduce_scatter_numa{
     .collective = Collective::reduce_scatter, .name = "numa", .rejects = rejects_scattered,
     .cuts = cuts, .build = build, .cost = cost, .takes = {.blocks = true},
     .access = Access::staging, .grouped = true};

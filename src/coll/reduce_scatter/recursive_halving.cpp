@@ -17,8 +17,8 @@
 //   start         A0 B0 C0 D0    A1 B1 C1 D1    A2 B2 C2 D2    A3 B3 C3 D3
 //   round 0       A02 B02        A13 B13              C02 D02        C13 D13
 //   round 1       A*                B*                C*                D*
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/hypercube.hpp"
 
 namespace paceline {
@@ -84,7 +84,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_recursive_halving{
+extern const Algorithm reduce_scatter_recursive_halving{
     .collective = Collective::reduce_scatter, .name = "recursive_halving", .rejects = rejects,
     .cuts = cuts, .build = build, .cost = cost};
 

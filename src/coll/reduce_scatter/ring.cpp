@@ -15,8 +15,8 @@
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0            B02               C01          A12
 //   round 1       A*                     B*                C*
-#include "coll/registry.hpp"
 #include "coll/rejects.hpp"
+#include "ir/algorithm.hpp"
 #include "ir/bind.hpp"
 
 namespace paceline {
@@ -60,7 +60,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_ring{
+extern const Algorithm reduce_scatter_ring{
     .collective = Collective::reduce_scatter, .name = "ring", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .in_node_order = true};
 

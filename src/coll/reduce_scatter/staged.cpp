@@ -15,8 +15,8 @@
 //   meet
 //   sum        A*                  B*
 #include "base/str.hpp"
-#include "coll/registry.hpp"
 #include "coll/staged.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -57,7 +57,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_staged{
+extern const Algorithm reduce_scatter_staged{
     .collective = Collective::reduce_scatter, .name = "staged", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
     .canonical = true};

@@ -16,8 +16,8 @@
 //   meet
 //   sum           A*                B*
 //   meet
-#include "coll/registry.hpp"
 #include "coll/shared.hpp"
+#include "ir/algorithm.hpp"
 
 namespace paceline {
 namespace {
@@ -39,7 +39,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm reduce_scatter_symmetric{
+extern const Algorithm reduce_scatter_symmetric{
     .collective = Collective::reduce_scatter, .name = "symmetric", .cuts = cuts, .build = build,
     .cost = cost, .access = Access::symmetric, .canonical = true};
 

@@ -16,7 +16,7 @@
 //   round 0       A  B  C  D                          C  D
 //   round 1       A  B  C  D        B                 C  D              D
 #include "coll/around.hpp"
-#include "coll/registry.hpp"
+#include "ir/algorithm.hpp"
 #include "shapes/binomial.hpp"
 
 namespace paceline {
@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 }  // namespace
 
-const Algorithm scatter_binomial{
+extern const Algorithm scatter_binomial{
     .collective = Collective::scatter, .name = "binomial", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost};
 
