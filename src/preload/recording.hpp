@@ -74,6 +74,8 @@ struct Volumes {
 };
 
 #define UNWRAP(...) __VA_ARGS__
+#define LONG(count) count
+#define LONGS(counts, length) counts
 #define ONE(n, type) volumes.one(n, type)
 #define ALL(n, type) volumes.all(n, type)
 #define SUM(counts, type) volumes.sum(counts, type)

@@ -3,12 +3,14 @@
    process and loads the library beside it, which serves the calls; where that cannot be, all of
    them pass through.
 
-   Its calls are those of the tables mpi_calls.def and mpi_requests.def, and what begins MPI.
+   Its calls are those of the tables mpi_calls.def and mpi_requests.def, and what begins MPI. Under
+   an MPI that lacks some of them, since it is not that for which the stub was built, narrow.c makes
+   those with long counts, and the others are errors.
 
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
 #define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT, environ */
-#include "stub.h"
+#include "narrow.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -24,7 +26,21 @@
 #define SERVES "libpaceline_mpi_calls.so"
 #define EXPORTED __attribute__((visibility("default")))
 
-typedef uintptr_t handle;
+/* A program that asks whether there is a call (by a weak symbol) hears what it would without the
+   stub: under MPIs that lack persistent collectives, or long counts, it does not show them. */
+#define SHOWN_ EXPORTED
+#ifdef PACELINE_MPI_HAS_PERSISTENT
+#define SHOWN__init EXPORTED
+#else
+#define SHOWN__init
+#endif
+#ifdef PACELINE_MPI_HAS_LONG_COUNTS
+#define SHOWN__c EXPORTED
+#define SHOWN__init_c SHOWN__init
+#else
+#define SHOWN__c
+#define SHOWN__init_c
+#endif
 
 /* In Fortran a name is lower case with an underscore behind it: GNU's, Intel's and LLVM's compilers
    agree there. Those names are not MPI's own but of the library that wraps it. */
@@ -56,12 +72,16 @@ static paceline_function function_of(void* address) {
   return function;
 }
 
+static int is_of_mpi(const struct dl_phdr_info* object) {
+  const char* slash = strrchr(object->dlpi_name, '/');
+  return strncmp(slash ? slash + 1 : object->dlpi_name, "libmpi", 6) == 0;
+}
+
 /* Extensions of Python bring their MPI without showing it to others: then it is shown now, so that
    the library that serves the calls finds it. */
 static int show(struct dl_phdr_info* object, size_t size, void* found) {
   (void)size;
-  const char* slash = strrchr(object->dlpi_name, '/');
-  if (strncmp(slash ? slash + 1 : object->dlpi_name, "libmpi", 6) != 0) return 0;
+  if (!is_of_mpi(object)) return 0;
   void* library = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
   if (!library || !dlsym(library, "PMPI_Init_thread")) return 0;
   *(void**)found = library;
@@ -76,6 +96,21 @@ static void* find_mpi(void) {
   return found;
 }
 
+/* Such an extension may bring what wraps MPI for Fortran, too, which stays its own. */
+struct looked_for {
+  const char* name;
+  void* found;
+};
+
+static int look_in(struct dl_phdr_info* object, size_t size, void* data) {
+  (void)size;
+  struct looked_for* looked_for = data;
+  if (!is_of_mpi(object)) return 0;
+  void* library = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+  looked_for->found = library ? dlsym(library, looked_for->name) : NULL;
+  return looked_for->found != NULL;
+}
+
 /* The library beside this one. */
 static void* load_calls(void) {
   Dl_info here;
@@ -88,16 +123,21 @@ static void* load_calls(void) {
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* Without the stub the dynamic linker would have ended the process, before its start or now. */
 _Noreturn static void lacks(const char* name) {
   fprintf(stderr,
           "paceline: preload: this process calls MPI, but it has no %s. Preload the library into "
           "programs that are linked with an MPI that has it.\n",
           name);
-  abort();
+  _exit(127);
 }
 
 /* What a name of that library means to the program when this one is not there. */
-static paceline_function next_of(const char* name) { return function_of(dlsym(RTLD_NEXT, name)); }
+static paceline_function next_of(const char* name) {
+  struct looked_for looked_for = {name, dlsym(RTLD_NEXT, name)};
+  if (!looked_for.found) dl_iterate_phdr(look_in, &looked_for);
+  return function_of(looked_for.found);
+}
 
 /* What the call would be without this library; null where this MPI does not have it. */
 static paceline_function host_of(void* mpi, int which) {
@@ -137,58 +177,69 @@ static void fill_table(void) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Null where this MPI does not have it. */
 static paceline_function call(enum paceline_stub_call which) {
   if (!atomic_load_explicit(&is_filled, memory_order_acquire)) pthread_once(&once, fill_table);
-  if (!table[which]) lacks(names[which].name);
   return table[which];
 }
 
-/* The stubs. What they do last is a jump: whoever records a call sees who has made it. */
-#define UNWRAP(...) __VA_ARGS__
-#define STUB(symbol, which, types, values)                                   \
-  EXPORTED int symbol types;                                                 \
+paceline_function paceline_host_call(const char* name) {
+  void* mpi = find_mpi();
+  return mpi ? function_of(dlsym(mpi, name)) : NULL;
+}
+
+int paceline_refuse(const char* name, const char* why, handle comm) {
+  enum { MPI_ERR_COUNT = 2 }; /* in every MPI */
+  typedef int function(handle, int);
+  const paceline_function tell = paceline_host_call("PMPI_Comm_call_errhandler");
+  if (!tell) lacks(name);
+  fprintf(stderr, "paceline: preload: %s: %s.\n", name, why);
+  ((function*)tell)(comm, MPI_ERR_COUNT);
+  return MPI_ERR_COUNT;
+}
+
+/* The stubs. What they do last is a jump: whoever records a call sees who has made it. `otherwise`:
+   what they do where this MPI does not have the call. */
+#define STUB(shown, symbol, which, types, values, otherwise)                 \
+  shown int symbol types;                                                    \
   int symbol types {                                                         \
     typedef int function types;                                              \
-    return ((function*)call(PACELINE_STUB_##which))values;                   \
+    const paceline_function host = call(PACELINE_STUB_##which);              \
+    if (!host) return otherwise;                                             \
+    return ((function*)host)values;                                          \
   }
-
-#define IN const void*
-#define OUT void*
-#define OP handle
-#define TYPE handle
-#define TYPES const void*
-#define ROOT int
-
-/* Those that are begun by a request: non-blocking and persistent. */
-#define STUBS_OF_REQUESTS(name, nonblocking, suffix, types, values)                            \
-  STUB(MPI_##nonblocking##suffix, I##name##suffix, (UNWRAP types handle comm, void* request),  \
-       (UNWRAP values comm, request))                                                          \
-  STUB(MPI_##name##_init##suffix, name##_init##suffix,                                         \
-       (UNWRAP types handle comm, handle info, void* request),                                 \
-       (UNWRAP values comm, info, request))
-#define AINTS const intptr_t*
+#define LONG(count) count
+#define LONGS(counts, length) counts
 
 #define COUNT int
 #define COUNTS const int*
 #define DISPLS const int*
+#define SHORT_STUB(form, symbol, which, types, values) \
+  STUB(SHOWN_##form, symbol, which, types, values,     \
+       paceline_refuse(#symbol, "the MPI of this process has no such call", comm))
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
-  STUB(MPI_##name, name, (UNWRAP types handle comm), (UNWRAP values comm))                      \
-  STUBS_OF_REQUESTS(name, nonblocking, , types, values)
+  SHORT_STUB(, MPI_##name, name, (UNWRAP types handle comm), (UNWRAP values comm))                \
+  PACELINE_BEGUN(SHORT_STUB, name, nonblocking, , types, values)
 #include "mpi_calls.def"
 #undef COUNT
 #undef COUNTS
 #undef DISPLS
 
-/* The same calls with long counts; barriers have none. Of those that the drop-in serves the
-   blocking ones follow below. */
+/* The same calls with long counts. Of those that the drop-in serves the blocking ones follow below.
+*/
 #define COUNT int64_t
 #define COUNTS const int64_t*
 #define DISPLS const intptr_t*
-#define LONG_SERVED(name, types, values)
-#define LONG_HOST(name, types, values) STUB(MPI_##name##_c, name##_c, types, values)
+#define LONG_STUB(form, symbol, which, types, values) \
+  STUB(SHOWN_##form##_c, symbol, which, types, values, paceline_narrow_##which values)
+#define LONG_WITHOUT_COUNTS(name, nonblocking, types, values)
+#define LONG_SERVED(name, nonblocking, types, values) \
+  PACELINE_BEGUN(LONG_STUB, name, nonblocking, _c, types, values)
+#define LONG_HOST(name, nonblocking, types, values)                                          \
+  LONG_STUB(, MPI_##name##_c, name##_c, (UNWRAP types handle comm), (UNWRAP values comm))    \
+  LONG_SERVED(name, nonblocking, types, values)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
-  LONG_##kind(name, (UNWRAP types handle comm), (UNWRAP values comm))                           \
-  STUBS_OF_REQUESTS(name, nonblocking, _c, types, values)
+  LONG_##kind(name, nonblocking, types, values)
 #include "mpi_calls.def"
 #undef COUNT
 #undef COUNTS
@@ -199,7 +250,7 @@ static paceline_function call(enum paceline_stub_call which) {
 #define LENGTH int
 #define INTS int*
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
-  STUB(MPI_##name, name, types, values)
+  STUB(EXPORTED, MPI_##name, name, types, values, (lacks("MPI_" #name), 0))
 #include "mpi_requests.def"
 #undef LENGTH
 #undef INTS
@@ -209,12 +260,14 @@ static paceline_function call(enum paceline_stub_call which) {
    2 GiB, which they leave to the host as well. */
 static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
 
-#define PACELINE_PASS_LONG(name, types, is_short, values)                    \
-  EXPORTED int MPI_##name##_c types;                                         \
-  int MPI_##name##_c types {                                                 \
-    typedef int function types;                                              \
-    if (is_short) return MPI_##name values;                                  \
-    return ((function*)call(PACELINE_STUB_##name##_c))values;                \
+#define PACELINE_PASS_LONG(name, types, is_short, values)                              \
+  SHOWN__c int MPI_##name##_c types;                                                   \
+  int MPI_##name##_c types {                                                           \
+    typedef int function types;                                                        \
+    if (is_short) return MPI_##name values;                                            \
+    const paceline_function host = call(PACELINE_STUB_##name##_c);                     \
+    if (!host) return paceline_refuse("MPI_" #name "_c", PACELINE_TOO_LONG, comm);     \
+    return ((function*)host)values;                                                    \
   }
 
 PACELINE_PASS_LONG(Allreduce,
@@ -256,13 +309,15 @@ PACELINE_PASS_LONG(Allgather,
 #define AINTS void*
 #define LENGTH void*
 #define INTS void*
+#define FORTRAN_STUB(symbol, which, types, values) \
+  STUB(EXPORTED, symbol, which, types, values, (lacks(#symbol), 0))
 #define STUBS_OF_FORTRAN(name, fortran, tail, suffix, types, values)                            \
-  STUB(mpi_##fortran##tail, name##suffix, (UNWRAP types void* comm, void* error),               \
+  FORTRAN_STUB(mpi_##fortran##tail, name##suffix, (UNWRAP types void* comm, void* error), \
        (UNWRAP values comm, error))                                                             \
-  STUB(mpi_i##fortran##tail, I##name##suffix,                                                   \
+  FORTRAN_STUB(mpi_i##fortran##tail, I##name##suffix, \
        (UNWRAP types void* comm, void* request, void* error),                                   \
        (UNWRAP values comm, request, error))                                                    \
-  STUB(mpi_##fortran##_init##tail, name##_init##suffix,                                         \
+  FORTRAN_STUB(mpi_##fortran##_init##tail, name##_init##suffix, \
        (UNWRAP types void* comm, void* info, void* request, void* error),                       \
        (UNWRAP values comm, info, request, error))
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
@@ -271,8 +326,9 @@ PACELINE_PASS_LONG(Allgather,
   STUBS_OF_FORTRAN(name, fortran, _f08ts_, _f08ts, types, values)
 #include "mpi_calls.def"
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests)                  \
-  STUB(mpi_##fortran##_, name##_f, (UNWRAP types, void* error), (UNWRAP values, error)) \
-  STUB(mpi_##fortran##_f08_, name##_f08, (UNWRAP types, void* error), (UNWRAP values, error))
+  FORTRAN_STUB(mpi_##fortran##_, name##_f, (UNWRAP types, void* error), (UNWRAP values, error)) \
+  FORTRAN_STUB(mpi_##fortran##_f08_, name##_f08, (UNWRAP types, void* error),          \
+               (UNWRAP values, error))
 #include "mpi_requests.def"
 
 /* MPI begins: where calls are recorded, ranks compare their clocks now. That is the only use of
@@ -289,17 +345,16 @@ static void has_begun(void) {
   if (begins) begins();
 }
 
-static paceline_function host_call(const char* name) {
-  void* mpi = find_mpi();
-  void* found = mpi ? dlsym(mpi, name) : NULL;
+static paceline_function first_call(const char* name) {
+  const paceline_function found = paceline_host_call(name);
   if (!found) lacks(name);
-  return function_of(found);
+  return found;
 }
 
 EXPORTED int MPI_Init(int* argc, char*** argv);
 int MPI_Init(int* argc, char*** argv) {
   typedef int function(int*, char***);
-  const int status = ((function*)host_call("PMPI_Init"))(argc, argv);
+  const int status = ((function*)first_call("PMPI_Init"))(argc, argv);
   if (status == 0) has_begun();
   return status;
 }
@@ -308,7 +363,7 @@ EXPORTED int MPI_Init_thread(int* argc, char*** argv, int required, int* provide
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   typedef int function(int*, char***, int, int*);
   const int status =
-      ((function*)host_call("PMPI_Init_thread"))(argc, argv, required, provided);
+      ((function*)first_call("PMPI_Init_thread"))(argc, argv, required, provided);
   if (status == 0) has_begun();
   return status;
 }

