@@ -107,7 +107,6 @@ WorldConfig config_of_drop_in() {
   WorldConfig config = config_from_options();
   const auto is_default = [](Option option) { return value_of(row_of(option)).is_default; };
   if (is_default(Option::timeout_ms)) config.timeout_ms = 0;
-  if (is_default(Option::warn_ms)) config.warn_ms = 0;
   if (is_default(Option::progress)) config.progress = Progress::caller;
   config.profile_dir = "";   // its calls are recorded where the program makes them
   config.meanwhile = progress_mpi;

@@ -225,8 +225,8 @@ def test_what_launchers_tell_their_own_goes_to_no_other_node():
 
 
 def there():
-    """The MPIs that are installed; ./dev mpi brings the first two, and the others where it can."""
-    return ["mpich5", "openmpi5", *(name for name in ("openmpi4", "impi")
+    """The MPIs that are installed; ./dev mpi brings three, and the others where it can."""
+    return ["mpich5", "mpich5-ucx", "openmpi5", *(name for name in ("openmpi4", "impi")
                                     if mpis.MPIS[name].mpiexec.exists())]
 
 

@@ -284,6 +284,17 @@ def test_mpi4py_is_served(name):
     assert served(said)["Allreduce"][0] >= 1, said
 
 
+@in_long
+def test_who_is_missing_is_said_after_half_a_minute():
+    pytest.importorskip("mpi4py")
+    mpi = mpi_of("mpich5")
+    program = ("from mpi4py import MPI; import time; MPI.COMM_WORLD.Barrier(); "
+               "time.sleep(33 * MPI.COMM_WORLD.rank); MPI.COMM_WORLD.Barrier()")
+    status, said = run(mpi, 2, built(mpicc_of(mpi)), sys.executable, "-c", program,
+                       MPI4PY_LIBMPI=str(mpi.library))
+    assert status == 0 and "rank 0 has waited 30 s; rank 1 " in said, said
+
+
 def test_command_says_where_and_what_to_do(capsys, tmp_path):
     mpicc = mpicc_of(mpi_of("mpich5"))
     library = built(mpicc)

@@ -25,11 +25,12 @@ class Mpi:
     library: str
     launcher: str = "bin/mpiexec"
     of_system: bool = False
+    installed_as: str = ""  # another name, where this is that one by other settings
 
     @property
     def folder(self):
         """Where ./dev mpi has put it, or the system's packages."""
-        return Path("/usr") if self.of_system else INSTALLED / self.name
+        return Path("/usr") if self.of_system else INSTALLED / (self.installed_as or self.name)
 
     @property
     def mpiexec(self):
@@ -42,6 +43,7 @@ MPIS = {mpi.name: mpi for mpi in (
         "bin/mpiexec.openmpi", of_system=True),
     Mpi("openmpi5", "openmpi", "lib/libmpi.so.40"),
     Mpi("mpich5", "mpich", "lib/libmpi.so.12"),
+    Mpi("mpich5-ucx", "mpich", "lib/libmpi.so.12", installed_as="mpich5"),
     Mpi("impi", "mpich", "lib/libmpi.so.12"),
 )}
 
@@ -88,12 +90,21 @@ def openmpi5(folder, ppn):
 
 
 def mpich5(folder, ppn):
-    """Hydra; libfabric, since over UCX receives from anybody do not end between nodes."""
-    return {
-        "HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(AGENT),
-        "HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn)),
-        "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE,
-    }
+    """Hydra; libfabric, as Paceline has it where it starts MPI."""
+    return {**hydra(folder, ppn), "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp",
+            "FI_TCP_IFACE": INTERFACE}
+
+
+def mpich5_ucx(folder, ppn):
+    """What the wheel takes by itself, which loses receives from anybody between nodes."""
+    return {**hydra(folder, ppn), "MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self",
+            "UCX_NET_DEVICES": INTERFACE}
+
+
+def hydra(folder, ppn):
+    """Of MPICH."""
+    return {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(AGENT),
+            "HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn))}
 
 
 def impi(folder, ppn):
@@ -118,7 +129,8 @@ def environment(name, folder, ppn, spin=False, scattered=False):
     spin: they poll as they would with a core for each. scattered: consecutive ranks lie on
     different nodes."""
     root = MPIS[name].folder
-    settings = {"openmpi4": openmpi4, "openmpi5": openmpi5, "mpich5": mpich5, "impi": impi}
+    settings = {"openmpi4": openmpi4, "openmpi5": openmpi5, "mpich5": mpich5,
+                "mpich5-ucx": mpich5_ucx, "impi": impi}
     path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", os.defpath)))
     resting = {} if spin else idle.environment(folder, ppn)
     placed = settings[name](Path(folder), ppn)

@@ -169,6 +169,7 @@ bool asks_links(const WorldConfig& config) {
 }
 
 Assumed machine_between_nodes(Communicator all, const WorldConfig& config) {
+  all.set_timeout(config.start_timeout_ms);
   if (config.machine == "probe") return probed(all, config);
   const KnownMachine& known = *config.known;
   bool agrees = known.sampled;

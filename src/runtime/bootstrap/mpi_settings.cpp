@@ -1,9 +1,11 @@
 #include "runtime/bootstrap/mpi_settings.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.hpp"
 #include "base/options_launcher.hpp"
+#include "transport/mpi/netmod.hpp"
 
 namespace paceline {
 namespace {
@@ -18,11 +20,9 @@ bool has_buffers(const MpiLibrary& library) {
 }  // namespace
 
 void choose_netmod(const MpiLibrary& library) {
-  const std::string about = library.about();
-  const std::size_t device = about.find("ch4:ucx");
-  if (!library.is_initialized() && device != std::string::npos &&
-      about.substr(device, about.find('\n', device) - device).ends_with("ofi"))
-    setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+  const std::vector<std::string> netmods = mpi::netmods_of(library.about());
+  if (!library.is_initialized() && std::ranges::count(netmods, "ofi"))
+    setenv(mpi::kNetmod, "ofi", 0);
 }
 
 void widen_buffers(const MpiLibrary& library, Bootstrap& meeting) {

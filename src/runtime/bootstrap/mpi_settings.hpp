@@ -6,9 +6,8 @@
 
 namespace paceline {
 
-// An MPICH that has both takes UCX before libfabric. In 5.0.2, a receive from anybody that is
-// posted before its message comes from another node then never ends (over TCP, 4 ranks: 5 of 5
-// starts; 0 of 5 by libfabric, or with the sender named).
+// An MPICH that has both takes UCX before libfabric, over which we cannot post receives from
+// anybody (transport/mpi/netmod.hpp).
 void choose_netmod(const MpiLibrary& library);
 
 // Intel MPI may send between nodes through libfabric's RxM, by verbs or by TCP of Debian's

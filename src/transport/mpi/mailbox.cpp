@@ -5,21 +5,30 @@
 namespace paceline::mpi {
 namespace {
 
-constexpr int kReceives = 32;            // posted ahead
+constexpr std::size_t kReceives = 32;    // at once, and posted ahead where they can be
 constexpr std::size_t kAskedAtOnce = 4;  // the oldest; the others end later anyway
 
 }  // namespace
 
 Mailbox::Mailbox(MpiPort& port, std::size_t payload)
-    : port_(port), pool_(sizeof(Header) + payload) {
-  if (port.ranks() == 1) return;
-  for (int i = 0; i < kReceives; ++i) receive();
+    : port_(port), pool_(sizeof(Header) + payload), posts_ahead_(port.hears_anybody()) {
+  if (port.ranks() == 1 || !posts_ahead_) return;
+  for (std::size_t i = 0; i < kReceives; ++i) receive();
 }
 
 void Mailbox::receive() {
   Buffer memory = pool_.take();
   const int message = port_.recv(MpiPort::kAnybody, kControlTag, memory.get(), pool_.bytes());
   receiving_.push_back({message, std::move(memory)});
+}
+
+void Mailbox::take() {
+  while (receiving_.size() < kReceives) {
+    Buffer memory = pool_.take();
+    const int message = port_.take(kControlTag, memory.get(), pool_.bytes());
+    if (message == MpiPort::kNone) return pool_.give(std::move(memory));
+    receiving_.push_back({message, std::move(memory)});
+  }
 }
 
 void Mailbox::post(int peer, Buffer memory, std::size_t bytes) {
@@ -30,10 +39,11 @@ void Mailbox::post(int peer, Buffer memory, std::size_t bytes) {
 bool Mailbox::next(Letter& letter, int& trouble) {
   trouble = 0;
   Ended how;
+  if (!posts_ahead_ && !closing_) take();
   if (closing_ || receiving_.empty() || !port_.ended(receiving_.front().message, how)) return false;
   letter.memory = std::move(receiving_.front().memory);
   receiving_.pop_front();
-  receive();
+  if (posts_ahead_) receive();
   trouble = how.error;
   if (how.error || how.bytes < sizeof(Header)) {
     pool_.give(std::move(letter.memory));
@@ -56,6 +66,7 @@ void Mailbox::pending(std::vector<int>& messages) const {
 
 void Mailbox::close() {
   closing_ = true;
+  if (!posts_ahead_) return;   // theirs have come
   for (const Slot& slot : receiving_) port_.cancel(slot.message);
 }
 

@@ -66,13 +66,14 @@ class Mailbox {
     Buffer memory;
   };
   void post(int peer, Buffer memory, std::size_t bytes);
-  void receive();
+  void receive();   // one ahead
+  void take();      // what has come, where receives are not posted ahead
 
   MpiPort& port_;
   Pool pool_;
   std::deque<Slot> receiving_;  // in the order posted, in which messages match them
   std::deque<Slot> sending_;
-  bool closing_ = false;
+  bool posts_ahead_, closing_ = false;
 };
 
 }  // namespace paceline::mpi

@@ -22,7 +22,7 @@ struct Ended {
 
 class MpiPort {
  public:
-  static constexpr int kAnybody = -1;
+  static constexpr int kAnybody = -1, kNone = -1;
   enum class Mode { buffered, matched };  // a send ends when MPI has it, when its receive is there
 
   virtual ~MpiPort() = default;
@@ -33,6 +33,10 @@ class MpiPort {
 
   virtual int send(Mode mode, int peer, int tag, const std::byte* data, std::size_t bytes) = 0;
   virtual int recv(int peer, int tag, std::byte* data, std::size_t bytes) = 0;
+  // Whether receives from anybody that are posted before their message end. Where they may not,
+  // take() receives what has come: kNone where nothing has.
+  virtual bool hears_anybody() const = 0;
+  virtual int take(int tag, std::byte* data, std::size_t bytes) = 0;
   virtual void poll(const std::vector<int>& messages) = 0;
   virtual void wait(const std::vector<int>& messages) = 0;  // until one of them has ended
   // Whether poll() or wait() have seen it end. If so, its number is free again.

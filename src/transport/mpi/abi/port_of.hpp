@@ -18,6 +18,7 @@ class PortOf : public MpiPort {
         communicator_(world->communicator()),
         rank_(world->rank()),
         ranks_(world->ranks()),
+        hears_anybody_(world->hears_anybody()),
         free_([world] { world->free(); }) {}
 
   int rank() const override { return rank_; }
@@ -48,6 +49,21 @@ class PortOf : public MpiPort {
     return started(message, mpi_.call.Irecv(data, int(bytes), mpi_.handle.byte,
                                             peer == kAnybody ? A::any_source : peer, tag,
                                             communicator_, &request(message)));
+  }
+
+  bool hears_anybody() const override { return hears_anybody_; }
+
+  int take(int tag, std::byte* data, std::size_t bytes) override {
+    typename A::Promise promise;
+    typename A::Status status;
+    int found = 0;
+    int code = mpi_.call.Improbe(A::any_source, tag, communicator_, &found, &promise, &status);
+    if (code == A::success && !found) return kNone;
+    const int message = next(code == A::success ? status.MPI_SOURCE : rank_);
+    messages_[std::size_t(message)].receives = true;
+    if (code == A::success)
+      code = mpi_.call.Imrecv(data, int(bytes), mpi_.handle.byte, &promise, &request(message));
+    return started(message, code);
   }
 
   void poll(const std::vector<int>& messages) override {
@@ -159,6 +175,7 @@ class PortOf : public MpiPort {
   Binding<A> mpi_;
   typename A::Comm communicator_;
   int rank_, ranks_;
+  bool hears_anybody_;
   std::function<void()> free_;
   std::vector<Message> messages_;
   std::vector<int> unused_;

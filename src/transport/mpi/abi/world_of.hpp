@@ -8,6 +8,7 @@
 
 #include "transport/mpi/abi/port_of.hpp"
 #include "transport/mpi/library.hpp"
+#include "transport/mpi/netmod.hpp"
 #include "transport/mpi/transport.hpp"
 
 namespace paceline::mpi {
@@ -27,6 +28,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
+  bool hears_anybody() const { return !is_over_ucx(library_->about()); }
   const Binding<A>& binding() const { return mpi_; }
   typename A::Comm communicator() const { return communicator_; }
 
