@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "expect_fault.hpp"
 #include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
@@ -28,6 +29,33 @@ TEST_CASE("aborts of closed communicators leave room for those of later ones") {
   theirs.subgroup({0, 1}, kLast).abort("gives up the last one");
   look();
   CHECK(mine.subgroup({0, 1}, kLast).broken().find("gives up the last one") != std::string::npos);
+  mine.leave();
+  theirs.leave();
+}
+
+// Its early messages would be taken for those of the new one: who has yet to receive them would get
+// numbers of a call that was never made here.
+TEST_CASE("the tag of a communicator that was closed names no other one") {
+  LoopNet net(2, {});
+  WorldConfig config;
+  config.progress = Progress::caller;
+  Communicator mine = join_transport(net.endpoint(0), config);
+  Communicator theirs = join_transport(net.endpoint(1), config);
+  float value = 111;
+  Call call{Collective::broadcast, Type::f32};
+  call.output = &value;
+  call.count = 1;
+  call.root = 1;
+  {
+    const Communicator closed = mine.subgroup({0, 1}, 5);   // it makes no call
+    Communicator sends = theirs.subgroup({0, 1}, 5);
+    Request sent = sends.start(call);
+    for (int i = 0; i < 100 && !sent.test(); ++i) (void)mine.is_called();
+  }
+  for (Communicator* world : {&mine, &theirs})
+    CHECK(test::expect_fault(Fault::usage, {"its tag has named another group"},
+                             [&] { (void)world->subgroup({0, 1}, 5); }) == "");
+  CHECK(mine.subgroup({0, 1}, 6).valid());
   mine.leave();
   theirs.leave();
 }

@@ -228,6 +228,38 @@ TEST_CASE("what is sent at once and lies unread is bounded, whatever the receive
   CHECK(last.transfer.done);
 }
 
+TEST_CASE("what came for a communicator that is closed goes, with the room it took") {
+  Pair pair(5, 1000, {});
+  Random& random = pair.net.random;
+  std::vector<std::unique_ptr<Owned>> given;
+  constexpr int kMessages = 1000;
+  for (int i = 0; i < kMessages; ++i) {   // some as streams, since there is no room for all
+    given.push_back(std::make_unique<Owned>(1, 1, i, 5000, random));
+    pair.end[0]->send(given.back()->transfer);
+  }
+  Owned other(1, 3, 0, 100, random), other_taken(0, 3, 0, 100, random);
+  other.fill(9);
+  pair.end[0]->send(other.transfer);
+  pair.step(20000);
+  CHECK_FALSE(given.back()->transfer.done);
+  pair.end[1]->forget(1);
+  pair.step(20000);
+  std::size_t kept = 0;
+  pair.end[1]->unexpected([&](int, const Key& key, const Fingerprint&) {
+    CHECK(key.context == 3);
+    ++kept;
+  });
+  CHECK(kept == 1);
+  CHECK(given.back()->transfer.done);
+  pair.end[1]->recv(other_taken.transfer);
+  pair.step();
+  REQUIRE(other_taken.transfer.done);
+  CHECK(other_taken.holds(9));
+  Owned last(1, 3, 1, 100, random);   // short messages go at once again
+  pair.end[0]->send(last.transfer);
+  CHECK(last.transfer.done);
+}
+
 TEST_CASE("messages of another length, and those that are not welcome, disturb no other") {
   for (const std::size_t bytes : {std::size_t{40}, std::size_t{4000}})
     for (const bool receiver_first : {false, true}) {

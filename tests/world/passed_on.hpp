@@ -25,6 +25,7 @@ class PassedOn : public Transport {
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
     below_->unexpected(visit);
   }
+  void forget(std::uint64_t context) override { below_->forget(context); }
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);
   }

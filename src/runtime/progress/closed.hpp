@@ -22,9 +22,6 @@ class ClosedContexts {
     oldest_first_.pop_front();
   }
   bool has(std::uint64_t context) const { return set_.contains(context); }
-  void remove(std::uint64_t context) {   // a communicator of this context is opened again
-    if (set_.erase(context) > 0) std::erase(oldest_first_, context);
-  }
 
  private:
   std::unordered_set<std::uint64_t> set_;

@@ -169,7 +169,6 @@ bool Failures::is_own_pending() const {
 }
 
 void Failures::opened(const Group& group) {
-  closed_.remove(group.context);
   const auto early = early_aborts_.find(group.context);
   if (early == early_aborts_.end()) return;
   aborted(-1, group.context, early->second);

@@ -54,6 +54,7 @@ class Failures {
   // With the lock held: communicators come and go.
   void opened(const Group& group);   // breaks it where a peer has aborted it before
   void closed(std::uint64_t context) { closed_.add(context); }
+  bool has_closed(std::uint64_t context) const { return closed_.has(context); }
 
  private:
   struct Trouble {

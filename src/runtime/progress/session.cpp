@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/str.hpp"
 #include "runtime/progress/clock.hpp"
@@ -75,7 +76,8 @@ void Session::open(const std::shared_ptr<Group>& group) {
   state_.check_owner();
   const std::lock_guard lock(state_.mutex);
   forget_closed();
-  if (state_.groups.contains(group->context) || shm_.is_taken(group->context))
+  if (state_.groups.contains(group->context) || failures_.has_closed(group->context) ||
+      shm_.is_taken(group->context))
     fail(Fault::usage, "subgroup: its tag has named another group of this communicator, which ",
          "ranks may still look for; every group needs a new one.");
   group->history.resize(SessionState::kHistory);
@@ -100,9 +102,12 @@ void Session::close(Group& group) {
   forget_closed();
 }
 
-// Its staging buffers go once its last call has ended.
+// Its staging buffers go once its last call has ended, and with the next progress what has come for
+// calls that it never made.
 void Session::release(Group& group) {
-  if (group.closed && !state_.is_under_way(group)) shm_.release(group);
+  if (!group.closed || state_.is_under_way(group)) return;
+  shm_.release(group);
+  released_.push_back(group.context);
 }
 
 // Whoever holds a request of a closed group may ask how it ended, and for the call sites of its
@@ -160,6 +165,8 @@ bool Session::progress() try {
 
 bool Session::drive() {
   bool moved = state_.transport->progress();
+  for (const std::uint64_t context : std::exchange(released_, {}))
+    state_.transport->forget(context);
   // What a peer reports comes behind its messages, which count first: it may have ended this call
   // and failed in the next.
   if (failures_.is_own_pending()) failures_.handle();

@@ -152,6 +152,7 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   SharedBook shared_;
   Profile profile_;
   bool tracing_ = false;
+  std::vector<std::uint64_t> released_;   // contexts that the transport has yet to forget
   std::vector<Event> events_;   // of the trace, while tracing_
 };
 

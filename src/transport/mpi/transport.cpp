@@ -249,6 +249,25 @@ void MpiTransport::unexpected(
     for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
 }
 
+void MpiTransport::forget(std::uint64_t context) {
+  if (left_) return;
+  for (int p = 0; p < ranks(); ++p) {
+    Peer& peer = peers_[std::size_t(p)];
+    std::vector<std::pair<Header, std::uint64_t>> streams;
+    peer.matcher.drop_early([&](Early& e) {
+      if (e.key.context != context) return false;
+      if (e.header.kind == Kind::stream) {
+        streams.emplace_back(e.header, e.place);
+      } else {
+        count_read(peer, p, e.header.total);
+        mail_.give_back(std::move(e.memory));
+      }
+      return true;
+    });
+    for (const auto& [header, place] : streams) take_stream(nullptr, p, header, place);
+  }
+}
+
 void MpiTransport::abort(int to, std::uint64_t context, const std::string& why) {
   Peer& peer = peers_[std::size_t(to)];
   if (left_ || to == rank() || !peer.gone.empty()) return;

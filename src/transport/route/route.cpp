@@ -46,6 +46,10 @@ class Route : public Transport {
     near_->unexpected(visit);
     far_->unexpected(visit);
   }
+  void forget(std::uint64_t context) override {
+    near_->forget(context);
+    far_->forget(context);
+  }
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     to(peer).abort(peer, context, why);
   }

@@ -134,6 +134,17 @@ class ShmTransport : public Transport {
         visit(names_[std::size_t(p)], e.key, e.fingerprint);
   }
 
+  void forget(std::uint64_t context) override {
+    for (int p = 0; p < ranks_; ++p) {
+      Peer& peer = peers_[std::size_t(p)];
+      peer.matcher.drop_early([&](const Early& e) {
+        const bool goes = e.key.context == context;
+        if (goes && !e.request) drain(p, peer, e.data.size());
+        return goes;
+      });
+    }
+  }
+
   void abort(int to, std::uint64_t context, const std::string& why) override {
     const int p = at(to);
     Peer& peer = peers_[std::size_t(p)];

@@ -285,6 +285,8 @@ def check_subgroup(comm):
         part = comm.subgroup(range(1, comm.size), tag=78)
         same(part.allreduce(numpy.ones(1)), [comm.size - 1])
     raises(paceline.UsageError, "rank", lambda: comm.subgroup([comm.size], 1))
+    for back in (back, None):  # while there is that group, and when it is gone
+        raises(paceline.UsageError, "its tag has named", lambda: comm.subgroup(ranks, tag=77))
 
 
 def check_threads(comm):
