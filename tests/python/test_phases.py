@@ -144,7 +144,8 @@ def test_every_part_has_an_hour_and_is_written_down(monkeypatch, asked):
     assert [args for name, args, _ in asked if name == "pytest"] == [
         (3600, {"PACELINE_LONG": "1"})]
     ((_, first), *_) = [(args, given) for name, args, given in asked if name == "ctest"]
-    assert first == {"limit_s": 3600, "env": {"PACELINE_LONG": "1"}}  # the proofs, too
+    assert first == {"limit_s": 3600, "env": {"PACELINE_LONG": "1"},  # the proofs, too
+                     "test_limit_s": ctests.LONG_TEST_LIMIT_S}
     rows = [line.split() for line in parts.FILE.read_text().splitlines()]
     assert {name: result for name, _, _, result in rows} == {
         name: "red" if name == "torch" else "green" for name in parts.NAMES}

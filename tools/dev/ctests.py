@@ -5,15 +5,15 @@ import re
 from dev import skips, slowness, stacks
 from dev.process import ROOT, VENV, Failed, cores, environment, run
 
-TEST_LIMIT_S = 600  # of one file of tests
+TEST_LIMIT_S, LONG_TEST_LIMIT_S = 600, 2400  # of one file of tests
 KEPT = r"tests passed.* out of \d+|No tests were found|\*\*\*(Failed|Timeout|Exception)"
 
 
-def test(preset, *, limit_s, only=None, without=None, env=None):
+def test(preset, *, limit_s, only=None, without=None, env=None, test_limit_s=TEST_LIMIT_S):
     """Run the tests of a preset; the lines to keep. `only`: those whose names begin so (a regular
     expression). `without`: leaves out those of this label. Failed: a test failed twice, or was
     skipped for a reason that has no row in skips.py."""
-    test_limit_s = max(1, int(min(limit_s, TEST_LIMIT_S * slowness.factor())))
+    test_limit_s = max(1, int(min(limit_s, test_limit_s * slowness.factor())))
     command = [VENV / "bin/ctest", "--preset", preset, "-j", cores(), "--repeat", "until-pass:2",
                "--timeout", test_limit_s, *(["-R", f"^({only})"] if only else []),
                *(["-LE", f"^{without}$"] if without else [])]  # fmt: skip

@@ -212,7 +212,8 @@ def tidy():
 
 
 PARTS = {
-    "ctest": lambda left_s: ctests.test("release", limit_s=left_s, env=LONG),
+    "ctest": lambda left_s: ctests.test("release", limit_s=left_s, env=LONG,
+                                        test_limit_s=ctests.LONG_TEST_LIMIT_S),
     "pytest": lambda left_s: python_tests.test(left_s, LONG),
     "fuzz": lambda left_s: fuzz_more(today(), left_s),
     "asan": lambda left_s: sanitize("asan", left_s, long=True),
