@@ -39,7 +39,7 @@ static void forget(struct narrowing* own) {
   while (own->n > 0) free(own->copies[--own->n].counts);
 }
 
-/* Evaluates its arguments. */
+/* Does nothing: its arguments have been evaluated. */
 static void look(int first, ...) { (void)first; }
 
 static int asked(const char* name, handle comm) {
@@ -71,7 +71,7 @@ static int peers_unless_in_place(handle comm, const void* in) {
 /* Ranks that this one receives from, or sends to. */
 static int neighbours_of(handle comm, int is_sending) {
   const int openmpi = paceline_host_call("ompi_mpi_init") != NULL;
-  const int graph = openmpi ? 2 : 1, cartesian = openmpi ? 1 : 2, between_groups = 3;
+  const int graph = openmpi ? 2 : 1, cartesian = openmpi ? 1 : 2, distributed = 3;
   const int topology = asked("PMPI_Topo_test", comm);
   if (topology == cartesian) return 2 * asked("PMPI_Cartdim_get", comm);
   if (topology == graph) {
@@ -81,7 +81,7 @@ static int neighbours_of(handle comm, int is_sending) {
     if (call) ((function*)call)(comm, asked("PMPI_Comm_rank", comm), &n);
     return n;
   }
-  if (topology != between_groups) return 0;
+  if (topology != distributed) return 0;
   typedef int function(handle, int*, int*, int*);
   const paceline_function call = paceline_host_call("PMPI_Dist_graph_neighbors_count");
   int from = 0, to = 0, is_weighted = 0;
@@ -124,8 +124,8 @@ static int neighbours_of(handle comm, int is_sending) {
     if (IS_COMPLETE || status) forget(&own);                                             \
     return status;                                                                       \
   }
-/* What a call with a request reads until it is complete stays for good, since nobody says here when
-   that is. */
+/* MPI reads the copies until the request is complete. Nobody tells this file when that is, so it
+   never frees them. */
 #define NARROW_BEGUN(form, symbol, which, types, values) \
   NARROW(symbol, which, types, values, 0)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                       \

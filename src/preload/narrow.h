@@ -18,7 +18,9 @@ paceline_function paceline_host_call(const char* name);
    as MPI does. Returns MPI_ERR_COUNT. */
 int paceline_refuse(const char* name, const char* why, handle comm);
 
-#define PACELINE_TOO_LONG "a count is beyond an int, and the MPI of this process has no longer ones"
+/* Why. What to do the process has been told when it began: to preload this MPI's own library. */
+#define PACELINE_NO_CALL "the MPI of this process has no such call"
+#define PACELINE_TOO_LONG "a count exceeds 2147483647, the most that the MPI of this process takes"
 
 /* The words of the tables, but for those of counts. */
 #define UNWRAP(...) __VA_ARGS__

@@ -198,8 +198,8 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
   return MPI_ERR_COUNT;
 }
 
-/* The stubs. What they do last is a jump: whoever records a call sees who has made it. `otherwise`:
-   what they do where this MPI does not have the call. */
+/* The stubs. Each ends with a jump, so that the function that records the call sees its caller's
+   address. `otherwise` is evaluated where this MPI does not have the call. */
 #define STUB(shown, symbol, which, types, values, otherwise)                 \
   shown int symbol types;                                                    \
   int symbol types {                                                         \
@@ -216,7 +216,7 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #define DISPLS const int*
 #define SHORT_STUB(form, symbol, which, types, values) \
   STUB(SHOWN_##form, symbol, which, types, values,     \
-       paceline_refuse(#symbol, "the MPI of this process has no such call", comm))
+       paceline_refuse(#symbol, PACELINE_NO_CALL, comm))
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
   SHORT_STUB(, MPI_##name, name, (UNWRAP types handle comm), (UNWRAP values comm))                \
   PACELINE_BEGUN(SHORT_STUB, name, nonblocking, , types, values)

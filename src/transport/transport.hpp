@@ -110,7 +110,8 @@ class Transport {
   // Messages that came before their receive: what a starting operation compares itself with.
   virtual void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
-  // Those of a communicator that this rank has closed are thrown away, with the room they take.
+  // Throws away those of a communicator that this rank has closed, and gives their senders the room
+  // back. A transport whose messages take no room need not.
   virtual void forget(std::uint64_t) {}
   // Told as soon as there is room for it, by progress(); until then owes() says so.
   virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;

@@ -98,7 +98,8 @@ static void in_place(void) {
   for (int r = 0; r < ranks; ++r) check(out[r] == value(r, rank, 0), "Alltoallv_c in place");
 }
 
-/* One item goes up, and one down; on the graph one more comes from below than goes up. */
+/* On the ring one item goes up, and one down. The graph has other numbers of neighbours to send to
+   than to receive from. */
 static void near(void) {
   int (*alltoallv)(const void*, const wide*, const MPI_Aint*, MPI_Datatype, void*, const wide*,
                    const MPI_Aint*, MPI_Datatype, MPI_Comm) = shown("MPI_Neighbor_alltoallv_c");
@@ -110,13 +111,17 @@ static void near(void) {
   alltoallv(in, ones, (const MPI_Aint*)at, MPI_INT, out, ones, (const MPI_Aint*)at, MPI_INT, ring);
   check(out[1] % 1000 == value(0, rank, 0) && out[1] / 1000 == down, "Neighbor_alltoallv_c, ring");
   check(out[0] % 1000 == value(0, rank, 0) && out[0] / 1000 == up, "Neighbor_alltoallv_c, ring");
-  const int from[] = {down, rank}, to[] = {up, rank}, weights[] = {1, 1};
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, from, weights, 2, to, weights, MPI_INFO_NULL,
+  /* Rank 0 sends to all, itself among them. */
+  const wide sent[] = {1, 1, 1, 1, 1, 1, 1, 1}, there[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  int to[MOST], weights[MOST];
+  const int from = 0, n = rank == 0 ? ranks : 0;
+  for (int r = 0; r < MOST; ++r) to[r] = r, weights[r] = 1, in[r] = value(rank, r, 0);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, weights, n, to, weights, MPI_INFO_NULL,
                                  0, &graph);
-  in[1] = value(rank, up, 0), in[0] = value(rank, rank, 0);
-  alltoallv(in, ones, (const MPI_Aint*)at, MPI_INT, out, ones, (const MPI_Aint*)at, MPI_INT, graph);
-  check(out[1] == value(down, rank, 0), "Neighbor_alltoallv_c, graph");
-  check(out[0] == value(rank, rank, 0), "Neighbor_alltoallv_c, graph");
+  out[0] = out[1] = -1;
+  alltoallv(in, n ? sent : NULL, n ? (const MPI_Aint*)there : NULL, MPI_INT, out, ones,
+            (const MPI_Aint*)at + 1, MPI_INT, graph);
+  check(out[0] == value(0, rank, 0) && out[1] == -1, "Neighbor_alltoallv_c, graph");
   MPI_Comm_free(&ring);
   MPI_Comm_free(&graph);
 }

@@ -98,5 +98,46 @@ TEST_CASE("full ring: a rank that leaves tells of broken communicators first") {
   CHECK_MESSAGE(bad.empty(), bad);
 }
 
+// Of what lies unread at a rank there is a most, and what exceeds it waits for its receive.
+TEST_CASE("full ring: what came for a communicator that is closed leaves its room to others") {
+  constexpr int kMessages = 1009;   // of 4 KiB and a header: the last one exceeds 4 MiB
+  const std::string bad = run_ranks(kRanks, 60, [&](int rank, const std::string& folder) {
+    Communicator world = test::join(rank, kRanks, folder, 20000);
+    std::vector<float> data(1024, 1.0f);
+    const auto broadcast = [&](Communicator& from_rank_1) {
+      Call call{Collective::broadcast, Type::f32};
+      call.input = call.output = data.data();
+      call.count = data.size();
+      call.root = 1;
+      call.algorithm = "binomial";   // by messages
+      return from_rank_1.start(call);
+    };
+    const auto look_until = [&](const std::string& what) {   // in no call
+      while (!std::filesystem::exists(str(folder, "/note.", what))) (void)world.is_called();
+    };
+    std::string wrong;
+    {
+      Communicator closed = world.subgroup({0, 1}, 7);
+      for (int i = 0; i < kMessages && rank == 1; ++i) broadcast(closed).wait();
+      rank == 1 ? note(folder, "sent") : look_until("sent");
+    }
+    for (int i = 0; i < 3; ++i) (void)world.is_called();
+    if (rank == 0) {
+      note(folder, "closed");
+      await_note(folder, "seen");
+      broadcast(world).wait();
+      return wrong;
+    }
+    await_note(folder, "closed");
+    Request last = broadcast(world);
+    for (int i = 0; i < 1000 && !last.test(); ++i) usleep(100);
+    if (!last.test()) wrong = "a message waits for its receive, as if there were no room";
+    note(folder, "seen");
+    last.wait();
+    return wrong;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
 }  // namespace
 }  // namespace paceline

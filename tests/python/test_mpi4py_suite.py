@@ -50,3 +50,4 @@ def test_module(tmp_path, name, module, how):
     assert done.returncode == 0, done.stdout
     assert re.search(r"Ran [1-9]\d* test", done.stdout), done.stdout
     assert "pass through to the host MPI" not in done.stdout, done.stdout
+    assert len(list(tmp_path.glob("*.profile"))) == RANKS * (how == "recorded"), done.stdout

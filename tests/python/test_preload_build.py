@@ -1,10 +1,13 @@
 """For which MPIs the drop-in library is built: those that were named, while they answer."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from paceline.cli import preload_made
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 100
@@ -62,6 +65,21 @@ def tried(tmp_path, monkeypatch):
     if not shutil.which("cmake"):
         monkeypatch.setenv("PATH", f"{ROOT / '.venv/bin'}:/usr/bin:/bin")
     return Tried(tmp_path)
+
+
+@pytest.mark.parametrize("has", [(), ("Gather_init",), ("Gather_c", "Gather_init")])
+def test_the_stub_is_told_which_calls_the_mpi_declares(tried, has):
+    """Alike by ./dev build and by a wheel."""
+    mpicc = tried.mpicc("one")
+    with (mpicc.parent / "mpi.h").open("a") as header:
+        header.writelines(f"int MPI_{name}(int n);\n" for name in has)
+        header.write("int PMPI_Gather_d(int n);\n")
+    assert tried.configure(mpicc)[0] == 0
+    made = (tried.folder / "made").rglob("flags.make")
+    told = set(re.findall(r"-D(PACELINE_MPI_HAS_\w+)", "".join(path.read_text() for path in made)))
+    family, version, macros = preload_made.ask_header(mpicc, [f"-I{mpicc.parent}"])
+    assert (family, version) == ("mpich", "9.8.7")
+    assert {f"-D{macro}" for macro in told} == set(macros) and len(told) == len(has)
 
 
 def test_a_compiler_that_no_longer_answers_is_left_out(tried):

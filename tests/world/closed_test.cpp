@@ -11,13 +11,25 @@
 namespace paceline {
 namespace {
 
+struct Two {
+  LoopNet net{2, {}};
+  Communicator mine = joined(0), theirs = joined(1);
+
+  ~Two() {
+    mine.leave();
+    theirs.leave();
+  }
+  Communicator joined(int rank) {
+    WorldConfig config;
+    config.progress = Progress::caller;
+    return join_transport(net.endpoint(rank), config);
+  }
+};
+
 TEST_CASE("aborts of closed communicators leave room for those of later ones") {
   constexpr int kClosed = 1100;   // of communicators to come, a rank keeps 1024
-  LoopNet net(2, {});
-  WorldConfig config;
-  config.progress = Progress::caller;
-  Communicator mine = join_transport(net.endpoint(0), config);
-  Communicator theirs = join_transport(net.endpoint(1), config);
+  Two both;
+  auto& [net, mine, theirs] = both;
   const auto look = [&] { (void)mine.is_called(); };
   for (std::uint64_t tag = 1; tag <= kClosed; ++tag) {
     { const Communicator closed = mine.subgroup({0, 1}, tag); }
@@ -29,18 +41,13 @@ TEST_CASE("aborts of closed communicators leave room for those of later ones") {
   theirs.subgroup({0, 1}, kLast).abort("gives up the last one");
   look();
   CHECK(mine.subgroup({0, 1}, kLast).broken().find("gives up the last one") != std::string::npos);
-  mine.leave();
-  theirs.leave();
 }
 
 // Its early messages would be taken for those of the new one: who has yet to receive them would get
 // numbers of a call that was never made here.
 TEST_CASE("the tag of a communicator that was closed names no other one") {
-  LoopNet net(2, {});
-  WorldConfig config;
-  config.progress = Progress::caller;
-  Communicator mine = join_transport(net.endpoint(0), config);
-  Communicator theirs = join_transport(net.endpoint(1), config);
+  Two both;
+  auto& [net, mine, theirs] = both;
   float value = 111;
   Call call{Collective::broadcast, Type::f32};
   call.output = &value;
@@ -56,16 +63,11 @@ TEST_CASE("the tag of a communicator that was closed names no other one") {
     CHECK(test::expect_fault(Fault::usage, {"its tag has named another group"},
                              [&] { (void)world->subgroup({0, 1}, 5); }) == "");
   CHECK(mine.subgroup({0, 1}, 6).valid());
-  mine.leave();
-  theirs.leave();
 }
 
 TEST_CASE("callbacks: one that holds a communicator last closes it") {
-  LoopNet net(2, {});
-  WorldConfig config;
-  config.progress = Progress::caller;
-  Communicator mine = join_transport(net.endpoint(0), config);
-  Communicator theirs = join_transport(net.endpoint(1), config);
+  Two both;
+  auto& [net, mine, theirs] = both;
   float one = 1, two = 2;
   const auto sum = [](Communicator& of, float& value) {
     Call call{Collective::allreduce, Type::f32, Op::sum};
@@ -85,8 +87,6 @@ TEST_CASE("callbacks: one that holds a communicator last closes it") {
   }
   CHECK(called == 1);
   CHECK(one == 3);
-  mine.leave();
-  theirs.leave();
 }
 
 }  // namespace

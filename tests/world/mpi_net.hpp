@@ -63,7 +63,7 @@ struct MpiNet {
   double now_s = 1, tick_s = 1e-4;  // the time that a look at the clock takes
   std::function<void(int)> meanwhile;  // while this rank waits inside the transport
   std::function<void(int)> pass;       // the same, for ranks with threads of their own
-  bool hears_anybody = true;           // else receives from anybody never end
+  bool can_post_from_anybody = true;   // else receives from anybody never end
   int fails_to = -1;                   // sends to this rank go wrong
   std::size_t unread_most = 0;         // of copies that lay at one rank
   std::vector<Rank> ranks;
@@ -116,7 +116,7 @@ class FakePort : public mpi::MpiPort {
     return message;
   }
 
-  bool hears_anybody() const override { return net_.hears_anybody; }
+  bool can_post_from_anybody() const override { return net_.can_post_from_anybody; }
 
   // The oldest message of a sender that is due, by a receive that names it.
   int take(int tag, std::byte* data, std::size_t bytes) override {
@@ -208,7 +208,7 @@ inline void MpiNet::step(int rank) {
     const auto receive = std::find_if(me.posted.begin(), me.posted.end(), [&](int posted) {
       const Message& m = me.messages[std::size_t(posted)];
       return m.tag == sent.tag && (m.peer == sent.from ||
-                                   (m.peer == mpi::MpiPort::kAnybody && hears_anybody));
+                                   (m.peer == mpi::MpiPort::kAnybody && can_post_from_anybody));
     });
     if (waits || sent.delay-- > 0 || receive == me.posted.end()) {
       blocked.push_back(line);

@@ -28,9 +28,9 @@ struct MpiWorldOfTest {
   MpiNet net;
   std::vector<Communicator> ranks;
 
-  MpiWorldOfTest(int p, std::uint64_t seed, int tags, bool hears_anybody = true)
+  MpiWorldOfTest(int p, std::uint64_t seed, int tags, bool can_post_from_anybody = true)
       : net(p, seed, tags) {
-    net.hears_anybody = hears_anybody;
+    net.can_post_from_anybody = can_post_from_anybody;
     WorldConfig config;
     config.progress = Progress::caller;
     for (int r = 0; r < p; ++r)

@@ -40,7 +40,8 @@ constexpr double kMostSeriesS = 0.06;
 // these bounds; trains may take kOfTrains of that, and a rank sends so many bytes in them at most.
 constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.6;
 constexpr double kMostLookBytes = 64 << 20;
-// A sample: seconds once round the ring, messages at least; as a train and with one byte so often.
+// A sample: seconds once round the ring, and messages at least; how often it is taken, as a train
+// and with one byte, for the least time to count.
 constexpr double kSampleS = 2.5e-3, kLeastSample = 2;
 constexpr int kSamples = 2, kShortSamples = 3;
 // It disagrees where it is so many times as long or short, in all of so many rounds.
@@ -48,8 +49,8 @@ constexpr double kDisagrees = 3;
 constexpr int kRounds = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
-// Of a call among some of the ranks, and among those for whom some of them may come so much later.
-constexpr int kMostCallMs = 10000, kMostWaitMs = 20000;
+// Time-outs of calls in a ring, and among all first ranks, which wait for a ring that has failed.
+constexpr int kRingMs = 10000, kFirstsMs = 20000;
 constexpr int kAnswers = 64;   // of a thread that is woken
 
 template <class Look>
@@ -317,7 +318,7 @@ std::optional<Communicator> ring_of(Communicator& all, const WorldConfig& config
   const std::vector<int> members = probing_ring(config.nodes, all.rank());
   if (std::find(members.begin(), members.end(), all.rank()) == members.end()) return {};
   Communicator ring = all.subgroup(members, tag);
-  ring.set_timeout(kMostCallMs);
+  ring.set_timeout(kRingMs);
   return ring;
 }
 
@@ -386,10 +387,9 @@ Assumed probed(Communicator all, const WorldConfig& config) {
     }
     try {   // with those whose ring has failed, for whom the others would wait
       Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
-      firsts.set_timeout(kMostWaitMs);
-      const bool looks = !mine.failed && probing_ring(config.nodes, all.rank()) ==
-                                            probing_ring(config.nodes, 0);
-      look_at_contention(firsts, looks ? &*ring : nullptr, mine);
+      firsts.set_timeout(kFirstsMs);
+      const bool is_first = std::ranges::count(probing_ring(config.nodes, 0), all.rank()) > 0;
+      look_at_contention(firsts, is_first && !mine.failed ? &*ring : nullptr, mine);
     } catch (const Error&) {
       mine.failed = true;
     }

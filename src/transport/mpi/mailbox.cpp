@@ -5,13 +5,13 @@
 namespace paceline::mpi {
 namespace {
 
-constexpr std::size_t kReceives = 32;    // at once, and posted ahead where they can be
+constexpr std::size_t kReceives = 32;    // under way at once; posted ahead where MPI completes such
 constexpr std::size_t kAskedAtOnce = 4;  // the oldest; the others end later anyway
 
 }  // namespace
 
 Mailbox::Mailbox(MpiPort& port, std::size_t payload)
-    : port_(port), pool_(sizeof(Header) + payload), posts_ahead_(port.hears_anybody()) {
+    : port_(port), pool_(sizeof(Header) + payload), posts_ahead_(port.can_post_from_anybody()) {
   if (port.ranks() == 1 || !posts_ahead_) return;
   for (std::size_t i = 0; i < kReceives; ++i) receive();
 }
@@ -66,7 +66,7 @@ void Mailbox::pending(std::vector<int>& messages) const {
 
 void Mailbox::close() {
   closing_ = true;
-  if (!posts_ahead_) return;   // theirs have come
+  if (!posts_ahead_) return;   // their messages have arrived, and they end by themselves
   for (const Slot& slot : receiving_) port_.cancel(slot.message);
 }
 

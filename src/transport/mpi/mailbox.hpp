@@ -66,8 +66,8 @@ class Mailbox {
     Buffer memory;
   };
   void post(int peer, Buffer memory, std::size_t bytes);
-  void receive();   // one ahead
-  void take();      // what has come, where receives are not posted ahead
+  void receive();   // posts one ahead
+  void take();      // receives what has arrived, where none are posted ahead
 
   MpiPort& port_;
   Pool pool_;

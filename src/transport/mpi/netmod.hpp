@@ -12,9 +12,9 @@ inline constexpr const char* kNetmod = "MPIR_CVAR_CH4_NETMOD";   // chooses one 
 // an MPICH of before these layers.
 std::vector<std::string> netmods_of(const std::string& about);
 
-// Whether messages between nodes go by UCX. In MPICH 5.0.1 and 5.0.2 a receive from anybody that is
-// posted before its message comes from another node may then never end (by TCP, 32 of them posted:
-// 6 of 8 starts; none with matched probes, or with the sender named).
+// Whether messages between nodes go by UCX. Then MPICH 5.0.1 and 5.0.2 may never complete a receive
+// from MPI_ANY_SOURCE that is posted before its message arrives from another node (tcp, 32 of them
+// posted: 6 of 8 starts hang; 0 of 8 with matched probes, 0 of 8 with the sender named).
 bool is_over_ucx(const std::string& about);
 
 }  // namespace paceline::mpi

@@ -33,9 +33,9 @@ class MpiPort {
 
   virtual int send(Mode mode, int peer, int tag, const std::byte* data, std::size_t bytes) = 0;
   virtual int recv(int peer, int tag, std::byte* data, std::size_t bytes) = 0;
-  // Whether receives from anybody that are posted before their message end. Where they may not,
-  // take() receives what has come: kNone where nothing has.
-  virtual bool hears_anybody() const = 0;
+  // Whether MPI completes every receive from anybody that is posted ahead of its message. Where it
+  // may not, take() receives a message that has already arrived; kNone: none has.
+  virtual bool can_post_from_anybody() const = 0;
   virtual int take(int tag, std::byte* data, std::size_t bytes) = 0;
   virtual void poll(const std::vector<int>& messages) = 0;
   virtual void wait(const std::vector<int>& messages) = 0;  // until one of them has ended

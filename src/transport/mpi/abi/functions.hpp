@@ -26,8 +26,8 @@
   FUNCTION(int, Issend, (const void*, int, Datatype, int, int, Comm, Request*))         \
   FUNCTION(int, Irecv, (void*, int, Datatype, int, int, Comm, Request*))                \
   FUNCTION(int, Iprobe, (int, int, Comm, int*, Status*))                                \
-  FUNCTION(int, Improbe, (int, int, Comm, int*, Promise*, Status*))                     \
-  FUNCTION(int, Imrecv, (void*, int, Datatype, Promise*, Request*))                     \
+  FUNCTION(int, Improbe, (int, int, Comm, int*, Message*, Status*))                     \
+  FUNCTION(int, Imrecv, (void*, int, Datatype, Message*, Request*))                     \
   FUNCTION(int, Testsome, (int, Request*, int*, int*, Status*))                         \
   FUNCTION(int, Waitsome, (int, Request*, int*, int*, Status*))                         \
   FUNCTION(int, Cancel, (Request*))                                                     \
@@ -67,7 +67,7 @@ struct MpiFunctions {
   using Request = typename A::Request;
   using Errhandler = typename A::Errhandler;
   using Status = typename A::Status;
-  using Promise = typename A::Promise;   // MPI_Message
+  using Message = typename A::Message;   // one that a probe has matched
 
 #define PACELINE_DECLARE(result, name, parameters) result(*name) parameters = nullptr;
   PACELINE_MPI_FUNCTIONS(PACELINE_DECLARE)

@@ -21,7 +21,7 @@ struct FromHeader {
   using Op = MPI_Op;
   using Request = MPI_Request;
   using Errhandler = MPI_Errhandler;
-  using Promise = MPI_Message;
+  using Message = MPI_Message;
   using Status = MPI_Status;
 
   static constexpr int success = MPI_SUCCESS, error_in_status = MPI_ERR_IN_STATUS;

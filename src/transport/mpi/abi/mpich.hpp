@@ -14,7 +14,7 @@ struct Mpich {
   using Op = int;
   using Request = int;
   using Errhandler = int;
-  using Promise = int;
+  using Message = int;
   struct Status {
     int count_low, count_high;
     int MPI_SOURCE, MPI_TAG, MPI_ERROR;

@@ -16,7 +16,7 @@ struct OpenMpi {
   using Op = struct OpenMpiOp*;
   using Request = struct OpenMpiRequest*;
   using Errhandler = struct OpenMpiErrhandler*;
-  using Promise = struct OpenMpiMessage*;
+  using Message = struct OpenMpiMessage*;
   struct Status {
     int MPI_SOURCE, MPI_TAG, MPI_ERROR;
     int cancelled;

@@ -18,7 +18,7 @@ class PortOf : public MpiPort {
         communicator_(world->communicator()),
         rank_(world->rank()),
         ranks_(world->ranks()),
-        hears_anybody_(world->hears_anybody()),
+        can_post_from_anybody_(world->can_post_from_anybody()),
         free_([world] { world->free(); }) {}
 
   int rank() const override { return rank_; }
@@ -51,18 +51,18 @@ class PortOf : public MpiPort {
                                             communicator_, &request(message)));
   }
 
-  bool hears_anybody() const override { return hears_anybody_; }
+  bool can_post_from_anybody() const override { return can_post_from_anybody_; }
 
   int take(int tag, std::byte* data, std::size_t bytes) override {
-    typename A::Promise promise;
+    typename A::Message matched;
     typename A::Status status;
     int found = 0;
-    int code = mpi_.call.Improbe(A::any_source, tag, communicator_, &found, &promise, &status);
+    int code = mpi_.call.Improbe(A::any_source, tag, communicator_, &found, &matched, &status);
     if (code == A::success && !found) return kNone;
     const int message = next(code == A::success ? status.MPI_SOURCE : rank_);
     messages_[std::size_t(message)].receives = true;
     if (code == A::success)
-      code = mpi_.call.Imrecv(data, int(bytes), mpi_.handle.byte, &promise, &request(message));
+      code = mpi_.call.Imrecv(data, int(bytes), mpi_.handle.byte, &matched, &request(message));
     return started(message, code);
   }
 
@@ -175,7 +175,7 @@ class PortOf : public MpiPort {
   Binding<A> mpi_;
   typename A::Comm communicator_;
   int rank_, ranks_;
-  bool hears_anybody_;
+  bool can_post_from_anybody_;
   std::function<void()> free_;
   std::vector<Message> messages_;
   std::vector<int> unused_;

@@ -16,7 +16,7 @@ struct Standard {
   using Op = struct StandardOp*;
   using Request = struct StandardRequest*;
   using Errhandler = struct StandardErrhandler*;
-  using Promise = struct StandardMessage*;
+  using Message = struct StandardMessage*;
   struct Status {
     int MPI_SOURCE, MPI_TAG, MPI_ERROR;
     int internal[5];

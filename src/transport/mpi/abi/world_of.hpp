@@ -28,7 +28,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
-  bool hears_anybody() const { return !is_over_ucx(library_->about()); }
+  bool can_post_from_anybody() const { return !is_over_ucx(library_->about()); }
   const Binding<A>& binding() const { return mpi_; }
   typename A::Comm communicator() const { return communicator_; }
 
