@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "base/str.hpp"
 #include "runtime/progress/clock.hpp"
 
@@ -68,6 +69,7 @@ void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::siz
     for (std::size_t key : spec.keys) {
       KeySpec& own = keys_[key].spec;
       std::byte* const part = bucket.data + bucket.count * size;
+      bucket.digest = Random::mix(bucket.digest ^ (key + 1));
       if (own.count > 0) std::memcpy(part, own.data, own.count * size);
       own.data = part;
       own.keeps = spec.keeps;
@@ -77,12 +79,20 @@ void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::siz
     }
     for (std::size_t i = 0; spec.pieces > 1 && i < spec.pieces; ++i)
       bucket.pieces.push_back(engine_.variable(str(bucket.name, ", piece ", i)));
-    // Keys are taken to be numbered from the first layer on: the next forward pass needs it first.
-    bucket.priority = -static_cast<int>(*std::ranges::min_element(spec.keys));
     buckets_.push_back(std::move(bucket));
   }
+  rank_by_need();
   order_ = std::move(order);
   next_ = 0;
+}
+
+// Keys are taken to be numbered from the first layer on: the next forward pass needs it first.
+void Auto::rank_by_need() {
+  std::vector<std::pair<std::size_t, Bucket*>> by_first_key;
+  for (Bucket& bucket : buckets_)
+    by_first_key.emplace_back(*std::ranges::min_element(bucket.keys), &bucket);
+  std::ranges::sort(by_first_key);
+  for (int place = 0; const auto& [key, bucket] : by_first_key) bucket->priority = -place++;
 }
 
 void Auto::exchange(std::size_t key, Transfer& value, int priority) {
@@ -145,8 +155,8 @@ void Auto::call_ready_buckets() {
 
 // The priority of the pushes decides; where they are equal, the plan's.
 int Auto::priority_of(const Bucket& bucket) const {
-  const auto keys = static_cast<std::int64_t>(keys_.size());
-  const std::int64_t wanted = bucket.asked_priority * keys + bucket.priority;
+  const auto places = static_cast<std::int64_t>(buckets_.size());
+  const std::int64_t wanted = bucket.asked_priority * places + bucket.priority;
   return static_cast<int>(std::clamp<std::int64_t>(wanted, kLeastUrgent, kMostUrgent));
 }
 
@@ -164,8 +174,10 @@ void Auto::call_next_piece(Bucket& bucket) {
     spec.read = bucket.parts;
     spec.write = {bucket.pieces[bucket.called]};
   }
-  make(allreduce(bucket.data + begin * size_of(first.type), end - begin, first.type, spec.name,
-                 priority), spec);
+  Call call = allreduce(bucket.data + begin * size_of(first.type), end - begin, first.type,
+                        spec.name, priority);
+  call.tag = Random::mix(call.tag ^ bucket.digest) | 1;
+  make(call, spec);
   if (++bucket.called < pieces) return;
   if (pieces > 1)
     engine_.push([] {}, {.name = "end of " + bucket.name, .read = bucket.pieces,

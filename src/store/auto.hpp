@@ -57,13 +57,14 @@ class Auto : public Store {
  private:
   struct Bucket {
     std::string name;
+    std::uint64_t digest = 0;   // of the keys in their order, which all ranks must have alike
     std::vector<std::size_t> keys;
     std::vector<graph::Variable> parts;    // the keys'
     std::vector<graph::Variable> pieces;   // none: it is called as one
     std::byte* data = nullptr;
     std::size_t count = 0;
     std::size_t pushed = 0, called = 0;    // keys, and pieces, of this round
-    int priority = 0;         // by what the next forward pass needs first
+    int priority = 0;         // 0 for what the next forward pass needs first, then -1, -2, ...
     int asked_priority = 0;   // the highest that its keys were pushed with in this round
     std::shared_ptr<void> keeps;
   };
@@ -80,6 +81,7 @@ class Auto : public Store {
   void pull_comes(const std::vector<std::size_t>& keys) override;
   bool is_held_back(std::size_t key) const override { return states_[key].waits; }
   void end_round();
+  void rank_by_need();
   void note_pushed(std::size_t key);
   void note_when_ready(std::size_t key);
   void call_ready_buckets();

@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-enum class Leaving : std::uint16_t { ended = 1, interrupted = 2 };   // 0: it is there
+enum class Leaving : std::uint8_t { ended = 1, interrupted = 2 };   // 0: it is there
 
 // For the error of a peer that waits for it. paceline.errors.RankLost knows the first by its words.
 constexpr const char* words_of(Leaving why) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "runtime/communicator.hpp"
 #include "transport/mpi/transport.hpp"
 #include "world/mpi_net.hpp"
 #include "world/worlds.hpp"
@@ -227,6 +228,26 @@ TEST_CASE("streams: of calls under way together the older one's go first") {
       if (pair.has(3)) CHECK(pair.has(1));   // the first of call 2 may have flowed already
     }
     CHECK(pair.ends());
+  }
+}
+
+TEST_CASE("streams: the more urgent goes first, however urgent both are") {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    for (const int priority : {0, 1 << 16, kMostUrgent - 1, kLeastUrgent}) {
+      CAPTURE(seed);
+      CAPTURE(priority);
+      Pair pair(seed);
+      for (int i = 0; i < 4; ++i) pair.send(1, priority);
+      pair.send(2, priority + 1);
+      pair.step(50);
+      for (std::size_t number = 0; number < 4; ++number) pair.receive(number, 1, priority);
+      pair.receive(4, 2, priority + 1);
+      while (!pair.has(4)) {
+        pair.step();
+        REQUIRE(!pair.has(3));
+      }
+      CHECK(pair.ends());
+    }
   }
 }
 

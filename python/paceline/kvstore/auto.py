@@ -61,14 +61,14 @@ class Auto(KVStore):
         self.wait()
         entries = list(self._entries.values())
         told_s, self._ready_s = self._ready_s, {}
-        seen = [(entries[number], told_s.get(number, ready_s))
-                for number, ready_s in self._core.seen()]
-        against = numpy.array([_is_against([ready_s for _, ready_s in seen])])
-        self._comm.broadcast(against, tag="the order of auto")
+        ready_s = {number: told_s.get(number, at_s) for number, at_s in self._core.seen()}
+        # What lies where in a bucket must be alike on all ranks, and keys that have a bucket may
+        # have been pushed in other orders elsewhere: rank 0's holds.
+        pushed = numpy.array([_is_against(list(ready_s.values())), *ready_s], dtype="int64")
+        against, *pushed = self._comm.broadcast(pushed, tag="the order of auto").tolist()
         link = Link.of(self._comm._core.machine, self.num_workers, self._comm._core.nodes)
-        plan = Plan.make([entry for entry, _ in seen], bool(against[0]), link,
+        plan = Plan.make([entries[number] for number in pushed], bool(against), link,
                          Cores.of(self._comm))
-        ready_s = {entry.number: at_s for entry, at_s in seen}
         order = numpy.array(plan.order(ready_s, link), dtype="int64")
         order = self._comm.broadcast(order, tag="the calls of auto").tolist()
         pieces = Counter(bucket for bucket, _ in plan.pieces)

@@ -38,7 +38,7 @@ void MpiTransport::leave(Leaving why) {
   wait_for_others(kLookS);  // who has closed already must not be written to
   Header goodbye;
   goodbye.kind = Kind::leave;
-  goodbye.signal = static_cast<std::uint16_t>(why);
+  goodbye.signal = static_cast<std::uint8_t>(why);
   for (int p = 0; p < ranks(); ++p) {
     const Peer& peer = peers_[std::size_t(p)];
     if (p != rank() && !peer.closed) post(p, goodbye);

@@ -1,7 +1,6 @@
 // Wire: what a control message begins with, and the memory that messages travel in.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +19,7 @@ namespace paceline::mpi {
 // query     what are you about?                    answer  this
 // leave     no call will come any more, and why    close   nothing is received any more either
 // bye       the last word to one that has left, too
-enum class Kind : std::uint16_t {
+enum class Kind : std::uint8_t {
   eager,
   stream,
   withdraw,
@@ -46,8 +45,8 @@ struct Header {
   std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
   std::uint16_t lane = 0;
   Kind kind = Kind::eager;
-  std::uint16_t signal = 0;  // answer: inside the call; leave: why
-  std::int16_t priority = 0;  // stream
+  std::uint8_t signal = 0;    // answer: inside the call; leave: why
+  std::int32_t priority = 0;  // stream
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
@@ -74,10 +73,6 @@ inline Header answer_of(const PeerStatus& doing) {
   return h;
 }
 
-inline std::int16_t short_priority(int priority) {
-  return static_cast<std::int16_t>(std::clamp(priority, INT16_MIN, INT16_MAX));
-}
-
 inline Header header_of(Kind kind, const Transfer& t) {
   Header h;
   h.kind = kind;
@@ -89,7 +84,7 @@ inline Header header_of(Kind kind, const Transfer& t) {
   h.what = t.fingerprint.what;
   h.count = t.fingerprint.count;
   h.total = t.bytes;
-  h.priority = short_priority(t.priority);
+  h.priority = t.priority;
   return h;
 }
 
@@ -99,13 +94,13 @@ inline Fingerprint fingerprint_of(const Header& h) { return {h.what, h.count}; }
 // Which of the streams from a rank to another goes first: the most urgent, of one communicator that
 // of the older call, else the older one.
 struct Order {
-  std::int16_t priority = 0;
+  std::int32_t priority = 0;
   std::uint64_t context = 0;
   std::uint32_t number = 0;
   std::uint64_t place = 0;   // among all from that rank to that one
 };
 inline Order order_of(const Transfer& t, std::uint64_t place) {
-  return {short_priority(t.priority), t.key.context, t.key.number, place};
+  return {t.priority, t.key.context, t.key.number, place};
 }
 inline Order order_of(const Header& h, std::uint64_t place) {
   return {h.priority, h.context, h.number, place};

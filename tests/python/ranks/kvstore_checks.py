@@ -265,6 +265,42 @@ def check_order_of_pushes_differs(comm):
         raises(paceline.MismatchError, "the tag differs", step)
 
 
+def check_ranks_that_push_in_orders_of_their_own(comm):
+    """Keys that have buckets; a later plan puts keys on all ranks where rank 0 has them."""
+    store = kvstore.create("auto", comm)
+    store.init(["a", "b"], [numpy.zeros(9, "float32") for _ in range(2)])
+
+    def step(*keys):
+        store.push(keys, [numpy.full(9, (comm.rank + 1) * 10 ** "abcd".index(key), "float32")
+                          for key in keys])
+        store.wait()
+        total = comm.size * (comm.size + 1) // 2
+        for key in keys:
+            same(store.buffer(key), numpy.full(9, total * 10 ** "abcd".index(key)))
+
+    step("a", "b")
+    for new in "cd":   # a key without a bucket: a plan is made at the end of this round
+        store.init(new, numpy.zeros(9, "float32"))
+        step(*("ab" if comm.rank % 2 == 0 else "ba"), new)
+    for _ in range(3):
+        step(*random.Random(comm.rank).sample("abcd", 4))
+    store.close()
+
+
+def check_a_plan_that_differs_is_told(comm):
+    """Buckets of the same length with keys in another order would be summed without a word."""
+    if comm.size == 1:
+        return
+    store, keys, values = kvstore.create("auto", comm), ["a", "b"], [numpy.ones(9), numpy.ones(9)]
+    store.init(keys, values)
+    store.push(keys, values)
+    make = plan.Plan.make
+    with mock.patch.object(plan.Plan, "make", lambda entries, *rest: make(
+            entries[::-1] if comm.rank == 1 else entries, *rest)):
+        store.push(keys, values)
+    raises(paceline.MismatchError, "the tag differs", store.wait)
+
+
 def check_priorities_reach_the_calls(comm):
     """Those of keys, and of auto's buckets: calls whose priorities differ are an error."""
     keys = ["a", "b"]
