@@ -5,6 +5,7 @@ scale neural networks, arXiv 1611.04255, section 3.3, Algorithms 1, 2 and 3.
 """
 
 import contextlib
+import weakref
 from typing import Any
 
 import numpy
@@ -21,6 +22,8 @@ from paceline.torch.backward import (
     spread_from_root,
     trained,
 )
+from paceline.torch.holders import hold, let_go, make_room
+from paceline.torch.hooks import Hook
 from paceline.torch.memory import group_of
 
 SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
@@ -64,9 +67,15 @@ class BSP:
     Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each step; by
     algorithm 1 after each backward pass. Without `broadcast_buffers` they are each rank's own.
 
-    Collective; raises UsageError for what it does not know, RefusalError
-    for sparse gradients, parameters that are not contiguous, or devices.
+    Watches the model until remove() is called, or BSP or overlap() is called for it again, which
+    takes this one away.
+
+    Collective; raises UsageError for what it does not know, and for parameters that another model's
+    BSP or overlap() exchanges; RefusalError for sparse gradients, parameters that are not
+    contiguous, or devices.
     """
+
+    call = "BSP"
 
     def __init__(
         self,
@@ -86,18 +95,26 @@ class BSP:
         if overlap and algorithm != 3:
             raise UsageError(f"bsp: overlap goes with algorithm 3, and this is {algorithm}: 1 "
                              "always overlaps, and 2 never does.")
+        self._options = _options_of(method)
         self._comm = group_of(group, "bsp")._comm.dup()
         self._optimizer, self._algorithm, self._every = optimizer, algorithm, every
-        self._options = _options_of(method)
-        self._model, self._broadcasts = model, broadcast_buffers
+        self._model, self._broadcasts = weakref.ref(model), broadcast_buffers
         self._named = trained(model, "bsp")
+        self.parameters = [parameter for _, parameter in self._named]
         self._steps = 0
+        self._is_removed = False
+        make_room(model, self._named, self.call)
         spread_from_root(self._comm, model)
         self._layerwise = _Layerwise(self, model) if algorithm == 1 else None
         self._behind = self._layerwise or (_Behind(self) if overlap else None)
+        hold(model, self)
 
     def step(self) -> None:
         """Exchanges the gradients, as far as that has not happened yet, and updates the weights."""
+        if self._is_removed:
+            raise UsageError("bsp: step() of a BSP that does not watch its model any more: its "
+                             "remove() was called, or BSP or overlap() for the model again. Call "
+                             "step() of the one that was made last.")
         self._steps += 1
         if self._layerwise is not None:
             self._layerwise.update()
@@ -114,8 +131,9 @@ class BSP:
 
     def spread_buffers(self) -> None:
         """Gives all ranks rank 0's buffers, if that was asked for. Collective."""
-        if self._broadcasts:
-            spread_buffers(self._comm, modules_of(self._model))
+        model = self._model()
+        if self._broadcasts and model is not None:
+            spread_buffers(self._comm, modules_of(model))
 
     def _used(self) -> list[bool]:
         """Whether any rank has a gradient, for each parameter: where none has, none is made up."""
@@ -155,6 +173,14 @@ class BSP:
         """Backward passes in here only add up gradients on this rank; the last one is outside."""
         return self._behind.paused() if self._behind else contextlib.nullcontext()
 
+    def remove(self) -> None:
+        """Completes what is under way and leaves the model as it was: gradients stay on their ranks
+        from now on, and step() is a UsageError."""
+        self._is_removed = True
+        let_go(self._model(), self)
+        if self._behind is not None:
+            self._behind.remove()
+
     def _how(self, collective: str, x: torch.Tensor, name: str) -> dict[str, Any]:
         """The options of a call on `x`."""
         algorithm, is_cut = self._options.get(collective, (None, False))
@@ -178,6 +204,10 @@ class _Behind:
     def paused(self) -> contextlib.AbstractContextManager[None]:
         return self._backward.paused()
 
+    def remove(self) -> None:
+        self._backward.remove()
+        self._wait()
+
     def take(self) -> None:
         """The gradients of the pass are about to be used."""
         if not self._is_reduced:
@@ -192,11 +222,13 @@ class _Behind:
         ))  # fmt: skip
 
     def _finish(self, used: list[bool] | None) -> None:
-        # Whoever clips or unscales after backward() has the gradients to himself.
+        self._wait()  # whoever clips or unscales after backward() has the gradients to himself
+        self._is_reduced = used is not None
+
+    def _wait(self) -> None:
         for request in self._calls:
             request.wait()
         self._calls.clear()
-        self._is_reduced = used is not None
 
     def _check_first(self) -> None:
         if self._is_reduced:
@@ -210,7 +242,7 @@ class _Layerwise(_Behind):
 
     def __init__(self, bsp: BSP, model: nn.Module):
         super().__init__(bsp)
-        self._model = model
+        self._handles: list[Any] = []
         wanted = {id(parameter): name for name, parameter in bsp._named}
         self._layers = []  # of (name, parameter)
         for module in model.modules():
@@ -228,6 +260,12 @@ class _Layerwise(_Behind):
         self._end(len(self._layers))
         self._broadcasts.clear()
 
+    def remove(self) -> None:
+        super().remove()
+        for handle in self._handles:
+            handle.remove()
+        self._end(len(self._layers))
+
     def _watch(self, model: nn.Module) -> None:
         """A module may use all that lies below it without calling it, so it waits for that and for
         what comes before; nn.Sequential is known only to call its parts."""
@@ -236,16 +274,16 @@ class _Layerwise(_Behind):
             below = [layer_of[id(p)] for p in module.parameters() if id(p) in layer_of]
             only_calls = type(module).forward is nn.Sequential.forward
             if below and not only_calls:
-                module.register_forward_pre_hook(self._before(max(below)))
+                self._handles.append(module.register_forward_pre_hook(self._before(max(below))))
 
-    def _before(self, layer: int) -> Any:
+    def _before(self, layer: int) -> Hook:
         def hook(module: nn.Module, _: Any) -> None:
             # In training, whatever the mode of this part of the model.
-            if self._model.training and torch.is_grad_enabled():
+            if (self._bsp._model() or module).training and torch.is_grad_enabled():
                 self._begin(layer + 2)
             self._end(layer + 1)
 
-        return hook
+        return Hook(hook)
 
     def _begin(self, layers: int) -> None:
         """Starts the broadcasts of the first so many layers, unless they have been."""

@@ -19,17 +19,15 @@ from paceline.torch.backward import (
     spread_from_root,
     trained,
 )
+from paceline.torch.holders import hold, let_go, make_room
 from paceline.torch.memory import group_of
 from paceline.torch.updates import Updates
 
 
-# What each model holds, as long as it lives: nobody needs to keep what overlap() returns. Not in
-# the model itself, of which there are copies.
-_of_models: weakref.WeakKeyDictionary[nn.Module, "Overlap"] = weakref.WeakKeyDictionary()
-
-
 class Overlap:
     """A model whose gradients are averaged over the ranks in each backward pass. See overlap()."""
+
+    call = "overlap()"
 
     def __init__(
         self, model: nn.Module, mode: str, group: dist.ProcessGroup | None,
@@ -39,12 +37,12 @@ class Overlap:
         self._comm = comm = group_of(group, "overlap")._comm.dup()
         self._broadcasts = broadcast_buffers
         self._model, self._named = weakref.ref(model), trained(model, "overlap")
-        self._parameters = [parameter for _, parameter in self._named]
-        self._known = {id(parameter) for parameter in self._parameters}
+        self.parameters = [parameter for _, parameter in self._named]
+        self._known = {id(parameter) for parameter in self.parameters}
         self._groups: list[list[int]] = []  # of parameters that are pushed together
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
-        _make_room(model, self._named)
+        make_room(model, self._named, self.call)
         if optimizer is not None:
             self._own_engine = None if "engine" in options else Engine()
             options = {"engine": self._own_engine, **options}
@@ -57,24 +55,26 @@ class Overlap:
         self._find_buffers()
         self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin,
                                   Groups(self._put, self._push_group))
-        _of_models[model] = self
+        hold(model, self)
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
         return self._backward.paused()
 
     def wait(self) -> None:
-        """With an optimizer: returns when all layers are updated. Forward passes, and state_dict(),
-        wait by themselves; call it before you look at weights otherwise."""
+        """With an optimizer: returns when all layers are updated, and raises what went wrong.
+
+        Forward passes wait by themselves, and so do state_dict() and load_state_dict() of the model
+        and of the optimizer. Call it before anything else that reads or writes weights or the
+        optimizer's state: copy.deepcopy(), torch.save() of a whole model, AveragedModel's
+        update_parameters(), model.to(), model.apply(), a loop over parameters()."""
         if self._updates is not None:
             self._updates.wait()
 
     def remove(self) -> None:
         """Leaves the model as it was; gradients stay on their ranks from now on."""
         self._backward.remove()
-        model = self._model()
-        if model is not None and _of_models.get(model) is self:
-            del _of_models[model]
+        let_go(self._model(), self)
         if self._updates is not None:
             self._updates.remove()
         self.store.close()
@@ -97,12 +97,12 @@ class Overlap:
         if grad.data_ptr() != self._places[i]:
             buffer = self._buffers[i]
             buffer.copy_(grad.detach() if grad.requires_grad else grad)
-            self._parameters[i].grad = buffer
+            self.parameters[i].grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
         """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
         pass ends or not."""
-        return self._parameters[i].grad.data_ptr() == self._places[i]
+        return self.parameters[i].grad.data_ptr() == self._places[i]
 
     def _find_buffers(self) -> None:
         """Where gradients are summed: elsewhere, once auto has made a plan."""
@@ -111,7 +111,7 @@ class Overlap:
 
     def _push_group(self, g: int) -> None:
         for i in self._groups[g]:
-            self._parameters[i].grad = None
+            self.parameters[i].grad = None
         self.store._push_bucket(g)
 
     def _pull(self, used: list[bool] | None) -> None:
@@ -125,7 +125,7 @@ class Overlap:
             return
         self.store.wait()
         if used is not None:  # nobody wants the averages of a pass that has failed
-            for parameter, buffer in zip(self._parameters, self._buffers, strict=True):
+            for parameter, buffer in zip(self.parameters, self._buffers, strict=True):
                 parameter.grad = buffer
 
     def _begin(self) -> list[list[int]]:
@@ -154,18 +154,6 @@ class Overlap:
         return groups
 
 
-def _make_room(model: nn.Module, named: list[tuple[str, nn.Parameter]]) -> None:
-    """Two of them would exchange a gradient twice: a model's former one goes."""
-    names = {id(parameter): name for name, parameter in named}
-    for other, overlapped in list(_of_models.items()):
-        if other is not model and (both := names.keys() & overlapped._known):
-            raise UsageError(f"overlap: {names[min(both)]} belongs to another model as well, whose "
-                             "overlap() exchanges its gradient. Call remove() of that one first, "
-                             "or overlap() of a model that has both.")
-    if model in _of_models:
-        _of_models[model].remove()
-
-
 def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None) -> None:
     if clip_norm is None:
         return
@@ -190,21 +178,22 @@ def overlap(
         paceline.torch.overlap(model)         # in the place of DistributedDataParallel(model)
 
     Collective. The model itself stays as it is, and holds what is returned until remove() is
-    called, overlap() is called for it again, or nobody holds the model; all ranks begin with rank
-    0's parameters and buffers. From then on each gradient is pushed into a KVStore of type `mode`
-    (paceline.kvstore, which takes `options`) as soon as it is complete, and backward() returns when
-    all averages are there: optimisers, gradient clipping and accumulation work as without it. A
-    gradient then lies in the store, where it is averaged: nothing is copied back, and nothing there
-    either where zero_grad(set_to_none=False) has the next pass add to it. On one node it is memory
-    of all its ranks. So a gradient that you keep changes with the next pass; clone() it.
+    called, overlap() or BSP() is called for it again, or nobody holds the model; all ranks begin
+    with rank 0's parameters and buffers. From then on each gradient is pushed into a KVStore of
+    type `mode` (paceline.kvstore, which takes `options`) as soon as it is complete, and backward()
+    returns when all averages are there: optimisers, gradient clipping and accumulation work as
+    without it. A gradient then lies in the store, where it is averaged: nothing is copied back, and
+    nothing there either where zero_grad(set_to_none=False) has the next pass add to it. On one node
+    it is memory of all its ranks. So a gradient that you keep changes with the next pass; clone()
+    it. A copy of the model, by copy.deepcopy or torch.save, is trained by nobody.
 
     With `optimizer`, backward() returns before the averages are there. Each layer is updated as
     soon as its own are, in the background, and the next forward pass of a layer waits for its own
     update only. Gradients are None from then on: neither step() nor zero_grad() is needed, and both
     do nothing. Gradients are clipped to `clip_norm` (their norm over all layers; every update then
     waits for all of them); accumulation is no_sync(), as without. A schedule of the learning rate
-    counts from the next backward pass on. Code that reads a layer's weights without calling the
-    layer calls wait() before.
+    counts from the next backward pass on. What reads or writes weights without a forward pass,
+    state_dict() or load_state_dict() calls wait() before; Overlap.wait() lists such calls.
 
     All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
     where all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
@@ -213,8 +202,8 @@ def overlap(
     what all would. Without `broadcast_buffers` they are each rank's own, and nothing is sent.
     The order of exchange is that in which rank 0's gradients became ready in the first pass.
     Raises UsageError for another mode, a group of another backend, an optimizer of other
-    parameters, or parameters that another model's overlap() exchanges; RefusalError for sparse
-    gradients, parameters that are not contiguous, devices, or an optimizer that has no step of a
-    layer.
+    parameters, or parameters that another model's overlap() or BSP exchanges; RefusalError for
+    sparse gradients, parameters that are not contiguous, devices, or an optimizer that has no step
+    of a layer.
     """
     return Overlap(model, mode, group, optimizer, clip_norm, broadcast_buffers, options)

@@ -10,6 +10,7 @@ from torch import nn
 
 from paceline.engine import Engine, Task, Variable
 from paceline.errors import RefusalError, UsageError
+from paceline.torch.hooks import Hook
 
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
@@ -24,7 +25,8 @@ class Layer:
 
 class Updates:
     """Updates each layer of `model` when its gradients are there; its next forward pass waits for
-    that, and for nothing else. Layers that come first in the model are updated first."""
+    that, and for nothing else. What saves or loads the model or the optimizer waits for all layers.
+    Layers that come first in the model are updated first."""
 
     def __init__(
         self, model: nn.Module, named: Sequence[tuple[str, nn.Parameter]],
@@ -111,15 +113,19 @@ class Updates:
             if new:
                 self._layers.append(Layer(name or "the model", new))
                 layer_of.update(dict.fromkeys(new, self._layers[-1]))
+        wait = Hook(lambda *_: self.wait())
         for module in model.modules():
             if next(module.parameters(recurse=False), None) is None:
                 continue
             # Also what lies below: such a module may read it without calling it.
             below = [layer_of[number_of[id(p)]] for p in module.parameters() if id(p) in number_of]
-            self._handles.append(module.register_forward_pre_hook(
-                functools.partial(self._before, list(dict.fromkeys(below)))
-            ))  # fmt: skip
-            self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.wait()))
+            before = Hook(functools.partial(self._before, list(dict.fromkeys(below))))
+            self._handles += [module.register_forward_pre_hook(before),
+                              module.register_state_dict_pre_hook(wait),
+                              module.register_load_state_dict_pre_hook(wait)]
+        for register in (self._optimizer.register_state_dict_pre_hook,
+                         self._optimizer.register_load_state_dict_pre_hook):
+            self._handles.append(register(wait))
 
     def _before(self, layers: list[Layer], module: nn.Module, _: Any) -> None:
         if not module.training:

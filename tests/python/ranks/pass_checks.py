@@ -1,5 +1,11 @@
 """Checks of backward passes that do not go by the book, under overlap and BSP's algorithm 1."""
 
+import copy
+import gc
+import io
+import time
+import weakref
+
 import torch
 import torch.distributed as dist
 from overlap_checks import Choosy, close, equal_everywhere, sgd
@@ -198,6 +204,81 @@ def check_bsp_1_wants_a_step_for_each_pass(comm):
            loss_of(model, 1, comm.rank).backward)
 
 
+def check_bsp_of_a_model_that_it_knows(comm):
+    """A later BSP or overlap() of the model takes the former one away, whatever it was about to do;
+    a model that nobody holds goes with its own."""
+    expected = alone(comm.size, [0, 1])
+    for algorithm, options in ((1, {}), (2, {}), (3, {}), (3, {"overlap": True})):
+        model = network()
+        former = bsp.BSP(model, sgd(model), 1)
+        loss_of(model, 5, comm.rank).backward()   # no step() follows
+        trainer = bsp.BSP(model, optimizer := sgd(model), algorithm, **options)
+        raises(paceline.UsageError, "does not watch its model any more", former.step)
+        former.remove()
+        for step in range(2):
+            optimizer.zero_grad()
+            loss_of(model, step, comm.rank).backward()
+            trainer.step()
+        trainer.synchronise()
+        same_weights(model, expected)
+        raises(paceline.UsageError, "belongs to another model as well, whose BSP exchanges",
+               lambda model=model: paceline.torch.overlap(nn.Sequential(model)))
+
+        overlapped = paceline.torch.overlap(model)
+        optimizer.zero_grad()
+        for step in range(2):
+            loss_of(model, step, comm.rank).backward()
+        overlapped.remove()
+        trainer = bsp.BSP(model, optimizer, algorithm, **options)
+        trainer.remove()
+        model.zero_grad()
+        loss_of(model, 0, comm.rank).backward()
+        alike = network()
+        alike.load_state_dict(model.state_dict())
+        loss_of(alike, 0, comm.rank).backward()
+        for mine, other in zip(model.parameters(), alike.parameters(), strict=True):
+            close(mine.grad, other.grad)   # of this rank alone
+
+        bsp.BSP(model, sgd(model), algorithm, **options)
+        gone = weakref.ref(model)
+        del model, trainer, overlapped, mine
+        gc.collect()
+        assert gone() is None
+
+
+def check_copies_are_models_of_their_own(comm):
+    """A model can be copied, averaged and saved whole; what trains it does not know the copy."""
+    for train in ("overlap", "updates", 1, 3):
+        model = network()
+        optimizer = sgd(model)
+        if isinstance(train, int):
+            trainer = bsp.BSP(model, optimizer, train, overlap=train == 3)
+        else:
+            trainer = paceline.torch.overlap(
+                model, optimizer=optimizer if train == "updates" else None)
+        loss_of(model, 0, comm.rank).backward()
+        getattr(trainer, "step", optimizer.step)()
+        getattr(trainer, "wait", comm.barrier)()
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        copies = [copy.deepcopy(model), torch.load(file, weights_only=False),
+                  torch.optim.swa_utils.AveragedModel(model).module]
+        before = [w.detach().clone() for w in model.parameters()]
+        for one in copies:
+            same_weights(one, before)
+            one.zero_grad()
+            loss_of(one, 1 + comm.rank, 0).backward()   # other gradients on each rank
+            one.load_state_dict(one.state_dict())
+            sgd(one).step()
+        same_weights(model, before)
+        assert comm.size == 1 or not comm.allgather(copies[0][0].bias.grad).reshape(
+            comm.size, -1).var(0).sum() == 0
+        optimizer.zero_grad()
+        loss_of(model, 1, comm.rank).backward()
+        trainer.remove()
+
+
 def check_bsp_1_has_reduced_when_backward_returns(comm):
     """On rank 0 the gradients are the averages, whatever happens to them before step()."""
     model, other = network(), network()
@@ -210,6 +291,69 @@ def check_bsp_1_has_reduced_when_backward_returns(comm):
         mine.grad.zero_()
     comm.barrier()
     assert all(not p.grad.any() for p in model.parameters())
+
+
+class SlowSGD(torch.optim.SGD):
+    """Whoever does not wait for its updates comes before them."""
+
+    def step(self, closure=None):
+        time.sleep(0.05)
+        return super().step(closure)
+
+
+def check_what_is_loaded_and_saved_waits_for_updates(comm):
+    """Whatever saves or loads between backward() and the next pass finds the updates done."""
+    model, fresh = network(), [torch.full_like(w, 7.0) for w in network().parameters()]
+    optimizer = SlowSGD(model.parameters(), 0.05, momentum=0.9)
+    names = [name for name, _ in model.named_parameters()]
+    overlapped = paceline.torch.overlap(model, optimizer=optimizer)
+
+    def weights():
+        return [w.detach().clone() for w in model.parameters()]
+
+    def momenta(state):
+        return [one["momentum_buffer"].clone() for _, one in sorted(state["state"].items())]
+
+    def passed(step):
+        loss_of(model, step, comm.rank).backward()
+
+    passed(0)
+    saved = optimizer.state_dict()
+    found = momenta(saved)
+    overlapped.wait()
+    assert len(found) == len(names), "the state lacks layers"
+    assert all(map(torch.equal, found, momenta(optimizer.state_dict())))
+    for mine, other in zip(found, expected_momenta(comm), strict=True):
+        close(mine, other)
+
+    kept = {"state": {i: {"momentum_buffer": torch.ones_like(m)} for i, m in enumerate(found)},
+            "param_groups": saved["param_groups"]}
+    passed(1)
+    optimizer.load_state_dict(kept)
+    overlapped.wait()
+    assert all(torch.equal(m, torch.ones_like(m)) for m in momenta(optimizer.state_dict()))
+
+    passed(2)
+    model.load_state_dict(dict(zip(names, fresh, strict=True)))
+    overlapped.wait()
+    assert all(map(torch.equal, weights(), fresh))
+
+    passed(3)
+    of_a_layer = {name.removeprefix("0."): w for name, w in model.state_dict().items()
+                  if name.startswith("0.")}
+    assert not torch.equal(of_a_layer["weight"], fresh[0])
+    passed(4)
+    model[0].load_state_dict({"weight": fresh[0], "bias": fresh[1]})
+    overlapped.wait()
+    assert all(map(torch.equal, weights()[:2], fresh))
+    overlapped.remove()
+
+
+def expected_momenta(comm):
+    """After the first step: its gradients."""
+    model = network()
+    whole_batch(model, 0, comm.size).backward()
+    return [w.grad for w in model.parameters()]
 
 
 class ReadsAhead(nn.Module):

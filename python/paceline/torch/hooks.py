@@ -1,0 +1,25 @@
+"""Hooks of one model, which its copies do not have."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Hook:
+    """Calls `call` with what torch passes. A copy of the module, by copy.deepcopy or pickle, has a
+    hook in its place that does nothing: nobody exchanges or updates for the copy."""
+
+    def __init__(self, call: Callable[..., Any]):
+        self._call = call
+
+    def __call__(self, *passed: Any) -> Any:
+        return self._call(*passed)
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return _of_a_copy, ()
+
+
+def _of_a_copy() -> Callable[..., None]:
+    return _nothing
+
+
+def _nothing(*_: Any) -> None: ...
