@@ -86,6 +86,7 @@ class Emulation : public Driver {
   struct Block {   // of memory
     std::size_t bytes = 0;
     int file = -1;   // of the device's, which other processes open
+    std::uint64_t serial = 0;   // of this process's blocks; numbers of files come again
   };
   struct Queue {
     int device = 0;

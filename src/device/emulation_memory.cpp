@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <iterator>
 #include <new>
@@ -43,7 +44,8 @@ std::byte* Emulation::allocate(int device, std::size_t bytes) {
     if (file >= 0) ::close(file);
     throw std::bad_alloc();
   }
-  blocks.emplace(memory, Block{bytes, file});
+  static std::atomic<std::uint64_t> serial{0};
+  blocks.emplace(memory, Block{bytes, file, ++serial});
   return memory;
 }
 
@@ -95,10 +97,13 @@ void Emulation::unpin(void*) {}
 SharedHandle Emulation::share(int device, const std::byte* memory) {
   check(device, "memory");
   const Lock lock(mutex_);
-  for (const auto& [begin, block] : memory_[static_cast<std::size_t>(device)])
-    if (memory >= begin && memory < begin + std::max<std::size_t>(block.bytes, 1))
-      return {str(getpid(), ' ', block.file, ' ', std::max<std::size_t>(block.bytes, 1)),
-              static_cast<std::size_t>(memory - begin)};
+  for (const auto& [begin, block] : memory_[static_cast<std::size_t>(device)]) {
+    const std::size_t bytes = std::max<std::size_t>(block.bytes, 1);
+    if (memory >= begin && memory < begin + bytes)
+      return {.allocation = str(getpid(), ' ', block.file, ' ', bytes, ' ', block.serial),
+              .offset = static_cast<std::size_t>(memory - begin),
+              .begin = reinterpret_cast<std::uintptr_t>(begin), .bytes = bytes};
+  }
   fail(Fault::usage, "device: memory of the host is to be opened by other processes as that of ",
        name_of(device), "; make the array with empty() of the devices.");
 }

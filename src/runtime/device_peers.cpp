@@ -187,8 +187,12 @@ void DevicePeers::close_older(int rank, const DeviceHandle& than) {
 
 std::byte* DevicePeers::reach(int rank, const DeviceHandle& where) {
   const std::pair name(rank, allocation_of(where));
-  const auto found = opened_.find(name);
-  if (found != opened_.end()) return found->second.memory + where.offset;
+  if (const auto found = opened_.find(name); found != opened_.end()) {
+    if (found->second.begin == where.begin && found->second.bytes == where.bytes)
+      return found->second.memory + where.offset;
+    driver_->close(device_, found->second.memory);   // a name that has come again
+    opened_.erase(found);
+  }
   close_older(rank, where);
   std::byte* const memory = driver_->open(device_, name.second);
   if (!memory)

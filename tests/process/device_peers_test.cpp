@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 
 #include "device/emulation.hpp"
 #include "process/ranks.hpp"
@@ -106,6 +109,35 @@ TEST_CASE("device peers: calls follow each other without the hosts waiting for d
     }
     mine.peers->synchronize(mine.stream);
     return numbers[kCount - 1] == 6.0f * 2187 ? "" : str(numbers[kCount - 1]);
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
+}
+
+TEST_CASE("device peers: an array is not taken for one of its length that is gone") {
+  const std::string bad = run_ranks(2, 60, [](int rank, const std::string& folder) -> std::string {
+    Communicator world = test::join(rank, 2, folder);
+    Mine mine(world, true);
+    constexpr std::size_t kCount = 3000, kBytes = kCount * sizeof(float);
+    Call call{Collective::allreduce, Type::f32, Op::sum};
+    call.count = kCount;
+    const char* algorithms[] = {"ring", "chain", "rabenseifner", "one_shot"};
+    for (int turn = 0; turn < 40; ++turn) {
+      call.algorithm = algorithms[turn % 4];
+      std::byte* const memory = mine.driver->allocate(0, kBytes);
+      std::fill_n(reinterpret_cast<float*>(memory), kCount, float(turn + rank));
+      call.input = call.output = memory;
+      mine.peers->enqueue(call, mine.stream);
+      mine.peers->synchronize(mine.stream);
+      const float sum = reinterpret_cast<float*>(memory)[kCount - 1];
+      if (sum != float(2 * turn + 1)) return str("turn ", turn, ": ", sum);
+      world.run({.collective = Collective::barrier});   // nobody reads it any more
+      mine.driver->release(0, memory);
+    }
+    std::ifstream maps("/proc/self/maps");
+    int mapped = 0;
+    for (std::string line; std::getline(maps, line);)
+      mapped += line.find("paceline-device") != std::string::npos;
+    return mapped < 20 ? "" : str(mapped, " arrays are mapped, of which none is left");
   });
   CHECK_MESSAGE(bad.empty(), bad);
 }
