@@ -179,6 +179,10 @@ void Recorder::note(std::string_view line) {
   text[line.size()] = '\n';
 }
 
-void Recorder::finish() { header_->end_ns.store(profile_now_ns()); }
+// Whoever is still inside a call may write to its record: the page comes back then.
+void Recorder::finish() {
+  header_->end_ns.store(profile_now_ns());
+  madvise(memory_, bytes_, MADV_DONTNEED);   // the file has it
+}
 
 }  // namespace paceline

@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -65,6 +67,34 @@ TEST_CASE("recorder: a call that a thread completes before it returns stays comp
   CHECK(bad.stage == CallStage::failed);
   Recorder::complete(bad, true);
   CHECK(bad.stage == CallStage::failed);
+}
+
+TEST_CASE("recorder: what has ended is in the file and takes no memory") {
+  const auto resident = [] {   // bytes
+    std::size_t total = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> total >> pages;
+    return pages * std::size_t(getpagesize());
+  };
+  const Folder folder;
+  std::vector<std::unique_ptr<Recorder>> kept;
+  const std::size_t before = resident();
+  constexpr std::size_t kBytes = 8u << 20;
+  for (int rank = 0; rank < 8; ++rank) {
+    kept.push_back(std::make_unique<Recorder>(ProfileConfig{
+        .folder = folder.path, .rank = rank, .ranks = 8, .bytes = kBytes}));
+    CallRecord* const late = kept.back()->enter({.bytes = 77});
+    REQUIRE(late != nullptr);
+    kept.back()->finish();
+    Recorder::leave(*late, true);   // of a call that was under way
+  }
+  CHECK(resident() < before + kBytes);
+  const std::string left = bytes_of(kept.back()->path());
+  const auto& header = *reinterpret_cast<const ProfileHeader*>(left.data());
+  const auto& record = *reinterpret_cast<const CallRecord*>(
+      left.data() + header.header_bytes + header.text_bytes);
+  CHECK(header.end_ns > 0);
+  CHECK(record.bytes == 77);
+  CHECK(record.stage == CallStage::returned);
 }
 
 TEST_CASE("recorder: a full file keeps counting, and what is recorded stays as it is") {
