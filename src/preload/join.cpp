@@ -1,6 +1,8 @@
 #include "join.hpp"
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -39,6 +41,7 @@ struct Process {
   // progress.
   MPI_Comm silent = MPI_COMM_NULL;
   MPI_Request never = MPI_REQUEST_NULL;
+  std::optional<uid_t> user;   // whose this process was at its first communicator
   char nothing = 0;              // its buffer
   std::atomic_flag is_progressing;   // some thread is in progress_mpi()
 
@@ -223,6 +226,16 @@ void prepare_progress() {
   check(PMPI_Irecv(&process.nothing, 1, MPI_BYTE, 0, 0, process.silent, &process.never), "Irecv");
 }
 
+// The memory of ranks is opened by a new communicator, too, which needs the user that all had.
+void check_user() {
+  Process& process = Process::get();
+  const std::lock_guard lock(process.mutex);
+  if (!process.user) process.user = geteuid();
+  if (*process.user != geteuid() || prctl(PR_GET_DUMPABLE) == 0)
+    fail(Fault::resource, "this rank has changed its user (setuid), or lets nobody look at it "
+         "(PR_SET_DUMPABLE): others could not open its memory.");
+}
+
 bool is_any_wanted() {
   for (int c = 0; c < kCollectives; ++c)
     if (is_wanted(static_cast<Collective>(c))) return true;
@@ -250,6 +263,7 @@ void join_intra(MPI_Comm comm, CommState& state) {
   std::optional<WorldConfig> config;
   const std::string trouble = trouble_of([&] {
     prepare_progress();
+    check_user();
     config = config_of_drop_in();
   });
   const std::vector<int> ranks = world_ranks(comm, state.ranks);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size;
 
@@ -124,6 +125,19 @@ static void finalize(void) {
   MPI_Comm_set_attr(MPI_COMM_SELF, after, NULL);
 }
 
+/* A rank that gives its privileges up: what is there goes on, and so does what is made later. */
+static void user(void) {
+  MPI_Comm same;
+  sum_over(MPI_COMM_WORLD, 1);
+  if (rank == size - 1) need(setuid(65534) == 0, "no other user");
+  need(sum_over(MPI_COMM_WORLD, 1) == size, "wrong sum after setuid");
+  for (int i = 0; i < 3; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &same);
+    need(sum_over(same, i) == i * size, "wrong sum on what is made after setuid");
+    MPI_Comm_free(&same);
+  }
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -131,6 +145,7 @@ int main(int argc, char** argv) {
   } parts[] = {
       {"progress", progress}, {"many", many},     {"threads", threads},
       {"between", between},   {"errors", errors}, {"finalize", finalize},
+      {"user", user},
   };
   int level, wanted = MPI_THREAD_SINGLE;
   for (int i = 1; i < argc; ++i)

@@ -1,6 +1,10 @@
 // A rank that leaves while peers have yet to attach its staging buffers of communicators that were
 // made after the start, and so cannot read what it has sent there.
 #include <doctest/doctest.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -144,6 +148,42 @@ TEST_CASE("leave: does not wait for peers that have left or died") {
         return leaves_soon(world);
       }, {{2, SIGKILL}});
   CHECK_MESSAGE(bad.empty(), bad);
+}
+
+// Not even as root, whom else nobody keeps out.
+void give_up_privileges() {
+  __user_cap_header_struct version{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  syscall(SYS_capset, &version, none);
+}
+
+// Whatever is made later has memory that some cannot open of others.
+TEST_CASE("attach: a rank that cannot be looked at any more is told at once, on all ranks") {
+  const bool may_change = geteuid() == 0;
+  for (const bool changes_user : {false, true}) {
+    if (changes_user && !may_change) continue;
+    const std::string bad = run_ranks(
+        kRanks, 30, [&](int rank, const std::string& folder) -> std::string {
+          if (!changes_user) give_up_privileges();
+          Communicator world = join(rank, folder, kAttachersMs);
+          barrier(world);
+          if (rank == 1 && changes_user && setuid(65534) != 0) return "no other user";
+          if (rank == 1 && !changes_user) prctl(PR_SET_DUMPABLE, 0);
+          barrier(world);
+          const double begun_s = now_s();
+          std::vector<Communicator> made;
+          const std::string wrong = expect_fault(
+              Fault::resource, {"cannot be opened", "changed its user", "setuid"}, [&] {
+                for (int i = 0; i < 100; ++i) {   // until the room that ranks have shown is full
+                  made.push_back(world.dup());
+                  barrier(made.back());   // which a rank that reaches all others may end
+                  barrier(made.back());
+                }
+              });
+          return now_s() - begun_s < 10 ? wrong : "it took as long as a call may";
+        });
+    CHECK_MESSAGE(bad.empty(), changes_user << ": " << bad);
+  }
 }
 
 }  // namespace

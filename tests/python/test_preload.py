@@ -149,6 +149,17 @@ def test_programs_are_not_spoilt(name):
     assert said.count("operation differs between ranks") == ranks, said
 
 
+@each("name", ["mpich5"], [name for name in NAMES if name != "mpich5"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
+def test_a_rank_may_change_its_user(name):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, 2, built(mpicc), compiled(mpicc, "manners"), "user")
+    assert status == 0 and said.count(": user ok") == 2, said
+    assert "this rank has changed its user (setuid)" in said, said
+    assert served(said)["Allreduce"] == (2, 3), said
+
+
 def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():
     # Others' one-sided calls are served between two looks of a rank that waits in our call.
     mpi = mpi_of("openmpi5")
@@ -291,7 +302,7 @@ def test_who_is_missing_is_said_after_half_a_minute():
     program = ("from mpi4py import MPI; import time; MPI.COMM_WORLD.Barrier(); "
                "time.sleep(33 * MPI.COMM_WORLD.rank); MPI.COMM_WORLD.Barrier()")
     status, said = run(mpi, 2, built(mpicc_of(mpi)), sys.executable, "-c", program,
-                       MPI4PY_LIBMPI=str(mpi.library))
+                       MPI4PY_LIBMPI=str(mpi.library), PACELINE_TIMEOUT_MS="")
     assert status == 0 and "rank 0 has waited 30 s; rank 1 " in said, said
 
 

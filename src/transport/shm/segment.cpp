@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "base/error.hpp"
@@ -55,6 +57,42 @@ int allocate(int descriptor, std::size_t offset, std::size_t bytes) {
   do error = posix_fallocate(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   while (error == EINTR);
   return error;
+}
+
+struct Address {
+  std::string process, descriptor;
+  std::string path() const { return str("/proc/", process, "/fd/", descriptor); }
+};
+
+// It is what somebody has said, and could lead anywhere.
+Address parsed(const std::string& address) {
+  const std::size_t space = std::min(address.find(' '), address.size());
+  Address found{address.substr(0, space), address.substr(std::min(space + 1, address.size()))};
+  if (!is_number(found.process) || !is_number(found.descriptor))
+    fail(Fault::refusal, "shm: '", address.substr(0, 60), "' is no address of a rank's memory");
+  return found;
+}
+
+// A rank's memory has no name, and is of one user alone.
+bool is_of_a_rank(const struct stat& file) {
+  return S_ISREG(file.st_mode) && file.st_nlink == 0 && (file.st_mode & 0777) == 0600;
+}
+
+// One that ends, or has yet to be waited for, may not be looked at either.
+bool is_ending(const std::string& process) {
+  constexpr unsigned kExiting = 4;   // PF_EXITING
+  std::ifstream file("/proc/" + process + "/stat");
+  std::string text, state;
+  std::getline(file, text);
+  const std::size_t name_ends = text.rfind(')');
+  if (name_ends == std::string::npos) return true;   // it is gone
+  std::istringstream rest(text.substr(name_ends + 1));
+  unsigned flags = 0;
+  std::string skipped;
+  rest >> state;
+  for (int field = 4; field < 9; ++field) rest >> skipped;
+  rest >> flags;
+  return state == "Z" || state == "X" || (flags & kExiting) != 0;
 }
 
 }  // namespace
@@ -193,26 +231,30 @@ SharedFile SharedFile::create_sparse(const std::string& folder, std::size_t byte
 SharedFile SharedFile::attach(const std::string& address, std::size_t bytes) {
   SharedFile file;
   file.bytes_ = bytes;
-  const std::size_t space = std::min(address.find(' '), address.size());
-  const std::string process = address.substr(0, space),
-                    descriptor = address.substr(std::min(space + 1, address.size()));
-  // It is what somebody has said, and could lead anywhere.
-  if (!is_number(process) || !is_number(descriptor))
-    fail(Fault::refusal, "shm: '", address.substr(0, 60), "' is no address of a rank's memory");
-  const std::string path = str("/proc/", process, "/fd/", descriptor);
-  file.descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const Address where = parsed(address);
+  file.descriptor_ = open(where.path().c_str(), O_RDWR | O_CLOEXEC);
   if (file.descriptor_ < 0 && is_limit(errno))
-    fail(Fault::resource, "shm: ", path, " cannot be opened: ", explained(errno));
+    fail(Fault::resource, "shm: ", where.path(), " cannot be opened: ", explained(errno));
   struct stat found{};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &found) != 0)
-    fail(Fault::refusal, "shm: ", path, " cannot be opened: ", std::strerror(errno));
-  // A rank's has no name, and is of this user alone.
-  if (found.st_uid != geteuid() || !S_ISREG(found.st_mode) || found.st_nlink != 0 ||
-      (found.st_mode & 0777) != 0600 || found.st_size != static_cast<off_t>(bytes))
-    fail(Fault::refusal, "shm: ", path, " is not the shared memory of a rank of this job");
+    fail(Fault::refusal, "shm: ", where.path(), " cannot be opened: ", std::strerror(errno));
+  if (!is_of_a_rank(found) || found.st_uid != geteuid() ||
+      found.st_size != static_cast<off_t>(bytes))
+    fail(Fault::refusal, "shm: ", where.path(), " is not the shared memory of a rank of this job");
   file.map();
   file.close_descriptor();
   return file;
+}
+
+bool SharedFile::is_withheld(const std::string& address) {
+  const Address where = parsed(address);
+  const int descriptor = open(where.path().c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return (errno == EACCES || errno == EPERM) && !is_ending(where.process);
+  struct stat found{};
+  const bool another = fstat(descriptor, &found) == 0 && is_of_a_rank(found) &&
+                       found.st_uid != geteuid();
+  close(descriptor);
+  return another;
 }
 
 int SharedFile::reserve_part(std::size_t offset, std::size_t bytes) {

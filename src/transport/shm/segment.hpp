@@ -38,6 +38,9 @@ class SharedFile {
   // The same memory in another process, by what its creator's address() said. Throws a refusal, or
   // a resource error where it is this process that lacks something.
   static SharedFile attach(const std::string& address, std::size_t bytes);
+  // Whether the creator is there and this process may not open its memory, now or later: one of
+  // the two has changed its user (setuid), or the creator lets nobody look at it (PR_SET_DUMPABLE).
+  static bool is_withheld(const std::string& address);
 
   std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor
   int descriptor() const { return descriptor_; }

@@ -78,12 +78,16 @@ const Slab* ShmStaging::slab_of(int owner, std::size_t index) {
   if (index >= table.size()) return nullptr;
   const std::int64_t entry = table[index].load(std::memory_order_acquire);
   if (entry == 0) return nullptr;
+  const std::string address = str(boxes_.process_id(owner), " ", descriptor_in(entry));
   try {
-    known.push_back(Slab::attach(str(boxes_.process_id(owner), " ", descriptor_in(entry)),
-                                 slots_in(entry), bytes_));
+    known.push_back(Slab::attach(address, slots_in(entry), bytes_));
     return &known.back();
   } catch (const Error& error) {
     if (error.fault() == Fault::resource) throw;
+    if (SharedFile::is_withheld(address))
+      fail(Fault::resource, "shm: the memory of process ", boxes_.process_id(owner), ", a rank, "
+           "cannot be opened: it, or this one, has changed its user since it joined (setuid), or "
+           "lets nobody look at it any more (PR_SET_DUMPABLE). Do so before paceline joins.");
     return nullptr;   // its owner has just gone; whoever waits will hear of that
   }
 }
