@@ -84,6 +84,10 @@ def launch(
     finally:
         run.end()
         shutil.rmtree(folder, ignore_errors=True)
+        if run.first and ranks > 1 and on_line in (None, _print_prefixed):
+            # What the others say last is that they miss it.
+            print(f"paceline run: rank {run.first.rank} was the first to fail, with exit status "
+                  f"{run.first.status}.", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ class _Run:
         self.exits: queue.SimpleQueue[_Exit | signal.Signals] = queue.SimpleQueue()
         self.alive: set[int] = set()
         self.threads: list[threading.Thread] = []
+        self.first: _Exit | None = None  # of several ranks, to fail by itself
 
     def start(self, words: list[str], environment: dict[str, str]) -> None:
         """Starts the next rank, and threads that watch it and read what it writes."""
@@ -133,6 +138,7 @@ class _Run:
                 if event.status and not failed:
                     failed = event.status
                     if not signals:
+                        self.first = event
                         deadline = time.monotonic() + self.grace_s
             elif isinstance(event, signal.Signals):
                 failed, signals = failed or 128 + event, signals + 1

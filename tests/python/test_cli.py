@@ -120,6 +120,7 @@ def test_version(paceline):
     (["profile", "--read", "/tmp", "--machine", "fast"], "edr-100g"),
     (["run", "true"], "--ranks"),
     (["run", "-n", "0", "true"], "--ranks"),
+    (["run", "-n", "1", "--timeout", "5", "true"], "Did you mean one of: '--start-timeout-ms', "),
     (["run", "-n", "1", "--timeout-ms", "soon", "true"], "--timeout-ms is 'soon'"),
     (["run", "-n", "1", "--progress", "nobody", "true"], "caller or thread"),
 ])  # fmt: skip

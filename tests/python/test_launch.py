@@ -166,6 +166,15 @@ def test_direct_output(capfd):
     assert capfd.readouterr().out == "hello\nhello\n"
 
 
+def test_who_failed_first_is_said_last(capfd):
+    program = "import os, sys, time; r = int(os.environ['PACELINE_RANK']); time.sleep(0 if r == 1" \
+              " else 0.5); sys.exit(f'rank {r} ends') if r else None"
+    assert launch([sys.executable, "-c", program], 3) == 1
+    assert capfd.readouterr().err.splitlines() == [
+        "rank 1 ends", "rank 2 ends",
+        "paceline run: rank 1 was the first to fail, with exit status 1."]
+
+
 def test_from_a_thread():
     found = []
     thread = threading.Thread(target=lambda: found.append(run("exit0=9").status))

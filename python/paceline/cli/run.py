@@ -6,9 +6,7 @@ from paceline import launch
 from paceline.cli.common import Number, set_options, world_options
 
 
-@click.command(
-    "run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("--ranks", "-n", required=True, type=Number(1, 4096),
               help="How many ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin every line of output with the rank's number.")
