@@ -23,6 +23,7 @@
 #include "recovery.hpp"
 #include "refusals.hpp"
 #include "comm_state.hpp"
+#include "summary.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -367,7 +368,8 @@ void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
 }  // namespace
 }  // namespace paceline::preload
 
-int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS], char* why,
+int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
+                       const unsigned long made[PACELINE_STUB_CALLS], char* why,
                        std::size_t length) {
   using namespace paceline::preload;
   char said[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";  // of any MPI
@@ -382,19 +384,15 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS], char* why,
   try {
     // Where nothing is served a profile shows the program as it is: no world is made.
     const bool profiles = is_profile_wanted();
-    if (!profiles || paceline::text_of(paceline::Option::preload) != "none") serve_calls(table);
+    if (!profiles || paceline::text_of(paceline::Option::preload) != "none") {
+      serve_calls(table);
+      begin_states();
+      sum_up(made);
+    }
     if (profiles) record_calls(table);
   } catch (const paceline::Error& error) {   // an option is wrong
     std::snprintf(why, length, "%s", error.what());
     return 0;
   }
   return 1;
-}
-
-void paceline_mpi_begins() {
-  try {
-    if (paceline::preload::is_profile_wanted()) paceline::preload::begin_profile();
-  } catch (const paceline::Error& error) {
-    std::fprintf(stderr, "paceline: %s\n", error.what());
-  }
 }

@@ -144,6 +144,8 @@ void CommState::trim() {
   if (spare.size() > kMostKept) std::vector<std::byte>().swap(spare);
 }
 
+void begin_states() { begin(Registry::get()); }
+
 CommState* state_of(MPI_Comm comm) {
   if (last.state && last.comm == comm &&
       last.turn == Registry::get().turn.load()) return last.state;

@@ -46,6 +46,9 @@ struct CommState {
   void trim();  // after a call: what is much is given back, so that a communicator keeps 16 MiB
 };
 
+// There are states from now on, where MPI runs, until MPI_Finalize, which sums up.
+void begin_states();
+
 // The state of this process at `comm`, made where it is not there yet. Null where MPI is not
 // running or `comm` is null: then the call passes, uncounted.
 CommState* state_of(MPI_Comm comm);

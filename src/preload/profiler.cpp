@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/options.hpp"
 #include "recording.hpp"
 
@@ -95,3 +97,11 @@ void begin_profile() {
 }
 
 }  // namespace paceline::preload
+
+void paceline_mpi_begins() {
+  try {
+    if (paceline::preload::is_profile_wanted()) paceline::preload::begin_profile();
+  } catch (const paceline::Error& error) {
+    std::fprintf(stderr, "paceline: %s\n", error.what());
+  }
+}

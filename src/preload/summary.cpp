@@ -1,10 +1,13 @@
 #include "summary.hpp"
 
 #include <cstdio>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/options.hpp"
 #include "base/str.hpp"
+#include "stub.h"
 
 namespace paceline::preload {
 namespace {
@@ -42,6 +45,45 @@ std::string line_of(const char* name, const CallStats& count) {
              "\n");
 }
 
+const unsigned long* made = nullptr;
+
+#ifdef OPEN_MPI
+constexpr bool kSeesFortran = false;   // its calls for Fortran go on to PMPI
+#else
+constexpr bool kSeesFortran = true;    // they come again, as calls of C
+#endif
+
+std::uint64_t times(std::initializer_list<int> calls) {
+  std::uint64_t sum = 0;
+  for (int call : calls) sum += made ? __atomic_load_n(&made[call], __ATOMIC_RELAXED) : 0;
+  return sum;
+}
+
+struct Own {   // calls of one name that are never taken
+  const char* name;
+  std::uint64_t in_c, in_fortran;
+};
+
+std::vector<Own> own_calls() {
+  std::vector<Own> found;
+#define OWN_SERVED(name) 0
+#define OWN_WITHOUT_COUNTS(name) 0
+#define OWN_HOST(name) times({PACELINE_STUB_##name})
+#define IN_FORTRAN(name) \
+  times({PACELINE_STUB_##name##_f, PACELINE_STUB_##name##_f08, PACELINE_STUB_##name##_f08ts})
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
+  found.push_back({"MPI_" #name, OWN_##kind(name) + times({PACELINE_STUB_##name##_c}),          \
+                   IN_FORTRAN(name)});                                                          \
+  found.push_back({"MPI_" #nonblocking,                                                         \
+                   times({PACELINE_STUB_I##name, PACELINE_STUB_I##name##_c}),                   \
+                   IN_FORTRAN(I##name)});                                                       \
+  found.push_back({"MPI_" #name "_init",                                                        \
+                   times({PACELINE_STUB_##name##_init, PACELINE_STUB_##name##_init_c}),         \
+                   IN_FORTRAN(name##_init)});
+#include "mpi_calls.def"
+  return found;
+}
+
 bool is_asked_for() {
   try {
     return text_of(Option::preload_summary) == "on";
@@ -52,13 +94,29 @@ bool is_asked_for() {
 
 }  // namespace
 
+void sum_up(const unsigned long* made_by_program) { made = made_by_program; }
+
 void print_summary(const Counts& counts) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank != 0 || !is_asked_for()) return;
+  if (rank != 0) return;
+  const bool all = is_asked_for();
   std::string text;
-  for (const auto& row : kRows)
-    text += line_of(row.name, counts[static_cast<std::size_t>(row.collective)]);
+  std::uint64_t served = 0, unseen = 0;
+  for (const auto& row : kRows) {
+    const CallStats& count = counts[static_cast<std::size_t>(row.collective)];
+    served += count.served;
+    if (all) text += line_of(row.name, count);
+  }
+  for (const Own& own : own_calls()) {
+    const std::uint64_t past = kSeesFortran ? 0 : own.in_fortran;
+    unseen += past;
+    if (all && own.in_c + past > 0)
+      text += str("paceline: preload: ", own.name, ": ", own.in_c + past, ", the MPI's own\n");
+  }
+  if (unseen > 0 && served == 0)
+    text += str("paceline: preload: nothing was served: the program made ", unseen, " calls in "
+                "Fortran, which Open MPI serves past the preloaded library.\n");
   std::fputs(text.c_str(), stderr);
 }
 

@@ -278,6 +278,11 @@ def test_fortran_of_an_extension(name, library):
     loader = compiled("gcc", "brought", "-ldl")
     status, said = run(mpi, 2, built(mpicc), loader, extension)
     assert status == 0 and "sum 4" in said, said
+    own = dict(re.findall(r"preload: MPI_(\w+): (\d+), the MPI's own", said))
+    past = {"Allreduce": "5", "Barrier": "1"} if name == "openmpi4" else {}
+    assert own == {**past, "Allgatherv": "1", "Iallreduce": "1", "Ibarrier": "1"}, said
+    assert served(said)["Allreduce"] == ((0, 0) if past else (5, 0)), said
+    assert ("nothing was served: the program made 9 calls in Fortran" in said) == bool(past), said
 
 
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])  # without long counts, and by them
@@ -287,12 +292,14 @@ def test_mpi4py_is_served(name):
     program = (
         "from mpi4py import MPI; import numpy; x = numpy.arange(9.) + MPI.COMM_WORLD.rank; "
         "y = numpy.empty(9); MPI.COMM_WORLD.Allreduce(x, y); "
-        "assert (y == 2 * numpy.arange(9.) + 1).all()"
+        "assert (y == 2 * numpy.arange(9.) + 1).all(); "
+        "[MPI.COMM_WORLD.Alltoall(x[:2].copy(), y[:2]) for _ in range(28)]"
     )
     status, said = run(mpi, 2, built(mpicc_of(mpi)), sys.executable, "-c", program,
                        MPI4PY_LIBMPI=str(mpi.library))
     assert status == 0, said
     assert served(said)["Allreduce"][0] >= 1, said
+    assert "paceline: preload: MPI_Alltoall: 28, the MPI's own\n" in said, said
 
 
 @in_long
