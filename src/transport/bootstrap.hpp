@@ -28,6 +28,8 @@ class Bootstrap {
   virtual void know(int rank, int process_id);
   // Watches that process: by the descriptor that the meeting has of it, if it has one.
   virtual SharedWatch watch(int rank, int process_id) const;
+  // The processes that are known.
+  virtual Watches processes() const { return {}; }
   // A share() has failed: nothing more is said, and nobody waits for it.
   virtual bool is_over() const { return false; }
 };
@@ -59,6 +61,7 @@ class StoreBootstrap : public Bootstrap {
   SharedWatch watch(int rank, int process_id) const override {
     return vigil_.watch(rank, process_id);
   }
+  Watches processes() const override { return vigil_.processes(); }
   bool is_over() const override { return is_over_; }
   // This rank cannot go on, also for reasons of its own between two turns: whoever waits for its
   // next word gets this one.

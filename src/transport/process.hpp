@@ -1,6 +1,7 @@
 // Process: of which process a rank is, so that others on its boot can tell whether it still runs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -43,5 +44,6 @@ class ProcessWatch {
 
 // Descriptors are few: whoever watches a process shares that of it.
 using SharedWatch = std::shared_ptr<const ProcessWatch>;
+using Watches = std::map<int, SharedWatch>;   // by rank
 
 }  // namespace paceline

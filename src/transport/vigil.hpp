@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <string>
 
 #include "base/error.hpp"
@@ -18,6 +17,7 @@ class Vigil {
   void know(int rank, int process_id);
   // That process, by the descriptor that there is of it already, if there is one.
   SharedWatch watch(int rank, int process_id) const;
+  const Watches& processes() const { return processes_; }
   void forget_all() { processes_.clear(); }   // and give back their descriptors
   // Of those that are known, one that has ended and has yet to set key(rank); -1: none.
   template <class Key>
@@ -49,7 +49,7 @@ class Vigil {
 
   static bool is_set(Store& store, const std::string& key);
 
-  std::map<int, SharedWatch> processes_;   // by rank
+  Watches processes_;
 };
 
 }  // namespace paceline

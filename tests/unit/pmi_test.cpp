@@ -152,6 +152,25 @@ TEST_CASE("pmi: an MPI that never starts does not hang the job") {
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 1));
 }
 
+TEST_CASE("pmi: an MPI that waits for a rank that has ended does not hang the job") {
+  const pid_t other = fork();
+  if (other == 0) {
+    usleep(300'000);
+    _exit(0);
+  }
+  const Watches others{{3, std::make_shared<const ProcessWatch>(other)}};
+  const pid_t child = fork();
+  if (child == 0) {
+    PmiServer server(std::make_shared<MemoryStore>(), {"job", 0, {0}}, 60s);
+    server.run([] { sleep(40); }, others);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(other, &status, 0);
+  waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 1));
+}
+
 TEST_CASE("pmi: the mapping says node by node who lives there") {
   CHECK(process_mapping({0}) == "(vector,(0,1,1))");
   CHECK(process_mapping({0, 0, 0}) == "(vector,(0,1,3))");

@@ -120,7 +120,8 @@ Communicator join_meeting(StoreBootstrap& meeting, std::shared_ptr<Store> store,
     return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
   const StartDeadline deadline(config.rank, kNotMet,
-                               std::chrono::milliseconds(config.start_timeout_ms));
+                               std::chrono::milliseconds(config.start_timeout_ms),
+                               meeting.processes());
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 

@@ -109,12 +109,12 @@ MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& 
     const std::string name = meeting.allgather(random_name()).front();
     auto server = std::make_unique<PmiServer>(
         std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank}, limit);
-    server->run([&] { init_mpi(*library); });
+    server->run([&] { init_mpi(*library); }, meeting.processes());
     started() = {str(name, " of ", meeting.ranks()), std::move(library), std::move(server)};
   }
   std::shared_ptr<MpiWorld> world;
   {
-    const StartDeadline deadline(meeting.rank(), kNotMet, limit);
+    const StartDeadline deadline(meeting.rank(), kNotMet, limit, meeting.processes());
     world = started().library->open(nullptr);
   }
   if (world->ranks() != meeting.ranks() || world->rank() != meeting.rank())

@@ -120,11 +120,11 @@ PmiServer::~PmiServer() {
   close(ends_[1]);
 }
 
-void PmiServer::run(const std::function<void()>& init) const {
+void PmiServer::run(const std::function<void()>& init, const Watches& others) const {
   const Environment ours({{"PMI_FD", str(ends_[0])},
                           {"PMI_RANK", str(job_.rank)},
                           {"PMI_SIZE", str(job_.nodes.size())}});
-  const StartDeadline deadline(job_.rank, "MPI has not started", timeout_);
+  const StartDeadline deadline(job_.rank, "MPI has not started", timeout_, others);
   init();
 }
 

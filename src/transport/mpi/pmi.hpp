@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "transport/process.hpp"
 #include "transport/store.hpp"
 
 namespace paceline {
@@ -35,8 +36,8 @@ class PmiServer {
 
   // Calls `init`, which finds in its environment how to reach this server. What another launcher
   // has written there is hidden from it, and back afterwards. Where it does not return in time
-  // the process ends, with a word on stderr.
-  void run(const std::function<void()>& init) const;
+  // the process ends, with a word on stderr; likewise where one of the others has ended.
+  void run(const std::function<void()>& init, const Watches& others = {}) const;
   // Around the MPI's end: it meets once more, and a store that is gone by then, since whoever held
   // it has ended, is as good as that. Afterwards the store is let go, but the server stays: some
   // MPIs say good-bye only when the process exits.
