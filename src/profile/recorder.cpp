@@ -135,13 +135,14 @@ void Recorder::describe(const ProfileConfig& config) {
 
 Recorder::~Recorder() { munmap(memory_, bytes_); }
 
-std::uint32_t Recorder::communicator(std::span<const int> ranks) {
+std::uint32_t Recorder::communicator(std::span<const int> ranks,
+                                     std::optional<std::uint64_t> instance) {
   std::string members;
   for (const int rank : ranks) members += str(members.empty() ? "" : ",", rank);
   const std::lock_guard lock(mutex_);
-  const std::uint32_t instance = alike_[std::vector<int>(ranks.begin(), ranks.end())]++;
+  if (!instance) instance = alike_[std::vector<int>(ranks.begin(), ranks.end())]++;
   const std::uint32_t number = communicators_++;
-  note(str("{\"communicator\":", number, ",\"instance\":", instance, ",\"ranks\":[", members,
+  note(str("{\"communicator\":", number, ",\"instance\":", *instance, ",\"ranks\":[", members,
            "]}"));
   return number;
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,9 +82,11 @@ class Recorder {
     if (record.stage != CallStage::failed) record.stage = CallStage::complete;
   }
 
-  // The number of a communicator with these ranks of the world. The lines in the file tell two of
-  // the same ranks apart by the order in which they were first used.
-  std::uint32_t communicator(std::span<const int> ranks);
+  // The number of a communicator with these ranks of the world. `instance` is equal on all of them,
+  // and another for each communicator; without it two of the same ranks are told apart by the order
+  // in which this rank first used them.
+  std::uint32_t communicator(std::span<const int> ranks,
+                             std::optional<std::uint64_t> instance = {});
   // Of a persistent operation, the `which`-th that was made on that communicator: its starts are
   // matched by it, and belong to the communicator.
   std::uint32_t operation(std::uint32_t communicator, std::uint32_t which);

@@ -145,7 +145,7 @@ std::uint32_t Profile::communicator_for(Recorder& recorder, Group& group) {
   if (group.profile_turn.load(std::memory_order_acquire) == turn) return group.profile_id;
   const std::lock_guard lock(mutex_);
   if (group.profile_turn == turn) return group.profile_id;
-  group.profile_id = recorder.communicator(group.ranks);
+  group.profile_id = recorder.communicator(group.ranks, group.context);
   group.profile_calls = 0;
   group.profile_turn.store(turn, std::memory_order_release);
   return group.profile_id;

@@ -34,6 +34,8 @@ def written(folder, rank, ranks, records, **more):
         row["enter"], row["leave"], row["bytes"], row["number"] = enter, leave, nbytes, number
         row["stage"] = files.RETURNED if leave else files.ENTERED
         row["collective"] = more.get("collective", 0)
+    if "collectives" in more:
+        rows["collective"] = more["collectives"]
     for row, number in zip(rows, more.get("operations", ())):   # the one it is a start of
         row["communicator"] = number
     head = files.HEADER.pack(
@@ -228,6 +230,22 @@ def test_a_call_that_differs_between_ranks_is_said(tmp_path):
     found = calls.read(tmp_path)
     assert "differ in call 0" in found.notes[0]
     assert not summarise(found).invocations
+
+
+def test_communicators_that_ranks_first_use_in_other_orders(tmp_path):
+    """Three of the same ranks: two of allreduces, which nothing tells apart, and a third."""
+    lines = [{"communicator": number, "instance": number, "ranks": [0, 1]} for number in (1, 2)]
+    orders = ((0, 1, 2), (2, 0, 1))   # rank 1 begins with the last
+    for rank, order in enumerate(orders):
+        rows = [(1000 * MS + 10 * MS * place, 1010 * MS + 10 * MS * place, 8 << which, 0)
+                for place, which in enumerate(order)]
+        written(tmp_path, rank, 2, rows, lines=lines, operations=(0, 1, 2),
+                collectives=[which == 2 for which in order])
+    found = calls.read(tmp_path)
+    assert not found.notes and len(found.groups) == 3
+    assert sorted((str(group.collective[0]), int(group.bytes[0])) for group in found.groups) == [
+        ("allreduce", 8), ("allreduce", 16), ("broadcast", 32)]
+    assert all(group.complete.all() for group in found.groups)
 
 
 def test_files_of_two_programs_in_one_folder_are_refused(tmp_path):

@@ -212,6 +212,17 @@ def test_a_block_of_the_python_api(tmp_path):
     assert latest(found) == 1
 
 
+def test_communicators_that_ranks_first_use_in_other_orders(tmp_path):
+    run = launched.start("profiled.py", 2, "orders", tmp_path)
+    assert run.status == 0, run.text()
+    found = calls.read(tmp_path)
+    assert not found.notes
+    assert sorted(group.collective.tolist() for group in found.groups) == [
+        ["allreduce"], ["allreduce"], ["barrier"]]
+    assert sorted(set(group.bytes[0] for group in found.groups)) == [0, 80, 800]
+    assert all(group.complete.all() for group in found.groups)
+
+
 @each("launcher", ["run"], ["torchrun"])
 def test_a_program_of_torch(paceline, tmp_path, monkeypatch, launcher):
     pytest.importorskip("torch", reason="could not import 'torch': extra")
@@ -274,9 +285,7 @@ def test_clocks_in_time_namespaces_are_found(tmp_path, name):
     found = files.read_folder(tmp_path)
     [(rank, (offset_s, error_s))] = shift_of_namespaces(found).items()
     assert rank == 1 and abs(offset_s - 500) <= error_s
-    # Half a round trip bounds the error on any machine; an oversubscribed one may answer late.
-    if error_s < 1e-4:
-        assert abs(offset_s - 500) < 1e-4
+    assert error_s < 0.02, "half of the shortest of many round trips"
     together = calls.together(found)
     assert not together.notes and latest(together) == 0
 
@@ -309,6 +318,5 @@ def test_clocks_of_nodes_are_found_by_the_core(tmp_path, ahead_s):
         return
     [(rank, (offset_s, error_s))] = measured.items()
     assert rank == 2 and abs(offset_s - ahead_s) <= error_s
-    if error_s < 1e-4:
-        assert abs(offset_s - ahead_s) < 1e-4
+    assert error_s < 0.02, "half of the shortest of many round trips"
     assert np.nanmax(together.groups[0].enter) < 400, "on rank 0's clock"

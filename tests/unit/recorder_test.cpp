@@ -34,6 +34,7 @@ TEST_CASE("recorder: what was entered is in the file before anything is closed")
   const int ranks[] = {3, 1};
   CHECK(recorder.communicator(ranks) == 0);
   CHECK(recorder.communicator(ranks) == 1);
+  CHECK(recorder.communicator(ranks, 0xfedcba9876543210) == 2);
   CHECK(recorder.site("a \"place\"") == 0);
   CHECK(recorder.site("a \"place\"") == 0);
   CallRecord* const call = recorder.enter({2, 1, 9, 0, 4096, false});
@@ -45,6 +46,7 @@ TEST_CASE("recorder: what was entered is in the file before anything is closed")
   CHECK(header.end_ns == 0);
   const std::string text = left.substr(header.header_bytes, header.text_used);
   CHECK(text.find("{\"communicator\":1,\"instance\":1,\"ranks\":[3,1]}\n") != std::string::npos);
+  CHECK(text.find("\"instance\":18364758544493064720,\"ranks\":[3,1]}\n") != std::string::npos);
   CHECK(text.find("a \\\"place\\\"") != std::string::npos);
   const auto& record = *reinterpret_cast<const CallRecord*>(
       left.data() + header.header_bytes + header.text_bytes);

@@ -8,6 +8,7 @@ import numpy as np
 
 from paceline.errors import UsageError
 from paceline.profiling import files
+from paceline.profiling.alike import paired
 
 S = 1e-9
 
@@ -71,18 +72,42 @@ def together(found):
                 for one, offset in zip(found, offsets))
     zero = int(start)
     by_group = defaultdict(dict)
+    unnamed = defaultdict(lambda: defaultdict(list))  # by members: rank -> of each communicator
     runs = {}
     for one, offset in zip(found, offsets):
         runs[one.rank] = max(runs.get(one.rank, 0.0), (one.last_ns - one.begin_ns) * S)
         for number, (instance, members) in one.communicators.items():
             records, numbers = one.of(number)
-            if len(records) and one.rank in members:
-                by_group[one.source, members, instance][one.rank] = (one, records, numbers, offset)
+            if not len(records) or one.rank not in members:
+                continue
+            part = (one, records, numbers, offset)
+            if one.source == "mpi":
+                unnamed[members][one.rank].append((instance, part))
+            else:
+                by_group[one.source, members, instance][one.rank] = part
+    for members, by_rank in unnamed.items():
+        add_paired(by_group, members, by_rank)
     groups = [group_of(key, parts, zero, notes) for key, parts in by_group.items()]
-    groups.sort(key=lambda group: (-len(group.members), group.members, group.instance))
+    groups.sort(key=lambda group: (-len(group.members), group.members, np.nanmin(group.enter)))
     say_what_is_missing(found, ranks, notes)
     return Calls(ranks, sorted({one.source for one in found}),
                  {one.rank: one.node for one in found}, runs, groups, notes, error_s)
+
+
+def add_paired(by_group, members, by_rank):
+    """Adds the communicators of an MPI that have these members."""
+    parts = {rank: [part for _, part in sorted(own, key=lambda one: one[0])]
+             for rank, own in by_rank.items()}
+    names = {rank: [names_of(*part[:3]) for part in own] for rank, own in parts.items()}
+    for rank, places in paired(names).items():
+        for instance, place in enumerate(places):
+            by_group["mpi", members, instance][rank] = parts[rank][place]
+
+
+def names_of(one, records, numbers):
+    """The collectives of a communicator as MPI matches them."""
+    kinds = records["collective"][np.argsort(numbers, kind="stable")]
+    return tuple(one.collectives[kind] for kind in kinds.tolist())
 
 
 def clocks(found, notes):

@@ -162,7 +162,7 @@ def _read_lines(text, found):
         elif "communicator" in said:
             members = wholes(said, "ranks", -1, MOST_RANKS)
             number = whole(said, "communicator", 0, 1 << 32)
-            found.communicators[number] = (whole(said, "instance", 0, 1 << 32), tuple(members))
+            found.communicators[number] = (whole(said, "instance", 0, 1 << 64), tuple(members))
         elif "site" in said:
             found.sites[whole(said, "site", 0, 1 << 32)] = member(said, "name", str)
         elif "collective" in said:

@@ -1,6 +1,7 @@
 """Collectives to be profiled. Arguments: what, and the folder where that takes one.
 
 api      a block of the Python API, in which rank 1 is late
+orders   calls of which rank 1 begins the last one first, each on a communicator of its own
 torch    data-parallel steps, in which rank 1 is late
 die      rank 1 ends without a word in the middle
 barriers
@@ -38,6 +39,18 @@ def api(folder):
         print(profile.report())
 
 
+def orders(folder):
+    world = paceline.init()
+    comms = [world.dup() for _ in range(3)]
+    short, long = np.ones(10, "float64"), np.ones(100, "float64")
+    begins = [lambda: comms[0].iallreduce(short), lambda: comms[1].iallreduce(long),
+              comms[2].ibarrier]
+    with paceline.profile(folder, bytes=1 << 20):
+        started = [begin() for begin in (begins if world.rank == 0 else begins[::-1])]
+        for request in started:
+            request.wait()
+
+
 def train():
     import torch
     import torch.distributed as dist
@@ -68,5 +81,5 @@ def barriers():
 
 
 if __name__ == "__main__":
-    what = {"api": api, "torch": train, "die": die, "barriers": barriers}[sys.argv[1]]
-    what(*sys.argv[2:])
+    {"api": api, "orders": orders, "torch": train, "die": die,
+     "barriers": barriers}[sys.argv[1]](*sys.argv[2:])
