@@ -64,7 +64,8 @@ class Report:
         return 1 if any(failure for *_, failure, _ in self.rows) else 0
 
     def flaky(self):
-        """The tests that passed at their second try only: a defect each, that is mended next."""
+        """The tests that passed at their second try only: each is mended next, or has a row in
+        tests/FLAKY.md."""
         return [line.split()[1].rstrip(":") for *_, lines in self.rows
                 for line in (lines or "").splitlines() if line.startswith("FLAKY ")]  # fmt: skip
 
