@@ -23,7 +23,7 @@ import torch
 
 from paceline import calls
 from paceline.communicator import Communicator
-from paceline.errors import MismatchError, RefusalError, TimeoutError, UsageError
+from paceline.errors import MismatchError, RefusalError, ResourceError, TimeoutError, UsageError
 from paceline.torch.tensors import KNOWN, moved, put, room
 from paceline.torch.tensors import source as held
 from paceline.torch.watching import LOOK_S, watcher
@@ -147,9 +147,15 @@ class PointToPoint:
                 self._posted.remove(receive)
                 receive.take(message)
                 return True
-        message.begin(message.room())
-        self._kept.append(message)
+        if message.begins():
+            self._kept.append(message)
         return True
+
+    def _give_up(self, error: Exception) -> None:
+        """Holding the lock: nobody can look for them."""
+        for receive in self._posted:
+            receive.error = error
+        self._posted.clear()
 
     def _posted_for(self, source: int) -> Iterator["Receive"]:
         return iter([one for one in self._posted if one.source in (-1, source)])
@@ -162,6 +168,7 @@ class Channel:
         self._p2p, self._comm, self._source = points, comm, source
         self._envelope = bytearray()
         self.request: Any = None  # for the next envelope, while somebody asks for it
+        self.error: BaseException | None = None  # why nothing more can be read
 
     def broadcast(self, memory: Any) -> Any:
         knobs = self._p2p._knobs
@@ -170,6 +177,8 @@ class Channel:
     def next_message(self, is_awaited: bool) -> "Message | None":
         """The next one if it is there. Whether to wait for one, so that a rank that is lost or late
         is told, or only to look whether one is there."""
+        if self.error is not None:
+            raise self.error
         if self.request is None:
             if not is_awaited and not self._comm.is_called():
                 return None
@@ -181,6 +190,19 @@ class Channel:
         return Message(self, self._source, self._envelope)
 
 
+    def fail(self, message: "Message", error: Exception) -> BaseException:
+        """What follows the envelope cannot be taken, nor what comes behind it: the sender hears of
+        it, and so does whoever receives from it later. Returns the error that says so."""
+        me = self._p2p._comm.rank
+        self.error = ResourceError(
+            f"recv: rank {me} cannot take the {message.length} bytes that rank {message.source} "
+            f"sends under tag {message.tag}: {error} It takes no message of rank {message.source} "
+            "any more.")
+        self.error.__cause__ = error
+        self._comm._core.abort(f"cannot take what rank {message.source} sends: {error}")
+        return self.error
+
+
 class Message:
     """One whose envelope has come."""
 
@@ -190,6 +212,7 @@ class Message:
         self.type = _TYPES[number]
         self.memory: torch.Tensor | None = None  # where it goes, or is
         self.request: Any = None  # of what follows the envelope
+        self.error: BaseException | None = None  # why it cannot be taken
 
     def fits(self, memory: torch.Tensor) -> bool:
         return self.length == memory.nbytes and self.type == memory.dtype
@@ -203,13 +226,19 @@ class Message:
         device = "cuda" if self._where == _ON_DEVICE else "cpu"
         return torch.empty(self.length // self.type.itemsize, dtype=self.type, device=device)
 
-    def begin(self, memory: torch.Tensor) -> None:
-        """Receives the rest, at once: what follows on the channel comes behind it."""
-        self.memory, raw = memory, _bytes_of(memory)
-        if self._where == _INSIDE:
-            raw.numpy()[:] = memoryview(self._envelope)[_ENVELOPE.size :][: self.length]
-        else:
-            self.request = self._channel.broadcast(raw)
+    def begins(self, memory: torch.Tensor | None = None) -> bool:
+        """Receives the rest, at once, there or into memory of its own: what follows on the channel
+        comes behind it. False where that cannot be; then the channel has the error."""
+        try:
+            self.memory = self.room() if memory is None else memory
+            raw = _bytes_of(self.memory)
+            if self._where == _INSIDE:
+                raw.numpy()[:] = memoryview(self._envelope)[_ENVELOPE.size :][: self.length]
+            else:
+                self.request = self._channel.broadcast(raw)
+        except Exception as error:
+            self.error = self._channel.fail(self, error)
+        return self.error is None
 
 
 class Receive:
@@ -237,8 +266,10 @@ class Receive:
                 f"tag {self.tag} where rank {self._p2p._comm.rank} expects {memory.nbytes} of "
                 f"{memory.dtype}; both must be equal. The message is lost."
             )
-        if message.memory is None:
-            message.begin(memory if message.goes_into(memory) else message.room())
+        if message.memory is None and not message.begins(
+                memory if message.goes_into(memory) else None):
+            self.error = message.error
+            return
         self._message = message
 
     def test(self) -> bool:

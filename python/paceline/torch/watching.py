@@ -62,7 +62,10 @@ class Watcher:
         """Whether a receive has found its message."""
         with p2p._p2p_lock:
             before = len(p2p._posted)
-            p2p._look()
+            try:
+                p2p._look()
+            except Exception as error:  # else nobody would look for anybody's receives any more
+                p2p._give_up(error)
             if not p2p._posted:
                 self._p2p.discard(p2p)
             return len(p2p._posted) != before

@@ -1,8 +1,10 @@
 """Checks of send and recv: which message a receive gets, by source, tag and order."""
 
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import random_points
 import torch
@@ -12,6 +14,7 @@ from support import blocks_held, checks_in, raises, run_checks
 
 import paceline
 import paceline.torch  # Importing it registers the backend's name.
+from paceline.torch import p2p as p2p_module
 
 
 def check_tags_in_another_order(comm):
@@ -108,6 +111,42 @@ def check_messages_that_do_not_fit(comm):
                     raises(paceline.MismatchError, words, lambda x=x: dist.recv(x, 1, tag=5))
                 words = "torch.int32 under tag 5|of torch.float32"
     dist.barrier()
+
+
+def check_a_message_that_cannot_be_taken(comm):
+    """No memory for it, or no device: both sides hear of it, waited for or not, and other ranks'
+    messages come as before."""
+    p, me = comm.size, comm.rank
+    if p == 1:
+        return
+
+    def no_room(self):
+        raise RuntimeError("there is no memory.")
+
+    for waits in (True, False):
+        group = dist.new_group(timeout=timedelta(seconds=20))
+        if me == 0:
+            with mock.patch.object(p2p_module.Message, "room", no_room):
+                work = dist.irecv(torch.empty(9, dtype=torch.float64), 1, group, tag=7)
+                if waits:
+                    raises(paceline.ResourceError, "cannot take the 40000000 bytes that rank 1 "
+                           "sends under tag 7|there is no memory", work.wait)
+                else:
+                    end = time.monotonic() + 15
+                    while not work.get_future().done() and time.monotonic() < end:
+                        time.sleep(0.001)
+                    raises(RuntimeError, "cannot take the 40000000 bytes", work.get_future().wait)
+            raises(paceline.ResourceError, "It takes no message of rank 1 any more",
+                   lambda: dist.recv(torch.empty(1000), 1, group, tag=8))
+        elif me == 1:
+            raises(paceline.RankLost, "cannot take what rank 1 sends: there is no memory",
+                   lambda: dist.send(message(7, 10_000_000), 0, group, tag=7))
+        if me == 0:
+            for source in range(2, p):
+                dist.recv(x := torch.empty(1000), source, group, tag=9)
+                assert torch.equal(x, message(9, 1000))
+        elif me > 1:
+            dist.send(message(9, 1000), 0, group, tag=9)
 
 
 def check_any_source_that_gave_up_takes_nothing(comm):
