@@ -138,7 +138,8 @@ class _Run:
                 if event.status and not failed:
                     failed = event.status
                     if not signals:
-                        self.first = event
+                        if event.status != 128 + signal.SIGINT:  # whoever interrupts knows
+                            self.first = event
                         deadline = time.monotonic() + self.grace_s
             elif isinstance(event, signal.Signals):
                 failed, signals = failed or 128 + event, signals + 1

@@ -104,7 +104,7 @@ def test_three_ways_in_turn_learn_in_time():
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
     turns = first.Turns(Console(file=io.StringIO()))
-    spec = {**first.SPEC, "in_turn": first.WAYS, "epochs": 2, "end": time.monotonic() + 600}
+    spec = {**first.SPEC, "in_turn": first.WAYS, "epochs": 2, "seconds": 600}
     starting.run(spec, first.RANKS, turns.out, turns)
     assert [one.label for one in turns.tries] == [f"{way} over {over}" for way, over in first.WAYS]
     for one in turns.tries:
@@ -118,7 +118,7 @@ def test_three_ways_in_turn_learn_in_time():
 def test_ways_that_are_late_end_after_an_epoch():
     pytest.importorskip("torch")
     turns = first.Turns(Console(file=io.StringIO()))
-    spec = {**first.SPEC, "in_turn": first.WAYS[:1], "epochs": 50, "end": time.monotonic()}
+    spec = {**first.SPEC, "in_turn": first.WAYS[:1], "epochs": 50, "seconds": 0}
     starting.run(spec, first.RANKS, turns.out, turns)
     assert len(turns.tries[0].epochs) == 1 and len(turns.tries[0].ranks) == 2
 
@@ -239,7 +239,9 @@ def test_a_killed_rank_that_somebody_has_started_ends_it_in_a_sentence(tmp_path)
     os.kill(ranks_of(process)[1], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGKILL
-    assert "rank 1 is lost" in said and said.count("\n") == 1 and "Traceback" not in said
+    lost, first_to_fail = said.splitlines()
+    assert "rank 1 is lost" in lost
+    assert first_to_fail == "paceline run: rank 1 was the first to fail, with exit status 137."
     assert "rank 1 is lost" in kept(tmp_path)
 
 

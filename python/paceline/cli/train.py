@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import signal
-import time
 
 import click
 from click.core import ParameterSource
@@ -159,7 +158,7 @@ def what_ended(error):
     return error
 
 
-def train_first(began):
+def train_first():
     """Without arguments."""
     need("sklearn", "scikit-learn, which the digits come with, is not installed. pip install "
          "'paceline[train]', or train on other data, as `paceline train --help` says.")
@@ -167,7 +166,7 @@ def train_first(began):
 
     turns = first.Turns(console())
     try:
-        first.run(turns, began)
+        first.run(turns)
     except KeyboardInterrupt:
         click.echo("paceline: train: interrupted; this is what was measured.", err=True)
         first.end(turns.tries, turns.out)
@@ -228,7 +227,7 @@ def command(context, ranks, json_file, picture, **options):
     mpiexec -n 2 paceline train --model resnet20 --way ddp --over mpi
 
     The first one trains a small network on digits on 2 ranks, in three ways one after the other,
-    and ends within 60 s with a table and a picture.
+    and ends within a minute of the ranks' start with a table and a picture.
 
     With arguments it shows the network's parameters, and flops of a picture's forward pass, beside
     published ones where the publication has them; images/s and the validation accuracy of every
@@ -236,7 +235,6 @@ def command(context, ranks, json_file, picture, **options):
     1 where weights differ at the end. Data are synthetic unless --data names real ones, and the
     output says which. Ctrl-C ends it; --json has what was measured until then.
     """
-    began = time.monotonic()
     need_torch()
     if context.invoked_subcommand:
         return 0
@@ -250,7 +248,7 @@ def command(context, ranks, json_file, picture, **options):
     if rank is not None and ranks:
         raise click.UsageError("--ranks: a launcher has started these ranks already; leave it out.")
     if rank is None and was_asked_nothing(context):
-        return train_first(began)
+        return train_first()
     out = console()
     out.quiet = bool(rank)  # one speaks for all
     watcher = starting.Watcher(out)

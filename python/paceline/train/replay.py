@@ -5,6 +5,7 @@ without its weights, nodes sent fewer bytes than they must, or steps took less t
 """
 
 import json
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -62,6 +63,8 @@ class Job:
                                       LIMIT_S + SLACK * least_s, "train: replay")
                 except (Error, KeyboardInterrupt) as error:
                     if retry and isinstance(error, Late):
+                        print(f"paceline: {error} It is tried once more.", file=sys.stderr,
+                              flush=True)
                         continue
                     if partly is not None:
                         partly.extend(done_by_all(Path(folder), self.ranks))

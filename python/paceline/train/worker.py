@@ -178,12 +178,13 @@ class Trainer:
 
 
 def in_turn(spec, tell):
-    """The specification, or one for each way of `in_turn`, which share the time until `end`."""
+    """The specification, or one for each way of `in_turn`, which share `seconds` from now on."""
+    end = time.monotonic() + spec.get("seconds", 0)
     ways_of = spec.get("in_turn") or [(spec["way"], spec["over"])]
     for number, (way, over) in enumerate(ways_of):
         one = {**spec, "way": way, "over": over}
-        if "end" in spec:
-            left = spec["end"] - time.monotonic()
+        if "seconds" in spec:
+            left = end - time.monotonic()
             one["until"] = time.monotonic() + SHARE_TO_TRAIN * left / (len(ways_of) - number)
         if "in_turn" in spec:
             tell({"turn": number})
