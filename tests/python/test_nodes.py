@@ -96,7 +96,7 @@ int NAME(Any a, Any b, Any c, Any d, Any e, Any f, Any g, Any h) {
 
 @each("call", ["PMPI_Allgatherv"], ["PMPI_Comm_dup"])
 def test_rank_that_dies_while_ranks_start(tmp_path, call):
-    """An MPI waits for it for ever; the other ranks end in time, and say what they have missed."""
+    """An MPI waits for it for ever; the other ranks end long before their limit, and name it."""
     gcc = shutil.which("gcc")
     if not gcc:
         pytest.skip("gcc has no compiler")
@@ -107,11 +107,12 @@ def test_rank_that_dies_while_ranks_start(tmp_path, call):
         gcc, "-shared", "-fPIC", "-D_GNU_SOURCE", f"-DNAME={call}", f'-DNAMED="{call}"', source,
         "-o", library, "-Wl,--no-as-needed", mpi.library, f"-Wl,-rpath,{mpi.library.parent}",
     ], check=True)  # fmt: skip
-    env = {**mpi.environment(), "PACELINE_MPI": str(library), "PACELINE_START_TIMEOUT_MS": "2000"}
+    env = {**mpi.environment(), "PACELINE_MPI": str(library), "PACELINE_START_TIMEOUT_MS": "60000"}
     script = launched.RANKS / "count_nodes.py"
     run = launched.start("on_nodes.py", 3, "0,1,1", script, env=env, grace_s=30)
     for rank in range(2):
-        assert f"rank {rank}: the ranks have not met over MPI within 2000 ms" in run.text(rank)
+        assert (f"rank {rank}: rank 2 is lost: its process has ended, and the ranks have not met "
+                "over MPI.") in run.text(rank)
     assert "nodes" not in run.text(stream="stdout"), run.text()
 
 
