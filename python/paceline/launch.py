@@ -85,7 +85,7 @@ def launch(
         run.end()
         shutil.rmtree(folder, ignore_errors=True)
         if run.first and ranks > 1 and on_line in (None, _print_prefixed):
-            # What the others say last is that they miss it.
+            # The last lines of the others only say that they miss this rank.
             print(f"paceline run: rank {run.first.rank} was the first to fail, with exit status "
                   f"{run.first.status}.", file=sys.stderr, flush=True)
 
@@ -106,7 +106,7 @@ class _Run:
         self.exits: queue.SimpleQueue[_Exit | signal.Signals] = queue.SimpleQueue()
         self.alive: set[int] = set()
         self.threads: list[threading.Thread] = []
-        self.first: _Exit | None = None  # of several ranks, to fail by itself
+        self.first: _Exit | None = None  # rank to fail, unless a signal came before
 
     def start(self, words: list[str], environment: dict[str, str]) -> None:
         """Starts the next rank, and threads that watch it and read what it writes."""
@@ -138,7 +138,7 @@ class _Run:
                 if event.status and not failed:
                     failed = event.status
                     if not signals:
-                        if event.status != 128 + signal.SIGINT:  # whoever interrupts knows
+                        if event.status != 128 + signal.SIGINT:  # else: Ctrl-C
                             self.first = event
                         deadline = time.monotonic() + self.grace_s
             elif isinstance(event, signal.Signals):

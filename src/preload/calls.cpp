@@ -369,7 +369,7 @@ void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
 }  // namespace paceline::preload
 
 int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
-                       const unsigned long made[PACELINE_STUB_CALLS], char* why,
+                       const unsigned long calls[PACELINE_STUB_CALLS], char* why,
                        std::size_t length) {
   using namespace paceline::preload;
   char said[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";  // of any MPI
@@ -387,7 +387,7 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
     if (!profiles || paceline::text_of(paceline::Option::preload) != "none") {
       serve_calls(table);
       begin_states();
-      sum_up(made);
+      count_host_calls(calls);
     }
     if (profiles) record_calls(table);
   } catch (const paceline::Error& error) {   // an option is wrong

@@ -232,8 +232,8 @@ void check_user() {
   const std::lock_guard lock(process.mutex);
   if (!process.user) process.user = geteuid();
   if (*process.user != geteuid() || prctl(PR_GET_DUMPABLE) == 0)
-    fail(Fault::resource, "this rank has changed its user (setuid), or lets nobody look at it "
-         "(PR_SET_DUMPABLE): others could not open its memory.");
+    fail(Fault::resource, "this rank has changed its user (setuid) or become undumpable "
+         "(PR_SET_DUMPABLE): other ranks could not open its memory.");
 }
 
 bool is_any_wanted() {

@@ -62,7 +62,7 @@ static const struct {
 };
 
 static paceline_function table[PACELINE_STUB_CALLS];
-static unsigned long made[PACELINE_STUB_CALLS];
+static unsigned long call_counts[PACELINE_STUB_CALLS];
 static paceline_mpi_begins_t* begins;
 static atomic_int is_filled;
 
@@ -164,7 +164,7 @@ static void fill_table(void) {
     snprintf(why, sizeof why, SERVES " cannot be loaded into this process (%s)",
              error ? error : "its path is not known");
   }
-  if (fill && fill(served, made, why, sizeof why)) {
+  if (fill && fill(served, call_counts, why, sizeof why)) {
     memcpy(table, served, sizeof table);
   } else {
     begins = NULL;
@@ -178,10 +178,11 @@ static void fill_table(void) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* For the program: null where this MPI does not have it. Threads at a time may count as one. */
+/* Null where this MPI does not have it. Counts the call; calls of several threads at the same time
+   may be counted once. */
 static paceline_function call(enum paceline_stub_call which) {
-  __atomic_store_n(&made[which], __atomic_load_n(&made[which], __ATOMIC_RELAXED) + 1,
-                   __ATOMIC_RELAXED);
+  unsigned long* const count = &call_counts[which];
+  __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
   if (!atomic_load_explicit(&is_filled, memory_order_acquire)) pthread_once(&once, fill_table);
   return table[which];
 }

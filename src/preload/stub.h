@@ -29,9 +29,9 @@ typedef void (*paceline_function)(void); /* of whatever type */
 /* `table` holds the functions of the host MPI: null where it has none, and for Fortran those that a
    program would reach without us. What serves or records a call takes its place; returns 1. Where
    the MPI of this process is not that which it was compiled for, returns 0 and writes into `why`,
-   of `length` bytes, which both are. `made` counts the calls that the program makes of each. */
+   of `length` bytes, which both are. `calls` counts, for each, how often the program calls it. */
 typedef int paceline_fill_stub_t(paceline_function table[PACELINE_STUB_CALLS],
-                                 const unsigned long made[PACELINE_STUB_CALLS], char* why,
+                                 const unsigned long calls[PACELINE_STUB_CALLS], char* why,
                                  size_t length);
 __attribute__((visibility("default"))) paceline_fill_stub_t paceline_fill_stub;
 

@@ -45,27 +45,27 @@ std::string line_of(const char* name, const CallStats& count) {
              "\n");
 }
 
-const unsigned long* made = nullptr;
+const unsigned long* counters = nullptr;   // of the stub, by call
 
 #ifdef OPEN_MPI
-constexpr bool kSeesFortran = false;   // its calls for Fortran go on to PMPI
+constexpr bool kSeesFortran = false;   // its Fortran library calls PMPI_*
 #else
-constexpr bool kSeesFortran = true;    // they come again, as calls of C
+constexpr bool kSeesFortran = true;    // its Fortran library calls MPI_*, which the stub counts
 #endif
 
 std::uint64_t times(std::initializer_list<int> calls) {
   std::uint64_t sum = 0;
-  for (int call : calls) sum += made ? __atomic_load_n(&made[call], __ATOMIC_RELAXED) : 0;
+  for (int call : calls) sum += counters ? __atomic_load_n(&counters[call], __ATOMIC_RELAXED) : 0;
   return sum;
 }
 
-struct Own {   // calls of one name that are never taken
+struct HostCalls {   // of one name, which the drop-in never serves
   const char* name;
   std::uint64_t in_c, in_fortran;
 };
 
-std::vector<Own> own_calls() {
-  std::vector<Own> found;
+std::vector<HostCalls> host_calls() {
+  std::vector<HostCalls> found;
 #define OWN_SERVED(name) 0
 #define OWN_WITHOUT_COUNTS(name) 0
 #define OWN_HOST(name) times({PACELINE_STUB_##name})
@@ -94,7 +94,7 @@ bool is_asked_for() {
 
 }  // namespace
 
-void sum_up(const unsigned long* made_by_program) { made = made_by_program; }
+void count_host_calls(const unsigned long* of_the_stub) { counters = of_the_stub; }
 
 void print_summary(const Counts& counts) {
   int rank = 0;
@@ -108,7 +108,7 @@ void print_summary(const Counts& counts) {
     served += count.served;
     if (all) text += line_of(row.name, count);
   }
-  for (const Own& own : own_calls()) {
+  for (const HostCalls& own : host_calls()) {
     const std::uint64_t past = kSeesFortran ? 0 : own.in_fortran;
     unseen += past;
     if (all && own.in_c + past > 0)
@@ -116,7 +116,7 @@ void print_summary(const Counts& counts) {
   }
   if (unseen > 0 && served == 0)
     text += str("paceline: preload: nothing was served: the program made ", unseen, " calls in "
-                "Fortran, which Open MPI serves past the preloaded library.\n");
+                "Fortran, and Open MPI's Fortran library passes the drop-in by.\n");
   std::fputs(text.c_str(), stderr);
 }
 

@@ -5,11 +5,11 @@
 
 namespace paceline::preload {
 
-// Where the calls are counted that the program makes, by their numbers in the stub.
-void sum_up(const unsigned long* made);
+// The summary has the host's calls as well, from the counters of the stub.
+void count_host_calls(const unsigned long* counters);
 
-// On rank 0 of MPI_COMM_WORLD, to stderr, where the option asks for it. Without it, too: that
-// nothing was served, since Open MPI serves calls from Fortran past the stub.
+// On rank 0 of MPI_COMM_WORLD, to stderr, if the option asks for it. Even if it does not: a line
+// where nothing was served because Open MPI's Fortran library passes the stub by.
 void print_summary(const Counts& counts);
 
 }  // namespace paceline::preload

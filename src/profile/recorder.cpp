@@ -180,7 +180,7 @@ void Recorder::note(std::string_view line) {
   text[line.size()] = '\n';
 }
 
-// Whoever is still inside a call may write to its record: the page comes back then.
+// A thread that is still inside a call may write to its record: the page is mapped again then.
 void Recorder::finish() {
   header_->end_ns.store(profile_now_ns());
   madvise(memory_, bytes_, MADV_DONTNEED);   // the file has it

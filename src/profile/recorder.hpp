@@ -95,8 +95,8 @@ class Recorder {
   // One line of text: a JSON object.
   void note(std::string_view line);
 
-  // The program, or the part of it that was to be recorded, has ended in peace. What was recorded
-  // stays in the file alone, not in this process's memory.
+  // The program, or the part of it that was to be recorded, has ended normally. Records
+  // stay in the file and leave this process's memory.
   void finish();
 
   const std::string& path() const { return path_; }

@@ -109,39 +109,6 @@ def test_a_folder_used_twice(tmp_path, killed):
         assert all("is in the store from an earlier run" in line for line in lines), again.text()
 
 
-JOINS = "import paceline; paceline.init().barrier()"
-
-
-def kill_as_it_starts_mpi(rank):
-    """Once it has mapped an MPI, which takes longer to start."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end and rank.poll() is None:
-        with open(f"/proc/{rank.pid}/maps") as maps:
-            if "/libmpi" in maps.read():
-                return rank.kill()
-    raise AssertionError("it has not started an MPI")
-
-
-@pytest.mark.parametrize("killed", [[2], param([1, 2])])
-def test_a_rank_that_dies_while_mpi_starts_is_named(tmp_path, killed):
-    mpi_of("mpich5")
-    env = {**os.environ, "PACELINE_RANKS": "4", "PACELINE_STORE": str(tmp_path),
-           "PACELINE_SECRET": "5e" * 16, "PACELINE_TRANSPORT": "mpi"}  # fmt: skip
-    ranks = [subprocess.Popen([sys.executable, "-c", JOINS], env={**env, "PACELINE_RANK": str(r)},
-                              stderr=subprocess.PIPE, text=True) for r in range(4)]
-    try:
-        for rank in killed:
-            kill_as_it_starts_mpi(ranks[rank])
-        begin = time.monotonic()
-        said = [rank.communicate(timeout=60)[1] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert time.monotonic() - begin < 25, said  # not the five minutes that a start may take
-    for rank in set(range(4)) - set(killed):
-        assert ranks[rank].returncode and f"rank {killed[0]} is lost" in said[rank], said
-
-
 ALONE = """
 import signal, sys, paceline
 signal.signal(signal.SIGINT, signal.default_int_handler)

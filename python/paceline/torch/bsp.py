@@ -22,9 +22,9 @@ from paceline.torch.backward import (
     spread_from_root,
     trained,
 )
-from paceline.torch.holders import hold, let_go, make_room
 from paceline.torch.hooks import Hook
 from paceline.torch.memory import group_of
+from paceline.torch.registry import register, remove_former, unregister
 
 SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
 
@@ -67,15 +67,13 @@ class BSP:
     Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each step; by
     algorithm 1 after each backward pass. Without `broadcast_buffers` they are each rank's own.
 
-    Watches the model until remove() is called, or BSP or overlap() is called for it again, which
-    takes this one away.
+    A BSP exchanges the model's gradients until remove(), or until the next BSP() or overlap() of
+    the model, which calls remove() of this one.
 
     Collective; raises UsageError for what it does not know, and for parameters that another model's
     BSP or overlap() exchanges; RefusalError for sparse gradients, parameters that are not
     contiguous, or devices.
     """
-
-    call = "BSP"
 
     def __init__(
         self,
@@ -100,21 +98,19 @@ class BSP:
         self._optimizer, self._algorithm, self._every = optimizer, algorithm, every
         self._model, self._broadcasts = weakref.ref(model), broadcast_buffers
         self._named = trained(model, "bsp")
-        self.parameters = [parameter for _, parameter in self._named]
         self._steps = 0
         self._is_removed = False
-        make_room(model, self._named, self.call)
+        remove_former(model, self._named, "BSP")
         spread_from_root(self._comm, model)
         self._layerwise = _Layerwise(self, model) if algorithm == 1 else None
         self._behind = self._layerwise or (_Behind(self) if overlap else None)
-        hold(model, self)
+        register(model, self, self._named, "BSP")
 
     def step(self) -> None:
         """Exchanges the gradients, as far as that has not happened yet, and updates the weights."""
         if self._is_removed:
-            raise UsageError("bsp: step() of a BSP that does not watch its model any more: its "
-                             "remove() was called, or BSP or overlap() for the model again. Call "
-                             "step() of the one that was made last.")
+            raise UsageError("bsp: step() after remove(), or after the next BSP() or overlap() "
+                             "of the model. Call step() of the BSP that was made last.")
         self._steps += 1
         if self._layerwise is not None:
             self._layerwise.update()
@@ -177,7 +173,7 @@ class BSP:
         """Completes what is under way and leaves the model as it was: gradients stay on their ranks
         from now on, and step() is a UsageError."""
         self._is_removed = True
-        let_go(self._model(), self)
+        unregister(self._model(), self)
         if self._behind is not None:
             self._behind.remove()
 
@@ -222,7 +218,7 @@ class _Behind:
         ))  # fmt: skip
 
     def _finish(self, used: list[bool] | None) -> None:
-        self._wait()  # whoever clips or unscales after backward() has the gradients to himself
+        self._wait()  # backward() returns complete gradients, ready to be clipped or unscaled
         self._is_reduced = used is not None
 
     def _wait(self) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 
 class Hook:
-    """Calls `call` with what torch passes. A copy of the module, by copy.deepcopy or pickle, has a
-    hook in its place that does nothing: nobody exchanges or updates for the copy."""
+    """Calls `call` with what torch passes. In a copy of the module, by copy.deepcopy or pickle, the
+    hook does nothing: Paceline trains the original alone."""
 
     def __init__(self, call: Callable[..., Any]):
         self._call = call

@@ -19,15 +19,13 @@ from paceline.torch.backward import (
     spread_from_root,
     trained,
 )
-from paceline.torch.holders import hold, let_go, make_room
 from paceline.torch.memory import group_of
+from paceline.torch.registry import register, remove_former, unregister
 from paceline.torch.updates import Updates
 
 
 class Overlap:
     """A model whose gradients are averaged over the ranks in each backward pass. See overlap()."""
-
-    call = "overlap()"
 
     def __init__(
         self, model: nn.Module, mode: str, group: dist.ProcessGroup | None,
@@ -37,12 +35,12 @@ class Overlap:
         self._comm = comm = group_of(group, "overlap")._comm.dup()
         self._broadcasts = broadcast_buffers
         self._model, self._named = weakref.ref(model), trained(model, "overlap")
-        self.parameters = [parameter for _, parameter in self._named]
-        self._known = {id(parameter) for parameter in self.parameters}
+        self._parameters = [parameter for _, parameter in self._named]
+        self._known = {id(parameter) for parameter in self._parameters}
         self._groups: list[list[int]] = []  # of parameters that are pushed together
         self._updates: Updates | None = None
         _check_clip(optimizer, clip_norm)
-        make_room(model, self._named, self.call)
+        remove_former(model, self._named, "overlap()")
         if optimizer is not None:
             self._own_engine = None if "engine" in options else Engine()
             options = {"engine": self._own_engine, **options}
@@ -55,7 +53,7 @@ class Overlap:
         self._find_buffers()
         self._backward = Backward(comm.dup(), self._named, self._push, self._pull, self._begin,
                                   Groups(self._put, self._push_group))
-        hold(model, self)
+        register(model, self, self._named, "overlap()")
 
     def no_sync(self) -> AbstractContextManager[None]:
         """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
@@ -74,7 +72,7 @@ class Overlap:
     def remove(self) -> None:
         """Leaves the model as it was; gradients stay on their ranks from now on."""
         self._backward.remove()
-        let_go(self._model(), self)
+        unregister(self._model(), self)
         if self._updates is not None:
             self._updates.remove()
         self.store.close()
@@ -97,12 +95,12 @@ class Overlap:
         if grad.data_ptr() != self._places[i]:
             buffer = self._buffers[i]
             buffer.copy_(grad.detach() if grad.requires_grad else grad)
-            self.parameters[i].grad = buffer
+            self._parameters[i].grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
         """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
         pass ends or not."""
-        return self.parameters[i].grad.data_ptr() == self._places[i]
+        return self._parameters[i].grad.data_ptr() == self._places[i]
 
     def _find_buffers(self) -> None:
         """Where gradients are summed: elsewhere, once auto has made a plan."""
@@ -111,7 +109,7 @@ class Overlap:
 
     def _push_group(self, g: int) -> None:
         for i in self._groups[g]:
-            self.parameters[i].grad = None
+            self._parameters[i].grad = None
         self.store._push_bucket(g)
 
     def _pull(self, used: list[bool] | None) -> None:
@@ -125,7 +123,7 @@ class Overlap:
             return
         self.store.wait()
         if used is not None:  # nobody wants the averages of a pass that has failed
-            for parameter, buffer in zip(self.parameters, self._buffers, strict=True):
+            for parameter, buffer in zip(self._parameters, self._buffers, strict=True):
                 parameter.grad = buffer
 
     def _begin(self) -> list[list[int]]:
@@ -177,15 +175,16 @@ def overlap(
 
         paceline.torch.overlap(model)         # in the place of DistributedDataParallel(model)
 
-    Collective. The model itself stays as it is, and holds what is returned until remove() is
-    called, overlap() or BSP() is called for it again, or nobody holds the model; all ranks begin
-    with rank 0's parameters and buffers. From then on each gradient is pushed into a KVStore of
-    type `mode` (paceline.kvstore, which takes `options`) as soon as it is complete, and backward()
-    returns when all averages are there: optimisers, gradient clipping and accumulation work as
-    without it. A gradient then lies in the store, where it is averaged: nothing is copied back, and
-    nothing there either where zero_grad(set_to_none=False) has the next pass add to it. On one node
-    it is memory of all its ranks. So a gradient that you keep changes with the next pass; clone()
-    it. A copy of the model, by copy.deepcopy or torch.save, is trained by nobody.
+    Collective. The model itself stays as it is. The Overlap that this returns exchanges its
+    gradients as long as the model lives, until remove(), or until the next overlap() or BSP() of
+    the model. All ranks begin with rank 0's parameters and buffers. From then on each gradient is
+    pushed into a KVStore of type `mode` (paceline.kvstore, which takes `options`) as soon as it is
+    complete, and backward() returns when all averages are there: optimisers, gradient clipping and
+    accumulation work as without it. A gradient then lies in the store, where it is averaged:
+    nothing is copied back, and nothing there either where zero_grad(set_to_none=False) has the next
+    pass add to it. On one node it is memory of all its ranks. So a gradient that you keep changes
+    with the next pass; clone() it. Gradients of a copy, by copy.deepcopy or torch.save, are not
+    exchanged.
 
     With `optimizer`, backward() returns before the averages are there. Each layer is updated as
     soon as its own are, in the background, and the next forward pass of a layer waits for its own

@@ -86,8 +86,8 @@ const Slab* ShmStaging::slab_of(int owner, std::size_t index) {
     if (error.fault() == Fault::resource) throw;
     if (SharedFile::is_withheld(address))
       fail(Fault::resource, "shm: the memory of process ", boxes_.process_id(owner), ", a rank, "
-           "cannot be opened: it, or this one, has changed its user since it joined (setuid), or "
-           "lets nobody look at it any more (PR_SET_DUMPABLE). Do so before paceline joins.");
+           "cannot be opened: it, or this one, has changed its user (setuid) or become undumpable "
+           "(PR_SET_DUMPABLE) since it joined. Do that before joining.");
     return nullptr;   // its owner has just gone; whoever waits will hear of that
   }
 }

@@ -213,7 +213,7 @@ def check_bsp_of_a_model_that_it_knows(comm):
         former = bsp.BSP(model, sgd(model), 1)
         loss_of(model, 5, comm.rank).backward()   # no step() follows
         trainer = bsp.BSP(model, optimizer := sgd(model), algorithm, **options)
-        raises(paceline.UsageError, "does not watch its model any more", former.step)
+        raises(paceline.UsageError, "step() after remove()", former.step)
         former.remove()
         for step in range(2):
             optimizer.zero_grad()

@@ -1,0 +1,48 @@
+"""Which Overlap or BSP exchanges the gradients of a model: one at a time.
+
+Two of them would exchange a gradient twice.
+"""
+
+import weakref
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from paceline.errors import UsageError
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+class Entry(NamedTuple):
+    owner: Any  # the Overlap or BSP; it must not hold its model
+    call: str  # that made it: "overlap()" or "BSP"
+    parameters: set[int]  # ids of those whose gradients it exchanges
+
+
+# Not in the model itself, of which there are copies.
+_of_models: weakref.WeakKeyDictionary[nn.Module, Entry] = weakref.WeakKeyDictionary()
+
+
+def remove_former(model: nn.Module, named: Named, call: str) -> None:
+    """Calls remove() of what exchanges this model's gradients now, if anything does. Raises
+    UsageError if another model's Overlap or BSP exchanges some of these parameters."""
+    for other, entry in list(_of_models.items()):
+        both = [name for name, parameter in named if id(parameter) in entry.parameters]
+        if both and other is not model:
+            raise UsageError(
+                f"{call.removesuffix('()').lower()}: {both[0]} belongs to another model as well, "
+                f"whose {entry.call} exchanges its gradient. Call remove() of that one first, or "
+                f"{call} of a model that has both.")
+    if model in _of_models:
+        _of_models[model].owner.remove()
+
+
+def register(model: nn.Module, owner: Any, named: Named, call: str) -> None:
+    """`owner` exchanges the model's gradients until unregister(), or until the model is gone."""
+    _of_models[model] = Entry(owner, call, {id(parameter) for _, parameter in named})
+
+
+def unregister(model: nn.Module | None, owner: Any) -> None:
+    """Does nothing if the model is gone (None), or has another owner."""
+    if model is not None and model in _of_models and _of_models[model].owner is owner:
+        del _of_models[model]
