@@ -15,6 +15,10 @@
 namespace paceline::preload {
 namespace {
 
+// Joining a communicator takes longer than a call or two of the host, and many communicators are
+// made, used once and freed. MPI_COMM_WORLD stays, and is joined at its first call.
+constexpr int kEarlyCalls = 2;
+
 struct Registry {
   std::mutex mutex;
   std::vector<CommState*> states;
@@ -102,11 +106,10 @@ bool begin(Registry& registry) {
   return true;
 }
 
-// No lock: making one is collective, and another thread may be making one of another communicator
-// whose ranks must not wait for this one.
 CommState* make(Registry& registry, MPI_Comm comm) {
   auto state = std::make_unique<CommState>();
-  join(comm, *state);
+  describe(comm, *state);
+  if (state->may_join && comm != MPI_COMM_WORLD) state->early_calls = kEarlyCalls;
   check(PMPI_Comm_set_attr(comm, registry.state_key, state.get()), "Comm_set_attr");
   const std::lock_guard lock(registry.mutex);
   registry.states.push_back(state.get());
@@ -124,6 +127,16 @@ CommState* look_up(MPI_Comm comm) {
   if (!found) state = make(registry, comm);
   last = {comm, turn, state};
   return state;
+}
+
+// No lock: joining is collective, and another thread may be joining another communicator whose
+// ranks must not wait for this one.
+void join_in_time(MPI_Comm comm, CommState& state) {
+  state.why = FallbackReason::early;
+  if (state.early_calls-- > 0) return;
+  state.early_calls = 0;   // where joining fails the next call tries again
+  join(comm, state);
+  state.may_join = false;
 }
 
 }  // namespace
@@ -147,9 +160,11 @@ void CommState::trim() {
 void begin_states() { begin(Registry::get()); }
 
 CommState* state_of(MPI_Comm comm) {
-  if (last.state && last.comm == comm &&
-      last.turn == Registry::get().turn.load()) return last.state;
-  return look_up(comm);
+  const bool is_last =
+      last.state && last.comm == comm && last.turn == Registry::get().turn.load();
+  CommState* const state = is_last ? last.state : look_up(comm);
+  if (state && state->may_join) join_in_time(comm, *state);
+  return state;
 }
 
 }  // namespace paceline::preload

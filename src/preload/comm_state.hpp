@@ -1,7 +1,7 @@
 // States: what we know of each communicator of MPI, kept at it as an attribute.
 //
-// A state is made by the first of our calls on a communicator, which all its ranks make. There they
-// agree whether Paceline serves it; if any rank cannot, its calls are the host's on all of them.
+// A state is made by the first of our calls on a communicator. At a later one, the same on all its
+// ranks, they agree whether Paceline serves it; if any rank cannot, all its calls are the host's.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ namespace paceline::preload {
 // them are in summary.cpp.
 enum class FallbackReason {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
-  differed, recovers
+  differed, recovers, early
 };
-inline constexpr int kFallbackReasons = 12;
+inline constexpr int kFallbackReasons = 13;
 
 struct CallStats {
   std::uint64_t served = 0, bytes = 0;
@@ -33,6 +33,8 @@ struct CommState {
   Communicator communicator;  // invalid: all calls pass, because of `why`
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
+  int early_calls = 0;        // that the host still makes before this communicator is joined
+  bool may_join = false;      // it has not been joined yet, and is to be
   std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
   // Where calls have differed between ranks (recovery.hpp): the last call that fails on this rank,
   // whether it has reported an error, and whether a failed call has overwritten its input.

@@ -259,7 +259,22 @@ void say_that_it_recovers() {
                "errors are the host's to give; all calls pass through to it.\n");
 }
 
-void join_intra(MPI_Comm comm, CommState& state) {
+}  // namespace
+
+void describe(MPI_Comm comm, CommState& state) {
+  int between = 0;
+  check(PMPI_Comm_test_inter(comm, &between), "Comm_test_inter");
+  check(PMPI_Comm_rank(comm, &state.rank), "Comm_rank");
+  check(PMPI_Comm_size(comm, &state.ranks), "Comm_size");
+  state.why = between ? FallbackReason::between_groups : FallbackReason::one_rank;
+  if (between || state.ranks == 1) return;
+  state.may_join = !may_recover();
+  if (state.may_join) return;
+  state.why = FallbackReason::recovers;
+  say_that_it_recovers();
+}
+
+void join(MPI_Comm comm, CommState& state) {
   std::optional<WorldConfig> config;
   const std::string trouble = trouble_of([&] {
     prepare_progress();
@@ -281,20 +296,6 @@ void join_intra(MPI_Comm comm, CommState& state) {
   if (!state.communicator.valid()) return;
   state.nodes = state.communicator.nodes();
   if (!agreed.world) remember(state.communicator, ranks, agreed.id);
-}
-
-}  // namespace
-
-void join(MPI_Comm comm, CommState& state) {
-  int between = 0;
-  check(PMPI_Comm_test_inter(comm, &between), "Comm_test_inter");
-  check(PMPI_Comm_rank(comm, &state.rank), "Comm_rank");
-  check(PMPI_Comm_size(comm, &state.ranks), "Comm_size");
-  state.why = between ? FallbackReason::between_groups : FallbackReason::one_rank;
-  if (between || state.ranks == 1) return;
-  if (!may_recover()) return join_intra(comm, state);
-  state.why = FallbackReason::recovers;
-  say_that_it_recovers();
 }
 
 void leave_worlds() {

@@ -5,7 +5,10 @@
 
 namespace paceline::preload {
 
-// Fills the state. Collective over `comm`; on every rank its communicator is valid, or on none. The
+// Says in the state of whom `comm` consists, and whether it is to be joined. Not collective.
+void describe(MPI_Comm comm, CommState& state);
+
+// Joins it. Collective over `comm`; on every rank its communicator is valid, or on none. The
 // first communicator of all processes becomes the world: later ones are groups of it, and cost no
 // memory. One that is joined before is a world of its own.
 void join(MPI_Comm comm, CommState& state);

@@ -28,7 +28,7 @@ constexpr struct {
 constexpr const char* kWhy[] = {
     "one rank",  "between groups", "PACELINE_PRELOAD", "not joined", "no data",
     "datatype",  "operation",      "over 2 GiB", "host is faster", "wrong arguments",
-    "calls differed", "ULFM",
+    "calls differed", "ULFM", "first calls",
 };
 static_assert(sizeof kWhy / sizeof *kWhy == kFallbackReasons);
 

@@ -60,7 +60,7 @@ static void sum_over(MPI_Comm comm) {
 }
 
 static void* begins(void* comm) {
-  sum_over(*(MPI_Comm*)comm);
+  for (int call = 0; call < 3; ++call) sum_over(*(MPI_Comm*)comm); /* the host makes two */
   return NULL;
 }
 
@@ -87,7 +87,7 @@ static void worlds(void) {
   for (int i = 0; i < 3; ++i) {
     MPI_Comm again;
     MPI_Comm_dup(MPI_COMM_WORLD, &again);
-    sum_over(again);
+    begins(&again);
     MPI_Comm_free(&again);
   }
   need(splits == before, "later communicators are worlds of their own");

@@ -123,7 +123,8 @@ def test_hundreds_of_communicators_at_once(name, ranks):
     status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "communicators"), "300")
     assert status == 0, said
     assert said.count("300 communicators at once") == ranks, said
-    assert served(said)["Bcast"][0] >= 2 * 600, said
+    # The host makes the first two calls of each; the two at the end are ours.
+    assert re.search(r"MPI_Bcast: 600 served, .*; 600 passed \(first calls: 600\)", said), said
 
 
 @pytest.mark.parametrize("name", ["openmpi4"])

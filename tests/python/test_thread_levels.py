@@ -58,7 +58,7 @@ def test_under_the_drop_in_library(host, level):
     mpicc = test_preload.mpicc_of(host)
     status, said = test_preload.run(host, 2, test_preload.built(mpicc), program(mpicc), level)
     assert status == 0 and said.count(f"{level} ok") == 2, said
-    assert test_preload.served(said)["Allreduce"][0] > 100, said
+    assert test_preload.served(said)["Allreduce"][0] >= 98, said
 
 
 @each_host
