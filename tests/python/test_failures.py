@@ -10,6 +10,7 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
+from length import each
 
 pytestmark = pytest.mark.ranks
 
@@ -247,19 +248,29 @@ def test_no_free_page_makes_no_nodes(small_memory):
     assert said.text() == "nodes 1\nnodes 1"
 
 
-def test_ranks_of_a_machine_that_share_no_memory_say_so():
-    """An MPI carries what they send, and one of them says why, once."""
-    alone = ["unshare", "--pid", "--fork", "--mount-proc"]
+SPACES = {
+    "processes": ["unshare", "--pid", "--fork", "--mount-proc"],
+    "processes, with the /proc of the others": ["unshare", "--pid", "--fork"],
+    "users": ["unshare", "--user", "--map-root-user"],
+}
+
+
+@each("name", ["mpich5"], ["mpich4"])
+@each("space", ["processes", "users"], ["processes, with the /proc of the others"])
+def test_ranks_of_a_machine_that_share_no_memory_say_so(space, name):
+    """MPICH carries what they send, by UCX, and one of them says why, once."""
+    alone = SPACES[space]
     if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
-        pytest.skip("only root can make a space of processes")
-    mpi = next((mpi for mpi in mpis.found() if mpi.name == "mpich5"), None)
+        pytest.skip(f"this user cannot make a space of {space}")
+    mpi = next((mpi for mpi in mpis.found() if mpi.name == name), None)
     if not mpi:
-        pytest.skip("mpich5 is not installed (./dev mpi)")
-    said = launched.start("count_nodes.py", 2, *alone, env=mpi.environment())
+        pytest.skip(f"{name} is not installed (./dev mpi)")
+    env = {**mpi.environment(), "MPIR_CVAR_CH4_NETMOD": "ucx"}
+    said = launched.start("count_nodes.py", 2, *alone, env=env)
     assert said.text(stream="stdout") == "nodes 2\nnodes 2", said.text()
     lines = [line for line in said.text(stream="stderr").splitlines() if "on one machine" in line]
     assert len(lines) == 1, said.text()
-    assert "rank 0 and rank 1 share no memory: shm: /proc/" in lines[0]
+    assert re.search("rank (0 and rank 1|1 and rank 0) share no memory: shm: /proc/", lines[0])
 
 
 def test_no_room_in_shared_memory(small_memory):

@@ -25,6 +25,10 @@ void choose_netmod(const MpiLibrary& library) {
     setenv(mpi::kNetmod, "ofi", 0);
 }
 
+void share_no_memory(const MpiLibrary& library) {
+  if (std::ranges::count(mpi::netmods_of(library.about()), "ucx")) setenv("UCX_TLS", "^sm", 0);
+}
+
 void widen_buffers(const MpiLibrary& library, Bootstrap& meeting) {
   if (!has_buffers(library)) return;
   const std::vector<std::string> said = meeting.allgather(value_of(kBuffer).value_or("unset"));

@@ -10,6 +10,10 @@ namespace paceline {
 // anybody (transport/mpi/netmod.hpp).
 void choose_netmod(const MpiLibrary& library);
 
+// UCX takes ranks of one machine for ranks that share memory, and an MPICH that finds out otherwise
+// cannot start. For ranks that do not (transport/shm/nodes.hpp) it is told to share none.
+void share_no_memory(const MpiLibrary& library);
+
 // Intel MPI may send between nodes through libfabric's RxM, by verbs or by TCP of Debian's
 // libfabric, which asks before it sends more than one of its buffers holds, by default 16 KiB. A
 // KiB more has room for our header beside that (docs/design/0012, 0022). Ranks whose buffers

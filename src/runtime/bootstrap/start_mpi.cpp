@@ -106,6 +106,7 @@ MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& 
     std::shared_ptr<MpiLibrary> library;
     collective_try(meeting, [&] { library = load(nodes, config); });
     widen_buffers(*library, meeting);
+    if (nodes.is_split) share_no_memory(*library);
     const std::string name = meeting.allgather(random_name()).front();
     auto server = std::make_unique<PmiServer>(
         std::move(store), PmiJob{name, meeting.rank(), nodes.of_rank}, limit);

@@ -181,6 +181,9 @@ Nodes find_nodes(Bootstrap& meeting, const std::string& folder, const std::strin
   if (!stale.empty()) fail(Fault::lost, stale);
   const std::vector<std::vector<bool>> reaches = read_rows(rows, print);
   nodes.of_rank = group_nodes(reaches);
+  nodes.is_split = std::ranges::any_of(machines, [&](const std::string& machine) {
+    return first_apart(machines, reaches, machine) >= 0;
+  });
   if (first_apart(machines, reaches, mine.machine) == me) nodes.why_split = split;
   return nodes;
 }

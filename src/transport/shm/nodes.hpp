@@ -19,6 +19,7 @@ struct Nodes {
   // The same of another rank on this boot of this machine, on the first rank of it that has such a
   // peer; empty elsewhere. Nobody meant it who has not named nodes.
   std::string why_split;
+  bool is_split = false;      // ranks of some machine do not share memory
 };
 
 // Collective; equal on all ranks but for `why_apart`. `folder` is a memory file system. Ranks that
