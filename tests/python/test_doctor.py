@@ -78,6 +78,16 @@ def test_it_says_where_nothing_can_be_kept(monkeypatch, machine_folder):
     assert "PACELINE_MACHINE_DIR" in found.advice
 
 
+def test_it_names_the_load(monkeypatch):
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
+    for busy, ranks, state in (3.1, 4, "ok"), (3.1, 6, "warn"), (30, 2, "warn"), (0, 8, "ok"):
+        monkeypatch.setattr(doctor.os, "getloadavg", lambda busy=busy: (busy, 0, 0))
+        found = doctor.load(ranks)
+        assert found.state == state, found
+        assert found.text.startswith(f"{busy:.1f} over the last minute, on 8 cores"), found
+        assert (f"; {ranks} ranks come on top" in found.text) == bool(found.advice), found
+
+
 def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
     monkeypatch.setattr(attach.ctypes, "addressof", lambda _: 8)  # nobody has anything there
     assert attach.trouble() == "EFAULT"

@@ -59,6 +59,17 @@ def cores(ranks):
     return Finding("cores", "ok", f"{text}, for {ranks} ranks")
 
 
+def load(ranks):
+    """Whether other programs leave the cores to the ranks."""
+    busy, there = os.getloadavg()[0], os.cpu_count()
+    text = f"{busy:.1f} over the last minute, on {there} cores"
+    if busy + ranks > there + 0.5:
+        return Finding("load", "warn", f"{text}; {ranks} ranks come on top",
+                       "Other programs take turns with the ranks: collectives take longer, some "
+                       "of them many times, and the times below say little.")
+    return Finding("load", "ok", text)
+
+
 def shared_memory(ranks):
     """Room in the folder of shared memory."""
     folder = str(_core.option("shm_dir"))
@@ -271,7 +282,7 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, shared_memory, unnamed_files, huge_pages, groups, single_copies,
+CHECKS = (core, cores, load, shared_memory, unnamed_files, huge_pages, groups, single_copies,
           process_handles, torch, mpi, machine, devices, variables, self_test)
 
 
