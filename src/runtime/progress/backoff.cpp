@@ -8,6 +8,10 @@ namespace paceline {
 namespace {
 
 constexpr double kYieldsS = 5e-3;   // less than two time slices of Linux, of some 3 ms each
+constexpr double kSliceS = 1e-3;    // a yield that takes so long has met a program that computes
+constexpr double kContendedS = 0.1;   // for so long it is taken to compute still
+
+thread_local double contended_until_s = 0;
 
 }  // namespace
 
@@ -27,7 +31,7 @@ bool YieldBudget::again() {
   return true;
 }
 
-Backoff::Backoff(Load load) {
+Backoff::Backoff(Load load) : load_(load) {
   spins_ = load == Load::alone ? 300 : load == Load::oversubscribed ? 50 : 1;
   yields_ = load == Load::alone ? 1000 : load == Load::oversubscribed ? 100 : 0;
 }
@@ -38,7 +42,17 @@ Backoff::Next Backoff::next() {
     pause();
     return Next::again;
   }
-  return looks_ <= spins_ + yields_ && yielding_.again() ? Next::again : Next::sleep;
+  return looks_ <= spins_ + yields_ && yields_again() ? Next::again : Next::sleep;
+}
+
+// Among more ranks than processors a long yield has only met another rank's work.
+bool Backoff::yields_again() {
+  if (load_ != Load::alone) return yielding_.again();
+  const double before_s = now_s();
+  if (before_s < contended_until_s || !yielding_.again()) return false;
+  const double after_s = now_s();
+  if (after_s - before_s > kSliceS) contended_until_s = after_s + kContendedS;
+  return true;
 }
 
 }  // namespace paceline

@@ -35,6 +35,9 @@ class Backoff {
   }
 
  private:
+  bool yields_again();
+
+  const Load load_;
   YieldBudget yielding_;
   int spins_, yields_;   // how many looks end so, before it says sleep
   int looks_ = 0;        // since the last reset()
