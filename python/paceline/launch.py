@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from paceline.errors import UsageError
+from paceline.units import human_time
 
 TIMED_OUT = 124  # the exit status of coreutils' timeout
 # Each rank is in a session of its own: a terminal that closes reaches it through here alone.
@@ -150,7 +151,7 @@ class _Run:
             else:
                 missing = ", ".join(str(rank) for rank in sorted(self.alive))
                 print(
-                    f"paceline run: not done after {timeout_s} s; ending rank {missing}.",
+                    f"paceline run: not done after {human_time(timeout_s)}; ending rank {missing}.",
                     file=sys.stderr, flush=True,
                 )  # fmt: skip
                 return TIMED_OUT

@@ -256,9 +256,12 @@ def test_bounds_are_of_the_slowest_rank(tmp_path):
         done = CliRunner().invoke(command, [*words, *more], standalone_mode=False)
         assert done.return_value == 0, done.output
         found.append(json.loads(path.read_text()))
-    assert found[1]["bounds"]["resnet50"]["ddp:paceline"] == pytest.approx(1.2)
+    perfect = [one["bounds"]["resnet50"]["ddp:paceline"] for one in found]
+    assert perfect[0] > 1.0, "the machine's links are perfect, not without limit"
+    assert perfect[0] < perfect[1] < perfect[0] + 0.21
     plain, slow = (one["simulated"]["resnet50"]["ddp:paceline"] for one in found)
     assert plain < slow < plain + 0.21
+    assert perfect[0] < plain
 
 
 @pytest.mark.parametrize("mutant, why", [

@@ -117,13 +117,14 @@ def content_of(job, made, ways, steps, machine, paces):
                           if job.cluster else "")
     nodes = job.cluster.nodes if job.cluster else job.ranks
     model = replays.Simulated(job.ranks, nodes, machine) if machine else None
+    perfect_s = model.bound_s if model and not job.cluster else job.bound_s
     slowest = {name: pace.slowed(step, paces.slowest) for name, step in made.items()}
     return {
         **provenance(job.about), "plan": {
             "ranks": job.ranks, "steps_in_a_row": steps, "ways": list(ways), "machine": machine,
             "slow": paces.slow, "jitter": paces.jitter,
             "models": {name: asdict(step) for name, step in made.items()}},
-        "bounds": {name: {way: replays.bounded(step, way, job.bound_s, steps) for way in ways}
+        "bounds": {name: {way: replays.bounded(step, way, perfect_s, steps) for way in ways}
                    for name, step in slowest.items()},
         "simulated": {name: {way: model.seconds(step, way, steps) for way in ways} if model else {}
                       for name, step in slowest.items()},

@@ -139,6 +139,10 @@ class Simulated:
             self.known[nbytes] = world.simulate(count, ELEMENT, self.machine).span_s
         return self.known[nbytes]
 
+    def bound_s(self, nbytes):
+        """What links of this machine need for an allreduce of so many bytes, at least."""
+        return _core.bound_s("allreduce", self.ranks, nbytes, self.machine) if nbytes else 0.0
+
     def seconds(self, step, way, in_a_row):
         """Of a step. auto: its own buckets, in the order of its plan."""
         mode, order = mode_and_order(way)
