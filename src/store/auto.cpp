@@ -58,6 +58,7 @@ std::vector<Auto::Seen> Auto::seen() const {
 }
 
 void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::size_t> order) {
+  states_.resize(keys_.size());
   buckets_.clear();
   for (const BucketSpec& spec : buckets) {
     Bucket bucket;

@@ -66,4 +66,25 @@ TEST_CASE("limits: time is up also while something else moves all the time") {
   CHECK(test::expect_fault(Fault::timeout, {"rank 1 has not called anything yet"}, wait) == "");
 }
 
+TEST_CASE("limits: a group has its own, which those of other groups outlast") {
+  LoopNet net(2, {});
+  WorldConfig config;
+  config.timeout_ms = 60000;
+  Communicator world[] = {join_transport(net.endpoint(0), config),
+                          join_transport(net.endpoint(1), config)};
+  Communicator group[] = {world[0].subgroup({0, 1}, 7), world[1].subgroup({0, 1}, 7)};
+  CHECK(group[0].timeout_ms() == 60000);
+  group[0].set_timeout(300);
+  CHECK(group[0].timeout_ms() == 300);
+  CHECK(group[0].subgroup({0, 1}, 8).timeout_ms() == 300);   // begins with that of its parent
+  CHECK(world[0].timeout_ms() == 60000);
+  CHECK(group[1].timeout_ms() == 60000);   // each rank has its own
+  Request of_world = world[0].start({}), of_group = group[0].start({});
+  const auto wait = [&] { of_group.wait(); };
+  CHECK(test::expect_fault(Fault::timeout, {"rank 1", "0.3 s"}, wait) == "");
+  std::thread late([&] { world[1].run({}); });
+  of_world.wait();
+  late.join();
+}
+
 }  // namespace paceline
