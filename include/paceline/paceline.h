@@ -92,7 +92,9 @@ typedef PACELINE_ENUM(paceline_op) {
   PACELINE_PRODUCT,
   PACELINE_MIN,
   PACELINE_MAX,
-  PACELINE_AVERAGE,  // the sum, divided by the number of ranks; integers towards 0
+  // The sum, then divided by the number of ranks; integers towards 0. A sum of integers wraps, and
+  // one of float16 above 65504 is infinite.
+  PACELINE_AVERAGE,
   PACELINE_BIT_AND,
   PACELINE_BIT_OR,
   PACELINE_BIT_XOR,

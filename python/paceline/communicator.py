@@ -109,7 +109,8 @@ class Communicator:
         """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on every rank.
 
         `op` is sum, product, min, max, average, bit_and, bit_or, bit_xor, logical_and, logical_or
-        or logical_xor. An average of integers is their sum, which wraps, divided towards zero.
+        or logical_xor. An average is the sum, then divided: one of integers wraps,
+        and is divided towards zero; one of float16 above 65504 is infinite.
         Returns `out`; its bits are the same on all ranks.
         """
         if out is None:
