@@ -3,7 +3,10 @@
 import pytest
 from tidy import findings, long_titles, read_tree
 from tidy_imports import no_import_circle
-from tidy_layers import LAYERS, reachable
+from tidy_inside import (
+    LAYERS_FILE, TODAY_FILE, imports_down, layers_used, no_include_circle, types_once,
+)  # fmt: skip
+from tidy_layers import LAYERS, PARTS, reachable
 from tidy_rules import ALGORITHMS, RULES, columns, rooms_exist
 from tidy_source import code_of, functions_of
 
@@ -103,6 +106,12 @@ MUTANTS = [
     ("retired_words", "docs/options.md", "`PACELINE_SINGLE_COPY`",
      "`PACELINE_ATT" "ACH`"),
     ("no_import_circle", "python/paceline/a.py", "from paceline import b", "import paceline.a"),
+    ("no_include_circle", TODAY_FILE, None, ""),
+    ("imports_down", "python/paceline/kvstore/a.py", "import json", None),
+    ("imports_down", "python/paceline/novelty/a.py", None, "import json"),
+    ("imports_down", TODAY_FILE, None, ""),
+    ("types_once", TODAY_FILE, None, ""),
+    ("layers_used", LAYERS_FILE, None, ""),
     ("no_import_circle", "python/paceline/a.py", "if TYPE_CHECKING:\n    import paceline.a",
      "def f():\n    from paceline.a import g"),
 ]  # fmt: skip
@@ -141,9 +150,10 @@ def test_finding_names_its_line():
     ]
 
 
-def test_layers_have_no_cycle():
-    for folder, direct in LAYERS.items():
-        assert all(folder not in reachable(name) for name in direct.split()), folder
+@pytest.mark.parametrize("layers", [LAYERS, PARTS])
+def test_layers_have_no_cycle(layers):
+    for folder, direct in layers.items():
+        assert all(folder not in reachable(name, layers) for name in direct.split()), folder
 
 
 def test_every_room_is_there():
@@ -158,6 +168,43 @@ def test_a_circle_of_imports_is_seen_from_each_of_its_files():
     assert [(path, line) for path, line, _, _ in findings(tree, [no_import_circle])] == [
         ("python/paceline/a.py", 1), ("python/paceline/b/__init__.py", 1),
         ("python/paceline/b/c.py", 2)]
+
+
+def found(rule, tree):
+    return [path for path, _, _, _ in findings(tree, [rule]) if path != TODAY_FILE]
+
+
+def test_a_circle_of_includes_is_seen_from_each_of_its_files():
+    tree = {"src/base/a.hpp": "", "src/base/a.cpp": '#include "base/a.hpp"\n#include "base/b.hpp"',
+            "src/base/b.hpp": '#include "c.hpp"', "src/base/c.hpp": '#include "base/a.hpp"',
+            "src/base/d.hpp": '#include "base/a.hpp"'}  # fmt: skip
+    assert found(no_include_circle, tree) == [f"src/base/{name}" for name in (
+        "a.cpp", "a.hpp", "b.hpp", "c.hpp")]  # fmt: skip
+    apart = {**tree, "src/base/c.hpp": '#include <base/a.hpp>\n#include "ir/a.hpp"'}
+    assert found(no_include_circle, apart) == []
+
+
+def test_an_import_that_goes_up_is_seen():
+    tree = {"python/paceline/kvstore/a.py": "from paceline.torch import b\nimport paceline.c",
+            "python/paceline/torch/b.py": "from paceline.kvstore import a\nimport paceline.c",
+            "python/paceline/c.py": ""}
+    assert found(imports_down, tree) == ["python/paceline/kvstore/a.py"]
+
+
+def test_a_type_of_two_files_is_seen_in_both():
+    tree = {"src/ir/a.hpp": "class Thing;\nstruct Other {\n  struct Thing {};\n};",
+            "src/ir/b.cpp": "struct Thing : Other {\n};",
+            "src/engine/c.cpp": "enum class Thing : int { a };\nvoid Thing::f() {}",
+            "src/engine/d.cpp": "template <class T>\nstruct Thing<int> {};"}
+    assert found(types_once, tree) == ["src/engine/c.cpp", "src/ir/b.cpp"]
+
+
+def test_a_row_that_allows_what_nobody_includes_is_seen():
+    tree = read_tree()
+    assert found(layers_used, tree) == []
+    without = {path: text.replace('#include "ir/', '#include "verify/')
+               if path.startswith("src/verify/") else text for path, text in tree.items()}
+    assert found(layers_used, without) == [LAYERS_FILE]
 
 
 def test_long_titles_are_seen():

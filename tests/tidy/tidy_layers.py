@@ -7,34 +7,46 @@ LAYERS = {
     "include": "",
     "base": "",
     "ir": "base",
-    "shapes": "base",
+    "shapes": "",
     "kernels": "base",
     "trace": "base",
     "profile": "base",  # what each rank records of its calls while a program runs
     "graph": "base",
     "coll": "ir shapes",
-    "verify": "ir shapes",
+    "verify": "ir",
     "model": "ir",  # a cost in rounds and bytes becomes a time
     "simulate": "ir model trace",
     "measure": "kernels",  # times whatever it is handed
-    "transport": "ir",  # a message is a list of segments
+    "transport": "base",
     "transport/loop": "transport",
     "transport/shm": "transport",
     "transport/mpi": "transport",
     "transport/route": "transport",
-    "peers": "transport/mpi",  # whom benchmarks measure beside us
+    "peers": "ir transport/mpi",  # whom benchmarks measure beside us
     "device": "kernels",
     # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
     "engine": "ir kernels transport trace device arrival",
-    "arrival": "trace",
-    "tune": "coll model simulate arrival",
-    "runtime": "tune verify engine profile transport/loop transport/shm transport/mpi "
-               "transport/route",
+    "arrival": "base",
+    "tune": "coll model",
+    "runtime": "tune engine profile transport/shm transport/mpi transport/route",
     "tasks": "graph runtime",
     "store": "tasks",  # arrays by key
     "capi": "runtime include",
     "preload": "runtime",
-    "python/binding": "store runtime measure peers include",
+    "python/binding": "store runtime verify simulate measure peers",
+}
+
+# The same for the parts of the Python package: its folders, and "paceline" for the files above
+# them.
+PARTS = {
+    "paceline": "",
+    "kvstore": "paceline",
+    "torch": "kvstore",
+    "profiling": "paceline",
+    "bench": "torch",
+    "train": "bench",
+    "report": "train profiling",
+    "cli": "report",
 }
 
 
@@ -60,12 +72,12 @@ def target_of(include, path):
     return folder_of("src/" + include) or include.split("/")[0]
 
 
-def reachable(folder):
+def reachable(folder, layers=LAYERS):
     """`folder` and all that it may include."""
     found, todo = set(), [folder]
     while todo:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += LAYERS[name].split()
+            todo += layers[name].split()
     return found

@@ -1,5 +1,5 @@
-// Compares schedules and choices with tests/golden/: a line for each algorithm, and for each machine,
-// layout and collective. Moving code changes no line; a commit that changes one says why.
+// Compares schedules and choices with tests/golden/: a line for each algorithm, and for each
+// machine, layout and collective. Moving code changes no line; a commit that changes one says why.
 // `./dev verify --golden` compares all of them, `--write` writes them anew.
 #include <doctest/doctest.h>
 

@@ -1,0 +1,57 @@
+"""What breaks a rule today: each list may only get shorter. What is in order leaves its list."""
+
+# Includes inside a room that run in a circle: file.cpp and file.hpp are one unit.
+UNITS_IN_CIRCLES = {
+    "python/binding": "arguments buffers on_device",
+    "src/device": "cuda/cuda cuda/current",
+    "src/engine":
+        "claimed entries message_operation mixed operation shm/load_store "
+        "shm/shm_channel",
+    "src/ir": "algorithm bind compose",
+    "src/kernels": "kernels table",
+    "src/peers": "mpi_calls run_on",
+    "src/preload": "comm_state join narrow refusals stub summary",
+    "src/runtime":
+        "arrivals bootstrap/join bootstrap/machine_choice bootstrap/probe "
+        "bootstrap/start_mpi bootstrap/topology call_cache check_call communicator "
+        "communicator_state compile device_call diagnostics/record "
+        "diagnostics/record_signal fingerprint profiled progress/failures "
+        "progress/mismatch progress/progress_thread progress/session "
+        "progress/session_state progress/shm_groups progress/watchdog request "
+        "schedule_cache shared_memory",
+    "src/transport":
+        "mpi/abi/make mpi/library mpi/mpi_transport mpi/transport shm/inbox shm/peer "
+        "shm/provision shm/shm shm/staging shm/status",
+    "src/tune": "choose estimate late staging",
+    "src/verify": "form hazards load_store match memory run staging verify",
+}
+
+# Imports that go up: a file of the package, and the parts that it imports.
+IMPORTS_UP = {
+    "python/paceline/__main__.py": ("cli",),
+    "python/paceline/bench/devices.py": ("cli",),
+    "python/paceline/bench/devices_cuda.py": ("cli",),
+    "python/paceline/bench/devices_peers.py": ("cli",),
+    "python/paceline/bench/overlap.py": ("train",),
+    "python/paceline/profiling/page.py": ("report",),
+    "python/paceline/profiling/pictures.py": ("report",),
+    "python/paceline/report/arrival_across.py": ("cli",),
+    "python/paceline/report/arrival_inside.py": ("cli",),
+    "python/paceline/report/arrival_nodes.py": ("cli",),
+    "python/paceline/report/arrival_random.py": ("cli",),
+    "python/paceline/report/arrival_runs.py": ("cli",),
+    "python/paceline/report/arrival_training.py": ("cli",),
+    "python/paceline/report/dag.py": ("cli",),
+    "python/paceline/report/horovod_steps.py": ("cli",),
+    "python/paceline/report/ring.py": ("cli",),
+    "python/paceline/report/simulated.py": ("cli",),
+    "python/paceline/train/replay.py": ("cli",),
+    "python/paceline/world.py": ("torch",),
+}
+
+# Types that several files of src define.
+TYPES_TWICE = """
+Asked Block Boolean Buffers Descriptor Driver Early Event Graph Grouped Half Kept Kind Last
+Loaded Max Memory Min Order Part Peer Place Plain Pool Product Rates Ring Row Side Space Store
+Sum Tail Terms Transfer Turns Use What Work
+""".split()
