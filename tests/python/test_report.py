@@ -12,8 +12,9 @@ from length import in_long
 
 from paceline import cli
 from paceline.errors import UsageError
+from paceline.profiling.page import check_extra
 from paceline.report import (
-    lines, measured, page, pipelining, pipelining_claims, ring, verdicts)
+    lines, measured, pipelining, pipelining_claims, ring, verdicts)
 
 MEASURED_S = 0.123456  # of no simulated line
 BOUND_S = 0.1
@@ -253,7 +254,7 @@ def test_files_of_others_are_refused(tmp_path):
 def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"matplotlib is not installed.*paceline\[report\]"):
-        page.check_extra()
+        check_extra()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "long", "deep", "folder"])

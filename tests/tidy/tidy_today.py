@@ -29,23 +29,7 @@ UNITS_IN_CIRCLES = {
 # Imports that go up: a file of the package, and the parts that it imports.
 IMPORTS_UP = {
     "python/paceline/__main__.py": ("cli",),
-    "python/paceline/bench/devices.py": ("cli",),
-    "python/paceline/bench/devices_cuda.py": ("cli",),
-    "python/paceline/bench/devices_peers.py": ("cli",),
     "python/paceline/bench/overlap.py": ("train",),
-    "python/paceline/profiling/page.py": ("report",),
-    "python/paceline/profiling/pictures.py": ("report",),
-    "python/paceline/report/arrival_across.py": ("cli",),
-    "python/paceline/report/arrival_inside.py": ("cli",),
-    "python/paceline/report/arrival_nodes.py": ("cli",),
-    "python/paceline/report/arrival_random.py": ("cli",),
-    "python/paceline/report/arrival_runs.py": ("cli",),
-    "python/paceline/report/arrival_training.py": ("cli",),
-    "python/paceline/report/dag.py": ("cli",),
-    "python/paceline/report/horovod_steps.py": ("cli",),
-    "python/paceline/report/ring.py": ("cli",),
-    "python/paceline/report/simulated.py": ("cli",),
-    "python/paceline/train/replay.py": ("cli",),
     "python/paceline/world.py": ("torch",),
 }
 

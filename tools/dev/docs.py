@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline import _core, draw, trace, traffic
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs/algorithms"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy
 
 from paceline import _core, device
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 
 BLOCK = 64 << 10  # bytes, of a linear pipeline
 MOST_BLOCKS, WINDOW = 1024, 64

@@ -8,7 +8,7 @@ than participants these share them: then all that is moved passes through one me
 
 from paceline import _core, device, topology
 from paceline.bench.devices import BLOCK, CHOSEN, WAYS, Row, grid, human_time, options_of
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.device_rates import LONG, REPEATS, arrays_on, call_s, machine_of, median_s, rates
 
 NCCL = "NCCL"

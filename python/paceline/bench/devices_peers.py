@@ -16,7 +16,7 @@ def algorithm_of(one, spec, array):
 def measure(spec, comm, devices):
     """Of one rank: for each size seconds of every call, and where it ran."""
     from paceline import device
-    from paceline.cli.common import unit_count
+    from paceline.schedules import unit_count
 
     mine = comm.rank % devices.count
     peers = device.Peers(comm, devices, mine)

@@ -15,7 +15,7 @@ from paceline import _core, trace
 from paceline.bench.cases import Case
 from paceline.bench.launching import run_module
 from paceline.bench.meeting import Meeting, wait_until
-from paceline.bench.provenance import describe_machine
+from paceline.provenance import describe_machine
 from paceline.bench.variants import OfPaceline, Variant
 from paceline.calls import ASKED
 

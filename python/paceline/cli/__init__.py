@@ -47,7 +47,7 @@ class Commands(click.Group):
 def show_version(context, option, wanted):
     """Prints the version and ends."""
     if wanted and not context.resilient_parsing:
-        from paceline.bench.provenance import version_of
+        from paceline.provenance import version_of
 
         click.echo(f"paceline {version_of('paceline') or '(not installed)'}")
         context.exit()

@@ -9,7 +9,7 @@ from paceline.bench import report, statistics
 from paceline.bench.wire_check import REFUSED
 from paceline.bench.host import mpi_of_host
 from paceline.bench.plan import Plan, variants_for
-from paceline.bench.provenance import provenance
+from paceline.provenance import provenance
 from paceline.cli import bench_arrivals, bench_devices
 from paceline.cli.bench_steps import WithSteps
 from paceline.cli.common import (

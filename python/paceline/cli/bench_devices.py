@@ -111,7 +111,7 @@ def rows_of(kind, collective, sizes, ranks, machine, calls, out):
 
 def show(context, kind, collective, sizes, ranks, options, file):
     """Times collectives between devices, prints and writes; the status."""
-    from paceline.bench.provenance import provenance
+    from paceline.provenance import provenance
     from paceline.cli.common import Sizes
 
     check(context, kind, collective, ranks)

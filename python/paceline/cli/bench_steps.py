@@ -96,7 +96,7 @@ def overlap(parameters, nbytes, model, batch, ranks, repeats, seed, json):
 
 def write(records, file, out):
     """The records as a file, where one was asked for."""
-    from paceline.bench.provenance import provenance
+    from paceline.provenance import provenance
 
     if file:
         write_json({**provenance(None), "records": records, "notes": []}, file, out)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from paceline import _core, calls
+from paceline import _core
 
 PIPE_COLUMNS = 100  # where there is no terminal whose width one could ask for
 COLLECTIVES = "COLLECTIVE is one of " + ", ".join(_core.collectives()) + "."
@@ -171,17 +171,6 @@ def knob_options(command):
         most = {"blocks": 4096, "radix": 16}[name]
         command = click.option(f"--{name}", default=0, type=Number(0, most), help=text)(command)
     return command
-
-
-def unit_count(collective, ranks, size):
-    """Elements of 4 bytes in a unit of a message of `size` bytes; the last may be filled up."""
-    pieces = 1 if collective in ("allreduce", "reduce", "broadcast", "barrier") else ranks
-    return -(-size // (4 * pieces))
-
-
-def how(choice):
-    """The part of a choice that says how a World is made, as its keywords."""
-    return {name: choice[name] for name in (*calls.CUT, "group", "canonical")}
 
 
 def details(choice, window=True):

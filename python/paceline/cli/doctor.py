@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core, record
-from paceline.bench import provenance
+from paceline import provenance
 from paceline.cli import attach, common
 from paceline.cli.common import Number, console
 from paceline.errors import Error

@@ -7,9 +7,9 @@ from rich.markup import escape
 
 from paceline import _core, draw, trace, traffic
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Ranks, Size, console, file_option, how, knob_options,
-    unit_count,
+    COLLECTIVES, Collective, Number, Ranks, Size, console, file_option, knob_options,
 )
+from paceline.schedules import how, unit_count
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}
 WIDTH_PX = 1000

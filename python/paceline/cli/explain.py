@@ -7,11 +7,11 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli import attach
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, how, kept_figures, knob_options,
-    unit_count,
+    COLLECTIVES, Collective, Number, Size, console, details, kept_figures, knob_options,
 )
 from paceline.cli.draw import simulated
 from paceline.cli.explain_keys import plan_text
+from paceline.schedules import how, unit_count
 from paceline.units import human_time
 
 LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing changes

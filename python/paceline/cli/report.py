@@ -32,11 +32,12 @@ def files_in(path):
 def make(module, claims_of, paths, page, **limits):
     """Writes the page and the table of a report, whose `claims_of` says of its figures what became
     of the document's claims."""
+    from paceline.profiling.page import check_extra
     from paceline.report import measured, verdicts
     from paceline.report import page as pages
 
     reader = getattr(module, "read", measured.read)
-    pages.check_extra()
+    check_extra()
     files = [file for path in paths for file in files_in(path)]
     read = [part for file in files for part in reader(file)]
     figures = module.make(read, **limits)

@@ -7,9 +7,9 @@ from rich.table import Table
 
 from paceline import _core, patterns
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, how, unit_count,
-    write_json,
+    COLLECTIVES, Collective, Names, Number, Sizes, console, file_option, write_json,
 )
+from paceline.schedules import how, unit_count
 from paceline.units import human_time
 
 CALLS = 20

@@ -103,7 +103,7 @@ def table(found):
 
 def keep(spec, ranks, json_file, out, **more):
     """Writes --json, if that was asked for."""
-    from paceline.bench.provenance import provenance
+    from paceline.provenance import provenance
 
     if json_file:
         content = {**provenance(), "plan": spec, **more, "ranks": ranks}

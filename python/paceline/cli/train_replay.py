@@ -30,7 +30,7 @@ def record(models, images, passes, folder):
     \b
     paceline train record --models resnet110,alexnet
     """
-    from paceline.bench.provenance import provenance
+    from paceline.provenance import provenance
     from paceline.train import models as networks
     from paceline.train import recording
 
@@ -109,7 +109,7 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, slow,
 def content_of(job, made, ways, steps, machine, paces):
     """What a file begins with: plan, bounds, and what is simulated. Those are of the slowest rank,
     as all wait for it, and know of no jitter."""
-    from paceline.bench.provenance import provenance
+    from paceline.provenance import provenance
     from paceline.train import pace
     from paceline.train import replay as replays
 

@@ -1,10 +1,36 @@
 """A profile as one HTML file with its pictures in it."""
 
+import platform
 from pathlib import Path
 
+from paceline.errors import UsageError
 from paceline.profiling import pictures
 from paceline.profiling.terminal import duration, factor, heading, percent
-from paceline.report.page import check_extra, made_here
+from paceline.provenance import provenance, version_of
+
+EXTRA = ("jinja2", "matplotlib")
+
+
+def check_extra():
+    """Raises UsageError where what draws is not installed."""
+    try:
+        for name in EXTRA:
+            __import__(name)
+    except ImportError as error:
+        raise UsageError(f"report: {error.name} is not installed; pictures and pages need it. "
+                         "pip install 'paceline[report]'") from None
+
+
+def made_here():
+    """Date, machine, versions and command of this page."""
+    found = provenance()
+    versions = {"paceline": found["versions"]["paceline"], "python": platform.python_version(),
+                **{name: version_of(name) for name in EXTRA}}
+    machine = found["machine"]
+    return {"date": found["date"], "command": found["command"],
+            "machine": f"{machine['processor']}, {machine['cores_allowed']} of {machine['cores']} "
+                       f"cores, {machine['system']}",
+            "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
 
 
 def render(title, found, calls):

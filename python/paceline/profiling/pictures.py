@@ -9,8 +9,14 @@ from collections import defaultdict
 import numpy as np
 
 from paceline.profiling.summary import CLASSES, class_of
-from paceline.report.figures import COLOURS, SETTINGS
 
+# Okabe and Ito's colours, which eyes that do not tell red from green keep apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
+SETTINGS = {
+    "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9, "axes.titlesize": 9,
+    "svg.fonttype": "none", "svg.hashsalt": "paceline",
+    "axes.spines.top": False, "axes.spines.right": False,
+}
 MOST_KINDS = 8
 MOST_MARKS = 4000   # of a picture: more say no more, and make it slow
 MOST_RANKS = 40

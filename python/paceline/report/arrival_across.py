@@ -3,7 +3,7 @@
 import random
 
 from paceline import _core
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.report.lines import Figure, Line, Model, Panel, Point
 from paceline.report.simulated import ELEMENT
 from paceline.report.verdicts import Claim, beyond, judged

@@ -7,7 +7,7 @@ what the library chooses for its numbers, and so it does not switch where the ch
 import functools
 
 from paceline import _core
-from paceline.cli.common import how, unit_count
+from paceline.schedules import how, unit_count
 from paceline.report.lines import Figure, Line, Model, Panel, Point
 from paceline.report.simulated import ELEMENT
 from paceline.report.verdicts import Claim, beyond, judged

@@ -10,7 +10,7 @@ import functools
 import random
 
 from paceline import _core
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.patterns import Pattern
 from paceline.report.arrival_across import passes
 from paceline.report.lines import Figure, Model

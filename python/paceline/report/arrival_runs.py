@@ -1,7 +1,7 @@
 """Figures 5 and 6 of the publication: both algorithms with four ranks, step by step."""
 
 from paceline import _core, draw
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.report.lines import Figure
 from paceline.report.simulated import ELEMENT
 from paceline.report.verdicts import Claim, judged

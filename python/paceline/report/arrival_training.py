@@ -9,7 +9,7 @@ before.
 import random
 
 from paceline import _core
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.report import gpu
 from paceline.report.lines import Figure, Line, Model, Panel, Point
 from paceline.report.simulated import ELEMENT

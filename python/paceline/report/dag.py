@@ -5,7 +5,7 @@ arXiv 1611.04255: the profile of an iteration (its table 2), and the loss over t
 """
 
 from paceline import _core
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.report import dag_linear, dag_replays, training
 from paceline.report.device import SIMULATED
 from paceline.report.lines import Figure, Line, Panel, Point

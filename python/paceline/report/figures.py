@@ -5,20 +5,14 @@ import itertools
 import math
 
 from paceline import _core
+from paceline.profiling.pictures import COLOURS, SETTINGS
 
-# Okabe and Ito's colours, which eyes that do not tell red from green keep apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
 MARKED = (BOUND["linestyle"], ":", "-.")  # several marks of a panel
 PANEL_INCHES = (6.2, 4.0)
-SETTINGS = {
-    "font.family": ["DejaVu Sans", "sans-serif"], "font.size": 9, "axes.titlesize": 9,
-    "svg.fonttype": "none", "svg.hashsalt": "paceline",
-    "axes.spines.top": False, "axes.spines.right": False,
-}
 
 
 def styles():

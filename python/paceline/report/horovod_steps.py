@@ -29,7 +29,7 @@ def call_s(label, ranks, nbytes):
                   segments=4 if label == PARTS else 1)
         return seconds(way, ranks, nbytes, EDR)
     choice = _core.choose("allreduce", ranks, nbytes, machine=EDR.machine)
-    from paceline.cli.common import how, unit_count
+    from paceline.schedules import how, unit_count
 
     world = _core.World("allreduce", choice["algorithm"], ranks, fused=True, **how(choice))
     return world.simulate(unit_count("allreduce", ranks, nbytes), perfect.ELEMENT_BYTES,

@@ -1,36 +1,9 @@
 """A report as one HTML file with its pictures in it, and the CSV beside it."""
 
-import platform
 from pathlib import Path
 
-from paceline.errors import UsageError
+from paceline.profiling.page import made_here
 from paceline.report import figures, tables
-
-EXTRA = ("jinja2", "matplotlib")
-
-
-def check_extra():
-    """Raises UsageError where what draws is not installed."""
-    try:
-        for name in EXTRA:
-            __import__(name)
-    except ImportError as error:
-        raise UsageError(f"report: {error.name} is not installed; pictures and pages need it. "
-                         "pip install 'paceline[report]'") from None
-
-
-def made_here():
-    """Date, machine, versions and command of this page."""
-    from paceline.bench.provenance import provenance, version_of
-
-    found = provenance()
-    versions = {"paceline": found["versions"]["paceline"], "python": platform.python_version(),
-                **{name: version_of(name) for name in EXTRA}}
-    machine = found["machine"]
-    return {"date": found["date"], "command": found["command"],
-            "machine": f"{machine['processor']}, {machine['cores_allowed']} of {machine['cores']} "
-                       f"cores, {machine['system']}",
-            "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
 
 
 def origins(parts):

@@ -6,7 +6,7 @@ Published were 256 MB on 8 nodes, the median of 10 runs and its interval.
 from dataclasses import replace
 
 from paceline import _core
-from paceline.cli.common import how, unit_count
+from paceline.schedules import how, unit_count
 from paceline.report import measured, networks
 from paceline.report.lines import Figure, Line, Panel, Point
 from paceline.report.simulated import ELEMENT, Way, bound_s, line

@@ -7,7 +7,7 @@ is what was published. So the window is as wide as there are segments.
 from dataclasses import dataclass
 
 from paceline import _core
-from paceline.cli.common import unit_count
+from paceline.schedules import unit_count
 from paceline.report.lines import Line, Panel, Point
 
 ELEMENT = 4  # bytes

@@ -130,7 +130,7 @@ class Simulated:
     def call_s(self, nbytes):
         """An allreduce of so many bytes."""
         if nbytes not in self.known:
-            from paceline.cli.common import how, unit_count
+            from paceline.schedules import how, unit_count
 
             choice = _core.choose("allreduce", self.ranks, nbytes, machine=self.machine)
             world = _core.World("allreduce", choice["algorithm"], self.ranks, fused=True,

@@ -1,0 +1,14 @@
+"""How the World of a call is made: the length of its units, and what a choice says of it."""
+
+from paceline import calls
+
+
+def unit_count(collective, ranks, size):
+    """Elements of 4 bytes in a unit of a message of `size` bytes; the last may be filled up."""
+    pieces = 1 if collective in ("allreduce", "reduce", "broadcast", "barrier") else ranks
+    return -(-size // (4 * pieces))
+
+
+def how(choice):
+    """The part of a choice that says how a World is made, as its keywords."""
+    return {name: choice[name] for name in (*calls.CUT, "group", "canonical")}
