@@ -112,7 +112,7 @@ int window_of(const Algorithm& a, const Problem& p, int segments) {
 }
 
 Choice choice_of(const Candidate& row, const Algorithm& a, const Problem& p, const Estimate& e) {
-  Choice choice{.algorithm = &a, .why = row.why};
+  Choice choice{.algorithm = &a, .why = row.why, .expected_s = e.seconds};
   choice.cut.knobs = row.knobs;
   choice.cut.in_step = e.in_step;
   // A piece is one block of each tree, where there are two.
@@ -278,7 +278,11 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
     const Estimate e = estimate(row, a, p, now);
     if (choice && e.seconds >= kMargin * least) continue;
     Choice candidate = choice_of(row, a, p, e);
-    if (a.by_nodes && stages_in_nodes(p) && !fits_staging(candidate, p, now, kWindow)) continue;
+    if (a.by_nodes && stages_in_nodes(p)) {
+      if (!fits_staging(candidate, p, now, kWindow)) continue;
+      const int pieces = candidate.cut.segments;
+      if (pieces != e.pieces) candidate.expected_s = estimate(row, a, p, now, pieces).seconds;
+    }
     least = e.seconds;
     choice = candidate;
   }

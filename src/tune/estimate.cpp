@@ -94,7 +94,7 @@ double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
 }  // namespace
 
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const ChoiceInputs& now) {
+                  const ChoiceInputs& now, int pieces) {
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
@@ -125,11 +125,11 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   if (!in_step) t.latency = cost.rounds * link.latency_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
   if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
-
   if (row.hops > 0) t.repeated = std::min(1.0, row.hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.exposed = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
+  if (pieces > 0) return InPieces(t, 1).in(pieces);
   const bool is_chain = row.hops > 0 && row.cut == CutInto::segments;
   double most = is_chain && t.latency > 0 ? kMostOfChain : kMostPieces;
   if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
@@ -141,11 +141,11 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
     if (below * whole.seconds <= cut.seconds) cut = whole;
   }
   if (is_long && link.long_from() > 0) {   // its pieces may be short
-    const double pieces = std::exp2(std::ceil(std::log2(message / link.long_from())));
+    const double least = std::exp2(std::ceil(std::log2(message / link.long_from())));
     t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
     if (in_step && link.long_from() > link.short_bytes) t.wire *= kInStep;
-    const Estimate shorter = InPieces(t, 1).in_the_best(pieces, std::max(pieces, most));
-    if (pieces <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
+    const Estimate shorter = InPieces(t, 1).in_the_best(least, std::max(least, most));
+    if (least <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }
   // In doubt in pieces: two of them often do better than this says.
   if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;

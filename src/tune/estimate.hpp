@@ -43,8 +43,8 @@ struct Estimate {
   bool whole_tail = false;   // only the sums are cut
 };
 
-// With the best number of pieces.
+// With so many pieces; 0: with the best number of them.
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const ChoiceInputs& now);
+                  const ChoiceInputs& now, int pieces = 0);
 
 }  // namespace paceline

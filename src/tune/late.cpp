@@ -96,7 +96,9 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
   form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
   if (keeps_slots) form.before_s += kCrossed * t.wire();
-  form.residual_s += t.inside_s;
+  // What goes on inside nodes is hidden behind the wire, or hides it, but for one segment.
+  const double hidden = std::min(form.residual_s, t.inside_s) * (1 - 1.0 / segments);
+  form.residual_s += t.inside_s - hidden;
   form.wrong_s = form.before_s + form.residual_s;
   return form;
 }
@@ -176,10 +178,9 @@ std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now, usual);
   if (!form) return {};
-  const Candidate row{p.collective, usual.algorithm->name};
-  const Estimate e = estimate(row, *usual.algorithm, p, now);
-  if (form->residual_s >= kMargin * e.seconds) return {};
-  return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate};
+  if (form->residual_s >= kMargin * usual.expected_s) return {};
+  return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate,
+                .expected_s = form->residual_s};
 }
 
 }  // namespace paceline

@@ -80,8 +80,8 @@ TEST_CASE("late: on nodes stable keeps the bits of multilane, and only late node
   p.late = {5, 2};   // two of four nodes
   CHECK(name_of_choice(p, now) == "multilane");
   p.late = {5};
-  p.fast = true;
-  CHECK(name_of_choice(p, now) == "multilane_tail_ring");
+  p.fast = true;   // its segments hide what goes on inside the nodes
+  CHECK(name_of_choice(p, now) == "multilane_tail_as_ring");
   p.fast = false;
   p.commutative = false;   // operands in order
   CHECK(name_of_choice(p, now) == "multilane_tail_direct");

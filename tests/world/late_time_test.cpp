@@ -258,5 +258,40 @@ TEST_CASE("late: the choice goes over to a form where it pays and bits allow it"
   CHECK_THROWS_AS(choose(p, now), Error);
 }
 
+// On nodes of a machine: what a call with rank 1 late is chosen to be, and what it leaves.
+void check_choice_on(Machine machine, int ranks_per_node, std::size_t bytes, bool fast) {
+  const int ranks = 4 * ranks_per_node;
+  machine.ranks_per_node = ranks_per_node;
+  Problem p{.collective = Collective::allreduce, .ranks = ranks, .node_staging = true,
+            .fast = fast};
+  for (int rank = 0; rank < ranks; ++rank) p.nodes.push_back(rank / ranks_per_node);
+  const ChoiceInputs now{.bytes = bytes, .machine = machine, .stage_bytes = 2u << 20};
+  const Choice usual = choose(p, now);
+  p.late = {1};
+  const Choice then = choose(p, now);
+  if (!then.algorithm->expects_late) return;
+  const auto left_by = [&](const Choice& choice) {
+    Shape shape{.collective = p.collective, .ranks = ranks, .fused = true, .cut = choice.cut};
+    if (choice.algorithm->expects_late) shape.late = p.late;
+    shape.nodes = p.nodes;
+    const Trace trace = simulate(make_world(*choice.algorithm, shape), bytes / 4, 4, machine,
+                                 arriving(ranks, p.late, 10));
+    return *std::max_element(trace.exit_s.begin(), trace.exit_s.end()) - 10;
+  };
+  const double late_s = left_by(then), usual_s = left_by(usual);
+  const std::string what = str(machine.name, ", 4 x ", ranks_per_node, ", ", bytes, " bytes: ",
+                               then.algorithm->name, ", not ", usual.algorithm->name);
+  CAPTURE(what);
+  CHECK(late_s <= 1.02 * usual_s);
+}
+
+TEST_CASE("late: on nodes no form is chosen that leaves more than what is usual") {
+  for (const char* machine : {"edr-100g", "ethernet-10g", "lab-200mbit", "shm"})
+    for (int ranks_per_node : {2, 4})
+      for (std::size_t bytes = 4096; bytes <= 16u << 20; bytes *= 8)
+        for (bool fast : {false, true})
+          check_choice_on(machine_from(machine), ranks_per_node, bytes, fast);
+}
+
 }  // namespace
 }  // namespace paceline
