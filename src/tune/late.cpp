@@ -178,7 +178,9 @@ std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now, usual);
   if (!form) return {};
-  if (form->residual_s >= kMargin * usual.expected_s) return {};
+  // A broadcast that expects them leaves as much, and lets the others go before they come.
+  const double margin = p.collective == Collective::broadcast ? 1 : kMargin;
+  if (form->residual_s >= margin * usual.expected_s) return {};
   return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate,
                 .expected_s = form->residual_s};
 }

@@ -151,15 +151,16 @@ std::vector<std::string> all_choices() {
           add(" in symmetric memory");
           problem.symmetric = false;
         }
+        if (problem.collective == Collective::barrier) continue;
+        problem.late = {1};
+        add(" with rank 1 late");
         if (problem.collective != Collective::allreduce &&
             problem.collective != Collective::reduce) continue;
-        problem.commutative = false;
+        problem.late.clear(), problem.commutative = false;
         add(" in rank order");
         problem.commutative = true, problem.canonical = true;
         add(" canonical");
-        problem.canonical = false, problem.late = {1};
-        add(" with rank 1 late");
-        problem.fast = true;
+        problem.canonical = false, problem.late = {1}, problem.fast = true;
         add(" with rank 1 late, fast");
       }
     }
