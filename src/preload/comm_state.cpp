@@ -15,10 +15,6 @@
 namespace paceline::preload {
 namespace {
 
-// Joining a communicator takes longer than a call or two of the host, and many communicators are
-// made, used once and freed. MPI_COMM_WORLD stays, and is joined at its first call.
-constexpr int kEarlyCalls = 2;
-
 struct Registry {
   std::mutex mutex;
   std::vector<CommState*> states;
@@ -109,7 +105,6 @@ bool begin(Registry& registry) {
 CommState* make(Registry& registry, MPI_Comm comm) {
   auto state = std::make_unique<CommState>();
   describe(comm, *state);
-  if (state->may_join && comm != MPI_COMM_WORLD) state->early_calls = kEarlyCalls;
   check(PMPI_Comm_set_attr(comm, registry.state_key, state.get()), "Comm_set_attr");
   const std::lock_guard lock(registry.mutex);
   registry.states.push_back(state.get());
@@ -133,10 +128,12 @@ CommState* look_up(MPI_Comm comm) {
 // ranks must not wait for this one.
 void join_in_time(MPI_Comm comm, CommState& state) {
   state.why = FallbackReason::early;
-  if (state.early_calls-- > 0) return;
-  state.early_calls = 0;   // where joining fails the next call tries again
-  join(comm, state);
-  state.may_join = false;
+  if (state.joins_in > 1) {
+    --state.joins_in;
+    return;
+  }
+  join(comm, state);   // if it throws the next call tries again
+  state.joins_in = 0;
 }
 
 }  // namespace
@@ -163,7 +160,7 @@ CommState* state_of(MPI_Comm comm) {
   const bool is_last =
       last.state && last.comm == comm && last.turn == Registry::get().turn.load();
   CommState* const state = is_last ? last.state : look_up(comm);
-  if (state && state->may_join) join_in_time(comm, *state);
+  if (state && state->joins_in > 0) join_in_time(comm, *state);
   return state;
 }
 

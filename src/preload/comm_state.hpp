@@ -1,6 +1,6 @@
 // States: what we know of each communicator of MPI, kept at it as an attribute.
 //
-// A state is made by the first of our calls on a communicator. At a later one, the same on all its
+// A state is made by the first of our calls on a communicator. At a later call, the same one on all
 // ranks, they agree whether Paceline serves it; if any rank cannot, all its calls are the host's.
 #pragma once
 
@@ -33,8 +33,7 @@ struct CommState {
   Communicator communicator;  // invalid: all calls pass, because of `why`
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
-  int early_calls = 0;        // that the host still makes before this communicator is joined
-  bool may_join = false;      // it has not been joined yet, and is to be
+  int joins_in = 0;   // calls until it is joined, that one counted; 0: it has been, or never is
   std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
   // Where calls have differed between ranks (recovery.hpp): the last call that fails on this rank,
   // whether it has reported an error, and whether a failed call has overwritten its input.

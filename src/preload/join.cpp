@@ -25,6 +25,10 @@
 namespace paceline::preload {
 namespace {
 
+// The call at which a communicator is joined. Programs make many, use them once or twice and free
+// them, and joining takes longer than such calls. MPI_COMM_WORLD stays, and is joined at its first.
+constexpr int kJoiningCall = 3;
+
 // The communicator of all processes, once there is one: later communicators are groups of it.
 struct Everybody {
   Communicator communicator;
@@ -268,10 +272,11 @@ void describe(MPI_Comm comm, CommState& state) {
   check(PMPI_Comm_size(comm, &state.ranks), "Comm_size");
   state.why = between ? FallbackReason::between_groups : FallbackReason::one_rank;
   if (between || state.ranks == 1) return;
-  state.may_join = !may_recover();
-  if (state.may_join) return;
-  state.why = FallbackReason::recovers;
-  say_that_it_recovers();
+  if (may_recover()) {
+    state.why = FallbackReason::recovers;
+    return say_that_it_recovers();
+  }
+  state.joins_in = comm == MPI_COMM_WORLD ? 1 : kJoiningCall;
 }
 
 void join(MPI_Comm comm, CommState& state) {

@@ -5,7 +5,7 @@
 
 namespace paceline::preload {
 
-// Says in the state of whom `comm` consists, and whether it is to be joined. Not collective.
+// Writes rank, ranks, `why` and `joins_in` into the state. Not collective.
 void describe(MPI_Comm comm, CommState& state);
 
 // Joins it. Collective over `comm`; on every rank its communicator is valid, or on none. The

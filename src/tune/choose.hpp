@@ -34,7 +34,7 @@ struct Choice {
   const Algorithm* algorithm = nullptr;
   Cut cut = kUncut;
   std::string why;
-  double expected_s = 0;   // by the machine's figures; 0 where ranks share memory: tables decide
+  double expected_s = 0;   // of the call on ChoiceInputs::machine; 0 in a node: tables decide there
 };
 
 // A number that differs where choices do, to compare them between ranks.

@@ -43,7 +43,7 @@ struct Estimate {
   bool whole_tail = false;   // only the sums are cut
 };
 
-// With so many pieces; 0: with the best number of them.
+// Cut into `pieces`; 0: into the best number of pieces.
 Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
                   const ChoiceInputs& now, int pieces = 0);
 

@@ -96,7 +96,7 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
   form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
   if (keeps_slots) form.before_s += kCrossed * t.wire();
-  // What goes on inside nodes is hidden behind the wire, or hides it, but for one segment.
+  // Segments overlap: while one crosses the wire others move inside the nodes.
   const double hidden = std::min(form.residual_s, t.inside_s) * (1 - 1.0 / segments);
   form.residual_s += t.inside_s - hidden;
   form.wrong_s = form.before_s + form.residual_s;
@@ -178,7 +178,8 @@ std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now, usual);
   if (!form) return {};
-  // A broadcast that expects them leaves as much, and lets the others go before they come.
+  // In a broadcast that expects late ranks the others end before these come, even where the last
+  // rank ends no earlier.
   const double margin = p.collective == Collective::broadcast ? 1 : kMargin;
   if (form->residual_s >= margin * usual.expected_s) return {};
   return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate,

@@ -127,6 +127,16 @@ def test_hundreds_of_communicators_at_once(name, ranks):
     assert re.search(r"MPI_Bcast: 600 served, .*; 600 passed \(first calls: 600\)", said), said
 
 
+@pytest.mark.parametrize("calls, served_ones, passed", [(2, 0, 100), (3, 50, 100)])
+def test_the_host_makes_the_first_two_calls_of_a_communicator(calls, served_ones, passed):
+    mpi = mpi_of("mpich5")
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, 2, built(mpicc), compiled(mpicc, "brief"), 10, calls)
+    assert status == 0, said
+    assert served(said)["Allreduce"] == (served_ones, passed), said
+    assert served(said)["Barrier"] == (6, 0), "those of MPI_COMM_WORLD are ours from the first on"
+
+
 @pytest.mark.parametrize("name", ["openmpi4"])
 def test_a_wrong_bit_is_noticed(name):
     mpi = mpi_of(name)

@@ -199,7 +199,7 @@ def test_a_type_of_two_files_is_seen_in_both():
     assert found(types_once, tree) == ["src/engine/c.cpp", "src/ir/b.cpp"]
 
 
-def test_a_row_that_allows_what_nobody_includes_is_seen():
+def test_a_row_with_a_folder_that_is_not_included_is_seen():
     tree = read_tree()
     assert found(layers_used, tree) == []
     without = {path: text.replace('#include "ir/', '#include "verify/')

@@ -144,7 +144,7 @@ def used(tree):
 
 
 def layers_used(path, text, tree):
-    """The table of layers allows nothing that nobody includes."""
+    """A row of the table of layers names only folders that its own includes."""
     if path == LAYERS_FILE:
         for folder, row in LAYERS.items():
             for name in row.split():

@@ -1,4 +1,4 @@
-"""What breaks a rule today: each list may only get shorter. What is in order leaves its list."""
+"""Today's exceptions to rules. Lists only get shorter: an entry in order is a finding."""
 
 # Includes inside a room that run in a circle: file.cpp and file.hpp are one unit.
 UNITS_IN_CIRCLES = {

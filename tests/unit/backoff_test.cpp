@@ -50,7 +50,7 @@ int slices_given(Load load) {
 
 TEST_CASE("backoff: a wait that met a program that computes is followed by waits that sleep") {
   const Contended contended;
-  if (slices_given(Load::alone) == 0) return;   // here whoever yields is back at once
+  if (slices_given(Load::alone) == 0) return;   // this kernel returns from every yield at once
   int least = slices_given(Load::alone);   // one may be taken away from it while it spins
   for (int tries = 0; tries < 4; ++tries) least = std::min(least, slices_given(Load::alone));
   CHECK(least == 0);

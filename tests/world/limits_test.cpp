@@ -66,7 +66,7 @@ TEST_CASE("limits: time is up also while something else moves all the time") {
   CHECK(test::expect_fault(Fault::timeout, {"rank 1 has not called anything yet"}, wait) == "");
 }
 
-TEST_CASE("limits: a group has its own, which those of other groups outlast") {
+TEST_CASE("limits: a group's own limit ends its calls and no other group's") {
   LoopNet net(2, {});
   WorldConfig config;
   config.timeout_ms = 60000;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/str.hpp"
+#include "expect_fault.hpp"
 #include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
@@ -37,6 +38,16 @@ inline std::string run_ranks(int ranks, const std::function<void(int, Communicat
   std::string all;
   for (const std::string& one : trouble) all += one;
   return all;
+}
+
+// Makes `call`, which fails on rank 1 by a usage error with these words, and tells rank 0 of it.
+// Throws where it does not.
+inline void expect_told(int rank, const std::string& own, std::vector<std::string> heard,
+                        const std::function<void()>& call) {
+  heard.push_back("rank 1");
+  const std::string wrong = rank == 1 ? expect_fault(Fault::usage, {own}, call)
+                                      : expect_fault(Fault::lost, heard, call);
+  if (!wrong.empty()) fail(Fault::internal, wrong);
 }
 
 }  // namespace paceline::test

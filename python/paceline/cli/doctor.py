@@ -60,7 +60,7 @@ def cores(ranks):
 
 
 def load(ranks):
-    """Whether other programs leave the cores to the ranks."""
+    """How busy other programs keep the cores."""
     busy, there = os.getloadavg()[0], os.cpu_count()
     text = f"{busy:.1f} over the last minute, on {there} cores"
     if busy + ranks > there + 0.5:

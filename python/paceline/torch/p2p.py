@@ -152,7 +152,7 @@ class PointToPoint:
         return True
 
     def _give_up(self, error: Exception) -> None:
-        """Holding the lock: nobody can look for them."""
+        """Ends all posted receives with `error`. The caller holds the lock."""
         for receive in self._posted:
             receive.error = error
         self._posted.clear()
@@ -191,8 +191,8 @@ class Channel:
 
 
     def fail(self, message: "Message", error: Exception) -> BaseException:
-        """What follows the envelope cannot be taken, nor what comes behind it: the sender hears of
-        it, and so does whoever receives from it later. Returns the error that says so."""
+        """The rank cannot take this message, nor later ones of its sender: later receives from that
+        sender fail, and the sender is told. Returns the error that says so."""
         me = self._p2p._comm.rank
         self.error = ResourceError(
             f"recv: rank {me} cannot take the {message.length} bytes that rank {message.source} "

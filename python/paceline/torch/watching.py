@@ -64,7 +64,7 @@ class Watcher:
             before = len(p2p._posted)
             try:
                 p2p._look()
-            except Exception as error:  # else nobody would look for anybody's receives any more
+            except Exception as error:  # this thread looks for the receives of all groups
                 p2p._give_up(error)
             if not p2p._posted:
                 self._p2p.discard(p2p)

@@ -10,8 +10,8 @@ namespace paceline {
 // anybody (transport/mpi/netmod.hpp).
 void choose_netmod(const MpiLibrary& library);
 
-// UCX takes ranks of one machine for ranks that share memory, and an MPICH that finds out otherwise
-// cannot start. For ranks that do not (transport/shm/nodes.hpp) it is told to share none.
+// Tells UCX to share no memory. UCX expects ranks of one machine to share it; where some do not
+// (Nodes::is_split) MPI_Init fails otherwise.
 void share_no_memory(const MpiLibrary& library);
 
 // Intel MPI may send between nodes through libfabric's RxM, by verbs or by TCP of Debian's

@@ -35,8 +35,8 @@ class PmiServer {
   PmiServer& operator=(const PmiServer&) = delete;
 
   // Calls `init`, which finds in its environment how to reach this server. What another launcher
-  // has written there is hidden from it, and back afterwards. Where it does not return in time
-  // the process ends, with a word on stderr; likewise where one of the others has ended.
+  // has written there is hidden from it, and back afterwards. If it does not return in time, or
+  // one of `others` has ended, the process says so on stderr and ends.
   void run(const std::function<void()>& init, const Watches& others = {}) const;
   // Around the MPI's end: it meets once more, and a store that is gone by then, since whoever held
   // it has ended, is as good as that. Afterwards the store is let go, but the server stays: some

@@ -64,7 +64,7 @@ struct Address {
   std::string path() const { return str("/proc/", process, "/fd/", descriptor); }
 };
 
-// It is what somebody has said, and could lead anywhere.
+// Another process has sent the address: anything but two numbers is refused.
 Address parsed(const std::string& address) {
   const std::size_t space = std::min(address.find(' '), address.size());
   Address found{address.substr(0, space), address.substr(std::min(space + 1, address.size()))};
