@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from paceline.bench import campaign
+from paceline_bench.measure import campaign
 from paceline.files import read_json
-from paceline.train import replay_campaign
+from paceline_bench.train import replay_campaign
 
 ROOT = Path(__file__).resolve().parents[1]
 

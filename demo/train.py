@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from paceline.train import data, ways, worker
+from paceline_bench.train import data, ways, worker
 
 MODEL = "digits-resnet"
 BUCKET_MB = 1.0

@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from paceline.cli.common import Size
-from paceline.train.libraries import Parts, start_mpi
+from paceline_bench.train.libraries import Parts, start_mpi
 
 RUNS = 3
 

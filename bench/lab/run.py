@@ -20,7 +20,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from paceline.bench import campaign
+from paceline_bench.measure import campaign
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench/results"

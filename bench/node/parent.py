@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.bench import report, statistics
+from paceline_bench.measure import report, statistics
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv/bin"

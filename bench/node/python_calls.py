@@ -19,7 +19,8 @@ from rich.table import Table
 
 import paceline
 from paceline import _core
-from paceline.bench.meeting import Meeting, size_of
+from paceline_bench import _native
+from paceline_bench.measure.meeting import Meeting, size_of
 
 SIZES = [8, 1024, 4096]
 ROUNDS, CALLS = 31, 1000
@@ -53,14 +54,14 @@ def looped(call):
 def ways_of(world, nbytes, meeting, with_torch):
     """By name: a function that takes CALLS calls, and returns us per call."""
     x = np.zeros(nbytes // 4, np.float32)
-    native = _core.native_call(world._core, "allreduce", x, x, "sum", 0, None, None, None)
+    native = _native.timed(_core.native_call(world._core, "allreduce", x, x, "sum", 0, None))
     plan = world.plan("allreduce", x)
 
     def through_plan():
         plan.start()
         plan.wait()
 
-    core = {"core": lambda: _core.alternate(meeting.line, [native], 0, 1, [CALLS])[0][0] * 1e6}
+    core = {"core": lambda: _native.alternate(meeting.line, [native], 0, 1, [CALLS])[0][0] * 1e6}
     if with_torch:
         import torch
 

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from paceline import _core, mpi
-from paceline.bench import campaign, peers, statistics
+from paceline_bench.measure import campaign, peers, statistics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import parent as parents  # noqa: E402

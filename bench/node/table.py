@@ -4,7 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline import _core
-from paceline.bench import report, statistics
+from paceline_bench.measure import report, statistics
 
 OURS, SHARED, PEER = "paceline", "paceline shared", "mpi"
 

@@ -9,7 +9,7 @@ void bind_errors(nanobind::module_& m);        // Error becomes a subclass of pa
 void bind_communicator(nanobind::module_& m);  // communicators, requests, plans
 void bind_world(nanobind::module_& m);         // joining and leaving a world
 void bind_mpi(nanobind::module_& m);           // joining one through an MPI
-void bind_measure(nanobind::module_& m);        // timing calls: measure.cpp
+void bind_native(nanobind::module_& m);         // calls for other extension modules
 void bind_engine(nanobind::module_& m);          // tasks and what orders them: engine.cpp
 void bind_store(nanobind::module_& m);          // arrays by key: store.cpp
 void bind_device(nanobind::module_& m);         // groups of devices: device.cpp

@@ -7,7 +7,7 @@ NB_MODULE(_core, m) {
   bind_communicator(m);
   bind_world(m);
   bind_mpi(m);
-  bind_measure(m);
+  bind_native(m);
   bind_engine(m);
   bind_store(m);
   bind_device(m);

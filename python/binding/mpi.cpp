@@ -3,17 +3,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "arguments.hpp"
 #include "binding.hpp"
 #include "config.hpp"
-#include "peers/mpi_calls.hpp"
 #include "runtime/bootstrap/join.hpp"
 #include "transport/mpi/library.hpp"
 
@@ -37,28 +35,19 @@ Communicator join(MpiLibrary& self, std::optional<std::uintptr_t> communicator,
   return join_mpi(self, address_of(communicator), config);
 }
 
-void run(MpiWorld& self, std::string_view collective, nb::handle input, nb::handle output,
-         std::string_view op, int root) {
-  Kept kept;
-  const nb::none none;
-  const Call call = call_from({collective, input, output, op, root, none, none, none},
-                              {self.rank(), self.ranks()}, kept);
-  const nb::gil_scoped_release unlocked;
-  call_mpi(self, {call.collective, call.type, call.op, call.root, call.input, call.output,
-                  call.count});
-}
-
 }  // namespace
 
 void bind_mpi(nb::module_& m) {
-  nb::class_<MpiWorld>(m, "MpiWorld", "All processes of an MPI, and its own collectives.")
+  nb::class_<MpiWorld>(m, "MpiWorld", "All processes of an MPI, in a communicator of ours.")
       .def_prop_ro("rank", &MpiWorld::rank)
       .def_prop_ro("size", &MpiWorld::ranks)
       .def("wake_peers", &MpiWorld::wake_peers, Unlocked(),
            "Lets MPI go on with what it has yet to send.")
-      .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "The MPI's own blocking collective. Raises RefusalError for types and operations that\n"
-           "it does not have.");
+      .def("allgather", &MpiWorld::allgather, "mine"_a, Unlocked(),
+           "What every rank says, by rank. Collective.")
+      .def_prop_ro("communicator", [](const MpiWorld& self) {
+        return reinterpret_cast<std::uintptr_t>(self.communicator_address());
+      }, "The address of its MPI_Comm, a duplicate; valid as long as this object is.");
   nb::class_<MpiLibrary>(m, "Mpi", "An MPI that has been loaded into this process.")
       .def_prop_ro("abi", [](const MpiLibrary& self) { return std::string(self.abi()); },
                    "Its binary interface: mpich, openmpi, or standard (MPI 5).")

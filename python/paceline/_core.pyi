@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import numpy
 from numpy.typing import NDArray
+from typing_extensions import CapsuleType
 
 REFUSED: str = "(refused)"
 
@@ -156,7 +157,7 @@ def option(name: str) -> Any:
     """The checked value of an option that is in force."""
 
 class MpiWorld:
-    """All processes of an MPI, and its own collectives."""
+    """All processes of an MPI, in a communicator of ours."""
 
     @property
     def rank(self) -> int: ...
@@ -165,12 +166,13 @@ class MpiWorld:
     def wake_peers(self) -> None:
         """Lets MPI go on with what it has yet to send."""
 
-    def run(
-        self, collective: str, input: object | None, output: object | None, op: str, root: int
-    ) -> None:
+    def allgather(self, mine: str) -> list[str]:
+        """What every rank says, by rank. Collective."""
+
+    @property
+    def communicator(self) -> int:
         """
-        The MPI's own blocking collective. Raises RefusalError for types and operations that
-        it does not have.
+        The address of its MPI_Comm, a duplicate; valid as long as this object is.
         """
 
 class Mpi:
@@ -217,34 +219,15 @@ def has_mpi() -> bool:
 def finish_mpi() -> None:
     """Finalises the MPI that join() has started, if it has. Collective."""
 
-class StartLine:
-    """Where the ranks of a benchmark meet before each call."""
-
-    def __init__(self, memory: object, rank: int, ranks: int, oversubscribed: bool) -> None:
-        """
-        memory: bytes_for(ranks) bytes that all ranks map, zeroed at first, aligned to 128.
-        oversubscribed: ranks outnumber cores, so that nobody may spin.
-        """
-
-    @staticmethod
-    def bytes_for(ranks: int) -> int:
-        """How much memory it takes."""
-
-    def barrier(self) -> None:
-        """
-        Returns once every rank has called it as often as this one. Raises TimeoutError.
-        """
-
-    def start(self) -> int:
-        """
-        Waits for everybody, then for a moment that all ranks agree on, and returns it:
-        nanoseconds of time.monotonic_ns().
-        """
-
-class NativeCall:
-    """A collective that is made without Python between."""
+class Native:
+    """Work of the core that is ready, for other extension modules."""
 
     def __call__(self) -> None: ...
+    @property
+    def capsule(self) -> CapsuleType:
+        """
+        What such a module calls without Python between: python/binding/native.hpp.
+        """
 
 def native_call(
     communicator: Communicator,
@@ -254,50 +237,13 @@ def native_call(
     op: str,
     root: int,
     knobs: object | None,
-    rewritten: object | None,
-    pattern: object | None,
-) -> NativeCall:
-    """
-    A call of Communicator.run with these arguments; alternate() writes `rewritten` anew
-    from `pattern` before it.
-    """
+) -> Native:
+    """A call of Communicator.run with these arguments."""
 
-def native_mpi_call(
-    world: MpiWorld,
-    collective: str,
-    input: object | None,
-    output: object | None,
-    op: str,
-    root: int,
-    rewritten: object | None,
-    pattern: object | None,
-    form: str = "blocking",
-    parts: int = 1,
-) -> NativeCall:
+def native_combine(target: object, sources: list[object], op: str) -> Native:
     """
-    Likewise a call of MpiWorld.run; or, by `form`: concurrent, the message in `parts`
-    non-blocking collectives and a wait for all; sendrecv_ring, a ring of its Sendrecv.
-    """
-
-def alternate(
-    line: StartLine, calls: list[NativeCall], warm_up: int, repeats: int, batches: Sequence[int]
-) -> list[list[float]]:
-    """
-    Times the calls in turn, `repeats` batches of each after `warm_up` that do not count;
-    batches: how many calls each of them has between two looks at the clock. Returns
-    seconds per call on this rank, by call and batch. Collective.
-    """
-
-def round_trip_ns(line: StartLine) -> float:
-    """
-    Nanoseconds that a flag takes from rank 0 to rank 1 and back; 0 elsewhere, and where
-    ranks take turns on the cores. Collective.
-    """
-
-def memory_rates(line: StartLine, bytes: int) -> tuple[float, float]:
-    """
-    Bytes/s that this rank reads and writes while all ranks do the same: (add, copy) on
-    arrays of so many bytes. Collective.
+    Writes to target what op makes of the sources, element by element; a single one is
+    copied. Arrays of one type and length.
     """
 
 class Variable:

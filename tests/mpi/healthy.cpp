@@ -3,7 +3,8 @@
 
 #include "mpi/raw.hpp"
 #include "mpi/scenarios.hpp"
-#include "peers/mpi_calls.hpp"
+#include "native/peer.hpp"
+#include "transport/mpi/symbols.hpp"
 
 namespace paceline::test {
 namespace {
@@ -135,6 +136,10 @@ std::string other_communicators(const Ranks& ranks) {
 // The MPI's own collectives, where they can do what ours can.
 std::string own_collectives(const Ranks& ranks) {
   const std::shared_ptr<MpiWorld> world = ranks.mpi->open(nullptr);
+  const mpi::Symbols symbols = mpi::Symbols::load("");
+  const auto peer = peers::Peer::open(ranks.mpi->abi(),
+                                      mpi::Symbols::file_of(symbols.need("PMPI_Barrier")),
+                                      world->communicator_address());
   std::string bad;
   for_each_case(ranks.ranks, true, [&](const Case& given) {
     Case c = given;
@@ -143,17 +148,18 @@ std::string own_collectives(const Ranks& ranks) {
       return;  // MPI means another place
     Buffers<float> buffers(c, ranks.rank);
     const Call call = buffers.call();
-    call_mpi(*world, {call.collective, call.type, call.op, call.root, call.input, call.output,
-                      call.count});
+    peer->prepared({std::string(name_of(call.collective)), std::string(name_of(call.type)),
+                    std::string(name_of(call.op)), call.root, call.input, call.output, call.count,
+                    size_of(call.type)})();
     bad = buffers.check();
   });
   if (!bad.empty()) return bad;
   float x = 1;
-  MpiCall call{Collective::allreduce, Type::f32, Op::average, 0, &x, &x, 1};
-  bad = expect_fault(Fault::refusal, {"no average"}, [&] { call_mpi(*world, call); });
-  call.op = Op::sum;
-  call.type = Type::bf16;
-  return bad + expect_fault(Fault::refusal, {"bfloat16"}, [&] { call_mpi(*world, call); });
+  peers::MpiCall call{"allreduce", "float32", "average", 0, &x, &x, 1, sizeof(x)};
+  bad = expect_fault(Fault::refusal, {"no average"}, [&] { peer->prepared(call); });
+  call.op = "sum";
+  call.type = "bfloat16";
+  return bad + expect_fault(Fault::refusal, {"bfloat16"}, [&] { peer->prepared(call); });
 }
 
 }  // namespace paceline::test

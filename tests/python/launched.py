@@ -19,7 +19,7 @@ from dev import stacks, watching
 from length import SLOWNESS
 
 import paceline.launch
-from paceline.bench.launching import LAUNCHED
+from paceline.on_ranks import LAUNCHED
 
 RANKS = Path(__file__).with_name("ranks")
 LIMIT_S = 100 * SLOWNESS

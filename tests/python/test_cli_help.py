@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from paceline.cli import COMMANDS, cli
+from paceline.cli import cli, commands
 
 
 def command_of(name):
@@ -21,7 +21,7 @@ def command_of(name):
 
 def below():
     """The names of all commands, and of those of groups."""
-    for name in COMMANDS:
+    for name in commands():
         yield name
         yield from (f"{name} {each}" for each in getattr(command_of(name), "commands", ()))
 

@@ -169,7 +169,7 @@ def test_doctor_says_which_kernels_cannot_be_read(path):
 
 def test_neighbours_of_links():
     """The order that a Group takes, and the bench."""
-    look = ("from paceline import device; from paceline.bench import devices_cuda; "
+    look = ("from paceline import device; from paceline_bench.measure import devices_cuda; "
             "d = device.cuda(); print(device.near_order(d), devices_cuda.positions_on(d, 6))")
     env = {**os.environ, **feigned_cuda.settings("devices=4 pairs=1")}
     found = subprocess.run([sys.executable, "-c", look], env=env, text=True, check=True,

@@ -14,7 +14,7 @@ import launched  # noqa: F401 (the folder of the ranks' scripts)
 import pytest
 
 from paceline import UsageError, record, trace
-from paceline.bench import links
+from paceline_bench.measure import links
 
 pytestmark = pytest.mark.ranks
 

@@ -17,7 +17,7 @@ from lab import bench, mpis, network, state
 from lab.plan import LabError, Plan
 from length import in_long
 
-from paceline.bench import arrivals
+from paceline_bench.measure import arrivals
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = Path(__file__).with_name("ranks")

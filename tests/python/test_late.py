@@ -7,7 +7,7 @@ from length import in_long
 
 from paceline import _core, cli
 from paceline.errors import UsageError
-from paceline.report import (
+from paceline_bench.report import (
     arrival, arrival_across, arrival_inside, arrival_training, verdicts,
 )
 

@@ -12,7 +12,7 @@ import pytest
 from length import LONG, each, in_long, param
 
 from paceline import launchers, mpi
-from paceline.bench import campaign
+from paceline_bench.measure import campaign
 from paceline.launch import held_port
 
 pytestmark = pytest.mark.ranks

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline import UsageError, _core, trace
-from paceline.report import arrival_inside
+from paceline_bench.report import arrival_inside
 
 
 def left(name, ranks, late):

@@ -37,14 +37,20 @@ def run(*command, **keywords):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The file."""
+def wheels(tmp_path_factory):
+    """The files: of the package, of the laboratory."""
     assert (ROOT / "build/release/libpaceline.so").exists(), "build it first: ./dev build"
     out = tmp_path_factory.mktemp("wheel")
     said = run(sys.executable, ROOT / "tools/dev/make_wheel.py", "--out", out, cwd=out)
-    (made,) = out.glob("*.whl")
-    assert said.strip().endswith(str(made))
+    made = sorted(out.glob("*.whl"))
+    assert [line[6:] for line in said.splitlines() if line.startswith("Wrote ")] == [
+        str(file) for file in made]
     return made
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels):
+    return wheels[0]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +92,24 @@ def test_it_holds_the_package_and_what_is_compiled(wheel):
         f"{native}include/paceline/paceline.h", f"{native}lib/libpaceline.so",
         f"{native}lib/libpaceline.so.1", f"{native}lib/pkgconfig/paceline.pc",
         f"{drop_in}libpaceline_core.a", f"{drop_in}src/"}
+
+
+def test_the_laboratory_is_a_wheel_of_its_own(wheels):
+    tracked = run("git", "ls-files", "-co", "--exclude-standard", "paceline_bench",
+                  cwd=ROOT / "bench").split()
+    package, laboratory = (set(zipfile.ZipFile(file).namelist()) for file in wheels)
+    others = [name for name in laboratory - set(tracked) if ".dist-info/" not in name]
+    assert set(tracked) <= laboratory
+    assert len(others) == 1 and others[0].startswith("paceline_bench/_native.")
+    assert not any(name.startswith("paceline_bench") for name in package)
+
+
+def test_commands_of_the_laboratory_say_where_it_is(installed, bare):
+    for name in ("bench", "train", "report"):
+        found = subprocess.run([installed / "paceline", name], env=bare, capture_output=True,
+                               text=True, timeout=LIMIT_S)
+        assert found.returncode == 2 and "pip install paceline-bench" in found.stderr
+    assert "paceline-bench" not in run(installed / "paceline", "--help", env=bare)
 
 
 def test_pip_takes_what_cmake_installs_for_it():

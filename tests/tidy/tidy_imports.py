@@ -1,4 +1,4 @@
-"""No module of the package imports, by way of others, itself: neither at once nor in a function.
+"""No module of a package imports, by way of others, itself: neither at once nor in a function.
 
 What is imported for annotations alone, below `if TYPE_CHECKING:`, does not count.
 """
@@ -6,12 +6,15 @@ What is imported for annotations alone, below `if TYPE_CHECKING:`, does not coun
 import ast
 from functools import lru_cache
 
-ROOT = "python/paceline"
+# Where the packages are.
+FOLDERS = {"paceline": "python", "paceline_bench": "bench"}
+ROOTS = tuple(f"{folder}/{name}/" for name, folder in FOLDERS.items())
 
 
 def path_of(name, tree):
-    """The file of a module such as paceline.cli; None for what is not the package's."""
-    stem = "python/" + name.replace(".", "/")
+    """The file of a module such as paceline.cli; None for what is of no package of ours."""
+    folder = FOLDERS.get(name.split(".")[0])
+    stem = f"{folder}/{name.replace('.', '/')}"
     return next((path for path in (f"{stem}.py", f"{stem}/__init__.py") if path in tree), None)
 
 
@@ -36,7 +39,7 @@ def imports_of(text):
 
 
 def targets(path, tree):
-    """{file of the package that is imported: line}."""
+    """{file of a package that is imported: line}."""
     found = {}
     for line, module, names in imports_of(tree[path]):
         modules = [f"{module}.{name}" for name in names]
@@ -62,7 +65,7 @@ def reaches(start, path, tree):
 
 
 def no_import_circle(path, text, tree):
-    if path.startswith(ROOT) and path.endswith(".py"):
+    if path.startswith(ROOTS) and path.endswith(".py"):
         for target, line in targets(path, tree).items():
             if reaches(target, path, tree):
                 yield line, f"{target} imports this file, too: move what both need to a third one"

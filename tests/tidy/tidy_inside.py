@@ -4,7 +4,7 @@ way, and names of types that mean one thing."""
 import re
 
 import tidy_today as today
-from tidy_imports import ROOT, targets
+from tidy_imports import ROOTS, targets
 from tidy_layers import LAYERS, PARTS, folder_of, reachable, target_of
 from tidy_source import code_of, includes_of
 
@@ -84,15 +84,17 @@ def no_include_circle(path, text, tree):
 
 
 def part_of(path):
-    """The key of PARTS that a file of the package belongs to; None for others."""
-    if not path.startswith(f"{ROOT}/") or not path.endswith(".py"):
+    """The key of PARTS that a file of a package belongs to; None for others."""
+    if not path.startswith(ROOTS) or not path.endswith(".py"):
         return None
-    folder = path.removeprefix(f"{ROOT}/").rpartition("/")[0]
-    return folder.split("/")[0] or "paceline"
+    _, package, *below = path.split("/")[:-1]
+    if package == "paceline":
+        return below[0] if below else package
+    return "/".join([package, *below[:1]])
 
 
 def imports_down(path, text, tree):
-    """A part of the package imports only what stands below it."""
+    """A part of a package imports only what stands below it."""
     part, known = part_of(path), today.IMPORTS_UP
     if part and part not in PARTS:
         yield 1, f"part {part} is not in {LAYERS_FILE}: decide what it may import"

@@ -16,13 +16,11 @@ LAYERS = {
     "verify": "ir",
     "model": "ir",  # a cost in rounds and bytes becomes a time
     "simulate": "ir model trace",
-    "measure": "kernels",  # times whatever it is handed
     "transport": "base",
     "transport/loop": "transport",
     "transport/shm": "transport",
     "transport/mpi": "transport",
     "transport/route": "transport",
-    "peers": "ir transport/mpi",  # whom benchmarks measure beside us
     "device": "kernels",
     # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
     "engine": "ir kernels transport trace device arrival",
@@ -33,20 +31,25 @@ LAYERS = {
     "store": "tasks",  # arrays by key
     "capi": "runtime include",
     "preload": "runtime",
-    "python/binding": "store runtime verify simulate measure peers",
+    "python/binding": "store runtime verify simulate",
+    "bench/native": "transport/mpi",  # whatever it is handed it times; the core is Python's module
 }
 
-# The same for the parts of the Python package: its folders, and "paceline" for the files above
-# them.
+MODULES = ("python/binding", "bench/native")  # of Python
+
+# The same for the parts of the Python packages: their folders, and a package's name for the files
+# above them. The laboratory sees all of the product, which sees nothing of it.
 PARTS = {
     "paceline": "",
     "kvstore": "paceline",
     "torch": "kvstore",
     "profiling": "paceline",
-    "bench": "torch",
-    "train": "bench",
-    "report": "train profiling",
-    "cli": "report",
+    "cli": "torch profiling",
+    "paceline_bench": "cli",
+    "paceline_bench/measure": "paceline_bench",
+    "paceline_bench/train": "paceline_bench/measure",
+    "paceline_bench/report": "paceline_bench/train",
+    "paceline_bench/cli": "paceline_bench/report",
 }
 
 
@@ -58,7 +61,7 @@ def folder_of(path):
         return nested if parts[1] == "transport" and len(parts) > 3 else parts[1]
     if parts[0] == "include":
         return parts[0]
-    return "python/binding" if path.startswith("python/binding/") else None
+    return next((name for name in MODULES if path.startswith(f"{name}/")), None)
 
 
 def target_of(include, path):

@@ -7,8 +7,8 @@ import ast
 import re
 
 import tidy_inside
-from tidy_imports import no_import_circle
-from tidy_layers import LAYERS, folder_of, reachable, target_of
+from tidy_imports import ROOTS, no_import_circle
+from tidy_layers import LAYERS, MODULES, folder_of, reachable, target_of
 from tidy_retired import retired_words
 from tidy_source import code_of, functions_of, includes_of
 
@@ -74,10 +74,10 @@ def mpi_header(path, text, tree):
 
 
 def python_header(path, text, tree):
-    if folder_of(path) != "python/binding":
+    if folder_of(path) not in MODULES:
         for line, name, _ in includes_of(text):
             if name == "Python.h" or name.startswith(("nanobind/", "pybind11/")):
-                yield line, f"{name} outside of python/binding"
+                yield line, f"{name} outside of {' and '.join(MODULES)}"
 
 
 def layers(path, text, tree):
@@ -139,8 +139,8 @@ def reads_do_not_throw(path, text, tree):
 
 
 def data_runs_nothing(path, text, tree):
-    """What a peer sent or a file holds is data: nothing in the package can make it run."""
-    if not (path.startswith("python/paceline/") and is_source(path, (".py",))):
+    """What a peer sent or a file holds is data: nothing in a package can make it run."""
+    if not (path.startswith(ROOTS) and is_source(path, (".py",))):
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -9,7 +9,6 @@ UNITS_IN_CIRCLES = {
         "shm/shm_channel",
     "src/ir": "algorithm bind compose",
     "src/kernels": "kernels table",
-    "src/peers": "mpi_calls run_on",
     "src/preload": "comm_state join narrow refusals stub summary",
     "src/runtime":
         "arrivals bootstrap/join bootstrap/machine_choice bootstrap/probe "
@@ -29,13 +28,13 @@ UNITS_IN_CIRCLES = {
 # Imports that go up: a file of the package, and the parts that it imports.
 IMPORTS_UP = {
     "python/paceline/__main__.py": ("cli",),
-    "python/paceline/bench/overlap.py": ("train",),
+    "bench/paceline_bench/measure/overlap.py": ("paceline_bench/train",),
     "python/paceline/world.py": ("torch",),
 }
 
 # Types that several files of src define.
 TYPES_TWICE = """
 Asked Block Boolean Buffers Descriptor Driver Early Event Graph Grouped Half Kept Kind Last
-Loaded Max Memory Min Order Part Peer Place Plain Pool Product Rates Ring Row Side Space Store
-Sum Tail Terms Transfer Turns Use What Work
+Loaded Max Memory Min Order Part Peer Place Plain Pool Product Ring Row Space Store
+Sum Tail Terms Transfer Use What Work
 """.split()

@@ -27,8 +27,6 @@ READV = "process_vm_readv does not work between emulated processes"
 LACKS = (
     ("unit", "a process that a debugger holds is not stopped, and neither is one that works",
      "the emulator has no ptrace"),
-    ("unit", "a time is that of one call, and the writing of inputs is no part of it",
-     "beside other work its emulated sleeps take longer than the 8 ms that it allows"),
     ("unit", "litmus: a stamp that is taken for a call's is that call's, and whole",
      "a model with millions of executions, which says the same on any machine: over 90 s"),
     ("process", "a communicator of short calls takes less than 256 KiB of each rank",

@@ -50,26 +50,22 @@ def release(*defines, mpicc=()):
 
 def core():
     """Build what `./dev check` runs: the core's tests and the Python module, for no MPI."""
-    build("release", targets=["unit", "world", "process", "_core"])
+    build("release", targets=["unit", "world", "process", "_core", "_native"])
     install_module()
 
 
 def module():
-    """Build the Python module alone, optimised: what a program needs that imports paceline."""
-    build("release", targets=["_core"], bar="compiling")
+    """Build the Python modules alone, optimised: what a program needs that imports paceline."""
+    build("release", targets=["_core", "_native"], bar="compiling")
     install_module()
 
 
 def install_module():
-    """Copy the module beside the Python sources, and make .venv see them as a package."""
-    package = ROOT / "python"
-    run(
-        [VENV / "bin/cmake", "--install", "build/release", "--component", "python",
-         "--prefix", package],
-        timeout_s=60,
-    )
-    if (package / "paceline/__init__.py").exists():
-        run([VENV / "bin/python", ROOT / "tools/dev/link.py"], timeout_s=60)
+    """Copy the modules beside the Python sources, and make .venv see those as packages."""
+    for component, folder in (("python", "python"), ("bench", "bench")):
+        run([VENV / "bin/cmake", "--install", "build/release", "--component", component,
+             "--prefix", ROOT / folder], timeout_s=60)  # fmt: skip
+    run([VENV / "bin/python", ROOT / "tools/dev/link.py"], timeout_s=60)
 
 
 def path_of(mpicc):

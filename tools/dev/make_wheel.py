@@ -1,7 +1,7 @@
-"""Makes a wheel of what `./dev build` has built, without compiling anything a second time.
+"""Makes wheels of what `./dev build` has built, without compiling anything a second time.
 
-Run by .venv's Python. It holds what pip makes of this tree: the package, and what CMake installs
-for a wheel (the components in pyproject.toml).
+Run by .venv's Python. Each holds what pip makes of its project, Paceline or the laboratory: the
+package, and what CMake installs for a wheel (the components in pyproject.toml).
 """
 
 import argparse
@@ -19,15 +19,17 @@ from scikit_build_core.build import prepare_metadata_for_build_wheel
 from scikit_build_core.settings.skbuild_read_settings import SettingsReader
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = (ROOT, ROOT / "bench")
 LIMIT_S = 60
 
 
-def fill(folder):
-    """Puts into a folder what the wheel unpacks; returns the name of its metadata."""
-    settings = SettingsReader.from_file(ROOT / "pyproject.toml", {}).settings
+def fill(folder, project):
+    """Puts into a folder what a project's wheel unpacks; returns the name of its metadata."""
+    os.chdir(project)  # scikit-build-core reads pyproject.toml there
+    settings = SettingsReader.from_file(project / "pyproject.toml", {}).settings
     for package in settings.wheel.packages:
-        shutil.copytree(ROOT / package, folder / Path(package).name,
-                        ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))
+        shutil.copytree(project / package, folder / Path(package).name,
+                        ignore=shutil.ignore_patterns("__pycache__", "_*.so"))
     cmake = Path(sys.executable).with_name("cmake")
     for component in settings.install.components:
         subprocess.run([cmake, "--install", ROOT / "build/release", "--component", component,
@@ -43,11 +45,11 @@ def record(path, folder):
     return f"{path.relative_to(folder)},sha256={sha},{len(content)}\n"
 
 
-def make(out):
-    """Writes the wheel into a folder; returns its path."""
+def make(out, project):
+    """Writes a project's wheel into a folder; returns its path."""
     with tempfile.TemporaryDirectory(prefix="paceline-wheel-") as name:
         folder = Path(name)
-        info = folder / fill(folder)
+        info = folder / fill(folder, project)
         (tag,) = (line.split()[1] for line in (info / "WHEEL").read_text().splitlines()
                   if line.startswith("Tag:"))
         files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -65,5 +67,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="./dev wheel", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/wheel"), help="a folder")
     target = parser.parse_args().out.resolve()
-    os.chdir(ROOT)  # scikit-build-core reads pyproject.toml there
-    print(f"Wrote {make(target)}")
+    for each in PROJECTS:
+        print(f"Wrote {make(target, each)}")

@@ -114,7 +114,8 @@ def phase(report, name, action):
 
 def drawn(seed):
     """Files of tests."""
-    files = sorted(path.relative_to(ROOT) for path in ROOT.glob("tests/python/test_*.py"))
+    files = sorted(path.relative_to(ROOT) for folder in ("tests/python", "bench/tests")
+                   for path in ROOT.glob(f"{folder}/test_*.py"))
     return sorted({ALWAYS_DRAWN, *random.Random(seed).sample(files, len(files) // DRAWN)})
 
 

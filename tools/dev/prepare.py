@@ -13,6 +13,7 @@ from dev.process import ROOT, VENV, Failed, environment, run
 
 TORCH = "2.13.0"
 STAMP = VENV / "stamp"
+PROJECTS = ("pyproject.toml", "bench/pyproject.toml")
 
 TORCH_NOTICE = f"""
 Installing torch {TORCH}. A machine that gets it from PyPI (Linux, x86-64) downloads 526 MB, and
@@ -41,7 +42,7 @@ SYSTEM = (
 
 
 def ensure(torch=True):
-    """Bring .venv up to date with pyproject.toml and with this script; torch with it, or not."""
+    """Bring .venv up to date with PROJECTS and with this script; torch with it, or not."""
     stamp = wanted_stamp()
     kept = STAMP.read_text() if STAMP.exists() else ""
     if kept == stamp or (kept == f"{stamp} without torch" and not torch):
@@ -66,7 +67,7 @@ def ensure(torch=True):
 
 def wanted_stamp():
     digest = hashlib.sha256(sys.version.encode() + str(ROOT).encode())
-    for path in (ROOT / "pyproject.toml", ROOT / "dev", Path(__file__)):
+    for path in (*(ROOT / name for name in PROJECTS), ROOT / "dev", Path(__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -100,7 +101,7 @@ def torch_version():
 
 
 def requirements():
-    """Everything pyproject.toml names: it stays the one place where versions are written.
+    """Everything that pyproject.toml and the laboratory's name: versions stand nowhere else.
 
     But the extra mpi: its launcher would hide those of the MPIs that the tests run over.
     """
@@ -108,12 +109,13 @@ def requirements():
     listing = ask_venv(
         "try: import tomllib\n"
         "except ImportError: from pip._vendor import tomli as tomllib\n"
-        "t = tomllib.load(open('pyproject.toml', 'rb')); p = t['project']\n"
-        "o = p['optional-dependencies']\n"
-        "extras = sum((o[name] for name in o if name != 'mpi'), [])\n"
-        "every = t['build-system']['requires'] + p['dependencies'] + extras\n"
-        "print('\\n'.join(r for r in every if not r.startswith('paceline[')))"
+        f"for file in {PROJECTS}:\n"
+        "    t = tomllib.load(open(file, 'rb')); p = t['project']\n"
+        "    o = p['optional-dependencies']\n"
+        "    extras = sum((o[name] for name in o if name != 'mpi'), [])\n"
+        "    every = t['build-system']['requires'] + p['dependencies'] + extras\n"
+        "    print('\\n'.join(r for r in every if not r.startswith('paceline')))"
     )
     if not listing:
-        raise Failed("pyproject.toml could not be read")
+        raise Failed("the pyproject.toml files could not be read")
     return listing.splitlines()

@@ -16,7 +16,7 @@ FILE, RECORDS, TRACE = "bench.json", "records.json", "trace.json"
 
 
 def description(plan, ppn, spin, scattered=False):
-    """What paceline bench wants to know about the nodes (paceline/bench/links.py)."""
+    """What paceline bench wants to know about the nodes (paceline_bench/measure/links.py)."""
     return {
         "nodes": plan.nodes, "ppn": ppn, "rate": plan.rate, "interface": network.INTERFACE,
         "folder": str(plan.file("meetings")),

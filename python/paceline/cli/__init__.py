@@ -1,6 +1,8 @@
 """The command `paceline`. Every command is a row of COMMANDS, in a module of its own."""
 
+import functools
 import importlib
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -9,39 +11,51 @@ import click
 # name -> (module, what the list of commands says). Modules are imported when they are needed, so
 # that `paceline --help` is quick.
 COMMANDS = {
-    "run": ("run", "Start a program on several ranks of this machine."),
-    "preload": ("preload", "Print the path of the drop-in library for programs of MPI."),
-    "doctor": ("doctor", "Look for what would keep Paceline from working here."),
-    "options": ("options", "List every option, its value, and where that comes from."),
-    "verify": ("verify", "Prove that the algorithms do what they promise."),
-    "draw": ("draw", "Show in time and space what a collective does."),
-    "explain": ("explain", "Say which algorithm a call would take, and why."),
-    "simulate": ("simulate", "Simulate collectives, also with ranks that come late."),
-    "bench": ("bench", "Measure collectives, also against gloo and MPI."),
-    "profile": ("profile", "See who enters which collective when, and who is late."),
-    "train": ("train", "Train a network on several ranks of this machine."),
-    "report": ("report", "Draw what was published about collectives, again."),
+    "run": ("paceline.cli.run", "Start a program on several ranks of this machine."),
+    "preload": ("paceline.cli.preload", "Print the path of the drop-in library for MPI programs."),
+    "doctor": ("paceline.cli.doctor", "Look for what would keep Paceline from working here."),
+    "options": ("paceline.cli.options", "List every option, its value, and where that comes from."),
+    "verify": ("paceline.cli.verify", "Prove that the algorithms do what they promise."),
+    "draw": ("paceline.cli.draw", "Show in time and space what a collective does."),
+    "explain": ("paceline.cli.explain", "Say which algorithm a call would take, and why."),
+    "simulate": ("paceline.cli.simulate", "Simulate collectives, also with ranks that come late."),
+    "profile": ("paceline.cli.profile", "See who enters which collective when, and who is late."),
 }
+# Entry points of this group add commands: each names a table like COMMANDS.
+GROUP = "paceline.commands"
+LABORATORY = ("bench", "train", "report")  # of the distribution paceline-bench
+
+
+@functools.cache
+def commands():
+    """COMMANDS, and what installed distributions add to them."""
+    found = dict(COMMANDS)
+    for point in importlib.metadata.entry_points(group=GROUP):
+        found |= point.load()
+    return found
 
 
 class Commands(click.Group):
-    """A group whose commands come from the table."""
+    """A group whose commands come from tables."""
 
     def list_commands(self, context):
-        """The names, in the order of the table."""
-        return list(COMMANDS)
+        """The names, in the order of the tables."""
+        return list(commands())
 
     def get_command(self, context, name):
-        """Imports the command's module; its function has the module's name."""
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"paceline.cli.{COMMANDS[name][0]}")
-        return module.command
+        """Imports the command's module; its function is called `command`."""
+        row = COMMANDS.get(name) or commands().get(name)
+        if row:
+            return importlib.import_module(row[0]).command
+        if name in LABORATORY:
+            raise click.UsageError(f"`paceline {name}` is in a package of its own: "
+                                   "pip install paceline-bench")
+        return None
 
     def format_commands(self, context, formatter):
         """The list in `paceline --help`, without importing every command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in commands().items()])
 
 
 def show_version(context, option, wanted):

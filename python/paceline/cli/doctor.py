@@ -4,7 +4,6 @@ import ctypes
 import errno
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
@@ -261,23 +260,13 @@ def variables(ranks):
 
 def self_test(ranks):
     """An allreduce on this machine, checked and timed."""
-    from paceline.bench.launching import Failed, run_module
-    from paceline.bench.plan import Plan
-    from paceline.bench.variants import Variant
+    from paceline import trial
+    from paceline.on_ranks import Failed
 
-    plan = Plan("allreduce", [4, 1 << 20], ranks, "float32", "sum", 0, 20, False,
-                [Variant("paceline")])
     try:
-        with tempfile.TemporaryDirectory(prefix="paceline-doctor-") as folder:
-            found = run_module("paceline.bench.worker", plan.specification(folder), ranks, folder)
+        times = trial.times("allreduce", [4, 1 << 20], ranks)
     except Failed as error:
         return Finding("self-test", "fail", "an allreduce failed", str(error))
-    sizes = found[0]["cases"]
-    notes = [note for size in sizes for note in size["notes"].values()]
-    if notes:
-        return Finding("self-test", "fail", notes[0], "This is a bug in Paceline; please report "
-                       "it together with what stands above.")
-    times = [min(size["times"]["paceline"]) for size in sizes]
     return Finding("self-test", "ok", f"allreduce on {ranks} ranks: 4 B in "
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 

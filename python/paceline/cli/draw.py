@@ -119,8 +119,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
         collective, ranks, size, algorithm or "", segments, window, radix, blocks,
         late=() if algorithm else late, **here)   # one that is named is drawn in any numbers
     if measured:   # what is recorded has the buffers of the benchmark
-        from paceline.bench.cases import IN_PLACE
-        from paceline.bench.recording import record
+        from paceline.trial import IN_PLACE, record
 
         in_place = collective in IN_PLACE
     times = arrival_list(arrivals, ranks)

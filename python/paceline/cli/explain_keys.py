@@ -21,15 +21,14 @@ class Key:
 def keys_of(words, compute_s):
     """Keys, when each one's gradient is ready (s, by number), and a sentence about that. `words`: a
     recorded net, a file of `paceline train record`, or sizes. Raises UsageError."""
-    from paceline.train import perfect, records
+    from paceline.kvstore import records
 
     if not words[:1].isdigit():
         record = records.read(words)
-        step = perfect.step_of(record, compute_s or record["forward_s"] + record["backward_s"])
-        keys = [Key(row[0], number, step.bytes[number])
-                for number, row in enumerate(record["keys"])]
-        return keys, dict(enumerate(step.ready_s)), (
-            f"gradients become ready as recorded, forward and backward in {step.compute_s:.3g} s")
+        compute_s = compute_s or record["forward_s"] + record["backward_s"]
+        keys = [Key(row[0], number, 4 * row[1]) for number, row in enumerate(record["keys"])]
+        return keys, dict(enumerate(records.ready_s(record, compute_s))), (
+            f"gradients become ready as recorded, forward and backward in {compute_s:.3g} s")
     keys = [Key(f"key {number}", number, nbytes) for number, nbytes in enumerate(sizes(words))]
     ready_s = {key.number: compute_s * (len(keys) - key.number) / len(keys) for key in keys}
     return keys, ready_s, (

@@ -57,7 +57,7 @@ def library_for(mpicc):
 @click.option("--mpicc", default="mpicc", show_default=True, metavar="PATH",
               help="The C compiler of the MPI that the program runs under.")
 def command(mpicc):
-    """Print the path of the drop-in library for programs of MPI.
+    """Print the path of the drop-in library for MPI programs.
 
     Under LD_PRELOAD it serves MPI_Allreduce, MPI_Bcast, MPI_Reduce, MPI_Reduce_scatter_block,
     MPI_Allgather and MPI_Barrier of a program as it stands; every other call is the MPI's own.

@@ -18,7 +18,7 @@ def check_extra():
             __import__(name)
     except ImportError as error:
         raise UsageError(f"report: {error.name} is not installed; pictures and pages need it. "
-                         "pip install 'paceline[report]'") from None
+                         "pip install 'paceline[profile]'") from None
 
 
 def made_here():

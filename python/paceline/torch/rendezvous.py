@@ -13,14 +13,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import numpy
 import torch.distributed as dist
 
 from paceline import launchers
 from paceline.launchers import Launcher
 
 DEFAULT = dist.constants.default_pg_timeout
-LONGEST = 256  # bytes of "host port"
 # Addresses that are reserved for documentation.
 _NOBODYS = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _ours = False  # RANK and its companions were set here
@@ -52,18 +50,15 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
     library = mpi.ready(launcher, int(timeout.total_seconds() * 1000))
     world = library.world()
     mpi.check_size(launcher, world.size)
-    address = numpy.zeros(LONGEST, numpy.uint8)
-    store = None
+    store, said = None, ""
     if world.rank == 0:
         host = own_host(launcher)
         store = dist.TCPStore(
             host, int(os.environ.get("MASTER_PORT", "0")), world.size, is_master=True,
             timeout=timeout, wait_for_workers=False,
         )  # fmt: skip
-        text = f"{host} {store.port}".encode()
-        address[: len(text)] = list(text)
-    world.run("broadcast", None, address, "sum", 0)
-    host, port = bytes(address).rstrip(b"\0").decode().split()
+        said = f"{host} {store.port}"
+    host, port = world.allgather(said)[0].split()
     if store is None:
         store = dist.TCPStore(host, int(port), world.size, is_master=False, timeout=timeout)
     meet_in_store(world, store, timeout)

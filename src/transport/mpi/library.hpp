@@ -27,6 +27,7 @@ class MpiWorld : public Bootstrap {
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
   // Lets MPI go on with what it has yet to send: some do so only while it is called.
   virtual void wake_peers() = 0;
+  virtual const void* communicator_address() const = 0;   // of its MPI_Comm
   // Collective: gives its communicator back to MPI. Nothing is called any more.
   virtual void free() = 0;
 };

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "native/functions.hpp"
+#include "native/predefined.hpp"
 #include "transport/mpi/abi/mpich.hpp"
 #include "transport/mpi/abi/openmpi.hpp"
 #include "transport/mpi/abi/standard.hpp"
@@ -64,6 +66,11 @@ constexpr bool callable_alike<A (*)(As...), B (*)(Bs...)> = alike<A, B> && (alik
   static_assert(callable_alike<decltype(MpiFunctions<Ours>::name), decltype(&PMPI_##name)>, #name);
 PACELINE_MPI_FUNCTIONS(PACELINE_CHECK)
 #undef PACELINE_CHECK
+#define PACELINE_CHECK(result, name, parameters)                                         \
+  static_assert(callable_alike<decltype(peers::Functions<Ours>::name), decltype(&PMPI_##name)>, \
+                #name);
+PACELINE_PEER_FUNCTIONS(PACELINE_CHECK)
+#undef PACELINE_CHECK
 
 template <class Handle>
 std::uint64_t bits(Handle handle) {
@@ -87,31 +94,34 @@ void compare(const char* name, A ours, B theirs) {
 void check_handles() {
   const auto h = PACELINE_ABI::handles(Symbols::load(""));
   compare("MPI_COMM_WORLD", h.world, MPI_COMM_WORLD);
-  compare("MPI_REQUEST_NULL", h.no_request, MPI_REQUEST_NULL);
   compare("MPI_ERRORS_RETURN", h.errors_return, MPI_ERRORS_RETURN);
   compare("MPI_IN_PLACE", Ours::in_place(), static_cast<void*>(MPI_IN_PLACE));
   compare("MPI_BYTE", h.byte, MPI_BYTE);
-  compare("MPI_DOUBLE", h.f64, MPI_DOUBLE);
-  compare("MPI_FLOAT", h.f32, MPI_FLOAT);
-  compare("MPI_INT8_T", h.i8, MPI_INT8_T);
-  compare("MPI_UINT8_T", h.u8, MPI_UINT8_T);
-  compare("MPI_INT16_T", h.i16, MPI_INT16_T);
-  compare("MPI_UINT16_T", h.u16, MPI_UINT16_T);
-  compare("MPI_INT32_T", h.i32, MPI_INT32_T);
-  compare("MPI_UINT32_T", h.u32, MPI_UINT32_T);
-  compare("MPI_INT64_T", h.i64, MPI_INT64_T);
-  compare("MPI_UINT64_T", h.u64, MPI_UINT64_T);
-  compare("MPI_C_BOOL", h.boolean, MPI_C_BOOL);
-  compare("MPI_SUM", h.sum, PACELINE_MUTANT == 4 ? MPI_PROD : MPI_SUM);  // 4: a handle
-  compare("MPI_PROD", h.product, MPI_PROD);
-  compare("MPI_MIN", h.min, MPI_MIN);
-  compare("MPI_MAX", h.max, MPI_MAX);
-  compare("MPI_BAND", h.bit_and, MPI_BAND);
-  compare("MPI_BOR", h.bit_or, MPI_BOR);
-  compare("MPI_BXOR", h.bit_xor, MPI_BXOR);
-  compare("MPI_LAND", h.logical_and, MPI_LAND);
-  compare("MPI_LOR", h.logical_or, MPI_LOR);
-  compare("MPI_LXOR", h.logical_xor, MPI_LXOR);
+}
+
+// Each row of a table beside what mpi.h calls it.
+template <class Ours, std::size_t n, class Theirs>
+void compare_rows(const peers::Predefined (&rows)[n], const Theirs (&theirs)[n],
+                  const Symbols& symbols) {
+  for (std::size_t i = 0; i < n; ++i)
+    compare(rows[i].name.data(), peers::handle_of<PACELINE_ABI, Ours>(rows[i], symbols), theirs[i]);
+}
+
+void check_predefined() {
+  const Symbols symbols = Symbols::load("");
+  compare("MPI_REQUEST_NULL",
+          peers::handle_of<PACELINE_ABI, PACELINE_ABI::Request>(peers::kNoRequest, symbols),
+          MPI_REQUEST_NULL);
+  compare_rows<PACELINE_ABI::Datatype>(
+      peers::kTypes,
+      {MPI_DOUBLE, MPI_FLOAT, MPI_INT8_T, MPI_UINT8_T, MPI_INT16_T, MPI_UINT16_T, MPI_INT32_T,
+       MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T, MPI_C_BOOL},
+      symbols);
+  compare_rows<PACELINE_ABI::Op>(
+      peers::kOps,
+      {PACELINE_MUTANT == 4 ? MPI_PROD : MPI_SUM,  // 4: a handle
+       MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR},
+      symbols);
 }
 
 }  // namespace paceline::mpi
@@ -120,6 +130,7 @@ int main() {
   int begun = 0;
   PMPI_Initialized(&begun);  // so that the library is linked at all
   paceline::mpi::check_handles();
+  paceline::mpi::check_predefined();
   std::printf("%d handles differ\n", paceline::mpi::differing);
   return paceline::mpi::differing ? 1 : 0;
 }

@@ -1,8 +1,8 @@
-"""paceline.train.replaying with a fault, MUTANT: what its checks must find."""
+"""paceline_bench.train.replaying with a fault, MUTANT: what its checks must find."""
 
 import os
 
-from paceline.train import replaying
+from paceline_bench.train import replaying
 
 
 class Early(replaying.Stored):

@@ -34,28 +34,9 @@
   FUNCTION(int, Request_free, (Request*))                                               \
   FUNCTION(int, Get_count, (const Status*, Datatype, int*))                             \
   FUNCTION(int, Test_cancelled, (const Status*, int*))                                  \
-  FUNCTION(int, Barrier, (Comm))                                                        \
-  FUNCTION(int, Bcast, (void*, int, Datatype, int, Comm))                               \
-  FUNCTION(int, Allreduce, (const void*, void*, int, Datatype, Op, Comm))               \
-  FUNCTION(int, Reduce, (const void*, void*, int, Datatype, Op, int, Comm))             \
-  FUNCTION(int, Reduce_scatter_block, (const void*, void*, int, Datatype, Op, Comm))    \
   FUNCTION(int, Allgather, (const void*, int, Datatype, void*, int, Datatype, Comm))    \
   FUNCTION(int, Allgatherv,                                                             \
-           (const void*, int, Datatype, void*, const int*, const int*, Datatype, Comm)) \
-  FUNCTION(int, Alltoall, (const void*, int, Datatype, void*, int, Datatype, Comm))     \
-  FUNCTION(int, Gather, (const void*, int, Datatype, void*, int, Datatype, int, Comm))  \
-  FUNCTION(int, Scatter, (const void*, int, Datatype, void*, int, Datatype, int, Comm)) \
-  FUNCTION(int, Iallreduce,                                                             \
-           (const void*, void*, int, Datatype, Op, Comm, Request*))                     \
-  FUNCTION(int, Ireduce,                                                                \
-           (const void*, void*, int, Datatype, Op, int, Comm, Request*))                \
-  FUNCTION(int, Ibcast, (void*, int, Datatype, int, Comm, Request*))                    \
-  FUNCTION(int, Iallgatherv, (const void*, int, Datatype, void*, const int*,            \
-           const int*, Datatype, Comm, Request*))                                       \
-  FUNCTION(int, Waitall, (int, Request*, Status*))                                      \
-  FUNCTION(int, Sendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype,  \
-           int, int, Comm, Status*))                                                    \
-  FUNCTION(int, Reduce_local, (const void*, void*, int, Datatype, Op))
+           (const void*, int, Datatype, void*, const int*, const int*, Datatype, Comm))
 
 namespace paceline::mpi {
 
@@ -63,7 +44,6 @@ template <class A>
 struct MpiFunctions {
   using Comm = typename A::Comm;
   using Datatype = typename A::Datatype;
-  using Op = typename A::Op;
   using Request = typename A::Request;
   using Errhandler = typename A::Errhandler;
   using Status = typename A::Status;
@@ -86,11 +66,8 @@ struct MpiFunctions {
 template <class A>
 struct MpiHandles {
   typename A::Comm world;
-  typename A::Request no_request;
   typename A::Errhandler errors_return;
-  typename A::Datatype byte, f64, f32, i8, u8, i16, u16, i32, u32, i64, u64, boolean;
-  typename A::Op sum, product, min, max, bit_and, bit_or, bit_xor;
-  typename A::Op logical_and, logical_or, logical_xor;
+  typename A::Datatype byte;
 };
 
 }  // namespace paceline::mpi

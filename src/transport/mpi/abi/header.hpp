@@ -18,7 +18,6 @@ struct FromHeader {
   static constexpr const char* name = "header";
   using Comm = MPI_Comm;
   using Datatype = MPI_Datatype;
-  using Op = MPI_Op;
   using Request = MPI_Request;
   using Errhandler = MPI_Errhandler;
   using Message = MPI_Message;
@@ -31,35 +30,12 @@ struct FromHeader {
   static constexpr int tag_ub = MPI_TAG_UB;
   static constexpr int error_string = MPI_MAX_ERROR_STRING;
   static constexpr int version_string = MPI_MAX_LIBRARY_VERSION_STRING;
-  static void* in_place() { return MPI_IN_PLACE; }
 
   static MpiHandles<FromHeader> handles() {
     return {
         .world = MPI_COMM_WORLD,
-        .no_request = MPI_REQUEST_NULL,
         .errors_return = MPI_ERRORS_RETURN,
         .byte = MPI_BYTE,
-        .f64 = MPI_DOUBLE,
-        .f32 = MPI_FLOAT,
-        .i8 = MPI_INT8_T,
-        .u8 = MPI_UINT8_T,
-        .i16 = MPI_INT16_T,
-        .u16 = MPI_UINT16_T,
-        .i32 = MPI_INT32_T,
-        .u32 = MPI_UINT32_T,
-        .i64 = MPI_INT64_T,
-        .u64 = MPI_UINT64_T,
-        .boolean = MPI_C_BOOL,
-        .sum = MPI_SUM,
-        .product = MPI_PROD,
-        .min = MPI_MIN,
-        .max = MPI_MAX,
-        .bit_and = MPI_BAND,
-        .bit_or = MPI_BOR,
-        .bit_xor = MPI_BXOR,
-        .logical_and = MPI_LAND,
-        .logical_or = MPI_LOR,
-        .logical_xor = MPI_LXOR,
     };
   }
 

@@ -30,30 +30,8 @@ struct Mpich {
   static MpiHandles<Mpich> handles(const Symbols&) {
     return {
         .world = 0x44000000,
-        .no_request = 0x2c000000,
         .errors_return = 0x54000001,
         .byte = 0x4c00010d,
-        .f64 = 0x4c00080b,
-        .f32 = 0x4c00040a,
-        .i8 = 0x4c000137,
-        .u8 = 0x4c00013b,
-        .i16 = 0x4c000238,
-        .u16 = 0x4c00023c,
-        .i32 = 0x4c000439,
-        .u32 = 0x4c00043d,
-        .i64 = 0x4c00083a,
-        .u64 = 0x4c00083e,
-        .boolean = 0x4c00013f,
-        .sum = 0x58000003,
-        .product = 0x58000004,
-        .min = 0x58000002,
-        .max = 0x58000001,
-        .bit_and = 0x58000006,
-        .bit_or = 0x58000008,
-        .bit_xor = 0x5800000a,
-        .logical_and = 0x58000005,
-        .logical_or = 0x58000007,
-        .logical_xor = 0x58000009,
     };
   }
 };

@@ -32,36 +32,12 @@ struct OpenMpi {
 
   static MpiHandles<OpenMpi> handles(const Symbols& s) {
     const auto comm = [&](const char* n) { return static_cast<Comm>(s.need(n)); };
-    const auto request = [&](const char* n) { return static_cast<Request>(s.need(n)); };
     const auto handler = [&](const char* n) { return static_cast<Errhandler>(s.need(n)); };
     const auto type = [&](const char* n) { return static_cast<Datatype>(s.need(n)); };
-    const auto op = [&](const char* n) { return static_cast<Op>(s.need(n)); };
     return {
         .world = comm("ompi_mpi_comm_world"),
-        .no_request = request("ompi_request_null"),
         .errors_return = handler("ompi_mpi_errors_return"),
         .byte = type("ompi_mpi_byte"),
-        .f64 = type("ompi_mpi_double"),
-        .f32 = type("ompi_mpi_float"),
-        .i8 = type("ompi_mpi_int8_t"),
-        .u8 = type("ompi_mpi_uint8_t"),
-        .i16 = type("ompi_mpi_int16_t"),
-        .u16 = type("ompi_mpi_uint16_t"),
-        .i32 = type("ompi_mpi_int32_t"),
-        .u32 = type("ompi_mpi_uint32_t"),
-        .i64 = type("ompi_mpi_int64_t"),
-        .u64 = type("ompi_mpi_uint64_t"),
-        .boolean = type("ompi_mpi_c_bool"),
-        .sum = op("ompi_mpi_op_sum"),
-        .product = op("ompi_mpi_op_prod"),
-        .min = op("ompi_mpi_op_min"),
-        .max = op("ompi_mpi_op_max"),
-        .bit_and = op("ompi_mpi_op_band"),
-        .bit_or = op("ompi_mpi_op_bor"),
-        .bit_xor = op("ompi_mpi_op_bxor"),
-        .logical_and = op("ompi_mpi_op_land"),
-        .logical_or = op("ompi_mpi_op_lor"),
-        .logical_xor = op("ompi_mpi_op_lxor"),
     };
   }
 };

@@ -31,33 +31,10 @@ struct Standard {
 
   static MpiHandles<Standard> handles(const Symbols&) {
     const auto type = [](std::uintptr_t n) { return reinterpret_cast<Datatype>(n); };
-    const auto op = [](std::uintptr_t n) { return reinterpret_cast<Op>(n); };
     return {
         .world = reinterpret_cast<Comm>(0x101),
-        .no_request = reinterpret_cast<Request>(0x180),
         .errors_return = reinterpret_cast<Errhandler>(0x143),
         .byte = type(0x247),
-        .f64 = type(0x214),
-        .f32 = type(0x210),
-        .i8 = type(0x240),
-        .u8 = type(0x241),
-        .i16 = type(0x248),
-        .u16 = type(0x249),
-        .i32 = type(0x250),
-        .u32 = type(0x251),
-        .i64 = type(0x258),
-        .u64 = type(0x259),
-        .boolean = type(0x238),
-        .sum = op(0x21),
-        .product = op(0x24),
-        .min = op(0x22),
-        .max = op(0x23),
-        .bit_and = op(0x28),
-        .bit_or = op(0x29),
-        .bit_xor = op(0x2a),
-        .logical_and = op(0x30),
-        .logical_or = op(0x31),
-        .logical_xor = op(0x32),
     };
   }
 };

@@ -31,6 +31,7 @@ class WorldOf : public MpiWorld, public std::enable_shared_from_this<WorldOf<A>>
   bool can_post_from_anybody() const { return !is_over_ucx(library_->about()); }
   const Binding<A>& binding() const { return mpi_; }
   typename A::Comm communicator() const { return communicator_; }
+  const void* communicator_address() const override { return &communicator_; }
 
   void free() override {
     if (!freed_) mpi_.call.Comm_free(&communicator_);

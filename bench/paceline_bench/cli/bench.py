@@ -1,0 +1,325 @@
+"""`paceline bench`: collectives measured, algorithm by algorithm, and against other libraries."""
+
+
+import click
+from paceline import _core
+from paceline.cli.common import (
+    COLLECTIVES,
+    Collective,
+    Names,
+    Number,
+    Sizes,
+    console,
+    file_option,
+    knob_options,
+    set_options,
+    world_options,
+    write_json,
+)
+from paceline.provenance import provenance
+from rich.markup import escape
+
+from paceline_bench.cli import bench_arrivals, bench_devices
+from paceline_bench.cli.bench_steps import WithSteps
+from paceline_bench.measure import report, statistics
+from paceline_bench.measure.host import mpi_of_host
+from paceline_bench.measure.plan import Plan, variants_for
+from paceline_bench.measure.wire_check import REFUSED
+
+HOW = """\
+Time: the slowest rank's, from a start that all agreed on; inputs written anew by their rank \
+before each {unit}, variants in turn. Results were compared with exact values first.
+{callers}
+GB/s: message bytes by median time. Ceiling: the time to touch each byte as often as one must \
+(allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the same launch; \
+none below 4 KiB."""
+PYTHON = """\
+paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
+mpi: the MPI's own collective, on the same memory."""
+NATIVE = """\
+No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
+them, mpi is the MPI's own function; mpi non-blocking its non-blocking one and a wait, mpi x N and \
+by SIZE several of these at once and a wait for all. A batch is one call; of short messages it is \
+several, on inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. \
+Shared: in buffers of Communicator.empty()."""
+
+BAD = ("wrong result", REFUSED)  # notes that say so
+
+LINKS = """\
+Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
+variants in turn, in the core with no Python between. Results were compared with exact values \
+first. Bound: what every node must send or receive, at {rate} each way (allreduce of n on P \
+nodes: 2 (P-1)/P n). All interfaces' counters were read around every call; they show what must \
+cross. Messages and rounds, below 64 KiB: what all nodes sent each other, and the longest chain of \
+messages each of which was sent after the one before had come, in every call; read off the wire. \
+Waiting: {waiting}."""
+
+
+def how(rows, plan):
+    """How the times came about."""
+    if plan.cluster:
+        return LINKS.format(**plan.cluster.about)
+    if not plan.native:
+        return HOW.format(unit="call", callers=PYTHON)
+    sizes = {}
+    for row in rows:
+        sizes.setdefault(row.bytes, []).append(row.batch)
+    batches = ", ".join(
+        f"{' to '.join(str(n) for n in sorted({min(some), max(some)}))} at "
+        f"{_core.human_bytes(size)}" for size, some in sizes.items() if max(some) > 1)
+    return HOW.format(unit="batch", callers=NATIVE.format(batches=batches or "nowhere here"))
+
+
+def check(collective, dtype, op, against, verdict, launches):
+    """Errors that only a look at several options can find."""
+    if _core.has_op(collective) and not _core.is_defined(op, dtype):
+        raise click.UsageError(f"--op {op} means nothing for --dtype {dtype}.")
+    if verdict and not against:
+        raise click.UsageError(
+            "--verdict compares with a peer; name it with --against gloo or --against mpi.")
+    if verdict and launches is not None and launches < statistics.LEAST_LAUNCHES:
+        raise click.UsageError(
+            f"--launches {launches} is too few for a verdict; it takes at least "
+            f"{statistics.LEAST_LAUNCHES}.")
+
+
+def check_forms(collective, against, native, forms, no_reduce):
+    """Errors of the options about other forms of a call."""
+    if any(forms) and (against != "mpi" or not native):
+        raise click.UsageError("--peer-segments and --peer-ring go with --against mpi, natively.")
+    if no_reduce and not native:
+        raise click.UsageError("--no-reduce leaves the arithmetic out of native calls alone.")
+    if no_reduce and not _core.has_op(collective):
+        raise click.UsageError(f"--no-reduce: {collective} has no arithmetic to leave out.")
+
+
+def without_prediction(asked):
+    """PACELINE_PREDICT of what --no-predict adds; empty: it adds nothing."""
+    if asked and _core.option("predict") == "off":
+        raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict nodes "
+                               "the others do.")
+    return "off" if asked else ""
+
+
+def check_native(collective, through, against, batch, separate, mpi_settings, no_reduce):
+    """Whether calls are timed in the core; errors of options that go with it."""
+    native = through == "native" or (through is None and (against == "mpi" or no_reduce))
+    if native and against == "gloo":
+        raise click.UsageError("--through native: torch has Python between; use --through python.")
+    if batch and not native:
+        raise click.UsageError("--batch goes with --through native; through Python it is 1.")
+    if separate and (against == "gloo" or collective not in ("allreduce", "reduce")):
+        raise click.UsageError("--separate is for allreduce and reduce; torch knows them in place.")
+    if any(mpi_settings) and against != "mpi":
+        raise click.UsageError("--mpi-setting and --mpi-set go with --against mpi.")
+    return native
+
+
+def cluster_of(file, plan):
+    """The nodes that a file describes. There MPI starts the ranks, and the core times them."""
+    from paceline_bench.measure.links import cluster_from
+
+    if not plan.mpiexec or not plan.native or plan.batch:
+        raise click.UsageError("--lab goes with --against mpi, timed natively, without --batch.")
+    if plan.arrival:
+        bench_arrivals.check_in_lab(plan)
+    return cluster_from(file)
+
+
+def measured(plan, launches, verdict, out):
+    """The files of all ranks. For a verdict some launches more where too few are of one mode."""
+    from paceline_bench.measure.launching import launch_all
+
+    found = launch_all(plan, launches, out)
+    while verdict and len(found) < 2 * launches:
+        lacking = statistics.LEAST_LAUNCHES - len(report.modes_in(found).kept)
+        if lacking <= 0:
+            break
+        found += launch_all(plan, min(lacking, 2 * launches - len(found)), out)
+    return found
+
+
+def show(out, rows, notes, plan, verdict):
+    """The tables, what is missing from them, and how they came about."""
+    out.print(report.times_table(rows, plan))
+    if any(row.transfers for row in rows):
+        out.print()
+        out.print(report.exposed_table(rows))
+        out.print("\nno reduce: transfers alone; its results are wrong by design, and were not "
+                  "checked.", soft_wrap=True)
+    if verdict:
+        out.print()
+        out.print(report.verdict_table(rows, plan))
+        for label, speed_up in report.speed_ups(rows).items():
+            out.print(f"{label}: {speed_up:.2f} times as fast over all sizes (geometric mean)")
+        if sum(v.library == "paceline" and not v.shared for v in plan.variants) > 1:
+            out.print("\nSeveral of our own variants ran: judge the best of them on new launches; "
+                      "a winner picked here is flattered by its luck.", soft_wrap=True)
+    out.print()
+    for note in notes:
+        out.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
+    out.print(how(rows, plan), style="dim", soft_wrap=True)
+
+
+def check_cold(through, against, batch, shared, no_reduce, verdict):
+    """The same for the first calls of new processes, which are timed in the core."""
+    for given, words in ((through == "python", "--through python"), (batch, "--batch"),
+                         (against == "gloo", "--against gloo"), (shared, "--shared"),
+                         (no_reduce, "--no-reduce"), (verdict, "--verdict")):
+        if given:
+            raise click.UsageError(f"--cold times single calls in the core; {words} does not go "
+                                   "with it.")
+    return True
+
+
+def show_cold(plan, launches, head, file, out):
+    """Measures, prints and writes the first calls of new processes; the status."""
+    from paceline_bench.measure import cold
+
+    rows = cold.measure(plan, launches)
+    out.print(cold.table(rows, plan))
+    out.print("Medians over launches of the slowest rank's time. Each variant ran in processes of "
+              "its own, alone.", style="dim", soft_wrap=True)
+    if file:
+        records = [cold.record(row, plan) for row in rows]
+        write_json({**head, "records": records, "notes": []}, file, out)
+    return 0
+
+
+@click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
+@click.argument("collective", type=Collective(), default="allreduce")
+@click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
+              help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
+              "message: the vector, or all ranks' pieces together.")
+@click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
+              help="How many ranks to start on this machine.")
+@click.option("--dtype", default="float32", show_default=True, metavar="TYPE",
+              type=click.Choice(list(_core.types())), help=f"One of {', '.join(_core.types())}.")
+@click.option("--op", default="sum", show_default=True, metavar="OP",
+              type=click.Choice(_core.ops()), help=f"One of {', '.join(_core.ops())}.")
+@click.option("--root", default=0, show_default=True, type=Number(0),
+              help="Of broadcast, reduce, gather and scatter.")
+@click.option("--algorithm", type=Names(), default="auto", show_default=True,
+              help="auto, all, or algorithms by name: auto,ring,binomial.")
+@click.option("--segments", type=Names(), default="0",
+              help="Pipeline segments, each with each algorithm: 1,4,16; sizes for segments of a "
+              "fixed length: 4MiB; 0 = chosen.")
+@click.option("--window", default=0, type=Number(0, 1024),
+              help="Segments at a time; 0 = chosen.")
+@knob_options
+@click.option("--against", type=click.Choice(["gloo", "mpi"]),
+              help="gloo: measure torch.distributed with gloo too, and with ours. mpi: the MPI's "
+              "own collectives, in processes that its mpiexec starts; --mpi says which MPI.")
+@click.option("--mpi-setting", default="default", show_default=True,
+              help="Settings of that MPI by a name, which an unknown one lists.")
+@click.option("--mpi-set", multiple=True, metavar="NAME=VALUE",
+              help="A variable in the environment of that MPI's processes; repeat it for more.")
+@click.option("--peer-segments", type=Names(), default="",
+              help="That MPI in so many non-blocking collectives at once and a wait for all, too: "
+              "1,4,8, or 4MiB for parts of a fixed length. With --separate for allreduce: in "
+              "place, Open MPI takes a binomial tree.")
+@click.option("--peer-ring", is_flag=True,
+              help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
+@click.option("--through", type=click.Choice(["native", "python"]),
+              help="Who makes the calls: the core, with no Python between, or the Python package. "
+              "[default: native with --against mpi, else python]")
+@click.option("--batch", default=0, type=Number(0, 100_000),
+              help="Calls between two looks at the clock, natively. [default: 8 up to 1 KiB in "
+              "collectives where nobody can run ahead, else 1; more where ranks outnumber cores]")
+@click.option("--shared", is_flag=True,
+              help="Measure ours in buffers of Communicator.empty(), too.")
+@click.option("--separate", is_flag=True,
+              help="Give allreduce and reduce an output of their own; else they work in place.")
+@click.option("--no-reduce", is_flag=True,
+              help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
+@click.option("--no-predict", is_flag=True,
+              help="Measure ours with PACELINE_PREDICT=off, too, in processes of its own: what "
+              "does it win to know who comes late?")
+@click.option("--cold", is_flag=True,
+              help="The first ten calls of new processes instead, each variant in its own, nothing "
+              "warmed up: what does a library put off until it is called?")
+@click.option("--arrival", metavar="PATTERN",
+              help="Ranks compute before each call and come at different times: uniform:MIF, "
+              "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
+              "arrival to last exit. ./dev lab bench takes it, too.")
+@click.option("--device", type=click.Choice(["emulated", "cuda", "staged", "peers"]),
+              help="Between so many devices of one process (--ranks) instead: linear pipeline, "
+              "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
+              "staged: ranks with a device each, through the host, with the share of each stage. "
+              "peers: processes that reach each other's devices. --sizes are 4KiB..1GiB*8 then, of "
+              "staged and peers 4KiB..64MiB*8.")
+@click.option("--launches", type=Number(1, 1000),
+              help="Start the ranks so many times. [default: 1, with --verdict 10]")
+@click.option("--repeats", default=0, type=Number(0, 100_000),
+              help="Calls per variant, size and launch, or batches. [default: 100 to 10, by size; "
+              "natively 500 to 10]")
+@click.option("--lab", type=click.Path(exists=True, dir_okay=False), hidden=True,
+              help="Ranks are on nodes of an emulated cluster, which this file describes; "
+              "./dev lab bench writes it.")
+@click.option("--verdict", is_flag=True,
+              help="Judge each size against the peer, from one ratio of medians per launch.")
+@click.option("--pin/--no-pin", default=True, show_default=True,
+              help="Tie each rank to a core, where there are enough.")
+@file_option("--json", help="Write all records to this file.")
+@world_options("algorithm", "segments", "window")
+@click.pass_context
+def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segments, window, radix,
+            blocks, against, mpi_setting, mpi_set, peer_segments, peer_ring, through, batch, shared,
+            separate, no_reduce, no_predict, cold, arrival, device, launches, repeats, lab, verdict,
+            pin, json, **options):
+    """Measure collectives, also against gloo and MPI.
+
+    Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
+    algorithms that you name, and the peer. Quote ratios rather than times, and verdicts rather
+    than ratios: --verdict needs ten launches to tell a difference from the noise of the machine.
+
+    \b
+    paceline bench allreduce
+    paceline bench allreduce --sizes 1KiB,1MiB --algorithm all --segments 1,4
+    paceline bench allreduce --against gloo --verdict --json allreduce.json
+    paceline bench allreduce --against mpi --mpi /opt/openmpi/lib/libmpi.so
+    paceline bench store --keys 160
+    paceline bench overlap --repeats 10
+    paceline bench allreduce --arrival late:1:1.5 --algorithm auto,ring
+    paceline bench allreduce --device emulated -n 4
+    """
+    if device:
+        return bench_devices.show(context, device, collective, sizes, ranks, options, json)
+    check(collective, dtype, op, against, verdict, launches)
+    native = (check_cold(through, against, batch, shared, no_reduce, verdict) if cold else
+              check_native(collective, through, against, batch, separate,
+                           (mpi_setting != "default", *mpi_set), no_reduce))
+    forms = ([word for word in peer_segments if word], peer_ring)
+    check_forms(collective, against, native, forms, no_reduce)
+    if root >= ranks:
+        raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
+    set_options(options)
+    plan = Plan(
+        collective=collective, sizes=[0] if collective == "barrier" else sizes, ranks=ranks,
+        dtype=dtype, op=op, root=root, repeats=repeats, pin=pin, native=native, batch=batch,
+        separate=separate, variants=variants_for(
+            collective, (algorithm, segments, window, radix, blocks), against, shared, forms,
+            no_reduce, without_prediction(no_predict)),
+        peer=f"torch {against}" if against == "gloo" else against or "")
+    bench_arrivals.check(arrival, plan, batch, verdict, cold)
+    out, about = console(), None
+    if against == "mpi":
+        about = mpi_of_host(collective, ranks, mpi_setting, mpi_set)
+        plan.mpiexec, plan.environment = about["mpiexec"], about["environment"]
+        out.print(f"{about['version']}, {about['library']}", style="dim", soft_wrap=True)
+    if lab:
+        plan.cluster = cluster_of(lab, plan)
+        about = {**about, "cluster": plan.cluster.about}
+    head = provenance(about)
+    if cold or arrival:
+        return (show_cold if cold else bench_arrivals.show)(plan, launches or 1, head, json, out)
+    launches = launches or (statistics.LEAST_LAUNCHES if verdict else 1)
+    found = measured(plan, launches, verdict, out)
+    rows, notes = report.merge(found, plan)
+    show(out, rows, notes, plan, verdict)
+    if json:
+        modes = report.modes_in(found)
+        write_json({**head, "round_trips_ns": modes.trips, "round_trip_ns": modes.typical,
+                    "launches_dropped": modes.dropped, "notes": notes,
+                    "records": [report.record(row, plan) for row in rows]}, json, out)
+    return 1 if not rows or any(word in note for note in notes for word in BAD) else 0

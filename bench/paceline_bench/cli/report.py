@@ -1,0 +1,193 @@
+"""`paceline report`: what was published about pipelining, rings and devices, again, as pages."""
+
+from pathlib import Path
+
+import click
+from paceline.cli.common import Number, Size, console, file_option
+from rich.markup import escape
+
+MEASURED = click.option("--measured", multiple=True, metavar="FILE",
+                        type=click.Path(exists=True, path_type=Path),
+                        help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
+                        "a campaign of bench/results (*.csv); repeat it for more. Of a folder, all "
+                        "of both.")
+LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
+
+
+def html(default):
+    """--html: where the page goes."""
+    return file_option("--html", default=default, show_default=True,
+                       help="Write the page here, and a CSV beside it.")
+
+
+def files_in(path):
+    """The file, or all of a folder. Raises click.UsageError where there are none."""
+    found = sorted([*path.glob("*.json"), *path.glob("*.csv")]) if path.is_dir() else [path]
+    if not found:
+        raise click.UsageError(f"There is no *.json and no *.csv in {path}.")
+    return found
+
+
+def make(module, claims_of, paths, page, **limits):
+    """Writes the page and the table of a report, whose `claims_of` says of its figures what became
+    of the document's claims."""
+    from paceline.profiling.page import check_extra
+
+    from paceline_bench.report import measured, page as pages, verdicts
+
+    reader = getattr(module, "read", measured.read)
+    check_extra()
+    files = [file for path in paths for file in files_in(path)]
+    read = [part for file in files for part in reader(file)]
+    figures = module.make(read, **limits)
+    claims = claims_of(figures)
+    verdicts.print_to(console(), claims)
+    for name in pages.write(module.TITLE, module.ABOUT, figures, page, claims):
+        console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
+    return 0
+
+
+@click.group("report", invoke_without_command=True)
+@click.pass_context
+def command(context):
+    """Draw what was published about collectives, again.
+
+    Without a name it lists the reports, and all figures and tables of the publications with the
+    report that has them. Each report is simulated, and measured where there are files: a page with
+    pictures, and a CSV with all points; every line says whether it was measured or simulated. Needs
+    what `pip install 'paceline-bench[report]'` brings.
+
+    \b
+    paceline report
+    paceline report pipelining
+    paceline report ring --measured ring-mpich5.json
+    paceline report device
+    paceline report dag
+    paceline report training
+    paceline report arrival
+    """
+    if context.invoked_subcommand is None:
+        from paceline_bench.report import overview
+
+        out = console()
+        out.print(overview.reports())
+        for title, table in overview.tables():
+            out.print(f"\n{title}", style="bold")
+            out.print(table)
+        out.print(f"\n{overview.ELSEWHERE}")
+
+
+def complete():
+    """The reports' lines in the list of commands, and the examples of each."""
+    from paceline_bench.report import overview
+
+    for name, about in overview.REPORTS.items():
+        one = command.commands[name]
+        takes = {option.name for option in one.params}
+        more = [" --lab"] * ("lab" in takes) + [" --largest 16MiB"] * ("largest" in takes)
+        lines = [f"paceline report {name}{words}" for words in ("", *more)]
+        one.short_help, one.help = about, "\n".join((f"{one.help}\n\n\b", *lines))
+
+
+@command.command("pipelining")
+@MEASURED
+@LAB
+@html("pipelining.html")
+@click.option("--largest", default="1GiB", show_default=True, type=Size(),
+              help="Simulate messages up to this size.")
+@click.option("--most-ranks", default=1024, show_default=True, type=Number(8, 1024),
+              help="Simulate up to so many ranks.")
+def pipelining(measured, lab, html, largest, most_ranks):
+    """Segments by size and number, algorithms, networks; with and without arithmetic."""
+    from paceline_bench.report import pipelining as report, pipelining_claims
+
+    if largest < 1 << 20:
+        raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    return make(report, pipelining_claims.claims, measured, html, largest=largest,
+                most_ranks=most_ranks)
+
+
+@command.command("ring")
+@MEASURED
+@LAB
+@html("ring.html")
+def ring(measured, lab, html):
+    """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
+    from paceline_bench.report import ring as report, ring_claims
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    return make(report, ring_claims.claims, measured, html)
+
+
+@command.command("device")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline bench --device cuda --json`, or `peers` or `staged`, or "
+              "the CSV of `./dev gpu`; repeat it for more. Of a folder, all of both.")
+@html("device.html")
+@click.option("--largest", default="256MiB", show_default=True, type=Size(),
+              help="Messages up to this size.")
+def device(measured, html, largest):
+    """Linear pipelines between devices, emulated, simulated, and measured where a GPU was."""
+    from paceline_bench.report import device as report, device_claims
+
+    if largest < 1 << 20:
+        raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
+    return make(report, device_claims.claims, measured, html, largest=largest)
+
+
+@command.command("dag")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline train --json` or `paceline train replay --json`, or "
+              "a CSV of the latter; repeat it for more. Of a folder, all of both.")
+@LAB
+@html("dag.html")
+def dag(measured, lab, html):
+    """Training: epochs over workers, accuracy and loss over time, the profile of an iteration."""
+    from paceline_bench.cli.train import need_torch
+    from paceline_bench.report import dag as report, dag_claims
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    need_torch()
+    return make(report, dag_claims.claims, measured, html)
+
+
+@command.command("training")
+@click.option("--measured", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, path_type=Path),
+              help="Files of `paceline train replay --json`, a CSV of such, or "
+              "bench/results/training.csv; repeat it for more. Of a folder, all of both.")
+@LAB
+@html("training.html")
+def training(measured, lab, html):
+    """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
+    from paceline_bench.report import horovod as report, horovod_claims
+
+    if lab:
+        click.echo("\n".join(report.commands()))
+        return 0
+    return make(report, horovod_claims.claims, measured, html)
+
+
+@command.command("arrival")
+@MEASURED
+@click.option("--profile", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              metavar="FOLDER", help="What `paceline profile --out` has left of a program: its "
+              "figures and tables of collectives, sizes and imbalance.")
+@html("arrival.html")
+def arrival(measured, profile, html):
+    """Ranks that enter one after the other: what is left to do after the last one."""
+    from paceline_bench.report import arrival as report
+
+    return make(report, report.claims, measured, html, profile=profile)
+
+
+complete()

@@ -1,0 +1,50 @@
+"""`paceline report arrival`: collectives whose ranks enter one after the other.
+
+The page is made of parts, a module each: `figures(files)` gives its Figures, and `claims(figures)`
+the Claims about those, of {name: Figure}. A new part is a line of PARTS. What comes of a profile is
+a part of its own, made of its folder.
+"""
+
+from paceline_bench.report import (
+    arrival_across,
+    arrival_inside,
+    arrival_losses,
+    arrival_nodes,
+    arrival_profile,
+    arrival_random,
+    arrival_runs,
+    arrival_training,
+)
+
+TITLE = "Collectives and the arrival of their ranks"
+ABOUT = (
+    "What is left to do once the last rank has entered. Published was an allreduce whose leader, "
+    "or whose order of sums, follows the arrival of a node's processes, and a hierarchical one "
+    "across nodes; here are also algorithms that know beforehand who will be late.",
+)
+PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_random,
+         arrival_training)
+CASES = {"figure 7": arrival_inside.SMALL, "figure 8": arrival_inside.LARGE}
+
+
+class Arrivals(list):
+    """The figures, which remember the profile that claims are about as well."""
+
+    profile = None
+
+
+def make(files, profile=None):
+    """The figures; `files`: Measured; `profile`: a folder of `paceline profile --out`, or None."""
+    found = Arrivals(arrival_profile.figures(profile))
+    found.profile = profile
+    found += [figure for part in PARTS for figure in part.figures(files)]
+    if any(figure.name in CASES for figure in found):
+        found.append(arrival_losses.figure(found, CASES))
+    return found
+
+
+def claims(figures):
+    """The table on top of the page."""
+    named = {figure.name: figure for figure in figures}
+    found = arrival_profile.claims(figures.profile)
+    return found + [claim for part in PARTS for claim in part.claims(named)]

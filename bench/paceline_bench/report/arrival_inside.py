@@ -1,0 +1,208 @@
+"""Inside a node, ranks that come at different times: the published figures 7 and 8, simulated.
+
+Ranks come at random times, uniform between 0 and MIF times what one message of the call's size
+takes (the worst imbalance factor of P. Alizadeh et al., EuroMPI/USA 2022). The same times serve all
+algorithms. What counts is how long after the last one has come the last one leaves, and how long a
+rank is in the call on average.
+
+Nothing is sent inside a node by algorithms that share memory, so a model of messages alone would
+call them free: they pay for what they copy and add, at the rate of the machine's memory.
+"""
+
+import random
+from dataclasses import dataclass
+
+from paceline import _core
+from paceline.schedules import unit_count
+
+from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
+from paceline_bench.report.simulated import ELEMENT
+from paceline_bench.report.verdicts import Claim, beyond, judged
+
+NODE = Model("one node", "shm")
+FACTORS = (10, 20, 50)
+TRIALS = 5
+LEAST_MEAN = 1.1  # the least of the means that were published (figure 8: 11 %)
+SEED = 2022
+MOST_BLOCKS = 64
+BLOCK_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """An allreduce as one algorithm does it, or as one collective after another."""
+
+    label: str
+    parts: tuple[tuple[str, str], ...]  # collective and algorithm
+    static: bool = True  # it does nothing in the order of arrival
+
+    @property
+    def is_ours(self):
+        """Beyond what was published."""
+        return self.label.startswith("ours")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One imbalance factor: for each case and size, seconds, averages of the trials."""
+
+    ranks: int
+    factor: int
+    sizes: tuple[int, ...]
+    after_s: dict[str, tuple[float, ...]]  # last arrival to last exit
+    inside_s: dict[str, tuple[float, ...]]  # from a rank's entry to its exit, on average
+
+
+def whole(label, algorithm, static=True):
+    """An allreduce that is one algorithm."""
+    return Case(label, (("allreduce", algorithm),), static)
+
+
+SMALL = (
+    whole("shmem-MVAPICH: static leader", "static_leader"),
+    whole("Def-MVAPICH above 1 KiB: recursive doubling", "recursive_doubling"),
+    whole("static leader that polls", "polling_leader", False),
+    whole("Small-PAP-aware: dynamic leader", "dynamic_leader", False),
+    whole("ours: arrival leader", "arrival_leader", False),
+    whole("ours, stable: arrival tree", "arrival_tree", False),
+    whole("ours, static: slices", "two_shot"),
+)
+LARGE = (
+    whole("Def-MVAPICH: RSA", "rabenseifner"),
+    Case("BT+Bcast", (("reduce", "binomial"), ("broadcast", "binomial"))),
+    Case("RSG+Bcast", (("reduce", "scatter_gather"), ("broadcast", "binomial"))),
+    whole("Large-PAP-aware: arrival chain", "arrival_chain", False),
+    whole("ours, stable: arrival tree", "arrival_tree", False),
+    whole("ours, static: slices", "two_shot"),
+)
+
+
+def blocks_for(algorithm, nbytes):
+    """Blocks of a message for those that take it in several; 0: it does not."""
+    if algorithm not in ("two_shot", "arrival_chain"):
+        return 0
+    return max(1, min(MOST_BLOCKS, nbytes // BLOCK_BYTES))
+
+
+def exits(case, ranks, nbytes, machine, arrivals):
+    """When each rank leaves, in seconds; one part begins on a rank when it has left the last."""
+    times = list(arrivals)
+    for collective, algorithm in case.parts:
+        world = _core.World(collective, algorithm, ranks, fused=True, arrivals=times,
+                            blocks=blocks_for(algorithm, nbytes))
+        count = unit_count(collective, ranks, nbytes)
+        times = world.simulate(count, ELEMENT, machine, times).exit_s
+    return times
+
+
+def message_s(nbytes, machine):
+    """What one message of the size takes."""
+    world = _core.World("broadcast", "linear", 2)
+    return world.simulate(unit_count("broadcast", 2, nbytes), ELEMENT, machine).span_s
+
+
+def compare(cases, ranks, sizes, factor, machine="shm", trials=TRIALS):
+    """A Comparison; `machine` is a model's name, or settings."""
+    after = {case.label: [] for case in cases}
+    inside = {case.label: [] for case in cases}
+    for nbytes in sizes:
+        chance = random.Random(f"{SEED} {ranks} {factor} {nbytes}")
+        most_s = factor * message_s(nbytes, machine)
+        drawn = [[chance.uniform(0, most_s) for _ in range(ranks)] for _ in range(trials)]
+        for case in cases:
+            left = [exits(case, ranks, nbytes, machine, times) for times in drawn]
+            after[case.label].append(
+                sum(max(e) - max(a) for e, a in zip(left, drawn)) / trials)
+            inside[case.label].append(
+                sum((sum(e) - sum(a)) / ranks for e, a in zip(left, drawn)) / trials)
+    return Comparison(ranks, factor, tuple(sizes), {k: tuple(v) for k, v in after.items()},
+                 {k: tuple(v) for k, v in inside.items()})
+
+
+def sweep(cases, ranks, sizes, machine="shm", trials=TRIALS):
+    """A Comparison for each imbalance factor."""
+    return [compare(cases, ranks, sizes, factor, machine, trials) for factor in FACTORS]
+
+
+def figure_7(machine="shm", trials=TRIALS):
+    """32 ranks, 8 B to 64 KiB: a Comparison for each imbalance factor."""
+    return sweep(SMALL, 32, [8 << (2 * k) for k in range(7)] + [64 << 10], machine, trials)
+
+
+def figure_8(machine="shm", trials=TRIALS):
+    """4 ranks, 64 KiB to 64 MiB: a Comparison for each imbalance factor."""
+    return sweep(LARGE, 4, [64 << (10 + 2 * k) for k in range(6)], machine, trials)
+
+
+def panels(comparisons, values):
+    """Panels of the report; `values`: of a Comparison, which of its seconds."""
+    found = []
+    for one in comparisons:
+        lines = tuple(
+            Line(label, NODE, tuple(Point(one.ranks, n, s) for n, s in zip(one.sizes, seconds)))
+            for label, seconds in values(one).items())
+        found.append(Panel(f"{one.ranks} ranks, MIF {one.factor}", "allreduce", lines, {}))
+    return tuple(found)
+
+
+def figures(files):
+    """The Figures of this part; nothing of it is measured."""
+    about = ("Ranks of one node enter at random times, up to MIF times what one message takes (the "
+             f"published maximum imbalance factor); means of {TRIALS} draws, the same for all. "
+             "Names are the publication's: RSA reduces by a reduce-scatter and an allgather; "
+             "BT+Bcast reduces along a binomial tree, RSG+Bcast by a reduce-scatter and a gather, "
+             "and both then broadcast; PAP is a process arrival pattern. In this model memory is "
+             "as fast for all ranks at a time as for one.")
+    found = []
+    for name, comparisons in (("figure 7", figure_7()), ("figure 8", figure_8())):
+        found += [
+            Figure(name, "inside a node, mean time in the call, simulated", about,
+                   panels(comparisons, lambda one: one.inside_s)),
+            Figure(f"{name}: left", "inside a node, last entry to last exit, simulated", about,
+                   panels(comparisons, lambda one: one.after_s))]
+    return found
+
+
+def ratios(figure, label, others):
+    """{panel's title: how many times as long the best of the others takes, by size}."""
+    found = {}
+    for panel in figure.panels:
+        lines = {line.label: [p.seconds for p in line.points] for line in panel.lines}
+        best = [min(times) for times in zip(*(lines[other] for other in others))]
+        found[panel.title] = [b / own for b, own in zip(best, lines[label])]
+    return found
+
+
+def gain(named, name, label, cases):
+    """The outcome of a form that is to be faster than those that know of no order."""
+    others = [case.label for case in cases if case.static and not case.is_ours]
+    found = ratios(named[name], label, others)
+    least, most = (pick(pick(each) for each in found.values()) for pick in (min, max))
+    means = [sum(each) / len(each) for each in found.values()]
+    return judged("simulated", f"{least:.2f} to {most:.2f} times as fast as the best static one, "
+                  f"on average {min(means):.2f} to {max(means):.2f}", min(means) >= LEAST_MEAN,
+                  "the model's memory serves all ranks at once")
+
+
+def claims(named):
+    """The Claims about these figures; `named`: {name: Figure}."""
+    small, large = SMALL[3].label, LARGE[3].label
+    leader = ratios(named["figure 7: left"], SMALL[4].label, [small])
+    tree = ratios(named["figure 7: left"], SMALL[5].label, [SMALL[0].label])
+    return [
+        Claim("figure 7", "With 32 ranks the dynamic leader is faster than both algorithms of "
+              "MVAPICH at almost all sizes, by up to 22, 56 and 37 % for MIF 10, 20 and 50.",
+              (gain(named, "figure 7", small, SMALL),
+               beyond("simulated", "arrival leader, what is left: "
+                      f"{span(leader)} times as fast as the dynamic leader"),
+               beyond("simulated", "arrival tree, same bits in every run, what is left: "
+                      f"{span(tree)} times as fast as the static leader"))),
+        Claim("figure 8", "With 4 ranks the chain along the order of arrival is faster than all "
+              "others above 64 KiB, on average by 18, 20 and 11 % for MIF 10, 20 and 50.",
+              (gain(named, "figure 8", large, LARGE),))]
+
+
+def span(by_panel):
+    """The least and the most of all."""
+    values = [value for each in by_panel.values() for value in each]
+    return f"{min(values):.2f} to {max(values):.2f}"

@@ -1,0 +1,111 @@
+"""Figures 9 and 10 of the publication, simulated: images/s of training whose nodes differ in speed.
+
+A step computes as long as on the publication's GPUs; of each node and step it takes longer by a
+drawn share. Gradients are recorded ones, in buffers of 64 MiB, exchanged one after the other as
+they become ready. A rank enters an allreduce when its gradients are there and it has left the one
+before.
+"""
+
+import random
+
+from paceline import _core
+from paceline.schedules import unit_count
+
+from paceline_bench.report import gpu
+from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
+from paceline_bench.report.simulated import ELEMENT
+from paceline_bench.report.verdicts import Claim, judged
+from paceline_bench.train import perfect
+
+PER_NODE, IMAGES, STEPS = 4, 32, 3
+BUFFER = 64 << 20   # Horovod's
+SLOWER = 0.3        # of a step's computing, at most
+NETWORKS = "resnet50", "vgg11"
+NODE_COUNTS, NODES_10 = (2, 4, 8, 16, 32), 16
+NETWORK = Model("EDR, 4 ranks a node", f"edr-100g,ranks_per_node={PER_NODE}")
+FLAT = "Def-MVAPICH: flat RSA"
+HIERARCHICAL = "Hierarchical-RSA"
+SMALL = "+Small-PAP-aware"
+LARGE = "+Large-PAP-aware"
+WAYS = {FLAT: ("rabenseifner", 0), HIERARCHICAL: ("hierarchical_rsa", PER_NODE),
+        SMALL: ("dynamic_leader_rsa", PER_NODE), LARGE: ("arrival_chain_rsa", PER_NODE)}
+
+
+def exits(way, nbytes, arrivals):
+    """When each rank leaves an allreduce."""
+    algorithm, group = WAYS[way]
+    world = _core.World("allreduce", algorithm, len(arrivals), fused=True, group=group)
+    count = unit_count("allreduce", len(arrivals), nbytes)
+    return list(world.simulate(count, ELEMENT, NETWORK.machine, list(arrivals)).exit_s)
+
+
+def images_per_s(model, nodes, way):
+    """Of a rank, with that many nodes; the same draws for all ways."""
+    step, draw = gpu.step_of(model, IMAGES), random.Random(f"{model} {nodes}")
+    buffers = perfect.buckets(step, BUFFER, BUFFER)
+    begin = [0.0] * (nodes * PER_NODE)
+    for _ in range(STEPS):
+        slow = [1 + draw.uniform(0, SLOWER) for _ in range(nodes)]
+        left = begin
+        for keys in buffers:
+            ready_s = step.forward_s + max(step.ready_s[key] for key in keys)
+            arrivals = [max(begin[rank] + slow[rank // PER_NODE] * ready_s, left[rank])
+                        for rank in range(len(begin))]
+            left = exits(way, sum(step.bytes[key] for key in keys), arrivals)
+        begin = [max(left[rank], begin[rank] + slow[rank // PER_NODE] * step.compute_s)
+                 for rank in range(len(begin))]
+    return IMAGES * STEPS / max(begin)
+
+
+def over_nodes(model):
+    """A Panel of figure 9."""
+    lines = tuple(
+        Line(way, NETWORK, tuple(Point(nodes * PER_NODE, 0, images_per_s(model, nodes, way))
+                                 for nodes in NODE_COUNTS)) for way in (FLAT, HIERARCHICAL))
+    return Panel(model, "allreduce", lines, {}, "ranks", value="images/s of a rank")
+
+
+def figures(files):
+    """The Figures of this part; nothing of it is measured."""
+    rows = [(model, *(f"{images_per_s(model, NODES_10, way):.1f}" for way in WAYS))
+            for model in NETWORKS]
+    computing = " and ".join(f"{1e3 * gpu.compute_s(model, IMAGES):.0f} ms ({model})"
+                             for model in NETWORKS)
+    return [
+        Figure("figure 9", "images/s over ranks, simulated",
+               f"Training of recorded networks with {IMAGES} images a step, which take a V100 "
+               f"{computing} at the rates of a public benchmark; each node computes up to "
+               f"{100 * SLOWER:.0f} % longer, drawn for each step. Means of {STEPS} steps in a "
+               "row.", tuple(over_nodes(model) for model in NETWORKS),
+               drawn="ratios"),
+        Figure("figure 10", f"images/s of a rank, {NODES_10} nodes of {PER_NODE}, simulated",
+               "The same, also with nodes that sum in the order in which their ranks come: by a "
+               "dynamic leader (dynamic_leader_rsa), or along a chain (arrival_chain_rsa).", (),
+               table=(("", *WAYS), *rows))]
+
+
+def claims(named):
+    """The Claims about these figures; `named`: {name: Figure}."""
+    ratios = []
+    for panel in named["figure 9"].panels:
+        plain, other = (line.points for line in panel.lines)
+        ratios += [b.seconds / a.seconds for a, b in zip(plain, other)]
+    rows = [[float(cell) for cell in row[1:]] for row in named["figure 10"].table[1:]]
+    leader, chain = ([row[way] / row[1] for row in rows] for way in (2, 3))
+    return [
+        Claim("figure 9", "With the hierarchical algorithm training is up to 17 % faster "
+              "(ResNet-50), 9 % (DenseNet201); VGG16, which is balanced, is not.",
+              (judged("simulated", f"{min(ratios):.3f} to {max(ratios):.3f} times as many images/s",
+                      max(ratios) > 1.05, "the model has no contention that a flat algorithm "
+                      "would add"),), gpu.FITTED),
+        Claim("figure 10", "With Small-PAP inside nodes the hierarchical form is as fast as "
+              "without, with Large-PAP slower.",
+              (judged("simulated", f"{listed(leader)} times as many images/s with the first",
+                      0.98 < min(leader) and max(leader) < 1.02, "not on par"),
+               judged("simulated", f"{listed(chain)} times as many with the second",
+                      max(chain) < 0.99, "in the model the chain costs no more")), gpu.FITTED)]
+
+
+def listed(ratios):
+    """For a sentence."""
+    return ", ".join(f"{one:.3f}" for one in ratios)

@@ -1,0 +1,91 @@
+"""`paceline report training`: a publication's figures about training with Horovod, again.
+
+S. Barrachina and others: table 2 and the figures 8 to 10 of the publication about pipelined
+collectives, whose other figures `paceline report pipelining` has.
+"""
+
+from collections import Counter
+
+from paceline_bench.report import horovod_gpus, paired, replays
+from paceline_bench.report.horovod_steps import AUTO, CASES, record_of, speeds, step_of
+from paceline_bench.report.lines import Counted, Figure, Line, Panel, Point
+from paceline_bench.report.networks import EDR
+from paceline_bench.train import perfect
+from paceline_bench.train.published import PUBLISHED
+
+TITLE = "Pipelined collectives in training"
+ABOUT = (
+    "Horovod's thread sums gradients over all nodes while the backward pass goes on: what has "
+    "become ready meanwhile goes into one allreduce of 64 MB at most, and one follows the other. "
+    "These are table 2 and the figures 8 to 10 of a publication that put other allreduces there.",
+    "Simulated: when gradients become ready was recorded from real passes of these networks on one "
+    "core, and is scaled: with 32 pictures a step computes for as long as AUTO communicates; each "
+    "allreduce takes what this library's simulator says under the published network. In that model "
+    "a blocking and a non-blocking call are the same. Measured lines are replays of the same "
+    "recordings between nodes, by `paceline train replay`.",
+)
+NETWORKS = (*PUBLISHED, "gpt")
+NONE = ("Nothing was measured for this figure. `paceline report training --lab` prints the "
+        "commands that make the files, and --measured FILE takes them.")
+COUNTED = Counted("the networks", "their weights, layer by layer, as `paceline train record` "
+                  "wrote them")
+
+
+def panel(name, ranks, pictures):
+    """A network in figure 9; labels say how many times as fast as AUTO."""
+    times = speeds(name, ranks, pictures)
+    lines = tuple(Line(f"{label}: {times[AUTO] / took:.3f}", EDR, (Point(ranks, 0, took),))
+                  for label, took in times.items())
+    return Panel(f"{name}, {ranks} nodes of {pictures} pictures, EDR", "", lines,
+                 {0: step_of(name, pictures).compute_s})
+
+
+def sizes(name):
+    """Figure 8: how many gradients there are of at most 1 KiB, 2 KiB and so on."""
+    counted = Counter(max(10, (perfect.ELEMENT_BYTES * row[1] - 1).bit_length())
+                      for row in record_of(name)["keys"])
+    return Line(name, COUNTED, tuple(Point(0, 1 << power, None, value=counted[power])
+                                     for power in sorted(counted)))
+
+
+def make(files):
+    """All figures; `files`: what replays.read() made."""
+    found = [panel for file in files for panel in file.panels()]
+    compared = tuple(one for file in files for one in file.compared)
+    return [
+        Figure("figure 8", "gradients by their size",
+               "Each gradient is a message, where nothing is fused. All networks have many short "
+               "ones; their few long ones differ by a factor of a thousand.",
+               (Panel("gradients of a step", "", tuple(map(sizes, NETWORKS)), {},
+                      value="gradients"),), drawn="counts"),
+        paired.Paired(
+            "figure 9", "a step of training, and how many times as fast as AUTO",
+            "AUTO is what Open MPI chooses, which the document found to be rabenseifner's. The "
+            "dashed line is computing alone. VGG11 and gpt are simulated only, from recordings "
+            "as the others; gpt is not in the document. In the table are ratios of times of the "
+            "same launch; a verdict takes ten.",
+            (*(panel(name, *case) for case in CASES for name in NETWORKS), *found),
+            "" if found else NONE, drawn="bars", table=paired.table(compared), compared=compared),
+        horovod_gpus.figure()]
+
+
+read = replays.read
+
+
+FOLDER = "build/training"
+
+
+def commands():
+    """What makes the files, in the lab. Eight nodes at 250 Mbit/s send as many bytes a second as
+    four at 500 Mbit/s: more, and the cores that they share would be the limit. Nothing of DDP's
+    buckets goes on into the next step, so two in a row are enough where a step is long."""
+    ways = "ddp:paceline,ddp:gloo,ddp:mpi,ddp:mpi-nonblocking,ddp:mpi-parts"
+    yield f"mkdir -p {FOLDER}"
+    for nodes, mpi, launches, work in ((8, "openmpi5", 10, "--images 32 --ratio 1"),
+                                       (9, "mpich5", 3, "--images 64 --ratio 2")):
+        yield f"./dev lab up {nodes} --rate 250mbit"
+        for model, steps in (("resnet110", 5), ("resnet50", 2), ("alexnet", 2)):
+            yield (f"./dev lab train --mpi {mpi} --models {model} --launches {launches} "
+                   f"--steps {steps} {work} --ways {ways} "
+                   f"--json {FOLDER}/{model}-{nodes}-{mpi}.json")
+        yield "./dev lab down"

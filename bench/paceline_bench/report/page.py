@@ -1,0 +1,54 @@
+"""A report as one HTML file with its pictures in it, and the CSV beside it."""
+
+from pathlib import Path
+
+from paceline.profiling.page import made_here
+
+from paceline_bench.report import figures, tables
+
+
+def origins(parts):
+    """(models, records) of all lines, each once."""
+    found = dict.fromkeys(line.origin for figure in parts for panel in figure.panels
+                          for line in panel.lines)
+    return ([origin for origin in found if origin.kind != "measured"],
+            [origin for origin in found if origin.kind == "measured"])
+
+
+def render(title, about, parts, csv_name, claims=()):
+    """The HTML text; `parts`: Figures."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("paceline_bench.report", "."), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    models, records = origins(parts)
+    return environment.get_template("page.html").render(
+        title=title, about=about, claims=claims, csv=csv_name, models=models, records=records,
+        provenance=made_here(), figures=[
+            (figure, figures.to_svg(figure) if figure.panels else figure.picture, table_of(figure))
+            for figure in parts])
+
+
+def table_of(figure):
+    """Of each line its best rate, and the fraction of the bound that it is."""
+    found = []
+    for panel in figure.panels if figure.drawn != "ratios" else ():
+        for line in panel.lines:
+            if not any(point.mb_per_s for point in line.points):
+                continue  # not about how fast messages are
+            best = max(line.points, key=lambda point: point.mb_per_s)
+            bound = panel.bounds.get(panel.across(best))
+            found.append({"panel": panel.title, "line": line.label, "kind": line.kind,
+                          "ranks": best.ranks, "bytes": best.bytes, "rate": best.mb_per_s,
+                          "fraction": bound / best.seconds if bound else None})
+    return found
+
+
+def write(title, about, parts, file, claims=()):
+    """The page, and the table beside it; returns both names. `claims`: the table on top."""
+    page = Path(file)
+    table = page.with_suffix(".csv")
+    tables.write(parts, table)
+    page.write_text(render(title, about, parts, table.name, claims), encoding="utf-8")
+    return page, table

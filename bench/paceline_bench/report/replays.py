@@ -1,0 +1,115 @@
+"""Measured lines of `paceline report training`: DDP's buckets, replayed between nodes, over us and
+over an MPI. From files of `paceline train replay --json`, CSVs of those, and
+bench/results/training.csv."""
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import UsageError
+from paceline.files import read_json, read_text
+
+from paceline_bench.report import paired
+from paceline_bench.report.lines import Line, Panel, Point, Records
+from paceline_bench.report.measured import network_of
+from paceline_bench.train import replay_campaign
+
+BLOCKING = "the MPI, blocking"
+LABELS = {"mpi": BLOCKING, "mpi-nonblocking": "the MPI, non-blocking",
+          "mpi non-blocking": "the MPI, non-blocking",
+          "mpi-parts": "the MPI, non-blocking in four parts",
+          "paceline": "paceline", "gloo": "gloo"}
+OVER_MPI = "ddp:mpi"
+NON_BLOCKING, IN_PARTS, OURS = "ddp:mpi-nonblocking", "ddp:mpi-parts", "ddp:paceline"
+PAIRS = ((NON_BLOCKING, OVER_MPI), (IN_PARTS, OVER_MPI), (OURS, OVER_MPI), (OURS, NON_BLOCKING),
+         (OURS, IN_PARTS), (OURS, "ddp:gloo"))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One file, or a series of one. `rows`: (model, way, launches, seconds, low, high)."""
+
+    origin: Records
+    ranks: int
+    rows: tuple
+    compared: tuple = ()  # of paired.Compared; none where a file has medians alone
+
+    def panels(self):
+        """A Panel for each model of which the MPI's blocking call was measured, too."""
+        made = []
+        for model in dict.fromkeys(row[0] for row in self.rows):
+            mine = [row for row in self.rows if row[0] == model]
+            auto = [row[3] for row in mine if LABELS[row[1]] == BLOCKING]
+            if not auto:
+                continue
+            launches = min(row[2] for row in mine)
+            lines = tuple(
+                Line(f"{LABELS[way]}: {auto[0] / took:.3f}", self.origin,
+                     (Point(self.ranks, 0, took, low, high),))
+                for _, way, _, took, low, high in mine)
+            many = f"{launches} launch{'es' if launches > 1 else ''}"
+            peer = self.origin.peer.split(",")[0]
+            made.append(Panel(f"{model}, {self.ranks} ranks, {self.origin.network}, {peer}, {many}",
+                              "", lines, {}))
+        return made
+
+
+def origin_of(name, head):
+    """Where numbers come from."""
+    machine, mpi = head["machine"], head.get("mpi") or {}
+    about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
+    return Records(name, network_of(mpi.get("cluster")), mpi.get("version", ""), head["date"][:10],
+                   about, head["command"])
+
+
+def read(file):
+    """The Replayed of a file. Raises UsageError where it is none."""
+    try:
+        return of_campaign(file) if Path(file).suffix == ".csv" else of_replay(file)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            f"report: {Path(file).name} is no file of `paceline train replay --json`, and no "
+            f"campaign as bench/results/training.csv ({type(error).__name__}: {error}).") from None
+
+
+def of_replay(file):
+    """`paceline train replay --json`."""
+    content = read_json(file, "file of replayed steps", lambda value: value)
+    return [of_content(Path(file).name, content)]
+
+
+def of_content(name, content):
+    """The Replayed of one file's content."""
+    rows = []
+    for model, ways in content["summary"].items():
+        for way, row in ways.items():
+            mode, _, library = way.partition(":")
+            if mode == "ddp" and "step_s" in row:
+                rows.append((model, library, row["launches"], row["step_s"], row.get("low_s"),
+                             row.get("high_s")))
+    origin = origin_of(name, content)
+    found = tuple(paired.compared(content, origin.network, origin.peer, PAIRS))
+    return Replayed(origin, content["plan"]["ranks"], tuple(rows), found)
+
+
+def of_campaign(file):
+    """Heads of series as JSON, and rows: of launches, or of medians as they were kept before."""
+    lines = read_text(file, "campaign", str.splitlines)
+    if ",".join(replay_campaign.COLUMNS) in lines:
+        return [of_content(f"{Path(file).name}, {series}", content)
+                for series, content in replay_campaign.read(file).items()]
+    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
+    found = []
+    for head in heads:
+        mine = [(row["model"], row["library"], int(row["launches"]), float(row["step_s"]), None,
+                 None) for row in rows if row["series"] == head["series"]]
+        ranks = head["plan"]["ranks"]
+        found.append(Replayed(origin_of(f"{Path(file).name}, {head['series']}", head), ranks,
+                              tuple(mine)))
+    if not found:
+        raise ValueError("it has no series")
+    return found

@@ -1,0 +1,138 @@
+"""`paceline report arrival`: what comes of a profile, runs step by step, training, and losses."""
+
+import pytest
+from length import in_long
+from paceline import cli
+from paceline_bench.report import (
+    arrival,
+    arrival_across,
+    arrival_inside,
+    arrival_losses,
+    arrival_profile,
+    arrival_random,
+    arrival_runs,
+    arrival_training,
+    gpu,
+)
+from paceline_bench.report.lines import Figure, Panel, Point
+from test_profile import MS, written
+
+
+def two_nodes(folder):
+    """Ranks of a node come 1 ms apart at most, the nodes 10 ms; short messages and long ones."""
+    for rank, after in enumerate((0, 1, 10, 11)):
+        rows = [(1000 * MS + 100 * MS * call + after * MS, 1000 * MS + 100 * MS * call + over * MS,
+                 nbytes, call) for call, (nbytes, over) in enumerate(((8, 12), (1 << 20, 30)))]
+        written(folder, rank, 4, rows, node=f"node{rank // 2}")
+
+
+def test_a_profile_brings_figures_2_to_4_and_tables_1_and_2(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="could not import 'matplotlib': report")
+    folder, page = tmp_path / "profile", tmp_path / "arrival.html"
+    folder.mkdir()
+    two_nodes(folder)
+    monkeypatch.setattr(arrival, "PARTS", (arrival_runs,))
+    assert cli.main(["report", "arrival", "--profile", str(folder), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    for name in ("Figure 2", "Figure 3", "Figure 4", "Table 1", "Table 2", "Figure 5", "Figure 6"):
+        assert f"<h2>{name}: " in text, name
+    assert "measured, 4 ranks on 2 nodes" in text and "No profile was given" not in text
+    found = {figure.name: figure for figure in arrival_profile.figures(folder)}
+    # 11 ms apart, 1 ms and 19 ms from the last entry to the last exit; in the nodes 1 ms.
+    assert found["table 1"].table[2:] == (
+        ("Small messages", "11", "5"), ("Large messages", "0.579", "0.263"))
+    heading, row = found["replay"].table
+    assert heading == arrival_random.HEADINGS and row[:2] == ("recorded", "2")
+    outcomes = {claim.name: claim.outcomes[0] for claim in arrival_profile.claims(folder)}
+    assert outcomes["figure 2"].found == "100 % of the calls, 100 % of the time"
+    assert {name: one.word for name, one in outcomes.items()} == dict.fromkeys(
+        ("figure 2", "table 1", "table 2"), "reproduced")
+
+
+def test_without_a_profile_the_page_says_how_to_make_one():
+    [figure] = arrival_profile.figures(None)
+    assert "paceline profile --out" in figure.missing and not figure.panels
+    assert all(claim.outcomes[0].why == "no profile was given"
+               for claim in arrival_profile.claims(None))
+
+
+def test_a_profile_of_one_rank_has_claims_too(tmp_path):
+    written(tmp_path, 0, 1, [(1000 * MS, 1010 * MS, 8, 0)])
+    for claim in arrival_profile.claims(tmp_path):
+        assert claim.outcomes[0].verdict
+
+
+def test_it_is_said_where_algorithms_by_arrival_lose():
+    cases = arrival_inside.LARGE
+    lines = []
+    for case in cases:
+        times = {"arrival_chain": (1.0, 4.0), "rabenseifner": (2.0, 3.0)}.get(
+            case.parts[0][1], (5.0, 5.0))
+        lines.append(arrival_inside.Line(case.label, arrival_inside.NODE, tuple(
+            Point(4, nbytes, took) for nbytes, took in zip((1 << 16, 1 << 20), times))))
+    figure = Figure("figure 8", "", "", (Panel("4 ranks, MIF 10", "allreduce", tuple(lines), {}),))
+    rows = arrival_losses.figure([figure], {"figure 8": cases}).table[1:]
+    chain = "Large-PAP-aware: arrival chain"
+    tree = "ours, stable: arrival tree"
+    assert rows == (
+        ("figure 8", "4 ranks, MIF 10", chain, "1 of 2 sizes, 1 MiB to 1 MiB", "0.75", "1.38"),
+        ("figure 8", "4 ranks, MIF 10", tree, "2 of 2 sizes, 64 KiB to 1 MiB", "0.40", "0.50"))
+
+
+def test_training_with_nodes_of_different_speed(monkeypatch):
+    monkeypatch.setattr(arrival_training, "NODE_COUNTS", (2,))
+    monkeypatch.setattr(arrival_training, "NODES_10", 2)
+    named = {figure.name: figure for figure in arrival_training.figures([])}
+    most = {model: arrival_training.IMAGES / gpu.compute_s(model, arrival_training.IMAGES)
+            for model in arrival_training.NETWORKS}
+    for panel in named["figure 9"].panels:
+        assert all(0 < point.seconds < most[panel.title]
+                   for line in panel.lines for point in line.points)
+    assert named["figure 10"].table[0] == (
+        "", "Def-MVAPICH: flat RSA", "Hierarchical-RSA", "+Small-PAP-aware", "+Large-PAP-aware")
+    assert [claim.name for claim in arrival_training.claims(named)] == ["figure 9", "figure 10"]
+
+
+def test_table_3_has_the_forms_by_arrival_which_gain_where_a_rank_of_a_node_is_late(monkeypatch):
+    monkeypatch.setattr(arrival_across, "NODE_COUNTS", (2,))
+    monkeypatch.setattr(arrival_across, "SIZES", (1 << 20,))
+    arrivals = [0, 0, 1e-3] + [0] * 5
+    monkeypatch.setattr(arrival_across, "by_node", lambda ranks, nbytes, seed: arrivals)
+    ratios = {line.label.split(",")[0]: line.points[0].seconds
+              for line in arrival_across.hierarchical().lines}
+    assert tuple(ratios) == arrival_across.BY_NODES
+    for name in ("dynamic_leader_rsa", "arrival_chain_rsa"):
+        assert ratios[name] > 1.2 * ratios["hierarchical_rsa"]
+
+
+@in_long
+def test_random_arrivals_lose_nothing_and_a_predictor_that_guesses_would_be_seen(monkeypatch):
+    monkeypatch.setattr(arrival_random, "CALLS", 100)
+    monkeypatch.setattr(arrival_random, "FACTORS", (2,))
+    monkeypatch.setattr(arrival_random, "RUNS", (1, 20))
+    found = {figure.name: figure for figure in arrival_random.figures([])}
+    took = {row[0]: (int(row[2] or 0), float(row[3])) for row in
+            found["random arrivals"].table[1:]}
+    named, share = took["one late by 2, another every 20 calls"]
+    assert took["uniform:2"] == (0, 1.0) and named > 20 and share < 0.95
+    [claim] = arrival_random.claims(found)
+    assert claim.outcomes[0].word == "reproduced"
+
+    class Guesses:
+        def __init__(self, ranks, message_ns):
+            self.calls = 0
+
+        def next(self):
+            self.calls += 1
+            return [self.calls % arrival_random.RANKS]
+
+        def learn(self, waits, taken):
+            assert len(waits) == arrival_random.RANKS and len(taken) == 1
+
+    monkeypatch.setattr(arrival_random._core, "Predictor", Guesses)
+    [claim] = arrival_random.claims({one.name: one for one in arrival_random.figures([])})
+    assert claim.outcomes[0].word == "not reproduced"
+
+
+def test_a_profile_of_too_few_ranks_is_not_replayed():
+    assert arrival_random.replayed([[0.0, 1.0]], "") == arrival_random.replayed([], "") == []

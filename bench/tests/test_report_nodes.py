@@ -1,0 +1,77 @@
+"""`paceline report arrival`: late ranks that share nodes, by what calls choose."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+from length import in_long
+from paceline import cli
+from paceline_bench.report import arrival, arrival_nodes
+
+
+@pytest.fixture(scope="module")
+def figure():
+    """Of one length of messages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrival_nodes, "SIZES", (4 << 20,))
+        return arrival_nodes.figures([])[0]
+
+
+def words(figure, monkeypatch):
+    """The verdicts, claim by claim."""
+    monkeypatch.setattr(arrival_nodes, "SIZES", (4 << 20,))
+    return [[outcome.word for outcome in claim.outcomes]
+            for claim in arrival_nodes.claims({arrival_nodes.NAME: figure})]
+
+
+def test_a_late_rank_of_a_node_leaves_little_and_its_node_no_more(figure, monkeypatch):
+    heading, *rows = figure.table
+    assert heading == arrival_nodes.HEADINGS and len(rows) == 9
+    for name, way, nobody, in_time, half, one, two, node in rows:
+        if way == arrival_nodes.STATIC:
+            assert nobody == in_time and float(one) > 1.5
+        else:
+            assert 1 <= float(one) <= (1.30 if way == "fast" else 1.40), name
+            assert float(one) < float(half) < float(in_time)
+            assert float(node) == pytest.approx(float(two), abs=0.03)
+    assert words(figure, monkeypatch)[0] == ["reproduced"] * 2 + ["beyond"] * 2
+
+
+def test_forms_that_leave_too_much_or_cost_too_much_are_not_reproduced(figure, monkeypatch):
+    def slower(panel):
+        return replace(panel, lines=tuple(
+            line if line.label == arrival_nodes.STATIC else replace(line, points=tuple(
+                replace(point, seconds=1.6 * point.seconds) for point in line.points))
+            for line in panel.lines))
+
+    monkeypatch.setattr(arrival_nodes, "given_up", lambda name, way: [1.0, 1.04])
+    found = words(replace(figure, panels=tuple(map(slower, figure.panels))), monkeypatch)
+    assert found == [["not reproduced"] * 2 + ["beyond"] * 2,
+                     ["not reproduced"] * 2, ["not reproduced"] * 2]
+
+
+def test_short_messages_are_judged_by_themselves(monkeypatch):
+    monkeypatch.setattr(arrival_nodes, "SIZES", (1 << 18, 1 << 20))
+    [figure] = arrival_nodes.figures([])
+    outcomes = list(arrival_nodes.goals_met(figure))
+    assert outcomes[2].found.startswith("below 1 MiB: fast at most ")
+    monkeypatch.setattr(arrival_nodes, "GOALS", {"fast": 9.0, "stable": 9.0})
+    assert list(arrival_nodes.goals_met(figure))[2].word == "reproduced"
+    monkeypatch.setattr(arrival_nodes, "GOALS", {"fast": 9.0, "stable": 1.0})
+    assert list(arrival_nodes.goals_met(figure))[2].word == "not reproduced"
+
+
+@in_long
+def test_the_page_has_goals_and_the_table_every_point(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="could not import 'matplotlib': report")
+    monkeypatch.setattr(arrival, "PARTS", (arrival_nodes,))
+    monkeypatch.setattr(arrival_nodes, "SIZES", (1 << 20, 4 << 20))
+    page = tmp_path / "arrival.html"
+    assert cli.main(["report", "arrival", "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<h2>Ranks that share nodes: " in text
+    assert text.count("goal, fast: 1.35") == 2 and text.count("4 MiB<") >= 8
+    with page.with_suffix(".csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert len(rows) == 8 * 3 * 2 and {row["kind"] for row in rows} == {"simulated"}
+    assert not any(row["seconds"] for row in rows) and all(row["value"] for row in rows)

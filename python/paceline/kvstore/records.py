@@ -1,0 +1,40 @@
+"""Records of training steps, as `paceline train record` writes them: which keys a network has, when
+the forward pass needs each, and when its gradient is ready."""
+
+from pathlib import Path
+
+from paceline.errors import UsageError
+from paceline.files import member, number, read_json
+
+RECORDED = Path(__file__).with_name("recorded")
+
+
+def read(name):
+    """The record of a model, by its name or its file. Raises UsageError."""
+    path = Path(name) if name.endswith(".json") else RECORDED / f"{name}.json"
+    if not path.exists() and not name.endswith(".json"):
+        known = ", ".join(sorted(file.stem for file in RECORDED.glob("*.json")))
+        raise UsageError(f"train: there is no record of {name}; there are {known}, and `paceline "
+                         "train record` makes more.")
+    return read_json(path, "record of a training step", checked)
+
+
+def checked(fields):
+    """The record; ValueError where it is none."""
+    found = {name: number(fields, name) for name in ("forward_s", "backward_s")}
+    keys = member(fields, "keys", list)
+    for row in keys:
+        if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)
+                and isinstance(row[1], int) and row[1] > 0
+                and all(isinstance(at, float | int) and at >= 0 for at in row[2:])):
+            raise ValueError(f"keys holds {row!r} where [name, elements, needed_s, ready_s] is due")
+    if not keys or min(found.values()) <= 0:
+        raise ValueError("it has no keys, or takes no time")
+    return {**found, "keys": keys}
+
+
+def ready_s(record, compute_s):
+    """When each key's gradient is ready (s, from the begin of backward on) in a step that computes
+    for so long: all of its times are scaled alike."""
+    scale = compute_s / (record["forward_s"] + record["backward_s"])
+    return [min(scale * row[3], scale * record["backward_s"]) for row in record["keys"]]
