@@ -18,6 +18,7 @@ import numpy as np
 import paceline
 from paceline import mpi
 from paceline.cli.common import Size
+from paceline_bench.measure.variants import OfMpi
 
 TICKS = 100  # of /proc/stat in a second
 
@@ -68,12 +69,12 @@ def main(size, segments, calls, rounds):
     world = paceline.init()
     x = np.ones(size // 4, dtype="float32")
     out = np.empty_like(x)
-    host = mpi.load()[0].world()
+    host = OfMpi(*mpi.load())
     ways = {"chosen": lambda: world.allreduce(x, out)}
     for number in map(int, segments.split(",") if segments else []):
         ways[f"ring x {number}"] = lambda number=number: world.allreduce(
             x, out, algorithm="ring", segments=number)
-    ways["the MPI's own"] = lambda: host.run("allreduce", x, out, "sum", 0)
+    ways["the MPI's own"] = lambda: host.allreduce(x, out)
     for number in range(rounds):
         for name, call in ways.items():
             took = measured(world, call, calls)

@@ -135,7 +135,7 @@ std::vector<std::vector<double>> alternate_in(HeldLine& line, const nb::list& ca
     const nb::gil_scoped_release unlocked;
     return alternate(line, sides, {warm_up, repeats});
   } catch (const nb::python_error&) {
-    // Ctrl-C: a collective goes on without the caller, and nobody can tell when it ends.
+    // Ctrl-C: a collective goes on without the caller, and may end at any time.
     for (const nb::handle call : calls) call.inc_ref();
     throw;
   }

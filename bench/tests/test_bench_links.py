@@ -19,7 +19,7 @@ BOUND_S = 2 * 2 / 3 * NBYTES * 8 / 200e6
 def sending():
     """(collective, algorithm) of those that send their messages."""
     return [(row["collective"], row["name"]) for row in _core.algorithms()
-            if row["access"] == "messages" and not row["by_nodes"]]
+            if row["access"] == "messages"]
 
 
 @pytest.mark.parametrize("collective, algorithm", sending())
@@ -144,9 +144,9 @@ def test_what_does_not_is_refused():
 
 
 def test_ours_must_send_what_its_schedule_says():
-    linear = Variant("paceline", "linear", 1)  # all to one: its node gets twice the message
-    files = launch(linear)
+    tree = Variant("paceline", "binomial", 1)  # all to one: its node gets twice the message
+    files = launch(tree)
     for rank in files:
-        rank["cases"][0]["explained"][linear.label] = "linear: asked for"
+        rank["cases"][0]["explained"][tree.label] = "binomial: asked for"
     assert refusal(HOST, launch(HOST)) == ""
-    assert "2,097,152" in refusal(linear, files)
+    assert "2,097,152" in refusal(tree, files)

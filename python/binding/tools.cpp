@@ -22,7 +22,6 @@
 #include "kernels/kernels.hpp"
 #include "model/machine.hpp"
 #include "runtime/bootstrap/assumed.hpp"
-#include "runtime/bootstrap/locality.hpp"
 #include "runtime/bootstrap/machine_file.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/staging.hpp"
@@ -139,7 +138,7 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     problem.collective = a->collective;
     problem.ranks = ranks;
     if (!a->is_load_store()) problem.nodes = nodes_of(ranks, ranks_per_node);
-    problem.node_staging = a->by_nodes;
+    problem.node_staging = a->by_nodes();
     nb::dict row;
     row["collective"] = text(name_of(a->collective));
     row["name"] = a->name;
@@ -157,11 +156,10 @@ nb::list algorithms(int ranks, int ranks_per_node) {
     if (a->takes.blocks) knobs.append("blocks");
     row["knobs"] = knobs;
     row["access"] = std::string(name_of(a->access));
-    row["canonical"] = a->canonical;
-    row["expects_late"] = a->expects_late;
-    row["follows_arrival"] = a->follows_arrival;
-    row["bits_follow_late"] = a->bits_follow_late;
-    row["by_nodes"] = a->by_nodes;
+    row["canonical"] = a->can_be_canonical();
+    row["expects_late"] = a->expects_late();
+    row["follows_arrival"] = a->claims();
+    row["bits_follow_late"] = a->bits_follow_late();
     out.append(row);
   }
   return out;
@@ -187,7 +185,8 @@ void bind_names(nb::module_& m) {
   }, "Instruction sets that this processor runs, the best and used one last.");
   m.def("algorithms", &algorithms, "ranks"_a = 4, "ranks_per_node"_a = 1,
         "Every algorithm with its cost; volume and reduced are multiples of the message, near_...\n"
-        "are inside nodes. by_nodes: written for several nodes, some with several ranks.");
+        "are inside nodes. access: how a rank gets at its peers' data; nodes: by messages between\n"
+        "several nodes, some with several ranks.");
 }
 
 nb::dict described(const Choice& choice) {
@@ -227,7 +226,7 @@ void take_numbers(Problem& problem, const std::string& wanted) {
 // What a call of this size takes, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
-                const std::string& machine, int group, bool attach,
+                const std::string& machine, bool attach,
                 const std::vector<int>& late, const std::vector<int>& nodes,
                 const std::string& numbers) {
   Problem problem;
@@ -252,18 +251,13 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
     problem.symmetric = asked.uses(Access::symmetric);
-    by_nodes = asked.by_nodes;
+    by_nodes = asked.by_nodes();
     problem.single_copy = problem.single_copy || asked.uses(Access::single_copy);
     problem.one_node = problem.one_node || asked.is_load_store();
     // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
-    problem.fast = problem.fast || (asked.follows_arrival && !problem.canonical);
+    problem.fast = problem.fast || (asked.claims() && !problem.canonical);
   }
-  const int wanted = option(group, Option::numa_ranks);
-  std::vector<Locality> localities(static_cast<std::size_t>(ranks));
-  for (int rank = 0; wanted > 1 && rank < ranks; ++rank)
-    localities[static_cast<std::size_t>(rank)] = {rank / wanted, rank / wanted};
-  if (problem.one_node) problem.groups = grouping_of(localities).of_rank;
-  else if (wanted != 1)
+  if (!problem.one_node)
     problem.nodes = nodes.empty() || model.ranks_per_node == 1
                         ? nodes_of(ranks, model.ranks_per_node) : nodes;
   const bool on_nodes = !problem.nodes.empty();
@@ -274,12 +268,9 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   const int share = problem.one_node            ? ranks
                     : problem.node_staging ? std::max(model.ranks_per_node, 2) : 0;
   const Choice choice =
-      choose(problem,
-             {bytes, model, share > 0 ? stage_bytes(together, share) : 0, wanted > 1},
-             wish);
+      choose(problem, {bytes, model, share > 0 ? stage_bytes(together, share) : 0}, wish);
   nb::dict out = described(choice);
-  const bool equal = on_nodes && nodes.empty();   // else no group says who is where
-  out["group"] = equal ? model.ranks_per_node : problem.groups.empty() ? 0 : wanted;
+  out["group"] = on_nodes && nodes.empty() ? model.ranks_per_node : 0;   // else `nodes` says
   out["on_nodes"] = on_nodes;
   out["one_node"] = near;
   out["canonical"] = problem.canonical;
@@ -297,18 +288,12 @@ std::string trouble_with_huge_pages(const std::string& folder) try {
 void bind_choice(nb::module_& m) {
   m.def("choose", &chosen, "collective"_a, "ranks"_a, "bytes"_a, "algorithm"_a = "",
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
-        "machine"_a = usual_machine().name, "group"_a = 0, "attach"_a = true,
+        "machine"_a = usual_machine().name, "attach"_a = true,
         "late"_a = std::vector<int>(), "nodes"_a = std::vector<int>(), "numbers"_a = "",
         "The choice for a message of `bytes` on a machine, and why.\n"
         "`attach`: the system copies between their memory. one_node: all ranks are on one node.\n"
         "`late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:\n"
         "as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.");
-  m.def("localities", [] {
-    nb::list rows;
-    for (const Locality& one : localities_of(allowed_processors()))
-      rows.append(nb::make_tuple(one.numa, one.cache));
-    return rows;
-  }, "(NUMA node, last-level cache) of every processor that this process may run on; -1: unknown.");
   m.def("machines", [] {
     nb::list rows;
     for (const Machine& machine : known_machines())

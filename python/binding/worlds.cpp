@@ -44,23 +44,23 @@ struct Place {
       fail(Fault::usage, "world: root ", shape.root, " among ", shape.ranks,
            " ranks; it must be 0 to ", shape.ranks - 1, ".");
     check_knobs(*algorithm, shape.cut.knobs);
-    if (algorithm->is_load_store() && !algorithm->grouped) shape.group = 0;
+    if (algorithm->is_load_store()) shape.group = 0;
     if (shape.group < 0 || (shape.group > 0 && shape.ranks % shape.group != 0))
-      fail(Fault::usage, "world: groups of ", shape.group, " among ", shape.ranks,
-           " ranks; there must be equally many ranks in each.");
+      fail(Fault::usage, "world: nodes of ", shape.group, " ranks among ", shape.ranks,
+           "; there must be equally many on each.");
     shape.scattered = shape.scattered && shape.group > 0;
     if (!shape.nodes.empty() && algorithm->is_load_store())
-      fail(Fault::usage, "world: ", algorithm->name, " knows no nodes; name groups instead.");
+      fail(Fault::usage, "world: ", algorithm->name, " knows no nodes.");
     check_nodes("world", shape.nodes, shape.ranks);
-    if (!algorithm->expects_late) shape.late.clear();
+    if (!algorithm->expects_late()) shape.late.clear();
     check_late(problem_of(*algorithm, shape, 0));
   }
 
   // Who takes which position when ranks come at these times, in seconds.
   Shape arriving(const std::vector<double>& arrivals) const {
     Shape out = shape;
-    if (algorithm->claimed && static_cast<int>(arrivals.size()) == shape.ranks)
-      out.order = claimed_order(*algorithm, problem_of(*algorithm, shape, 0), arrivals);
+    if (algorithm->claims() && static_cast<int>(arrivals.size()) == shape.ranks)
+      out.order = claimed_order(arrivals);
     return out;
   }
   std::string rejects() const {

@@ -497,7 +497,8 @@ def kernel_targets() -> list:
 def algorithms(ranks: int = 4, ranks_per_node: int = 1) -> list:
     """
     Every algorithm with its cost; volume and reduced are multiples of the message, near_...
-    are inside nodes. by_nodes: written for several nodes, some with several ranks.
+    are inside nodes. access: how a rank gets at its peers' data; nodes: by messages between
+    several nodes, some with several ranks.
     """
 
 def options() -> list:
@@ -547,7 +548,6 @@ def choose(
     radix: int = 0,
     blocks: int = 0,
     machine: str = "shm",
-    group: int = 0,
     attach: bool = True,
     late: Sequence[int] = [],
     nodes: Sequence[int] = [],
@@ -558,11 +558,6 @@ def choose(
     `attach`: the system copies between their memory. one_node: all ranks are on one node.
     `late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:
     as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.
-    """
-
-def localities() -> list:
-    """
-    (NUMA node, last-level cache) of every processor that this process may run on; -1: unknown.
     """
 
 def machines() -> list:

@@ -2,6 +2,9 @@
 
 from paceline import calls
 
+# Access of the algorithms that send messages; the others read and write memory that ranks share.
+SENDS = ("messages", "nodes")
+
 
 def unit_count(collective, ranks, size):
     """Elements of 4 bytes in a unit of a message of `size` bytes; the last may be filled up."""

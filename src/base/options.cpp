@@ -69,8 +69,6 @@ constexpr OptionRow kRows[] = {
      "The MPI library to load, by its path; empty = found as paceline doctor says."},
     {"node", text, "", 0, kLongest, "", everybody,
      "Ranks with different names count as being on different nodes, even if they share memory."},
-    {"numa_ranks", integer, "0", 0, 65536, "", everybody,
-     "So many ranks of a node share caches and memory; 0 = as found, 1 = none do; equal on all."},
     {"machine", text, "auto", 1, kLongest, "", everybody,
      "Between nodes: auto, probe, usual, a model's name, or alpha,beta,gamma in s; equal on all."},
     {"machine_dir", text, "", 0, kLongest, "", everybody,

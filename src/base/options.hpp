@@ -18,12 +18,11 @@ namespace paceline {
 // In the order of the rows.
 enum class Option {
   timeout_ms, start_timeout_ms, warn_ms, stopped_ms, progress, shm_dir, shm_bytes, stage_bytes,
-  huge_pages, single_copy, algorithm, segments, window, numbers, transport, mpi, node, numa_ranks,
-  machine,
+  huge_pages, single_copy, algorithm, segments, window, numbers, transport, mpi, node, machine,
   machine_dir, cuda_kernels, predict, record_dir, record_signal, preload, preload_summary, profile,
   profile_bytes, replace, rank, ranks, store, secret
 };
-inline constexpr int kOptions = 33;
+inline constexpr int kOptions = 32;
 
 enum class OptionKind {
   integer,   // a whole number

@@ -11,7 +11,6 @@
   X(allreduce_binomial)                \
   X(allreduce_circulant)               \
   X(allreduce_rabenseifner)            \
-  X(allreduce_linear)                  \
   X(allreduce_chain)                   \
   X(allreduce_direct)                  \
   X(allreduce_recursive_multiplying)   \
@@ -22,38 +21,26 @@
   X(allreduce_symmetric)               \
   X(allreduce_one_shot)                \
   X(allreduce_two_shot)                \
-  X(allreduce_numa)                    \
-  X(allreduce_static_leader)           \
-  X(allreduce_polling_leader)          \
   X(allreduce_dynamic_leader)          \
   X(allreduce_arrival_leader)          \
   X(allreduce_arrival_chain)           \
-  X(allreduce_arrival_sliced)          \
-  X(allreduce_arrival_tree)            \
   X(allreduce_hierarchical)            \
   X(allreduce_hierarchical_rsa)        \
-  X(allreduce_dynamic_leader_rsa)      \
-  X(allreduce_arrival_chain_rsa)       \
   X(allreduce_multilane)               \
   X(allreduce_multilane_direct)        \
   X(allreduce_multilane_tail_direct)   \
-  X(allreduce_multilane_tail_ring)     \
   X(allreduce_multilane_tail_as_ring)  \
   X(allreduce_tail_ring)               \
   X(allreduce_tail_direct)             \
   X(allreduce_tail_as_ring)            \
-  X(allreduce_sorted_chain)            \
   X(broadcast_binomial)                \
   X(broadcast_chain)                   \
-  X(broadcast_linear)                  \
   X(broadcast_scatter_allgather)       \
   X(broadcast_scatter_circulant)       \
   X(broadcast_circulant)               \
-  X(broadcast_k_nomial)                \
   X(broadcast_symmetric)               \
   X(broadcast_staged)                  \
   X(broadcast_single_copy)             \
-  X(broadcast_numa)                    \
   X(broadcast_hierarchical)            \
   X(broadcast_hierarchical_chain)      \
   X(broadcast_sorted_chain)            \
@@ -68,11 +55,9 @@
   X(reduce_bruck)                      \
   X(reduce_staged)                     \
   X(reduce_two_shot)                   \
-  X(reduce_numa)                       \
   X(reduce_arrival_chain)              \
   X(reduce_hierarchical)               \
   X(reduce_hierarchical_chain)         \
-  X(reduce_sorted_chain)               \
   X(reduce_tail_direct)                \
   X(reduce_scatter_ring)               \
   X(reduce_scatter_circulant)          \
@@ -81,7 +66,6 @@
   X(reduce_scatter_bruck)              \
   X(reduce_scatter_symmetric)          \
   X(reduce_scatter_staged)             \
-  X(reduce_scatter_numa)               \
   X(reduce_scatter_hierarchical)       \
   X(reduce_scatter_multilane)          \
   X(allgather_ring)                    \
@@ -90,7 +74,6 @@
   X(allgather_linear)                  \
   X(allgather_symmetric)               \
   X(allgather_staged)                  \
-  X(allgather_numa)                    \
   X(allgather_hierarchical)            \
   X(allgather_multilane)               \
   X(alltoall_pairwise)                 \

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/mixed.hpp"
-
 namespace paceline {
 namespace {
 
@@ -16,33 +14,13 @@ constexpr std::uint64_t kByArrival = std::uint64_t{0x5aa5} << 48;
 
 std::vector<int> Positions::missing() {
   std::vector<bool> has_come(ranks_.size(), false);
-  for (int position = 0; position <= last(); ++position)
-    if (const int rank = shm_->rank_at(position, call_); rank >= 0)
+  for (std::size_t position = 0; position < ranks_.size(); ++position)
+    if (const int rank = shm_->rank_at(int(position), call_); rank >= 0)
       has_come[static_cast<std::size_t>(rank)] = true;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < has_come.size(); ++rank)
     if (!has_come[rank]) ranks.push_back(static_cast<int>(rank));
   return ranks;
-}
-
-std::optional<int> Positions::schedule_at(int position) {
-  if (subtrees_.empty()) return position;
-  std::vector<int>& before = before_;
-  before.assign(ranks_.size(), -1);   // rank -> position
-  for (int at = 0; at < position; ++at) {
-    const int rank = shm_->rank_at(at, call_);
-    if (rank < 0) return {};
-    before[static_cast<std::size_t>(rank)] = at;
-  }
-  int complete = 0;
-  for (const auto& [first, end] : subtrees_) {
-    const auto begin = before.begin() + first, stop = before.begin() + end;
-    if (std::find(begin, stop, -1) != stop) break;
-    ranks_[static_cast<std::size_t>(end - 1)] =
-        static_cast<int>(std::max_element(begin, stop) - before.begin());
-    ++complete;
-  }
-  return complete;
 }
 
 std::optional<CallMismatch> Positions::mismatch() {
@@ -55,17 +33,12 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound
     : Operation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
       claimed_(compiled_->by_arrival ? compiled_->by_arrival : compiled_),
-      positions_(*shm_, shm_->ranks(), claimed_->subtrees) {
-  for (const auto& one : claimed_->positions) at_.push_back(operation_at(one));
+      positions_(*shm_, shm_->ranks()) {
+  for (const auto& one : claimed_->positions)
+    at_.push_back(std::make_unique<LoadStoreOperation>(one, channel_, &positions_));
   if (!compiled_->by_arrival) return;
   usual_ = std::make_unique<LoadStoreOperation>(compiled_, channel_, &positions_);
   positions_.set_clock(channel_.now_s);
-}
-
-std::unique_ptr<Operation> ClaimedOperation::operation_at(
-    const std::shared_ptr<const CompiledSchedule>& position) {
-  if (position->mixed) return std::make_unique<MixedOperation>(position, channel_, &positions_);
-  return std::make_unique<LoadStoreOperation>(position, channel_, &positions_);
 }
 
 std::size_t ClaimedOperation::scratch_bytes() const {
@@ -92,7 +65,7 @@ void ClaimedOperation::begin() {
   shm_ = &channel_.shm->take(priority_);
   call_ = shm_->enroll();
   now_ = nullptr;
-  position_ = waits_for_ = -1;
+  waits_for_ = -1;
   decided_ = !usual_;
   shown_ = fingerprint_;
   arrived_s_ = 0;
@@ -135,22 +108,19 @@ bool ClaimedOperation::enter() {
   shm_->enter(call_, slot_bytes(), number_, shown_);
   if (claims_) positions_.begin(*shm_, call_);
   else positions_.begin_as_ranks(*shm_, call_);
-  position_ = claims_ ? shm_->claim(call_, claimed_->kept) : shm_->rank();
+  take_up();
   return true;
 }
 
-bool ClaimedOperation::take_up() {
-  const std::optional<int> which = claims_ ? positions_.schedule_at(position_) : 0;
-  if (!which) return false;
-  now_ = claims_ ? at_[static_cast<std::size_t>(*which)].get() : usual_.get();
+void ClaimedOperation::take_up() {
+  now_ = claims_ ? at_[static_cast<std::size_t>(shm_->claim(call_))].get() : usual_.get();
   now_->record(events_, now_s_);
   now_->set_priority(priority_);
   now_->start({base_[0], base_[1], base_[2], peers_}, number_, shown_);
-  return true;
 }
 
 bool ClaimedOperation::advance(Transport& transport) {
-  if (done() || mismatch_ || (position_ < 0 && !enter()) || (!now_ && !take_up())) return false;
+  if (done() || mismatch_ || (!now_ && !enter())) return false;
   const bool moved = now_->advance(transport);
   mismatch_ = now_->mismatch();
   is_paused_ = now_->is_paused();
@@ -167,7 +137,6 @@ std::vector<int> ClaimedOperation::waits_for() const {
 bool ClaimedOperation::can_progress() {
   if (done() || mismatch_) return false;
   if (now_) return now_->can_progress();
-  if (position_ >= 0) return true;   // one that came before is about to say who it is
   if (!shm_->is_next(call_)) return false;
   if (!decided_) return !is_behind() || mismatch_;
   return (!claims_ || shm_->can_claim()) && (!is_occupied() || mismatch_);

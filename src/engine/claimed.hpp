@@ -1,13 +1,9 @@
-// Claimed: a schedule whose positions the ranks of a node take as they enter the call; or, as the
-// last calls went, the usual schedule instead (Bound::by_arrival), in which positions are ranks.
-// Either all ranks share the node, and it is load/store, or it is mixed (engine/mixed.hpp), and the
-// ranks of each node take positions among themselves.
+// ClaimedOperation: executes a load/store schedule whose positions the ranks of a node take as they
+// enter the call; or, as the last calls went, the usual schedule instead
+// (CompiledSchedule::by_arrival), in which positions are ranks.
 //
 // It has the schedule of every position ready. Entering a call takes a position, and that schedule
 // runs; its peers are positions, which the array of claims turns into ranks once those have come.
-//
-// By subtree (Algorithm::by_subtree) ranks keep their numbers, and who has come before decides how
-// many of the subtrees beside its own a rank adds to what it has.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +18,7 @@ namespace paceline {
 // Which rank of the node stands where in the call that is under way, as far as known.
 class Positions {
  public:
-  // `subtrees`: beside this rank's own, if that is how its schedules are told apart.
-  Positions(ShmChannel& shm, int ranks, const std::vector<std::pair<int, int>>& subtrees)
-      : shm_(&shm), ranks_(std::size_t(ranks), -1), subtrees_(subtrees) {}
+  Positions(ShmChannel& shm, int ranks) : shm_(&shm), ranks_(std::size_t(ranks), -1) {}
 
   void begin(ShmChannel& shm, std::uint64_t call) {
     shm_ = &shm;
@@ -46,28 +40,20 @@ class Positions {
   }
   ShmChannel& shm() const { return *shm_; }
   std::uint64_t call() const { return call_; }   // in that channel
-  // Of what a schedule calls so: a position, or by subtree a rank in the place of whoever came last
-  // of those beside it. -1: nobody has come yet.
-  int rank_at(int name) {
-    int& rank = ranks_[static_cast<std::size_t>(name)];
-    if (rank < 0) rank = shm_->rank_at(subtrees_.empty() ? name : last(), call_);
+  // Rank at a position; -1: unclaimed.
+  int rank_at(int position) {
+    int& rank = ranks_[static_cast<std::size_t>(position)];
+    if (rank < 0) rank = shm_->rank_at(position, call_);
     return rank;
   }
-  // The schedule of a rank that took this position: its number, or, by subtree, how many of those
-  // beside it are complete. Nothing while one that came before has yet to say who it is.
-  std::optional<int> schedule_at(int position);
   std::vector<int> missing();   // ranks without a position
   // While nobody has come to a position: a peer that is in another call will not come to this one.
   std::optional<CallMismatch> mismatch();
 
  private:
-  int last() const { return static_cast<int>(ranks_.size()) - 1; }
-
   ShmChannel* shm_;   // of the call
   std::uint64_t call_ = 0;
-  std::vector<int> ranks_;   // by name
-  const std::vector<std::pair<int, int>>& subtrees_;
-  std::vector<int> before_;  // by rank: its position, if that is before this rank's
+  std::vector<int> ranks_;   // by position
   bool are_ranks_ = false;
   double (*now_s_)() = nullptr;
   int looks_ = 0;            // for mismatches
@@ -79,9 +65,9 @@ class ClaimedOperation : public Operation {
 
   std::size_t scratch_bytes() const override;
   std::size_t staging_bytes() const override {
-    return std::max(staging_of(*compiled_), staging_of(*claimed_));
+    return std::max(compiled_->scratch_bytes, claimed_->scratch_bytes);
   }
-  bool is_load_store() const override { return compiled_->load_store; }
+  bool is_load_store() const override { return true; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   bool can_progress() override;
@@ -89,7 +75,6 @@ class ClaimedOperation : public Operation {
  private:
   void begin() override;
   void cancel(Transport& transport) override;
-  std::unique_ptr<Operation> operation_at(const std::shared_ptr<const CompiledSchedule>& position);
   bool decide();
   bool enter();
   // Whether a peer keeps it from deciding, or from entering: one that is not there yet, or is in
@@ -98,20 +83,16 @@ class ClaimedOperation : public Operation {
   bool is_occupied();
   bool keeps(std::optional<int> peer, const std::optional<CallMismatch>& mismatch);
   void meet(std::optional<CallMismatch> mismatch);   // as the staging buffers number ranks
-  bool take_up();   // the schedule of the position taken
-  static std::size_t staging_of(const CompiledSchedule& s) {
-    return s.mixed ? s.staging_bytes : s.scratch_bytes;
-  }
-  std::size_t slot_bytes() const { return staging_of(claims_ ? *claimed_ : *compiled_); }
+  void take_up();   // the schedule of the position taken
+  std::size_t slot_bytes() const { return (claims_ ? *claimed_ : *compiled_).scratch_bytes; }
 
   ShmChannel* shm_;   // of the call
   std::shared_ptr<const CompiledSchedule> claimed_;
   Positions positions_;
-  std::vector<std::unique_ptr<Operation>> at_;   // by position
+  std::vector<std::unique_ptr<LoadStoreOperation>> at_;   // by position
   std::unique_ptr<LoadStoreOperation> usual_;    // null: it always claims
-  Operation* now_ = nullptr;                     // of the position taken
+  LoadStoreOperation* now_ = nullptr;            // of the position taken
   std::uint64_t call_ = 0;
-  int position_ = -1;    // taken in this call
   int waits_for_ = -1;   // a rank of the node, before this one enters
   bool decided_ = false, claims_ = true;
   Fingerprint shown_;      // what is shown to peers: that of the call, and how it goes

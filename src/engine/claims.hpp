@@ -11,13 +11,6 @@
 
 #include "transport/staging.hpp"
 
-namespace paceline {
-
-// Whether the first position is kept for a rank, whenever it comes.
-enum class Kept : std::uint8_t { nobodys, own, peers };
-
-}  // namespace paceline
-
 namespace paceline::claims {
 
 constexpr std::uint64_t word(std::uint64_t call, int value) {

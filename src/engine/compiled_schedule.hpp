@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "engine/claims.hpp"
 #include "ir/layout.hpp"
 #include "ir/schedule.hpp"
 #include "kernels/kernels.hpp"
@@ -57,13 +56,8 @@ struct CompiledSchedule {
   std::vector<Place> places;
   // Of a call on a device: its steps in the order in which they are enqueued (engine/enqueued.hpp).
   std::vector<std::uint32_t> order;
-  // Where ranks claim positions: what is done at each of them, and whose the first one is. By
-  // subtree: what is done by a rank that so many of these subtrees, one after the other, came
-  // before, whose ranks are [first, second); it names the last rank of a subtree for the one of it
-  // that came last.
+  // Where ranks claim positions: what is done at each of them.
   std::vector<std::shared_ptr<const CompiledSchedule>> positions;
-  std::vector<std::pair<int, int>> subtrees;
-  Kept kept = Kept::nobodys;
   // Where calls may go by who comes when: what they then are, with positions; this is the usual.
   std::shared_ptr<const CompiledSchedule> by_arrival;
 };

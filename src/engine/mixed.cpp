@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
-#include "engine/claimed.hpp"
-
 namespace paceline {
 
 MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
-                               const Channel& channel, Positions* positions)
+                               const Channel& channel)
     : MessageOperation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
-      positions_(positions),
       mates_(shm_->members()),
       raised_(static_cast<std::size_t>(schedule().lanes)) {
   for (int rank : *channel_.ranks) {
@@ -20,9 +17,9 @@ MixedOperation::MixedOperation(std::shared_ptr<const CompiledSchedule> bound,
 }
 
 void MixedOperation::begin() {
-  entered_ = positions_ != nullptr;
-  shm_ = entered_ ? &positions_->shm() : &channel_.shm->take(priority_);
-  call_ = entered_ ? positions_->call() : shm_->enroll();
+  entered_ = false;
+  shm_ = &channel_.shm->take(priority_);
+  call_ = shm_->enroll();
   has_ended_ = false;
   occupied_by_ = -1;
   mismatch_.reset();
@@ -39,17 +36,6 @@ void MixedOperation::cancel(Transport& transport) {
 int MixedOperation::position_of(int local_rank) const {
   const auto found = std::find(local_ranks_.begin(), local_ranks_.end(), local_rank);
   return static_cast<int>(found - local_ranks_.begin());
-}
-
-int MixedOperation::local_rank_of(int name) const {
-  const int local_rank = local_ranks_[static_cast<std::size_t>(name)];
-  return positions_ ? positions_->rank_at(local_rank) : local_rank;
-}
-
-int MixedOperation::peer_of(int position) const {
-  if (local_ranks_[static_cast<std::size_t>(position)] < 0) return rank_of(position);
-  const int local_rank = local_rank_of(position);
-  return local_rank < 0 ? -1 : mates_[static_cast<std::size_t>(local_rank)];
 }
 
 void MixedOperation::meet(std::optional<CallMismatch> mismatch) {
@@ -88,9 +74,8 @@ bool MixedOperation::advance(Transport& transport) {
 }
 
 bool MixedOperation::is_raised(const Step& step) {
-  const int local_rank = local_rank_of(step.peer);
-  return local_rank >= 0 && shm_->is_raised(local_rank, step.lane, call_,
-                                         static_cast<std::uint32_t>(step.seq) + 1);
+  return shm_->is_raised(local_rank_of(step.peer), step.lane, call_,
+                         static_cast<std::uint32_t>(step.seq) + 1);
 }
 
 bool MixedOperation::look() {
@@ -99,8 +84,6 @@ bool MixedOperation::look() {
     const std::uint32_t id = waits_[i];
     const Step& step = schedule().steps[id];
     if (!is_raised(step)) {
-      if (local_rank_of(step.peer) < 0) meet(positions_->mismatch());
-      if (mismatch_) return true;
       ++i;
       continue;
     }
@@ -145,12 +128,7 @@ bool MixedOperation::can_progress() {
 std::vector<int> MixedOperation::waits_for() const {
   std::vector<int> ranks = MessageOperation::waits_for();
   if (occupied_by_ >= 0) ranks.push_back(rank_of(occupied_by_));
-  for (std::uint32_t id : waits_) {
-    const int peer = peer_of(schedule().steps[id].peer);
-    if (peer >= 0) ranks.push_back(peer);
-    else for (int local_rank : positions_->missing())
-      ranks.push_back(mates_[static_cast<std::size_t>(local_rank)]);
-  }
+  for (std::uint32_t id : waits_) ranks.push_back(rank_of(schedule().steps[id].peer));
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;

@@ -4,9 +4,6 @@
 //
 // Such calls of a channel go on one after the other on each rank; what they write into staging
 // buffers is kept until all ranks of the node have left the call (engine/shm/shm_channel.hpp).
-//
-// Where ranks of a node claim positions (engine/claimed.hpp), what the schedule calls a rank of the
-// node is the position with that place among them.
 #pragma once
 
 #include <vector>
@@ -15,13 +12,9 @@
 
 namespace paceline {
 
-class Positions;   // engine/claimed.hpp
-
 class MixedOperation : public MessageOperation {
  public:
-  // `positions`: where the node's ranks are positions, of a call that was entered when this starts.
-  MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
-                 Positions* positions = nullptr);
+  MixedOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel);
 
   std::size_t staging_bytes() const override { return compiled_->staging_bytes; }
   bool advance(Transport& transport) override;
@@ -34,7 +27,6 @@ class MixedOperation : public MessageOperation {
   void post(std::uint32_t step, Transport& transport) override;
   void end_all() override { has_ended_ = true; }   // done once the call is left
   std::byte* scratch_of(int position) const override;
-  int peer_of(int position) const override;
 
   bool enter();
   bool look();   // at the flags that are waited for; whether one of them has been raised
@@ -42,11 +34,10 @@ class MixedOperation : public MessageOperation {
   std::byte* notes_of(int position) const { return scratch_of(position) + compiled_->notes_at; }
   bool is_occupied();
   void meet(std::optional<CallMismatch> mismatch);   // whose position is a local rank
-  int local_rank_of(int name) const;   // of whom the schedule calls so; -1: nobody has come there
+  int local_rank_of(int position) const { return local_ranks_[std::size_t(position)]; }
   int position_of(int local_rank) const;
 
   ShmChannel* shm_;                    // of the call
-  Positions* positions_;               // null: ranks are their own
   std::vector<int> mates_;             // by local rank: as the transport knows them
   std::vector<int> local_ranks_;       // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag

@@ -16,30 +16,16 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   algorithm.build(problem, knobs, builder);
   Schedule schedule = std::move(builder).take(algorithm.name);
   schedule.single_copy = algorithm.access == Access::single_copy;
-  schedule.within = algorithm.within(problem, knobs);
-  require(schedule.cuts % schedule.within == 0, algorithm.name, " has ", schedule.cuts,
-          " blocks, and ", schedule.within, " in each part");
   if (algorithm.is_load_store()) schedule.grain = kGrain;   // no two ranks work on one line
   return schedule;
 }
 
 // Of sums in order of arrival, where bits must not follow that.
-Reason follows_arrival(const Algorithm& algorithm, const Problem& problem) {
-  const char* const instead = problem.canonical                           ? "direct"
-                              : algorithm.by_nodes                        ? "hierarchical_rsa"
-                              : problem.collective == Collective::allreduce ? "arrival_tree"
-                                                                            : "staged";
+Reason follows_arrival(const Problem& problem) {
   return {str("it adds the ranks' values in the order in which they come, so that bits may differ "
               "from run to run, and numbers is ", problem.canonical ? "canonical" : "stable",
-              "; PACELINE_NUMBERS=fast would allow that"), instead};
-}
-
-// Ranks that take positions among each other: all, or those of a node.
-int most_that_claim(const Algorithm& algorithm, const Problem& problem) {
-  if (!algorithm.by_nodes) return problem.ranks;
-  std::vector<int> ranks(problem.nodes.size(), 0);
-  for (int node : problem.nodes) ++ranks[std::size_t(node)];
-  return *std::max_element(ranks.begin(), ranks.end());
+              "; PACELINE_NUMBERS=fast would allow that"),
+          problem.collective == Collective::allreduce ? "two_shot" : "staged"};
 }
 
 Reason out_of_reach(Access access) {
@@ -57,21 +43,19 @@ Reason out_of_reach(Access access) {
 
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
   if (!problem.reaches(algorithm.access)) return out_of_reach(algorithm.access);
-  if (algorithm.by_nodes && problem.nodes.empty())
-    return Reason{"it wants several nodes, of which one at least has several ranks; "
-                  "PACELINE_NUMA_RANKS=1 forbids to look", ""};
-  if (algorithm.claimed && most_that_claim(algorithm, problem) > kMostClaims)
+  if (algorithm.by_nodes() && problem.nodes.empty())
+    return Reason{"it wants several nodes, of which one at least has several ranks", ""};
+  if (algorithm.claims() && problem.ranks > kMostClaims)
     return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
-  if (algorithm.follows_arrival && !problem.commutative)
+  if (algorithm.claims() && !problem.commutative)
     return Reason{"it adds the ranks' values in the order in which they come, and the op is not "
                   "commutative", ""};
-  if (algorithm.follows_arrival && !problem.fast) return follows_arrival(algorithm, problem);
-  if (problem.canonical && has_op(problem.collective) && !algorithm.canonical)
+  if (algorithm.claims() && !problem.fast) return follows_arrival(problem);
+  if (problem.canonical && has_op(problem.collective) && !algorithm.can_be_canonical())
     return Reason{"numbers is canonical: all ranks' values are to be added at once and in rank "
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",
                   "direct"};
-  if (algorithm.bits_follow_late && !problem.late.empty() && !problem.fast &&
-      has_op(problem.collective))
+  if (algorithm.bits_follow_late() && !problem.late.empty() && !problem.fast)
     return Reason{"it adds late ranks last, so that bits follow who is predicted late; "
                   "PACELINE_NUMBERS=fast would allow that", "tail_direct"};
   return algorithm.rejects(problem);
@@ -85,7 +69,7 @@ void check_serves(const Algorithm& algorithm, const Problem& problem) {
 }
 
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs) {
-  if (!problem.late.empty() && !algorithm.expects_late) {
+  if (!problem.late.empty() && !algorithm.expects_late()) {
     Problem unaware = problem;
     unaware.late.clear();
     return build(algorithm, unaware, knobs);

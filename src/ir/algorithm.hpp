@@ -36,6 +36,7 @@ struct Cost {
   double near_rounds = 0;
   double near_volume = 0;
   double messages = 0;   // of all ranks together; 0: every rank sends one in every round
+  bool in_node_order = false;  // neighbours are near, however ranks are numbered (ir/bind.hpp)
 
   double sent(int ranks) const { return messages > 0 ? messages : rounds * ranks; }
 };
@@ -43,14 +44,24 @@ struct Cost {
 inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
 
 inline std::optional<Reason> serves_all(const Problem&) { return {}; }
-inline int cut_at_once(const Problem&, const Knobs&) { return 1; }
 
-// In which order an algorithm adds all ranks' values, where others add them in the same: among
-// these the bits are the same, so that a call may take one or another by who is late. By nodes:
-// those of a node from left to right, and the nodes' sums in this order.
-enum class SumOrder : std::uint8_t {
-  own,      // none that another one has
-  by_rank,  // as sum_in_groups() does
+// What an algorithm does with the order in which ranks enter a call.
+enum class Arrivals : std::uint8_t {
+  ignored,
+  predicted,  // looks at Problem::late
+  // Its ranks are positions: a rank takes the next free one as it enters the call, and sums follow,
+  // so that their bits may differ from run to run. What a position does may depend on whether it is
+  // the root; which other one is the root may decide only which peers it signals
+  // (docs/design/0044-arrival-in-the-node.md).
+  claimed,
+};
+
+// In which order all ranks' values are added. Algorithms of one order that is not their own have
+// the same bits: a call may go from one to another when ranks become late.
+enum class Bits : std::uint8_t {
+  own,      // none that another one has; of one that looks at late ranks: late ranks last
+  by_rank,  // as sum_in_groups() does. Where nodes are no matter, at once if Problem::canonical is
+            // set. By nodes: those of a node from left to right, and then the nodes' sums.
   by_ring,  // each block as allreduce/ring, of a message in as many segments
 };
 
@@ -59,41 +70,24 @@ struct Algorithm {
   const char* name;
   std::optional<Reason> (*rejects)(const Problem&) = serves_all;
   int (*cuts)(const Problem&, const Knobs&);             // blocks per unit of the message
-  // So many of these make one block of another algorithm, and begin and end where it does.
-  int (*within)(const Problem&, const Knobs&) = cut_at_once;
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};
-  // With any access but messages a rank sends nothing but signals, always to the same peers, and
-  // takes its steps in the order in which they are written (ir/load_store.hpp).
   Access access = Access::messages;
-  bool grouped = false;  // looks at Problem::groups
-  bool in_node_order = false;   // looks up its neighbours node by node (ir/bind.hpp)
-  // Looks at Problem::nodes, of any sizes: few messages between nodes, or few bytes. Inside them it
-  // runs steps of staging buffers, in one graph with the messages, or sends messages there as well
-  // (stages_in_nodes()).
-  bool by_nodes = false;
-  // Adds all ranks' values by one step, in rank order, where Problem::canonical asks for that.
-  bool canonical = false;
-  // Its ranks are positions: a rank takes the next free one as it enters the call. What a position
-  // does may depend on whether it is the root, and not on which other one is, but for whom it
-  // signals (docs/design/0044-arrival-in-the-node.md). By nodes: of a node's ranks, whose numbers,
-  // one after the other, are its positions.
-  bool claimed = false;
-  // It is built for ranks, by Problem::order: a rank's schedule follows from which of the ranks of
-  // each subtree beside its own (shapes/canonical_tree.hpp) have come before it, and who is last.
-  bool by_subtree = false;
-  // Position 0 is kept for the root, whenever it comes; by nodes, a node's for its first rank.
-  bool root_first = false;
-  // And so do its sums: their bits may differ from run to run, where Problem::fast allows that.
-  bool follows_arrival = false;
-  bool expects_late = false;   // looks at Problem::late
-  // Adds in an order that follows Problem::late: only where Problem::fast says that it may.
-  bool bits_follow_late = false;
-  SumOrder sum_order = SumOrder::own;
+  Arrivals arrivals = Arrivals::ignored;
+  Bits bits = Bits::own;
 
   bool uses(Access way) const { return access == way; }
-  bool is_load_store() const { return access != Access::messages; }
+  bool by_nodes() const { return access == Access::nodes; }
+  // A rank sends nothing but signals, always to the same peers, and takes its steps in the order in
+  // which they are written (ir/load_store.hpp).
+  bool is_load_store() const { return access != Access::messages && !by_nodes(); }
+  bool claims() const { return arrivals == Arrivals::claimed; }
+  bool expects_late() const { return arrivals == Arrivals::predicted; }
+  bool can_be_canonical() const { return bits == Bits::by_rank && !by_nodes(); }
+  bool bits_follow_late() const {
+    return expects_late() && bits == Bits::own && has_op(collective);
+  }
 };
 
 // Why it cannot serve the problem; nothing where it can.

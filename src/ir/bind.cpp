@@ -31,32 +31,16 @@ Order::Order(std::vector<int> rank_at) : rank_at_(std::move(rank_at)), position_
     position_of_[static_cast<std::size_t>(rank_at_[position])] = static_cast<int>(position);
 }
 
-std::vector<int> claimed_order(const Algorithm& algorithm, const Problem& problem,
-                               const std::vector<double>& arrivals) {
-  const auto by_arrival = [&](std::vector<int> ranks, int first) {
-    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-      return arrivals[static_cast<std::size_t>(a)] < arrivals[static_cast<std::size_t>(b)];
-    });
-    if (!algorithm.root_first) return ranks;
-    const auto kept = std::find(ranks.begin(), ranks.end(), first);
-    std::rotate(ranks.begin(), kept, kept + 1);
-    return ranks;
-  };
-  if (!algorithm.by_nodes) return by_arrival(all_ranks(problem.ranks), problem.root);
-  std::vector<int> order(problem.nodes.size());
-  for (std::size_t first = 0; first < order.size(); ++first) {
-    std::vector<int> places;
-    for (std::size_t rank = 0; rank < order.size(); ++rank)
-      if (problem.nodes[rank] == problem.nodes[first]) places.push_back(static_cast<int>(rank));
-    if (places.front() < static_cast<int>(first)) continue;   // a node that has been seen to
-    const std::vector<int> ranks = by_arrival(places, places.front());
-    for (std::size_t i = 0; i < places.size(); ++i) order[std::size_t(places[i])] = ranks[i];
-  }
-  return order;
+std::vector<int> claimed_order(const std::vector<double>& arrivals) {
+  std::vector<int> ranks = all_ranks(static_cast<int>(arrivals.size()));
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return arrivals[static_cast<std::size_t>(a)] < arrivals[static_cast<std::size_t>(b)];
+  });
+  return ranks;
 }
 
 bool is_bound(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.by_nodes || algorithm.is_load_store() || units_of(problem) > 1) return false;
+  if (algorithm.access != Access::messages || units_of(problem) > 1) return false;
   return !std::is_sorted(problem.nodes.begin(), problem.nodes.end()) &&
          ((problem.commutative && !problem.canonical) || !has_op(problem.collective));
 }

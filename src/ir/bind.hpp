@@ -36,11 +36,9 @@ bool is_bound(const Algorithm& algorithm, const Problem& problem);
 // What the rank has to solve at its position.
 Problem at_position(const Problem& problem, const Order& order);
 
-// Whose peer comes when: the ranks by their arrival in seconds, those of one moment as they are
-// numbered. Where the algorithm keeps the first position for the root, that is the root's. By
-// nodes: the same of each node's ranks, in the places of those.
-std::vector<int> claimed_order(const Algorithm& algorithm, const Problem& problem,
-                               const std::vector<double>& arrivals);
+// The positions that ranks claim: the ranks by their arrival in seconds, those of one moment as
+// they are numbered.
+std::vector<int> claimed_order(const std::vector<double>& arrivals);
 
 // The schedule of a position for its rank, whose problem this is.
 Schedule bind(Schedule schedule, const Problem& problem, const Order& order);

@@ -167,6 +167,13 @@ void Builder::whole(bool reads_scratch) {
   r.schedule.tail_reads_scratch = reads_scratch;
 }
 
+void Builder::cut_within(int blocks) {
+  Schedule& schedule = recording_->schedule;
+  require(schedule.cuts % blocks == 0, name_of(problem_.collective), " has ", schedule.cuts,
+          " blocks, and ", blocks, " in each part");
+  schedule.within = blocks;
+}
+
 Schedule Builder::take(std::string algorithm) && {
   Schedule schedule = std::move(recording_->schedule);
   if (recording_->head)

@@ -72,6 +72,10 @@ class Builder {
   // scratch from before. The tail must not combine what it receives.
   void whole(bool reads_scratch = false);
 
+  // Blocks are cut in two steps: so many of them make one block of another algorithm, and begin and
+  // end where it does. Every rank says the same, in phases too.
+  void cut_within(int blocks);
+
   // A Builder for a collective among some of the ranks, on some of the blocks, that records into
   // this one. `problem` is the phase's own (ranks, rank and root are positions among `members`).
   // Unless the phase completes the sum, its finish() means nothing, and where other ranks are in no

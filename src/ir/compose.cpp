@@ -50,7 +50,7 @@ void compose(Builder& builder, int rank, const std::vector<Phase>& phases) {
     part.problem.symmetric = builder.problem().symmetric;
     part.problem.single_copy = builder.problem().single_copy;
     part.problem.fast = builder.problem().fast;
-    if (phase.algorithm->expects_late) part.problem.late = late_in(phase, builder.problem());
+    if (phase.algorithm->expects_late()) part.problem.late = late_in(phase, builder.problem());
     part.problem.in_place = phase.input.space == phase.output.space;
     if (const auto reason = why_not(*phase.algorithm, part.problem))
       fail(Fault::refusal, "phase ", name_of(part.problem.collective), "/", phase.algorithm->name,

@@ -23,8 +23,8 @@ std::string_view name_of(Numbers numbers) {
 }
 
 std::string_view name_of(Access access) {
-  static constexpr std::array<std::string_view, 4> kNames{"messages", "staging", "symmetric",
-                                                          "single_copy"};
+  static constexpr std::array<std::string_view, 5> kNames{"messages", "nodes", "staging",
+                                                          "symmetric", "single_copy"};
   return kNames[static_cast<std::size_t>(access)];
 }
 
@@ -52,7 +52,8 @@ void check_late(const Problem& problem) {
 
 bool Problem::reaches(Access access) const {
   switch (access) {
-    case Access::messages: return true;
+    case Access::messages:
+    case Access::nodes: return true;
     case Access::staging: return one_node && !uneven;
     case Access::symmetric: return symmetric && !uneven;
     case Access::single_copy: return single_copy && !uneven;

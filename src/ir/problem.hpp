@@ -27,6 +27,10 @@ std::string_view name_of(Numbers numbers);
 // How an algorithm gets at what its peers have.
 enum class Access : std::uint8_t {
   messages,      // they send it
+  // They send it between nodes (Problem::nodes), of any sizes: few messages, or few bytes. Inside a
+  // node it runs steps of staging buffers, in one graph with the messages, or sends messages there
+  // as well (stages_in_nodes()).
+  nodes,
   staging,       // it reads their scratch: ranks of one node
   symmetric,     // it reads and writes their buffers, too, which lie in symmetric memory
   single_copy,   // it has the system copy between its buffers and theirs; needs no scratch
@@ -50,17 +54,10 @@ struct Problem {
   // from theirs, nor store there.
   bool single_copy = false;
 
-  // Of ranks of one node: the group of each that share a cache or memory, from 0 on, all equally
-  // large. Empty: none are known, or all ranks are alike.
-  std::vector<int> groups = {};
-
   // Of ranks of several nodes: the node of each, from 0 on in the order of their first ranks; nodes
   // may differ in size. Empty: nobody has looked, or they share one, or each has its own.
   std::vector<int> nodes = {};
   bool node_staging = false;   // ranks of one node reach each other's staging buffers (`nodes`)
-  // Where ranks claim positions and keep their numbers: the rank that comes first, and so on. None:
-  // they come as they are numbered.
-  std::vector<int> order = {};
   // The ranks that are predicted to enter last, the latest one last; on all ranks the same. Empty:
   // none are. Only an algorithm that expects them (Algorithm::expects_late) sees any.
   std::vector<int> late = {};

@@ -49,7 +49,6 @@ Problem Communicator::State::problem_of(const Call& call) const {
   p.uneven = call.uneven;
   p.one_node = group->one_node || p.ranks == 1;
   p.single_copy = group->one_node ? group->shm->first().are_attached() : p.one_node;
-  if (p.one_node) p.groups = grouping.of_rank;
   p.nodes = nodes;
   p.node_staging = !nodes.empty() && session->config().node_staging > 0;
   if (call.device.end) leave_out_shared(p);
@@ -122,7 +121,7 @@ Ready Communicator::State::prepare(const Call& call, const std::vector<int>& lat
 CompiledSchedule Communicator::State::compiled(const Choice& choice, const Problem& problem,
                                                const Layout& layout, const Call& call) const {
   CompiledSchedule bound = compile(choice, problem, layout, call, staging_limits());
-  const bool in_nodes = choice.algorithm->by_nodes && stages_in_nodes(problem);
+  const bool in_nodes = choice.algorithm->by_nodes() && stages_in_nodes(problem);
   if (leaves_out_sums) leave_out_combining(bound, choice.algorithm->is_load_store() || in_nodes);
   return bound;
 }
@@ -354,7 +353,7 @@ std::string Communicator::explain(const Call& call) const {
   if (state_->group->one_node && choose(problem, now, wish).algorithm->uses(Access::single_copy))
     copies = str("; ", state_->group->shm->first().describe_copies());
   return str(describe(c),
-             c.algorithm->uses(Access::staging) || nodes() > 1 ? "; " + state_->grouping.why : "",
+             nodes() > 1 ? "; " + described_nodes(state_->nodes) : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
                  ? "; numbers=fast: bits may follow who is late" : "",

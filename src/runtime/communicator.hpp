@@ -11,7 +11,6 @@
 #include "device/driver.hpp"
 #include "ir/algorithm.hpp"
 #include "runtime/bootstrap/assumed.hpp"
-#include "runtime/bootstrap/locality.hpp"
 #include "runtime/diagnostics/record.hpp"
 #include "runtime/request.hpp"
 #include "trace/trace.hpp"
@@ -203,9 +202,6 @@ struct WorldConfig {
   // nodes with several ranks; 0: one of them has none. Equal on all ranks.
   std::size_t node_staging = 0;
   Numbers numbers = Numbers::stable;   // of sums of floating types; equal on all ranks
-  // Ranks of a node that count as sharing memory and cache: 0: as the system says; 1: none do.
-  // Equal on all ranks.
-  int numa_ranks = 0;
   // What choices between nodes reckon with (runtime/bootstrap/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
   // Where figures that were measured are kept (runtime/bootstrap/machine_file.hpp), and what the
@@ -214,8 +210,6 @@ struct WorldConfig {
   std::shared_ptr<const KnownMachine> known = {};
   // Who is taken for late (runtime/arrivals.hpp): off, auto, or static:3,5. Equal on all ranks.
   std::string arrival = "off";
-  // Of every rank, as agreed at start-up; empty: not known.
-  std::vector<Locality> localities = {};
   // How long a rank that leaves waits for one that waits in a call, and has yet to find its memory.
   int attachers_ms = 10000;
   MpiConfig mpi = {};

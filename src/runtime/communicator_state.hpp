@@ -33,7 +33,6 @@ struct Communicator::State {
   ScheduleCache book;
   CallCache recent;
   Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
-  Grouping grouping;   // likewise
   bool spans_nodes;
   std::vector<int> nodes;   // of each rank, where several share one of several; likewise
   ArrivalBook arrivals;
@@ -44,7 +43,6 @@ struct Communicator::State {
         group(std::move(g)),
         recent(group->rank, static_cast<int>(group->ranks.size())),
         assumed(assumed_in(*group, session->config().nodes, session->assumed())),
-        grouping(grouping_in(*group, session->config())),
         spans_nodes(!on_one_node(*group, session->config().nodes)),
         nodes(nodes_in(*group, session->config())),
         arrivals(spans_nodes ? expected_by(session->config().arrival) : Expected{}, group->ranks,
@@ -69,8 +67,7 @@ struct Communicator::State {
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
   StagingLimits staging_limits() const { return staging_limits_of(*group, session->config()); }
   ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
-    return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
-            session->config().numa_ranks > 1};
+    return {bytes_for_choice(call, problem), assumed.machine, staging_for_data()};
   }
   std::size_t staging_for_data() const {
     const std::size_t all = staging_limits().bytes;

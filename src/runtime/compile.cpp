@@ -10,7 +10,6 @@
 #include "ir/compose.hpp"
 #include "ir/lower.hpp"
 #include "ir/load_store.hpp"
-#include "shapes/canonical_tree.hpp"
 
 namespace paceline {
 namespace {
@@ -71,49 +70,20 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
          " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");
 }
 
-// Where the ranks of a node claim positions: what a rank does at each.
-void add_positions_in_node(const Choice& choice, const Problem& problem, const Layout& layout,
-                           CompiledSchedule& bound, Op op) {
-  const std::vector<int>& nodes = problem.nodes;
-  for (Problem at = problem; const int rank : all_ranks(problem.ranks)) {
-    if (nodes[std::size_t(rank)] != nodes[std::size_t(problem.rank)]) continue;
-    at.rank = rank;
-    if (choice.algorithm->root_first && bound.positions.empty())
-      bound.kept = rank == problem.rank ? Kept::own : Kept::peers;
-    auto schedule = std::make_shared<Schedule>(lower(*choice.algorithm, at, choice.cut));
-    bound.positions.push_back(std::make_shared<CompiledSchedule>(
-        resolve(std::move(schedule), layout, bound.type, op)));
-  }
-}
-
 // Where ranks claim positions: what each position does. Which of the others is the root's makes no
 // difference to it (verify/positions.hpp).
 void add_positions(const Choice& choice, const Problem& problem, const Layout& layout,
                    const std::vector<Layout>& peers, CompiledSchedule& bound, Op op) {
   const bool is_root = problem.rank == problem.root;
-  const auto add = [&](const Problem& at) {
-    CompiledSchedule one =
-        resolve(std::make_shared<Schedule>(lower(*choice.algorithm, at, choice.cut)), layout,
-                        bound.type, op, peers);
-    one.load_store = true;
-    bound.positions.push_back(std::make_shared<CompiledSchedule>(std::move(one)));
-  };
-  if (choice.algorithm->by_subtree) {
-    bound.subtrees = subtrees_beside(problem.rank, problem.ranks);
-    for (int before = 0; before <= static_cast<int>(bound.subtrees.size()); ++before) {
-      Problem at = problem;
-      at.order = order_after(problem.rank, problem.ranks, before);
-      add(at);
-    }
-    return;
-  }
-  if (choice.algorithm->root_first) bound.kept = is_root ? Kept::own : Kept::peers;
   for (int position = 0; position < problem.ranks; ++position) {
     Problem at = problem;
     at.rank = position;
     at.root = is_root ? position : (position + 1) % problem.ranks;
-    if (choice.algorithm->root_first) at.root = 0;
-    add(at);
+    CompiledSchedule one =
+        resolve(std::make_shared<Schedule>(lower(*choice.algorithm, at, choice.cut)), layout,
+                bound.type, op, peers);
+    one.load_store = true;
+    bound.positions.push_back(std::make_shared<CompiledSchedule>(std::move(one)));
   }
 }
 
@@ -163,10 +133,9 @@ CompiledSchedule compile(const Choice& choice, const Problem& problem, const Lay
   CompiledSchedule bound = resolve(std::move(schedule), layout, call.type, call.op, peers);
   bound.load_store = by_stages;
   if (call.device.end) bound.order = device_order(choice, problem);
-  const bool claims = choice.algorithm->claimed && problem.ranks > 1;
-  if (claims && by_stages) add_positions(choice, problem, layout, peers, bound, call.op);
-  if (claims && bound.mixed) add_positions_in_node(choice, problem, layout, bound, call.op);
-  if (choice.algorithm->by_nodes && stages_in_nodes(problem))
+  if (choice.algorithm->claims() && problem.ranks > 1 && by_stages)
+    add_positions(choice, problem, layout, peers, bound, call.op);
+  if (choice.algorithm->by_nodes() && stages_in_nodes(problem))
     check_staging(choice, bound, call, staging.bytes);
   if (by_stages && bound.scratch_bytes > staging.bytes)
     fail(Fault::refusal, name_of(call.collective), "/", choice.algorithm->name, ": needs ",

@@ -26,7 +26,6 @@ using enum CutInto;
 constexpr const char* kHierarchical = "short, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalMedium = "medium, several ranks on a node: few messages across";
 constexpr const char* kHierarchicalChain = "long, several ranks on a node: from node to node";
-constexpr const char* kByArrival = "several ranks on a node, which sum as they come";
 constexpr const char* kMultilane = "long, several ranks on a node: least traffic across";
 constexpr const char* kMultilaneInOrder = "long, several ranks on a node, operands in order";
 
@@ -49,8 +48,6 @@ constexpr Candidate kCandidates[] = {
     {allreduce, "multilane", segments, 0, on_nodes, kMultilane},
     {allreduce, "multilane_direct", segments, 0, on_nodes, kMultilaneInOrder},
     {allreduce, "hierarchical_rsa", segments, 0, on_nodes, kHierarchicalMedium},
-    {allreduce, "dynamic_leader_rsa", segments, 0, on_nodes | named, kByArrival},
-    {allreduce, "arrival_chain_rsa", segments, 0, on_nodes | named, kByArrival},
     {allreduce, "chain", segments, 2, lean | named, "a pipe to the first rank and back"},
     {broadcast, "binomial", whole, 0, lean, "short: fewest rounds"},
     {broadcast, "scatter_allgather", whole, 0, lean, "medium: every rank sends its share"},
@@ -190,18 +187,9 @@ constexpr std::size_t kSlotLoss = 128;      // bytes of a stage that each slot's
 constexpr double kOfStage = 0.9;            // the part of a stage that is counted on
 constexpr int kAny = std::numeric_limits<int>::max();
 
-// Bytes from which "numa" is taken. Nobody has measured from where on it is worth its further
-// barriers; it is left to messages whose copies take far longer (docs/design/0021-groups.md).
-constexpr std::size_t kGrouped = 64u << 10;
 constexpr const char* kSliced = "one node: each sums a slice";
-constexpr const char* kCrossOnce = "one node in groups: little crosses between them";
 
 constexpr Staged kStaged[] = {
-    {allreduce, "numa", kGrouped, 4, kAny, 4.5, false, kCrossOnce},
-    {broadcast, "numa", kGrouped, 4, kAny, 2, false, kCrossOnce},
-    {reduce, "numa", kGrouped, 4, kAny, 3.5, false, kCrossOnce},
-    {reduce_scatter, "numa", kGrouped, 4, kAny, 3, false, kCrossOnce},
-    {allgather, "numa", kGrouped, 4, kAny, 1, false, kCrossOnce},
     {allreduce, "two_shot", (512u << 10) + 1, 2, 2, 2, false, kSliced},
     {allreduce, "two_shot", 16u << 10, 3, kAny, 3, false, kSliced},
     {allreduce, "one_shot", 0, 2, kAny, 1, false, "one node, short: one signal"},
@@ -235,7 +223,7 @@ std::optional<Choice> chosen_staged(const Problem& p, const ChoiceInputs& now,
     const Algorithm& a = find_algorithm(row.collective, row.algorithm);
     const bool fits =
         now.bytes >= row.from_bytes && p.ranks >= row.from_ranks && p.ranks <= row.to_ranks;
-    if (!only && (!fits || (a.grouped && (p.groups.empty() || !now.by_groups)))) continue;
+    if (!only && !fits) continue;
     if (why_not(a, p) || (only && &a != only)) continue;
     Choice choice{.algorithm = &a, .why = row.why};
     if (!a.takes.blocks) {
@@ -278,7 +266,7 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
     const Estimate e = estimate(row, a, p, now);
     if (choice && e.seconds >= kMargin * least) continue;
     Choice candidate = choice_of(row, a, p, e);
-    if (a.by_nodes && stages_in_nodes(p)) {
+    if (a.by_nodes() && stages_in_nodes(p)) {
       if (!fits_staging(candidate, p, now, kWindow)) continue;
       const int pieces = candidate.cut.segments;
       if (pieces != e.pieces) candidate.expected_s = estimate(row, a, p, now, pieces).seconds;
@@ -376,9 +364,8 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
   }
   if (claims && wish.cut.segments == 0)
     choice.cut.segments = segments_in_stage(problem, now, choice);
+  if (claims && choice.cut.segments > 1) choice.cut.window = kClaimedWindow;
   if (wish.cut.window > 0) choice.cut.window = wish.cut.window;
-  if (claims && choice.cut.segments > 1)
-    choice.cut.window = std::max(wish.cut.window, kClaimedWindow);
   for (const Knob& knob : kKnobs)
     if (wish.cut.knobs.*knob.value > 0) choice.cut.knobs.*knob.value = wish.cut.knobs.*knob.value;
   return choice;

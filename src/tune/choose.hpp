@@ -27,7 +27,6 @@ struct ChoiceInputs {
   // Of each rank, where ranks share memory: all (Problem::one_node), or those of a node
   // (node_staging).
   std::size_t stage_bytes = 0;   // of its staging buffer
-  bool by_groups = false;        // somebody has asked for NUMA groups within the node
 };
 
 struct Choice {

@@ -67,18 +67,19 @@ struct InPieces {
 };
 
 // Whether neighbours are neighbours on a node: as ranks are numbered, or as they are bound.
-bool keeps_nodes_together(const Algorithm& a, const Problem& p) {
-  return a.in_node_order || is_bound(a, p) || std::is_sorted(p.nodes.begin(), p.nodes.end());
+bool keeps_nodes_together(const Algorithm& a, const Cost& cost, const Problem& p) {
+  return cost.in_node_order || is_bound(a, p) || std::is_sorted(p.nodes.begin(), p.nodes.end());
 }
 
 // How the ranks of a node use its port.
 struct Port {
   double senders = 1;   // ranks that share it at a time
   double least = 0;     // seconds per byte, however fast the port is
-  Port(const Candidate& row, const Algorithm& a, const Problem& p, const Machine& m) {
+  Port(const Candidate& row, const Algorithm& a, const Cost& cost, const Problem& p,
+       const Machine& m) {
     if (m.ranks_per_node >= p.ranks) return;
     if (row.traits & on_nodes) return;   // its cost is that of a node's port
-    if (!(row.traits & lean) || !keeps_nodes_together(a, p)) senders = m.ranks_per_node;
+    if (!(row.traits & lean) || !keeps_nodes_together(a, cost, p)) senders = m.ranks_per_node;
     // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
     else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
   }
@@ -98,10 +99,10 @@ Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
-  const Port port(row, a, p, m);
   Knobs knobs = row.knobs;
   if (row.cut == CutInto::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
+  const Port port(row, a, cost, p, m);
   const double n = static_cast<double>(now.bytes);
   Terms t;
   const bool is_short = !one_node && now.bytes < kUncutBytes;

@@ -64,14 +64,13 @@ struct Terms {
 };
 
 // Of ranks that share nodes, nodes are late.
-bool suits(const Algorithm& late, const Problem& p) { return late.by_nodes != p.nodes.empty(); }
+bool suits(const Algorithm& late, const Problem& p) { return late.by_nodes() != p.nodes.empty(); }
 
 // Whether a call may go from one of them to the other by who is predicted late.
 bool may_switch(const Problem& p, const Algorithm& from, const Algorithm& to) {
   if (!has_op(p.collective) || p.fast) return true;
-  if (p.canonical) return from.canonical && to.canonical;
-  return from.sum_order != SumOrder::own && from.sum_order == to.sum_order &&
-         from.by_nodes == to.by_nodes;
+  if (p.canonical) return from.can_be_canonical() && to.can_be_canonical();
+  return from.bits != Bits::own && from.bits == to.bits && from.by_nodes() == to.by_nodes();
 }
 
 // The power of two next to sqrt(hidden / each): what more pieces hide, and what each further costs.
@@ -84,8 +83,8 @@ int pieces(double hidden, double each, double most) {
 // early ranks; where several late ranks come together some meet at one port. Whose bits are those
 // of a ring in segments goes in as many, all under way at a time.
 LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual) {
-  const bool keeps_slots = a.sum_order != SumOrder::own;   // the exchange that comes first
-  const int segments = a.sum_order == SumOrder::by_ring ? std::max(usual.segments, 1) : 1;
+  const bool keeps_slots = a.bits != Bits::own;   // the exchange that comes first
+  const int segments = a.bits == Bits::by_ring ? std::max(usual.segments, 1) : 1;
   const double crowd = rooted ? 1 : (t.ranks - 1 + (t.late - 1) / 2) / t.early;
   const double flow = std::max(crowd * t.wire(), t.ranks / t.early * t.n * t.gamma);
   const double sends = rooted ? t.early : t.ranks - 1;
@@ -103,31 +102,26 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   return form;
 }
 
-// Along the chain of ranks, all blocks one after the other, once the last rank is there. An
-// allreduce has the late ones but the last hear what they also pass on.
-LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
-  const double flow = (twice ? 2 : 1) * std::max(t.wire(), t.n * t.gamma);
-  const int blocks = pieces(hops * t.wire(), t.alpha, kMostBlocks);
+// Along the chain of ranks to the late ones, all blocks one after the other.
+LateForm chain(const Algorithm& a, const Terms& t) {
+  const double flow = std::max(t.wire(), t.n * t.gamma);
+  const int blocks = pieces(t.late * t.wire(), t.alpha, kMostBlocks);
   LateForm form{&a, {.segments = 1, .window = 1, .knobs = {.blocks = blocks}}};
   const double block_s = t.alpha + t.wire() / blocks;
-  form.residual_s = flow + (hops - 1) * block_s + (twice ? 2 : 1) * blocks * t.alpha;
+  form.residual_s = flow + (t.late - 1) * block_s + blocks * t.alpha;
   form.before_s = (t.ranks - 2 + blocks) * block_s;
-  form.wrong_s = form.before_s + flow + hops * block_s;
+  form.wrong_s = form.before_s + flow + t.late * block_s;
   return form;
 }
 
 std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Terms& t,
                                 const Cut& usual) {
-  const std::string_view name = a.name;
   switch (p.collective) {
     case Collective::allreduce:
-      if (name == "sorted_chain") return chain(a, t, t.ranks, t.late > 1);
-      if (a.sum_order == SumOrder::by_ring && 3 * t.ranks * usual.segments > kMostSteps) return {};
+      if (a.bits == Bits::by_ring && 3 * t.ranks * usual.segments > kMostSteps) return {};
       return tail(a, t, false, usual);
-    case Collective::reduce:
-      if (name == "sorted_chain") return chain(a, t, t.late + 1, false);
-      return tail(a, t, true, usual);
-    case Collective::broadcast: return chain(a, t, t.late, false);
+    case Collective::reduce: return tail(a, t, true, usual);
+    case Collective::broadcast: return chain(a, t);
     default: return {};
   }
 }
@@ -141,7 +135,7 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
   if (!terms.are_few()) return {};
   std::optional<LateForm> best;
   for (const Algorithm* a : registry()) {
-    if (!a->expects_late || a->collective != problem.collective || !suits(*a, problem) ||
+    if (!a->expects_late() || a->collective != problem.collective || !suits(*a, problem) ||
         !may_switch(problem, *usual.algorithm, *a) || why_not(*a, problem))
       continue;
     const auto form = form_of(*a, problem, terms, usual.cut);
@@ -151,8 +145,9 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
 }
 
 std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now) {
-  if (!named.expects_late || problem.late.empty() || problem.one_node || now.bytes == 0) return {};
-  if (!named.by_nodes) problem.nodes.clear();
+  if (!named.expects_late() || problem.late.empty() || problem.one_node || now.bytes == 0)
+    return {};
+  if (!named.by_nodes()) problem.nodes.clear();
   const auto form = form_of(named, problem, Terms(problem, now), kUncut);
   return form ? std::optional(form->cut) : std::nullopt;
 }

@@ -38,7 +38,7 @@ bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int
 }
 
 bool claims_in_segments(const Algorithm& a) {
-  return a.claimed && a.is_load_store() && a.collective == Collective::allreduce;
+  return a.claims() && a.collective == Collective::allreduce;
 }
 
 int segments_in_stage(Problem p, const ChoiceInputs& now, const Choice& choice) {
@@ -59,15 +59,11 @@ int segments_in_stage(Problem p, const ChoiceInputs& now, const Choice& choice) 
 }
 
 void check_claimed(const Algorithm& a, const Cut& wish) {
-  if (!a.claimed || !a.is_load_store() || wish.segments <= 1) return;
-  const std::string where = str(name_of(a.collective), "/", a.name, ": ", wish.segments,
-                                " segments, ");
+  if (!a.claims() || wish.segments <= 1) return;
   if (!claims_in_segments(a))
-    fail(Fault::usage, where, "but its ranks leave early, and would overwrite what others have yet "
-         "to add; use blocks= instead, or another algorithm.");
-  if (wish.window == 1)
-    fail(Fault::usage, where, "one at a time, but ranks may still read the one before; leave the "
-         "window to Paceline, or ask for 2.");
+    fail(Fault::usage, name_of(a.collective), "/", a.name, ": ", wish.segments, " segments, but ",
+         "its ranks leave early, and would overwrite what others have yet to add; use blocks= ",
+         "instead, or another algorithm.");
 }
 
 }  // namespace paceline

@@ -11,9 +11,8 @@ namespace {
 
 auto common(const Schedule& s) {
   return std::tuple(s.problem.collective, s.problem.ranks, s.problem.root, s.problem.commutative,
-                    s.problem.canonical, s.problem.uneven, s.problem.groups,
-                    s.problem.nodes, s.units,
-                    s.cuts, s.within, s.pipeline, s.lanes, s.tail_reads_scratch);
+                    s.problem.canonical, s.problem.uneven, s.problem.nodes, s.units, s.cuts,
+                    s.within, s.pipeline, s.lanes, s.tail_reads_scratch);
 }
 
 bool has_room(const Schedule& owner, const Segment& s) {

@@ -19,20 +19,6 @@ bool do_the_same(const Schedule& a, const Schedule& b) {
   return true;
 }
 
-// Whether ranks that stand like this stay on their nodes, and keep the place that is kept.
-bool can_come(const Algorithm& algorithm, const Problem& problem, const std::vector<int>& order) {
-  if (!algorithm.by_nodes) return !algorithm.root_first || order[0] == problem.root;
-  const auto node_of = [&](int rank) { return problem.nodes[std::size_t(rank)]; };
-  for (int position = 0; position < problem.ranks; ++position) {
-    const auto begin = problem.nodes.begin();
-    const bool is_first = std::find(begin, begin + position, node_of(position)) == begin + position;
-    const int rank = order[std::size_t(position)];
-    if (node_of(rank) != node_of(position)) return false;
-    if (algorithm.root_first && is_first && rank != position) return false;
-  }
-  return true;
-}
-
 Schedule at(const Algorithm& algorithm, Shape shape, int position, int root) {
   shape.root = root;
   return build(algorithm, problem_of(algorithm, shape, position), shape.cut.knobs);
@@ -41,7 +27,7 @@ Schedule at(const Algorithm& algorithm, Shape shape, int position, int root) {
 }  // namespace
 
 Verdict check_positions(const Algorithm& algorithm, const Shape& shape) {
-  if (algorithm.root_first || !has_root(algorithm.collective)) return {};
+  if (!has_root(algorithm.collective)) return {};
   for (int position = 0; position < shape.ranks; ++position) {
     const int one = (position + 1) % shape.ranks;   // what the engine takes
     for (int root = 0; root < shape.ranks; ++root)
@@ -53,13 +39,11 @@ Verdict check_positions(const Algorithm& algorithm, const Shape& shape) {
   return {};
 }
 
-std::vector<std::vector<int>> all_orders(const Algorithm& algorithm, const Shape& shape) {
+std::vector<std::vector<int>> all_orders(int ranks) {
   std::vector<std::vector<int>> orders;
-  std::vector<int> order = all_ranks(shape.ranks);
-  const Problem problem = problem_of(algorithm, shape, 0);
-  do {
-    if (can_come(algorithm, problem, order)) orders.push_back(order);
-  } while (std::next_permutation(order.begin(), order.end()));
+  std::vector<int> order = all_ranks(ranks);
+  do orders.push_back(order);
+  while (std::next_permutation(order.begin(), order.end()));
   return orders;
 }
 

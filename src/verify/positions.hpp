@@ -10,8 +10,7 @@ namespace paceline {
 // be the same wherever else the root is.
 Verdict check_positions(const Algorithm& algorithm, const Shape& shape);
 
-// The rank at each position, in every way that there is: all orders in which ranks can come, on
-// each node where they claim by nodes.
-std::vector<std::vector<int>> all_orders(const Algorithm& algorithm, const Shape& shape);
+// The rank at each position, in all orders in which ranks can come.
+std::vector<std::vector<int>> all_orders(int ranks);
 
 }  // namespace paceline

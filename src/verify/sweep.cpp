@@ -52,8 +52,8 @@ bool has_tail(const Algorithm& algorithm, const Shape& shape) {
   return !why_not(algorithm, problem) && build(algorithm, problem, shape.cut.knobs).tail > 0;
 }
 
-// The shape without groups or nodes, and with those of every size, neighbours and not.
-std::vector<Shape> in_groups(const Shape& shape) {
+// The shape without nodes, and with those of every equal size, neighbours and not.
+std::vector<Shape> on_equal_nodes(const Shape& shape) {
   std::vector<Shape> shapes{shape};
   for (int group = 1; group < shape.ranks; ++group)
     for (bool scattered : {false, true}) {
@@ -87,11 +87,10 @@ std::vector<Shape> on_nodes(const Shape& shape) {
   return shapes;
 }
 
-// Whether groups or nodes make a difference. Where nothing is received, nothing is fused; what is
-// bound is renamed and no more.
-bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
-  if (algorithm.grouped) return !shape.fused;
-  if (algorithm.in_node_order) return true;
+// Whether nodes make a difference. Where nothing is received, nothing is fused; what is bound is
+// renamed and no more.
+bool knows_nodes(const Algorithm& algorithm, const Shape& shape) {
+  if (algorithm.cost(problem_of(algorithm, shape, 0), shape.cut.knobs).in_node_order) return true;
   return shape.cut.segments == 1 && !shape.fused &&
          is_bound(algorithm, problem_of(algorithm, shape, 0));
 }
@@ -99,9 +98,8 @@ bool knows_groups(const Algorithm& algorithm, const Shape& shape) {
 // All that shows how an algorithm takes ranks that are not alike.
 std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
   std::vector<Shape> shapes;
-  if (algorithm.by_nodes) {
+  if (algorithm.by_nodes()) {
     for (bool no_staging : {false, true}) {
-      if (no_staging && algorithm.claimed) break;   // it has nowhere to claim positions
       for (Shape& one : on_nodes(shape)) {
         one.no_staging = no_staging;
         shapes.push_back(std::move(one));
@@ -109,14 +107,14 @@ std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
     }
     return shapes;
   }
-  shapes = in_groups(shape);
+  shapes = on_equal_nodes(shape);
   // on nodes of unequal size, not side by side
   if (!algorithm.is_load_store() && shape.ranks > 2) {
     shapes.push_back(shape);
     for (int rank = 0; rank < shape.ranks; ++rank) shapes.back().nodes.push_back(rank == 1);
   }
   std::erase_if(shapes, [&](const Shape& one) {
-    return (one.group > 0 || !one.nodes.empty()) && !knows_groups(algorithm, one);
+    return (one.group > 0 || !one.nodes.empty()) && !knows_nodes(algorithm, one);
   });
   return shapes;
 }
@@ -134,7 +132,7 @@ std::vector<int> drawn(int ranks, int count, Random& random) {
 // The shape without late ranks, and with every set of them; in pieces, or in groups, with one.
 std::vector<Shape> with_late(const Algorithm& algorithm, const Shape& shape) {
   std::vector<Shape> shapes{shape};
-  if (!algorithm.expects_late) return shapes;
+  if (!algorithm.expects_late()) return shapes;
   for (std::vector<int>& late : late_sets(shape.ranks)) {
     const bool some = static_cast<int>(late.size()) == (shape.ranks + 3) / 4;
     const bool placed = shape.group > 0 || !shape.nodes.empty();
@@ -207,7 +205,7 @@ std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks) {
       shapes.push_back(shape);
       shapes.back().cut.whole_tail = true;
     }
-    if (algorithm.canonical) {
+    if (algorithm.can_be_canonical()) {
       shapes.push_back(shape);
       shapes.back().canonical = true;
     }

@@ -21,8 +21,8 @@ std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 inline constexpr int kAllLate = 7;
 std::vector<std::vector<int>> late_sets(int ranks);
 
-// The worlds of the collective, with groups of every size for an algorithm that knows them, with
-// late ranks for one that expects them, and with ranks that take turns in their groups for one that
+// The worlds of the collective, with nodes of every size for an algorithm that knows them, with
+// late ranks for one that expects them, and with the ranks of a node not side by side for one that
 // is bound to their order (ir/bind.hpp).
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
 

@@ -58,11 +58,6 @@ std::string listed(const std::vector<int>& numbers) {
 // Of the rank at a position, where positions are claimed.
 Schedule claimed(const Algorithm& algorithm, const Problem& problem, const Shape& shape) {
   if (shape.order.empty()) return build(algorithm, problem, shape.cut.knobs);
-  if (algorithm.by_subtree) {
-    Problem at = problem;
-    at.order = shape.order;
-    return build(algorithm, at, shape.cut.knobs);
-  }
   const Order order(shape.order);
   return bind(build(algorithm, at_position(problem, order), shape.cut.knobs), problem, order);
 }
@@ -154,12 +149,11 @@ Problem problem_of(const Algorithm& algorithm, const Shape& shape, int rank) {
   problem.symmetric = algorithm.uses(Access::symmetric);
   problem.one_node = algorithm.is_load_store();
   problem.single_copy = algorithm.uses(Access::single_copy);
-  std::vector<int>& group_of = algorithm.is_load_store() ? problem.groups : problem.nodes;
   for (int r = 0; shape.group > 0 && r < shape.ranks; ++r)
-    group_of.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
+    problem.nodes.push_back(shape.scattered ? r % (shape.ranks / shape.group) : r / shape.group);
   if (!shape.nodes.empty()) problem.nodes = shape.nodes;
-  if (algorithm.by_nodes) problem.nodes.resize(std::size_t(shape.ranks));   // else all share one
-  problem.node_staging = algorithm.by_nodes && !shape.no_staging;
+  if (algorithm.by_nodes()) problem.nodes.resize(std::size_t(shape.ranks));   // else all share one
+  problem.node_staging = algorithm.by_nodes() && !shape.no_staging;
   return problem;
 }
 

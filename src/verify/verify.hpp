@@ -52,7 +52,7 @@ struct Shape {
   bool ordered = false;   // the operation is not commutative: operands stay in rank order
   bool canonical = false;   // sums in rank order, each by one step (Problem::canonical)
   bool uneven = false;    // units differ in length
-  // Ranks of each group (Problem::groups) of one that is straight, else of each node; 0: none.
+  // Ranks of each node, of an algorithm that sends messages; 0: no rank is near another.
   int group = 0;
   bool scattered = false;  // these take turns in rank order; else their ranks are neighbours
   std::vector<int> nodes = {};   // of each rank (Problem::nodes), in place of equally large ones

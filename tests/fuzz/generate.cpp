@@ -209,7 +209,7 @@ class Generator {
     if (chance(40)) {
       std::vector<const Algorithm*> fit;
       for (const Algorithm* a : registry()) {
-        if (a->collective != c.collective || a->by_nodes) continue;
+        if (a->collective != c.collective || a->by_nodes()) continue;
         if (a->uses(Access::symmetric) && !c.shared) continue;
         if (a->uses(Access::staging) && (!even || bytes > kStageBytes)) continue;
         Problem problem{.collective = c.collective, .ranks = p, .root = c.root};

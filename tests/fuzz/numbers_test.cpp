@@ -71,7 +71,7 @@ TEST_CASE("every kernel's sums and products are as near as their additions allow
 // sums follow the order of arrival.
 Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, std::uint64_t seed) {
   Program program{.seed = seed, .ranks = r.ranks};
-  if (a.follows_arrival) program.numbers = Numbers::fast;
+  if (a.claims()) program.numbers = Numbers::fast;
   program.groups.emplace_back();
   for (int rank = 0; rank < r.ranks; ++rank) program.groups[0].push_back(rank);
   Invocation call;
@@ -85,7 +85,7 @@ Program program_of(const Algorithm& a, const Reduction& r, std::size_t count, st
   call.shared = a.uses(Access::symmetric);
   call.data = draw(seed, 11);
   program.calls = {call, call};
-  if (!a.follows_arrival) program.calls[1].same_as = 0;
+  if (!a.claims()) program.calls[1].same_as = 0;
   program.actions = {{Action::Kind::begin, 0}, {Action::Kind::begin, 1}};
   return program;
 }
@@ -94,7 +94,7 @@ bool takes(const Algorithm& a, int ranks) {
   Problem problem{.collective = a.collective, .ranks = ranks, .root = ranks - 1};
   problem.one_node = a.uses(Access::staging) || a.uses(Access::symmetric);
   problem.symmetric = a.uses(Access::symmetric);
-  problem.fast = a.follows_arrival;
+  problem.fast = a.claims();
   return has_op(a.collective) && !why_not(a, problem);
 }
 

@@ -50,7 +50,7 @@ std::string late_by(const Ranks& ranks, bool looks_in) {
   Communicator world = ranks.join(over_mpi(ranks, is_late ? 20000 : patience_ms));
   std::vector<float> data(10);
   Call call = allreduce_of(data);
-  call.algorithm = "linear";
+  call.algorithm = "direct";
   world.run(call);
   if (is_late) {
     for (int i = 0; i < patience_ms / 10 + 100 && world.broken().empty(); ++i) {

@@ -88,7 +88,7 @@ std::string flood(const Ranks& ranks) {
     for (std::size_t i = 0; i < n; ++i) data[i] = world.rank() == 0 ? mark(0, round, i) : -1;
     Call call{.collective = Collective::broadcast, .type = Type::f32, .output = data.data()};
     call.count = n;
-    call.algorithm = "linear";
+    call.algorithm = "binomial";
     if (world.rank() != 0 && round % 300 == 0) usleep(50000);
     world.run(call);
     for (std::size_t i = 0; i < n; ++i)

@@ -20,13 +20,13 @@ struct Origin {
 std::vector<Origin> origins() {
   std::vector<Origin> all;
   for (const Algorithm* a : registry()) {
-    if (!a->expects_late) continue;
+    if (!a->expects_late()) continue;
     for (int p = 3; p <= by_length(4, 5, 6); ++p)
       for (const std::vector<int>& late : {std::vector{1}, std::vector{p - 1, 0}}) {
         Shape shape{.collective = a->collective, .ranks = p,
                     .cut = {.segments = 1, .window = 1, .knobs = {.blocks = 2}}};
         shape.late = late;
-        if (a->by_nodes)
+        if (a->by_nodes())
           for (int rank = 0; rank < p; ++rank) shape.nodes.push_back(rank < 3 ? rank : 1);
         all.push_back({describe(*a, shape), make_world(*a, shape), late});
       }

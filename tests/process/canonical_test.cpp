@@ -32,7 +32,7 @@ std::string run_all(Communicator& world, bool claimed) {
   int right = 0;
   for (const Algorithm* a : registry()) {
     // Mixed: the ranks share a node. In order of arrival: refused.
-    if (a->canonical != claimed || a->by_nodes || a->follows_arrival) continue;
+    if (a->can_be_canonical() != claimed || a->by_nodes() || a->claims()) continue;
     test::for_each_sum(*a, world.size(), [&](const Case& c, Type type) {
       SumBuffers sums(c, type, world.rank());
       if (a->uses(Access::symmetric))

@@ -268,7 +268,7 @@ TEST_CASE("device: some ranks of a call work in place, and others do not") {
     for (const Algorithm* algorithm : registry()) {
       if (algorithm->collective != Collective::allreduce || algorithm->is_load_store()) continue;
       const Problem problem{.collective = Collective::allreduce, .ranks = 4};
-      if (algorithm->by_nodes || algorithm->rejects(problem)) continue;
+      if (algorithm->by_nodes() || algorithm->rejects(problem)) continue;
       for (int turn = 0; turn < 4; ++turn) {
         std::vector<float> input(999, float(rank + turn)), output(999);
         const bool in_place = rank == turn;

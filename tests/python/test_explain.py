@@ -7,6 +7,7 @@ from launched import flat
 
 from paceline import _core
 from paceline.cli import attach
+from paceline.schedules import SENDS
 
 pytestmark = pytest.mark.ranks
 
@@ -19,31 +20,16 @@ def test_explain_marks_the_choice_of_the_library(paceline):
     assert len(re.findall("<- chosen", out)) == 1
     for row in _core.algorithms():
         if row["collective"] == "broadcast":   # on one node nothing is written for several
-            assert (row["name"] in out) != row["by_nodes"]
+            assert (row["name"] in out) == (row["access"] != "nodes")
 
 
-def test_explain_says_what_groups_change(paceline, monkeypatch):
-    _, out, _ = paceline("explain", "allreduce", "-n", 8, "--group", 4)
-    assert "8 ranks: numa" in flat(out)
-    assert "in 2 groups of 4 ranks" in flat(out)
-    _, out, _ = paceline("explain", "allreduce", "-n", 8)
-    assert "8 ranks: two_shot" in flat(out) and "no groups; --group N" in flat(out)
-    monkeypatch.setenv("PACELINE_NUMA_RANKS", "3")
-    _, out, _ = paceline("explain", "allreduce", "-n", 8)
-    assert "no groups: 8 ranks make no two groups of 3" in flat(out)
-
-
-def test_explain_knows_nodes(paceline, monkeypatch):
+def test_explain_knows_nodes(paceline):
     nodes = ["-n", 8, "--machine", "lab-200mbit,ranks_per_node=2"]
     for size, algorithm in ("64B", "hierarchical"), ("4MiB", "multilane"):
         _, out, _ = paceline("explain", "allreduce", "--size", size, *nodes)
         assert f"8 ranks: {algorithm}" in flat(out) and "on 4 nodes of 2 ranks" in flat(out)
     # 2 (k-1) g messages across, 2 (g-1) inside; 3/2 n and n.
     assert re.search(r"multilane.*<- chosen +14 +10 MiB +3.5 MiB", out), out
-    monkeypatch.setenv("PACELINE_NUMA_RANKS", "1")
-    _, out, _ = paceline("explain", "allreduce", "--size", "64B", *nodes)
-    assert "hierarchical" not in out and "no groups" in out
-    monkeypatch.undo()
     _, out, _ = paceline("explain", "allreduce", "-n", 9, *nodes[2:])   # no equal nodes
     assert "multilane" not in out and "hierarchical" not in out
 
@@ -51,7 +37,7 @@ def test_explain_knows_nodes(paceline, monkeypatch):
 def test_explain_leaves_out_what_needs_one_node(paceline):
     nodes = ["-n", 8, "--machine", "lab-200mbit,ranks_per_node=2"]
     straight = [row["name"] for row in _core.algorithms()
-                if row["collective"] == "allreduce" and row["access"] != "messages"
+                if row["collective"] == "allreduce" and row["access"] not in SENDS
                 and not row["follows_arrival"]]
     _, out, _ = paceline("explain", "allreduce", *nodes)
     told = "not here, as they need all ranks on one node: "
@@ -67,7 +53,7 @@ def test_explain_gives_no_time_to_what_cannot_be(paceline):
     _, out, _ = paceline("explain", "allreduce", "--algorithm", "two_shot", "-n", 8,
                          "--machine", "lab-200mbit,ranks_per_node=2")
     assert re.search("^two_shot.* <- chosen .* needs one node", out, re.MULTILINE), out
-    assert "one node: symmetric, one_shot, numa" in flat(out)
+    assert "one node: symmetric, one_shot" in flat(out)
 
 
 def test_explain_says_whether_the_system_copies(paceline, monkeypatch):

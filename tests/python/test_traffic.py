@@ -9,6 +9,7 @@ import pytest
 from launched import flat
 
 from paceline import _core, draw, traffic
+from paceline.schedules import SENDS
 from paceline.time_breakdown import REST, spent, table
 from paceline.trace import Event, Trace, from_json, kind
 
@@ -44,7 +45,7 @@ def faults(page):
     literature, ours = tables(page)[:2]
     rows = {row["algorithm"]: row for row in ours}
     due = {f"{row['collective']}/{row['name']}": row["knobs"] for row in _core.algorithms()
-           if row["access"] != "messages" and row["name"] != "numa"}
+           if row["access"] not in SENDS}
     found += [f"{name}: a row too many or too few" for name in set(due) ^ set(rows)]
     for name in set(due) & set(rows):
         for ranks in range(2, 9):

@@ -34,7 +34,7 @@ IMPORTS_UP = {
 
 # Types that several files of src define.
 TYPES_TWICE = """
-Asked Block Boolean Buffers Descriptor Driver Early Event Graph Grouped Half Kept Kind Last
+Asked Block Boolean Buffers Descriptor Driver Early Event Graph Half Kind Last
 Loaded Max Memory Min Order Part Peer Place Plain Pool Product Ring Row Space Store
 Sum Tail Terms Transfer Use What Work
 """.split()

@@ -56,7 +56,7 @@ TEST_CASE("bind: who is bound, and who is not") {
     CAPTURE(a->name);
     Problem p = problem_of(a->collective, in_turn);
     const bool one_unit = units_of(p) == 1;
-    CHECK(is_bound(*a, p) == (one_unit && !a->by_nodes && !a->is_load_store()));
+    CHECK(is_bound(*a, p) == (one_unit && !a->by_nodes() && !a->is_load_store()));
     p.commutative = false;   // operands stay in rank order
     CHECK((is_bound(*a, p) && has_op(a->collective)) == false);
     p.nodes = {0, 0, 1, 1};

@@ -44,7 +44,7 @@ TEST_CASE("blocks: the last one comes first, the first one last") {
                         .rank = rank,
                         .one_node = true,
                         .symmetric = a->uses(Access::symmetric)};
-        if (!a->is_load_store() || a->grouped || !a->takes.blocks || why_not(*a, p)) continue;
+        if (!a->is_load_store() || !a->takes.blocks || why_not(*a, p)) continue;
         CAPTURE(a->name);
         const std::vector<int> blocks = blocks_in_order(*a, p);
         REQUIRE_FALSE(blocks.empty());

@@ -284,8 +284,6 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
         if (p == 2) room = count == 25000 ? 64u << 10 : room;   // a message that is longer than it
         Problem problem = problem_of(a->collective, p);
         problem.one_node = true;
-        if (p % 4 == 0 && count > 100)
-          for (int rank = 0; rank < p; ++rank) problem.groups.push_back(rank / (p / 4));
         const std::size_t units = std::size_t(units_of(problem));
         const Choice choice = choose(problem, {4 * count * units, usual_machine(), room});
         if (!choice.algorithm->uses(Access::staging)) continue;
@@ -356,9 +354,9 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
       for (std::size_t bytes = 8; bytes <= 256u << 20; bytes *= 2) {
         const Choice choice = chosen_for(c, bytes, beside, true, {}, staging);
         CHECK(print(choice) == print(chosen_for(c, bytes, in_turn, true, {}, staging)));
-        CHECK(!chosen_for(c, bytes, none).algorithm->by_nodes);
+        CHECK(!chosen_for(c, bytes, none).algorithm->by_nodes());
         if (bytes >= 1u << 20 && !has_root(c))
-          CHECK((choice.algorithm->by_nodes && choice.why.find("on a node") != choice.why.npos));
+          CHECK((choice.algorithm->by_nodes() && choice.why.find("on a node") != choice.why.npos));
       }
     }
   for (Collective c : {allreduce, reduce_scatter})
@@ -369,7 +367,7 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
   // Operands that stay in rank order may go to leaders of neighbours, and not round a ring.
   CHECK(is(chosen_for(allreduce, 64, beside, false), "hierarchical"));
   for (std::size_t bytes : {64u, 64u << 20})
-    CHECK(!chosen_for(allreduce, bytes, in_turn, false).algorithm->by_nodes);
+    CHECK(!chosen_for(allreduce, bytes, in_turn, false).algorithm->by_nodes());
   CHECK(is(chosen_for(allreduce, 64, in_turn, true, {"multilane"}), "multilane"));
   CHECK_THROWS_AS(chosen_for(allreduce, 64, none, true, {"multilane"}), Error);
   CHECK_THROWS_AS(chosen_for(allreduce, 64, in_turn, false, {"multilane"}), Error);
@@ -377,7 +375,6 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
   // Ranks of one node reach each other's memory.
   Problem near = problem_of(allreduce, 8);
   near.one_node = true;
-  near.groups = {0, 0, 0, 0, 1, 1, 1, 1};
   for (std::size_t bytes : {64u, 64u << 20})
-    CHECK(!choose(near, {bytes, usual_machine()}).algorithm->by_nodes);
+    CHECK(!choose(near, {bytes, usual_machine()}).algorithm->by_nodes());
 }

@@ -29,19 +29,19 @@ void look(const Problem& p, const ChoiceInputs& now, Seen& seen) {
   exact.fast = true;
   const Choice then = choose(late, now), exact_then = choose(exact, now);
   CAPTURE(usual.algorithm->name);
-  CHECK(!usual.algorithm->expects_late);
-  if (!then.algorithm->expects_late) {
+  CHECK(!usual.algorithm->expects_late());
+  if (!then.algorithm->expects_late()) {
     CHECK(then.algorithm == usual.algorithm);
     CHECK(then.cut == usual.cut);
     ++seen.stayed;
-    seen.only_exact += exact_then.algorithm->expects_late;
+    seen.only_exact += exact_then.algorithm->expects_late();
     return;
   }
-  CHECK(usual.algorithm->sum_order != SumOrder::own);
-  CHECK(then.algorithm->sum_order == usual.algorithm->sum_order);
-  CHECK(then.algorithm->by_nodes == usual.algorithm->by_nodes);
-  CHECK(exact_then.algorithm->expects_late);
-  if (then.algorithm->sum_order == SumOrder::by_ring) {
+  CHECK(usual.algorithm->bits != Bits::own);
+  CHECK(then.algorithm->bits == usual.algorithm->bits);
+  CHECK(then.algorithm->by_nodes() == usual.algorithm->by_nodes());
+  CHECK(exact_then.algorithm->expects_late());
+  if (then.algorithm->bits == Bits::by_ring) {
     CHECK(then.cut.segments == usual.cut.segments);   // each is a ring
     CHECK(then.cut.window == usual.cut.segments);     // all are under way before the late one comes
     ++seen.rings;
@@ -61,10 +61,10 @@ TEST_CASE("late: with fewer than four ranks or nodes nobody can be late") {
     for (std::size_t bytes = 4096; bytes <= (64u << 20); bytes *= 4)
       for (const Collective c : {Collective::allreduce, Collective::reduce}) {
         Problem p{.collective = c, .ranks = ranks, .late = {1}, .fast = true};
-        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late);
+        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late());
         for (int rank = 0; rank < 2 * ranks; ++rank) p.nodes.push_back(rank / 2);
         p.ranks = 2 * ranks;
-        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late);
+        CHECK(!choose(p, network(1e-5, bytes)).algorithm->expects_late());
       }
 }
 

@@ -14,9 +14,10 @@ namespace {
 std::vector<int> seen;   // by the algorithm below, when it last built
 
 Algorithm watcher() {
-  Algorithm a = allreduce_linear;
+  Algorithm a = allreduce_binomial;
   a.name = "watcher";
-  a.expects_late = true;
+  a.arrivals = Arrivals::predicted;
+  a.bits = Bits::by_rank;
   a.build = [](const Problem& pb, const Knobs&, Builder&) { seen = pb.late; };
   return a;
 }
@@ -31,7 +32,7 @@ Problem late_ones(int ranks, std::vector<int> late) {
 
 TEST_CASE("late: who does not expect late ranks builds the same schedule") {
   for (const Algorithm* a : registry()) {
-    if (a->expects_late || a->is_load_store()) continue;
+    if (a->expects_late() || a->is_load_store()) continue;
     CAPTURE(a->name);
     Problem plain{.collective = a->collective, .ranks = 4, .rank = 1};
     Problem late = plain;

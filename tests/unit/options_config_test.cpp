@@ -33,7 +33,6 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.shm_dir == mine.shm_dir);
   CHECK(theirs.shm_bytes == mine.shm_bytes);
   CHECK(theirs.huge_pages == mine.huge_pages);
-  CHECK(theirs.numa_ranks == mine.numa_ranks);
   CHECK(theirs.single_copy == mine.single_copy);
   CHECK(theirs.machine == "auto");   // front ends ask the network; a world by itself does not
   CHECK(mine.machine == "usual");
@@ -59,7 +58,6 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.shm_dir == "/some/where");
   CHECK(config.shm_bytes == 5u << 20);
   CHECK(config.huge_pages);
-  CHECK(config.numa_ranks == 16);
   CHECK(config.machine == "lab-200mbit");
   CHECK(config.numbers == Numbers::canonical);
   CHECK(config.single_copy == "off");

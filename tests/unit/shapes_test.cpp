@@ -6,7 +6,6 @@
 #include <set>
 
 #include "shapes/binomial.hpp"
-#include "shapes/canonical_tree.hpp"
 #include "shapes/circulant.hpp"
 #include "shapes/circulant_blocks.hpp"
 #include "shapes/double_tree.hpp"
@@ -337,37 +336,5 @@ TEST_CASE("shapes: in the first tree children lie on both sides of their parent,
       const DoubleTree::Node node = DoubleTree{p}.node(0, rank);
       for (std::size_t i = 0; i < node.children.size(); ++i)
         CHECK((node.children[i] < rank) == (i < node.before));
-    }
-}
-
-TEST_CASE("shapes: the subtrees beside a rank's own are all other ranks, and each other's") {
-  for (int p = 1; p <= 64; ++p)
-    for (int rank = 0; rank < p; ++rank) {
-      Subtree own{rank, rank + 1};
-      for (const Subtree& tree : subtrees_beside(rank, p)) {
-        REQUIRE((tree.first == own.second || tree.second == own.first));
-        const Subtree both{std::min(own.first, tree.first), std::max(own.second, tree.second)};
-        const int left = tree.first < own.first ? tree.second : own.second;
-        CHECK(std::has_single_bit(unsigned(left - both.first)));
-        CHECK(left - both.first >= both.second - left);
-        own = both;
-      }
-      CHECK(own == Subtree{0, p});
-    }
-}
-
-TEST_CASE("shapes: an order in which so many subtrees come before a rank") {
-  for (int p = 1; p <= 16; ++p)
-    for (int rank = 0; rank < p; ++rank) {
-      const auto beside = subtrees_beside(rank, p);
-      for (int some = 0; some <= int(beside.size()); ++some) {
-        const std::vector<int> order = order_after(rank, p, some);
-        CHECK(std::set<int>(order.begin(), order.end()).size() == std::size_t(p));
-        const auto own = std::find(order.begin(), order.end(), rank);
-        int before = 0;
-        for (auto tree = beside.begin(); tree != beside.begin() + some; ++tree)
-          before += tree->second - tree->first;
-        CHECK(own - order.begin() == before);
-      }
     }
 }

@@ -34,7 +34,7 @@ std::vector<std::string> names_in(const std::string& card) {
 }
 
 const std::set<std::string> kOfNode{"shm_bytes", "stage_bytes", "huge_pages"};
-const std::set<std::string> kTold{"numa", "cache", "process"};
+const std::set<std::string> kTold{"process"};
 
 }  // namespace
 
@@ -64,7 +64,7 @@ TEST_CASE("start card: every line that must be equal is, and the first one that 
     const std::string what_all = str("start-up: ", what, " differs between ranks (rank ");
     const auto check = [&](const Cards& cards) {
       check_cards(cards);
-      agree_on_nodes(cards, {0, 0, 0});
+      check_cards_of_nodes(cards, {0, 0, 0});
     };
     if (!kOfNode.contains(names[i]))
       CHECK(expect_fault(Fault::usage, {what_all, str("rank 0: ", mine, ", rank 2: 7")},
@@ -106,7 +106,7 @@ TEST_CASE("start card: every option reaches it that must be equal, and no other"
   }
   const std::pair<const char*, const char*> set[] = {
       {"transport", "mpi"},  {"numbers", "canonical"}, {"algorithm", "allreduce=ring"},
-      {"segments", "3"},     {"window", "2"},          {"numa_ranks", "4"},
+      {"segments", "3"},     {"window", "2"},
       {"machine", "1e-6,1e-9,1e-10"}, {"shm_bytes", "2097152"}, {"stage_bytes", "3145728"},
       {"huge_pages", "on"}};
   for (const auto& [name, value] : set) {
@@ -129,30 +129,16 @@ TEST_CASE("start card: what is no card is said to be none") {
                      [&] { check_cards({card, "paceline 17.3\nwho knows"}); }) == "");
 }
 
-TEST_CASE("groups: all ranks agree, by what they said or as if") {
-  const std::vector<int> one{0, 0, 0, 0}, two{0, 1, 0, 1};
-  const auto at = [](int numa, int cache, int groups = 0) {
-    const std::string card = start_card({.numa_ranks = groups});
-    return with(with(card, "numa", str(numa)), "cache", str(cache));
-  };
-  CHECK(agree_on_nodes({at(0, 0), at(0, -1), at(1, 4), at(-1, -1)}, one) ==
-        std::vector<Locality>{{0, 0}, {0, -1}, {1, 4}, {-1, -1}});
-  CHECK(agree_on_nodes(Cards(4, at(0, 0, 2)), one) ==
-        std::vector<Locality>{{0, 0}, {0, 0}, {1, 1}, {1, 1}});
-  CHECK(agree_on_nodes(Cards(4, at(0, 0, 2)), two) == std::vector<Locality>(4, Locality{0, 0}));
-  CHECK(agree_on_nodes(Cards(4, at(0, 0, 1)), one) == std::vector<Locality>(4));
-}
-
 TEST_CASE("options that shared memory is laid out by are equal on all ranks of a node") {
   const std::string mib8 = start_card({.stage_bytes = 8u << 20});
   const std::string mib4 = start_card({.stage_bytes = 4u << 20});
   const Cards cards{mib8, mib4, mib8, mib4};
   check_cards(cards);
-  CHECK(agree_on_nodes(cards, {0, 1, 0, 1}).size() == 4);
+  check_cards_of_nodes(cards, {0, 1, 0, 1});
   CHECK(expect_fault(Fault::usage,
                      {"stage_bytes", "rank 1: 4 MiB", "rank 2: 8 MiB", "PACELINE_STAGE_BYTES"},
-                     [&] { agree_on_nodes(cards, {0, 1, 1, 0}); }) == "");
+                     [&] { check_cards_of_nodes(cards, {0, 1, 1, 0}); }) == "");
   const Cards close{start_card({.shm_bytes = 1024}), start_card({.shm_bytes = 1025})};
   CHECK(expect_fault(Fault::usage, {"shm_bytes", "0: 1 KiB (1024)", "1: 1 KiB (1025)"},
-                     [&] { agree_on_nodes(close, {0, 0}); }) == "");
+                     [&] { check_cards_of_nodes(close, {0, 0}); }) == "");
 }

@@ -64,7 +64,7 @@ TEST_CASE("sweep: what makes a difference for a collective is varied, and nothin
   }
 }
 
-TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that know them") {
+TEST_CASE("sweep: nodes of every size, neighbours and not, for algorithms that know them") {
   for (const Algorithm* a : registry()) {
     CAPTURE(a->name);
     const std::vector<Shape> shapes = sweep(*a, 6);
@@ -74,18 +74,18 @@ TEST_CASE("sweep: groups of every size, neighbours and not, for algorithms that 
       });
     };
     CHECK(has(6, 0, false));
-    const bool knows = a->grouped || a->in_node_order;
+    const bool knows = a->cost({a->collective, 6}, {}).in_node_order;
     for (int group : {1, 2, 3}) CHECK(has(6, group, false) == knows);
     // What is bound node by node is tried where that makes a difference.
-    const bool bound = !a->is_load_store() && !a->by_nodes && units_of({a->collective, 6}) == 1;
+    const bool bound = !a->is_load_store() && !a->by_nodes() && units_of({a->collective, 6}) == 1;
     for (int group : {2, 3}) CHECK(has(6, group, true) == (knows || bound));
     const auto unlike = [](const Shape& s) {
       const auto on_first = std::count(s.nodes.begin(), s.nodes.end(), 0);
       return !s.nodes.empty() && 2 * std::size_t(on_first) != s.nodes.size();
     };
-    CHECK(any(shapes, unlike) == (a->in_node_order || a->by_nodes || bound));
+    CHECK(any(shapes, unlike) == (knows || a->by_nodes() || bound));
     CHECK(any(shapes, [](const Shape& s) { return s.no_staging; }) ==
-          (a->by_nodes && !a->claimed));
+          a->by_nodes());
     CHECK(!has(6, 4, false));
     CHECK(!has(6, 6, false));
     CHECK(!has(6, 0, true));

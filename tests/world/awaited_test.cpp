@@ -72,7 +72,7 @@ struct Alone {
   bool has_asked(int rank) const { return std::ranges::count(said.asked, rank) > 0; }
 };
 
-// For a broadcast from rank 1, which waits for rank 2, which waits for rank 3.
+// For a scatter from rank 1, which waits for rank 2, which waits for rank 3.
 struct Row : Said {
   Row() {
     status[1].awaits = 2;
@@ -87,7 +87,7 @@ TEST_CASE("awaited: the end of a row is asked and named, and nobody beside it") 
   row.silence(3);
   row.status[4].awaits = 5;
   Alone rank(row);
-  CHECK(rank.gives_up(rank.call(Collective::broadcast, 1), {"rank 3 does not answer"}) == "");
+  CHECK(rank.gives_up(rank.call(Collective::scatter, 1), {"rank 3 does not answer"}) == "");
   for (int peer = 0; peer < kRanks; ++peer) CHECK(rank.has_asked(peer) == (peer > 0 && peer < 4));
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("awaited: a row may go round, and say what is no rank") {
     Row row;
     row.status[3].awaits = end;
     Alone rank(row);
-    CHECK(rank.gives_up(rank.call(Collective::broadcast, 1), {"rank 1 is inside"}) == "");
+    CHECK(rank.gives_up(rank.call(Collective::scatter, 1), {"rank 1 is inside"}) == "");
     CHECK(rank.has_asked(3));
     CHECK_FALSE(rank.has_asked(4));
   }
@@ -107,7 +107,7 @@ TEST_CASE("awaited: what a rank was about when it was last heard of leads nowher
   Row row;
   row.status[1].current = false;
   Alone rank(row);
-  CHECK(rank.gives_up(rank.call(Collective::broadcast, 1), {"rank 1"}) == "");
+  CHECK(rank.gives_up(rank.call(Collective::scatter, 1), {"rank 1"}) == "");
   CHECK_FALSE(rank.has_asked(2));
 }
 

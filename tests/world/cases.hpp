@@ -29,7 +29,7 @@ inline bool is_attached(const Case& c) {
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {
     if (a->uses(Access::symmetric)) continue;   // other buffers: process/shared_test.cpp
-    if (a->by_nodes) continue;    // they need several: see mixed_test.cpp, nodes_run_test.cpp
+    if (a->by_nodes()) continue;    // they need several: see mixed_test.cpp, nodes_run_test.cpp
     if (a->uses(Access::staging) && a->rejects({.collective = a->collective, .ranks = p})) continue;
     const std::set<int> roots =
         has_root(a->collective) ? std::set<int>{0, std::min(1, p - 1), p - 1} : std::set<int>{0};
@@ -44,7 +44,7 @@ inline void for_each_case(int p, bool few, const std::function<void(const Case&)
           const Op ops[] = {Op::sum, Op::max, Op::min, Op::sum};
           c.op = ops[turn % 4];
           // Sums in order of arrival are for numbers=fast: see process/claimed_test.cpp.
-          if (a->follows_arrival && c.op == Op::sum) c.op = Op::max;
+          if (a->claims() && c.op == Op::sum) c.op = Op::max;
           visit(c);
           if (++turn % 3 == 0 && a->uses(Access::staging)) {
             c.knobs.blocks = a->takes.blocks ? 2 + turn % 4 : 0;

@@ -98,8 +98,7 @@ int sent(const World& world) {
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
 // Whose header says "at most"; all others are exact in step.
-const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_binary_tree",
-                                    "allreduce/sorted_chain"};
+const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_binary_tree"};
 
 // How much longer it takes where messages overtake each other, as the header says: a block that is
 // early takes the port that another still needs.
@@ -175,7 +174,6 @@ const Meets kMeets[] = {
     {"allreduce/ring", true, 0, true},
     {"allreduce/direct", true, 0, true},
     {"broadcast/binomial", true, 1, false},
-    {"broadcast/k_nomial", true, 1, false, {.radix = 2}},
     {"reduce/binomial", true, 1, false},
     {"reduce/k_nomial", true, 1, false, {.radix = 2}},
     {"reduce/scatter_gather", true, 2, false},
@@ -225,7 +223,7 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
 std::vector<const Algorithm*> senders() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return !a->is_load_store() && !a->by_nodes; });
+               [](const Algorithm* a) { return !a->is_load_store() && !a->by_nodes(); });
   return out;
 }
 

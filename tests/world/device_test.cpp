@@ -219,7 +219,7 @@ TEST_CASE("device: averages, and integers") {
   for (int p : {1, 2, 3, 5}) {
     Group world(p, {});
     for (const Algorithm* a : registry()) {
-      if (!has_op(a->collective) || a->by_nodes) continue;
+      if (!has_op(a->collective) || a->by_nodes()) continue;
       if (a->uses(Access::single_copy) || a->uses(Access::symmetric)) continue;
       Case c{a->collective, a->name, p, 12};
       if (a->rejects({.collective = a->collective, .ranks = p})) continue;

@@ -71,7 +71,7 @@ TEST_CASE("average divides once") {
     LoopWorld world(p, 3);
     Random random(5);
     for (const Algorithm* a : registry()) {
-      if (!has_op(a->collective) || a->uses(Access::symmetric) || a->by_nodes) continue;
+      if (!has_op(a->collective) || a->uses(Access::symmetric) || a->by_nodes()) continue;
       Case c{a->collective, a->name, p, 12};
       c.op = Op::average;
       // 1..4093 summed over p ranks is exact in float64; the division rounds once on either side.
@@ -89,7 +89,7 @@ TEST_CASE("many operations are under way at once and end in any order") {
   std::vector<Case> cases;
   for (std::size_t n : {std::size_t{0}, std::size_t{5}, std::size_t{64}, std::size_t{1000}})
     for (const Algorithm* a : registry())
-      if (!a->uses(Access::symmetric) && !a->by_nodes)
+      if (!a->uses(Access::symmetric) && !a->by_nodes())
         cases.push_back({a->collective, a->name, p, n, int(n % 4)});
   std::vector<std::vector<std::unique_ptr<Buffers<float>>>> buffers(p);
   std::vector<std::vector<Request>> requests(p);

@@ -80,7 +80,7 @@ std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<in
               .in_place = c.in_place, .fused = random.below(2) == 1,
               .cut = {.segments = segments, .window = 1 + static_cast<int>(random.below(3))}};
   if (a.takes.blocks) shape.cut.knobs.blocks = static_cast<int>(random.below(4));
-  if (a.by_nodes) {   // of unequal size, and not side by side: 1 or 2 and more
+  if (a.by_nodes()) {   // of unequal size, and not side by side: 1 or 2 and more
     shape.no_staging = true;
     for (int rank = 0; rank < c.ranks; ++rank)
       shape.nodes.push_back(c.ranks == 7 ? rank % 3 : rank < 3 ? rank : rank % 2);
@@ -91,15 +91,15 @@ std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<in
 
 // Whose bits it is said to have.
 const Algorithm& first_of(const Algorithm& a) {
-  if (a.sum_order == SumOrder::by_ring) return a.by_nodes ? allreduce_multilane : allreduce_ring;
-  return find_algorithm(a.collective, a.by_nodes ? "multilane_direct" : "direct");
+  if (a.bits == Bits::by_ring) return a.by_nodes() ? allreduce_multilane : allreduce_ring;
+  return find_algorithm(a.collective, a.by_nodes() ? "multilane_direct" : "direct");
 }
 
 // In how many of the tried cases the bits are other ones than those.
 int others(const Algorithm& a, const Algorithm& first, int p, int& tried, int more_segments = 0) {
   Random random(static_cast<std::uint64_t>(p));
   std::vector<std::vector<int>> sets{{}};
-  if (a.expects_late)
+  if (a.expects_late())
     for (std::vector<int>& late : late_sets(p)) sets.push_back(std::move(late));
   int found = 0, turn = 0;
   for (Type type : test::kFloats) {
@@ -119,9 +119,9 @@ int others(const Algorithm& a, const Algorithm& first, int p, int& tried, int mo
 TEST_CASE("late: sums in rank or ring order have the bits of direct or ring, whoever is late") {
   int tried = 0;
   for (const Algorithm* a : registry()) {
-    if (a->sum_order == SumOrder::own) continue;
+    if (a->bits == Bits::own || a->is_load_store()) continue;
     CHECK(has_op(a->collective));
-    CHECK(!a->bits_follow_late);
+    CHECK(!a->bits_follow_late());
     for (int p : {1, 2, 3, test::by_length(4, 5, 7), 18})
       CHECK_MESSAGE(others(*a, first_of(*a), p, tried) == 0, name_of(a->collective), "/", a->name,
                     ", ", p);
@@ -132,7 +132,7 @@ TEST_CASE("late: sums in rank or ring order have the bits of direct or ring, who
 
 TEST_CASE("late: who says that its bits follow late ranks is right, and this test sees it") {
   for (const Algorithm* a : registry())
-    if (a->bits_follow_late) {
+    if (a->bits_follow_late()) {
       int tried = 0;
       CHECK_MESSAGE(others(*a, first_of(*a), 5, tried) > 10, name_of(a->collective), "/", a->name);
     }
@@ -142,19 +142,19 @@ TEST_CASE("late: the bits of a ring are those of as many segments, and not those
   for (const Algorithm* a : {&allreduce_tail_as_ring, &allreduce_multilane_tail_as_ring}) {
     int tried = 0;
     CHECK(others(*a, first_of(*a), 5, tried, 1) > 10);
-    CHECK(others(*a, a->by_nodes ? allreduce_multilane_direct : allreduce_direct, 5, tried) > 10);
+    CHECK(others(*a, a->by_nodes() ? allreduce_multilane_direct : allreduce_direct, 5, tried) > 10);
   }
 }
 
 TEST_CASE("late: of a collective that sums, who expects late ranks either follows or keeps order") {
   int keep = 0;
   for (const Algorithm* a : registry()) {
-    if (!a->expects_late || !has_op(a->collective)) continue;
-    const bool keeps = a->sum_order != SumOrder::own;
-    CHECK_MESSAGE(a->bits_follow_late != keeps, a->name);
+    if (!a->expects_late() || !has_op(a->collective)) continue;
+    const bool keeps = a->bits != Bits::own;
+    CHECK_MESSAGE(a->bits_follow_late() != keeps, a->name);
     keep += keeps;
     Problem problem{.collective = a->collective, .ranks = 5};
-    if (a->by_nodes) problem.nodes = {0, 0, 1, 2, 2};
+    if (a->by_nodes()) problem.nodes = {0, 0, 1, 2, 2};
     problem.late = {3};
     CHECK(!why_not(*a, problem) == keeps);
     problem.fast = true;

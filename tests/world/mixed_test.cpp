@@ -16,7 +16,7 @@ namespace {
 std::vector<const Algorithm*> mixed_algorithms() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return a->by_nodes; });
+               [](const Algorithm* a) { return a->by_nodes(); });
   return out;
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("mixed: other algorithms on such nodes send messages as ever, between 
   const Case barrier{Collective::barrier, "", 5, 0};
   const Case mixed{Collective::allreduce, "multilane", 5, 70};
   for (const Algorithm* a : registry()) {
-    if (a->is_load_store() || a->by_nodes) continue;
+    if (a->is_load_store() || a->by_nodes()) continue;
     Case c{a->collective, a->name, 5, 67};
     CHECK(world.run<double>({mixed, c, barrier, mixed}, random) == "");
     c.segments = 3, c.window = 2;
@@ -200,13 +200,13 @@ TEST_CASE("mixed: without staging buffers, and with little room, on all ranks al
   LoopNodes none({0, 0, 0, 1, 1}, 0), little({0, 0, 0, 1, 1}, 4096);
   Random random(3);
   for (const Algorithm* a : mixed_algorithms()) {
-    if (a->claimed) continue;   // claimed_nodes_test.cpp
+    if (a->claims()) continue;   // claimed_nodes_test.cpp
     const Case named{a->collective, a->name, 5, 1000}, chosen{a->collective, "", 5, 1 << 16};
     CHECK(none.run<float>({named}, random) == "");   // messages inside nodes
     CHECK(none.run<float>({chosen}, random) == "");
     CHECK(little.run<float>({{a->collective, a->name, 5, 1 << 12}}, random) == "");
     CHECK(little.run<float>({chosen}, random) == "");
-    if (a->expects_late) continue;   // messages inside nodes, whatever there is
+    if (a->expects_late()) continue;   // messages inside nodes, whatever there is
     Case whole{a->collective, a->name, 5, 1 << 14};
     whole.segments = 2, whole.window = 2;   // of which it asks for too much at a time
     for (int rank = 0; rank < 5; ++rank) {   // refused before anything is sent, on every rank

@@ -23,7 +23,7 @@ inline Shape shape_on(const Algorithm& a, const Nodes& nodes, bool in_turn = fal
 // Messages inside nodes: mixed_test.cpp has staging buffers.
 inline Shape by_messages(const Algorithm& a, const Nodes& nodes, bool in_turn = false) {
   Shape shape = shape_on(a, nodes, in_turn);
-  shape.no_staging = a.by_nodes;
+  shape.no_staging = a.by_nodes();
   return shape;
 }
 
@@ -31,14 +31,14 @@ inline Shape by_messages(const Algorithm& a, const Nodes& nodes, bool in_turn = 
 inline std::vector<const Algorithm*> written_for_nodes() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
-               [](const Algorithm* a) { return a->by_nodes; });
+               [](const Algorithm* a) { return a->by_nodes(); });
   return out;
 }
 
 // Of these, all that do without staging buffers.
 inline std::vector<const Algorithm*> sending_in_nodes() {
   std::vector<const Algorithm*> out = written_for_nodes();
-  std::erase_if(out, [](const Algorithm* a) { return a->claimed; });
+  std::erase_if(out, [](const Algorithm* a) { return a->claims(); });
   return out;
 }
 

@@ -20,12 +20,11 @@ struct LoopNodes {
   LoopNet net;
   std::vector<Communicator> ranks;
 
-  explicit LoopNodes(const std::vector<int>& nodes, int numa_ranks = 0)
+  explicit LoopNodes(const std::vector<int>& nodes)
       : net(static_cast<int>(nodes.size()), {.seed = 3}) {
     WorldConfig config;
     config.progress = Progress::caller;
     config.nodes = nodes;
-    config.numa_ranks = numa_ranks;
     for (std::size_t r = 0; r < nodes.size(); ++r)
       ranks.push_back(join_transport(net.endpoint(static_cast<int>(r)), config));
   }
@@ -79,8 +78,9 @@ TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks 
     const int p = static_cast<int>(nodes.size());
     for (const Algorithm* a : registry()) {
       const bool one_unit = units_of({.collective = a->collective, .ranks = 2}) == 1;
-      if (a->is_load_store() || a->claimed) continue;   // wants staging buffers
-      if (!a->by_nodes && !a->in_node_order && !one_unit) continue;
+      if (a->is_load_store() || a->claims()) continue;   // wants staging buffers
+      if (!a->by_nodes() && !one_unit &&
+          !a->cost({.collective = a->collective, .ranks = 2}, {}).in_node_order) continue;
       for (std::size_t count : {0, 1, p - 1, 257})
         for (int root : has_root(a->collective) ? std::vector{0, 1, p - 1} : std::vector{0})
           for (int turn = 0; turn < 4; ++turn, ++cases) {
@@ -99,7 +99,6 @@ TEST_CASE("nodes: what is asked for gives the right results, wherever the ranks 
 TEST_CASE("nodes: what goes by nodes is chosen on nodes alone, and it is said why") {
   constexpr std::size_t kShort = 16, kLong = 1 << 18;
   LoopNodes even({0, 1, 0, 1, 0, 1}), uneven({0, 1, 0, 1, 1, 1}), single({0, 1, 2, 3, 4, 5});
-  LoopNodes forbidden({0, 1, 0, 1, 0, 1}, 1);
   Random random(5);
   for (Collective c : {Collective::allreduce, Collective::broadcast, Collective::reduce,
                        Collective::reduce_scatter, Collective::allgather})
@@ -111,13 +110,10 @@ TEST_CASE("nodes: what goes by nodes is chosen on nodes alone, and it is said wh
       if (count == kShort)
         for (LoopNodes* world : {&even, &uneven}) CHECK(says(world->explain(here), "hierarchical"));
       CHECK(says(single.explain(here), "one rank on each node"));
-      CHECK(says(forbidden.explain(here), "PACELINE_NUMA_RANKS=1 forbids them"));
-      for (LoopNodes* world : {&single, &forbidden}) {
-        const std::string why = world->explain(here);
-        CHECK(!says(why, "hierarchical"));
-        CHECK(!says(why, "multilane"));
-      }
-      for (LoopNodes* world : {&even, &uneven, &single, &forbidden}) {
+      const std::string why = single.explain(here);
+      CHECK(!says(why, "hierarchical"));
+      CHECK(!says(why, "multilane"));
+      for (LoopNodes* world : {&even, &uneven, &single}) {
         const std::string bad = world->run<double>(here, random);
         CHECK_MESSAGE(bad.empty(), bad);
       }
@@ -127,15 +123,14 @@ TEST_CASE("nodes: what goes by nodes is chosen on nodes alone, and it is said wh
 
 TEST_CASE("nodes: who asks to go by nodes where there are none is refused, and told why") {
   LoopNodes single({0, 1, 2, 3, 4, 5}), one({0, 0, 0, 0, 0, 0}), uneven({0, 1, 0, 1, 1, 1});
-  LoopNodes forbidden({0, 1, 0, 1, 0, 1}, 1);
   for (const Algorithm* a : written_for_nodes()) {
     const Case c{a->collective, a->name, 6, 100};
-    for (LoopNodes* world : {&single, &one, &forbidden}) {
+    for (LoopNodes* world : {&single, &one}) {
       const std::string error = error_of(*world, c);
       CHECK_MESSAGE(says(error, "several nodes, of which one at least has several"), error);
       CHECK_MESSAGE(says(error, "Use another algorithm, or auto."), error);
     }
-    if (!a->claimed) CHECK(error_of(uneven, c) == "");
+    if (!a->claims()) CHECK(error_of(uneven, c) == "");
   }
 }
 

@@ -123,7 +123,7 @@ struct Ranks {
 TEST_CASE("notes: whoever has a sum of all ranks has the words of all") {
   long cases = 0;
   for (const Algorithm* a : registry()) {
-    if (a->collective != Collective::allreduce || a->is_load_store() || a->by_nodes)
+    if (a->collective != Collective::allreduce || a->is_load_store() || a->by_nodes())
       continue;
     long of_it = 0;
     for (int p = 1; p <= by_length(4, 7, 9); ++p) {

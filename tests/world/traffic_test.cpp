@@ -29,10 +29,6 @@ using Formula = Claim (*)(double r, double blocks, bool in_place);
 
 double own(bool in_place) { return in_place ? 0 : 2; }   // from the input to the output
 
-Claim leader_by_position(double r, double, bool) {
-  return {2 * r, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), r - 1};
-}
-
 // Of two ranks and more.
 const std::map<std::string, Formula> kClaims = {
     {"allreduce/one_shot", [](double r, double, bool) -> Claim {
@@ -44,11 +40,9 @@ const std::map<std::string, Formula> kClaims = {
     {"allreduce/symmetric", [](double r, double, bool) -> Claim {
        return {0, r + 1, 0, 2 * (r - 1), r - 1, 2 * (r - 1), 2 * r * (r - 1), 2};
      }},
-    {"allreduce/static_leader", [](double r, double, bool) -> Claim {
-       return {2 * r, r + 1, 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), 1};
+    {"allreduce/dynamic_leader", [](double r, double, bool) -> Claim {
+       return {2 * r, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), r - 1};
      }},
-    {"allreduce/polling_leader", leader_by_position},
-    {"allreduce/dynamic_leader", leader_by_position},
     {"allreduce/arrival_leader", [](double r, double, bool) -> Claim {
        const double in = r > 2 ? 2 * (r - 1) : 4;
        return {in, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), r - 1};
@@ -56,15 +50,6 @@ const std::map<std::string, Formula> kClaims = {
     {"allreduce/arrival_chain", [](double r, double b, bool) -> Claim {
        const double waits = r > 2 ? 2 * b : b;
        return {4, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * b * (r - 1), waits};
-     }},
-    {"allreduce/arrival_sliced", [](double r, double, bool) -> Claim {
-       const bool meet = r > 2;   // those who do not come last
-       const double sums = meet ? r + 3 : 3, signals = (meet ? 2 * (r - 1) + 1 : 2) * (r - 1);
-       return {2 * r, sums, 2 * (r - 1), 0, 1, 2 * (r - 1), signals, meet ? r : 1};
-     }},
-    {"allreduce/arrival_tree", [](double r, double, bool) -> Claim {
-       const double in = 2 * std::floor(r / 2) + 2, waits = std::ceil(std::log2(r));
-       return {in, 3 * (r - 1), 2 * (r - 1), 0, 1, 2 * (r - 1), 2 * (r - 1), waits};
      }},
     {"reduce/arrival_chain", [](double r, double b, bool) -> Claim {   // the root comes last
        return {2, 3 * (r - 1), 0, 0, 0, r - 1, b * (r - 1), b};
@@ -154,7 +139,7 @@ std::vector<std::size_t> counts(const std::string& name, const World& world) {
 template <class Each>
 void for_load_store(Each&& each) {
   for (const Algorithm* a : registry()) {
-    if (!a->is_load_store() || a->grouped) continue;   // numa_test.cpp has those
+    if (!a->is_load_store()) continue;
     const std::string name = str(name_of(a->collective), "/", a->name);
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (const int blocks : a->takes.blocks ? std::vector{1, 2, 5} : std::vector{0})

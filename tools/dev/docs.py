@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline import _core, draw, trace, traffic
-from paceline.schedules import unit_count
+from paceline.schedules import SENDS, unit_count
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs/algorithms"
@@ -129,7 +129,7 @@ def entries():
     for row in _core.algorithms():
         path = ROOT / "src/coll" / row["collective"] / f"{row['name']}.cpp"
         found.setdefault(row["collective"], []).append(
-            read(path, row["knobs"], row["access"] != "messages", row["by_nodes"]))
+            read(path, row["knobs"], row["access"] not in SENDS, row["access"] == "nodes"))
     return found
 
 

@@ -51,7 +51,7 @@ def algorithms_of(collective, wanted):
     rows = [row for row in _core.algorithms()
             if row["collective"] == collective and row["access"] != "symmetric"]
     known = [row["name"] for row in rows]
-    every = [row["name"] for row in rows if row["access"] == "messages" and not row["by_nodes"]]
+    every = [row["name"] for row in rows if row["access"] == "messages"]
     names = []
     for name in wanted:
         if name not in ("auto", "all", *known):

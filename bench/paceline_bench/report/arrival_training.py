@@ -11,7 +11,7 @@ import random
 from paceline import _core
 from paceline.schedules import unit_count
 
-from paceline_bench.report import gpu
+from paceline_bench.report import arrival_parts, gpu
 from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
 from paceline_bench.report.simulated import ELEMENT
 from paceline_bench.report.verdicts import Claim, judged
@@ -28,11 +28,13 @@ HIERARCHICAL = "Hierarchical-RSA"
 SMALL = "+Small-PAP-aware"
 LARGE = "+Large-PAP-aware"
 WAYS = {FLAT: ("rabenseifner", 0), HIERARCHICAL: ("hierarchical_rsa", PER_NODE),
-        SMALL: ("dynamic_leader_rsa", PER_NODE), LARGE: ("arrival_chain_rsa", PER_NODE)}
+        SMALL: arrival_parts.SMALL, LARGE: arrival_parts.LARGE}
 
 
 def exits(way, nbytes, arrivals):
     """When each rank leaves an allreduce."""
+    if way in (SMALL, LARGE):
+        return arrival_parts.exits(WAYS[way], nbytes, NETWORK.machine, list(arrivals), PER_NODE)
     algorithm, group = WAYS[way]
     world = _core.World("allreduce", algorithm, len(arrivals), fused=True, group=group)
     count = unit_count("allreduce", len(arrivals), nbytes)
@@ -80,7 +82,7 @@ def figures(files):
                drawn="ratios"),
         Figure("figure 10", f"images/s of a rank, {NODES_10} nodes of {PER_NODE}, simulated",
                "The same, also with nodes that sum in the order in which their ranks come: by a "
-               "dynamic leader (dynamic_leader_rsa), or along a chain (arrival_chain_rsa).", (),
+               "dynamic leader, or along a chain; these are simulated part by part.", (),
                table=(("", *WAYS), *rows))]
 
 

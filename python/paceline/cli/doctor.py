@@ -119,26 +119,6 @@ def huge_pages(ranks):
     return Finding("huge pages", "ok", f"for shared arrays from 2 MiB on: {how}")
 
 
-def groups(ranks):
-    """Whether ranks would be grouped by NUMA node or cache."""
-    asked = _core.option("numa_ranks")
-    if asked:
-        return Finding("groups", "ok", "none: PACELINE_NUMA_RANKS=1" if asked == 1 else
-                       f"of {asked} ranks in rank order, as PACELINE_NUMA_RANKS says")
-    found = _core.localities()
-    kinds = {"NUMA node": {numa for numa, _ in found}, "last-level cache": {c for _, c in found}}
-    unknown = " and ".join(kind for kind, seen in kinds.items() if not seen or -1 in seen)
-    text = ", ".join(f"{len(seen)} {kind}{'s' if len(seen) > 1 else ''}"
-                     for kind, seen in kinds.items() if kind not in unknown)
-    if all(len(seen) < 2 for seen in kinds.values()):
-        missing = f"the system does not tell the {unknown}" if unknown else ""
-        known = f"{text} here" if text else ""
-        return Finding("groups", "ok", f"none: {'; '.join(filter(None, (known, missing)))}")
-    return Finding("groups", "ok",
-                   f"{text} here: PACELINE_NUMA_RANKS=N groups N neighbours in rank "
-                   "order; algorithm=numa groups ranks that are each bound to one of them")
-
-
 def machine(ranks):
     """What choices between nodes would reckon with, and who says so."""
     asked = _core.option("machine")
@@ -271,7 +251,7 @@ def self_test(ranks):
                    f"{human_time(times[0])}, 1 MiB in {human_time(times[1])}")
 
 
-CHECKS = (core, cores, load, shared_memory, unnamed_files, huge_pages, groups, single_copies,
+CHECKS = (core, cores, load, shared_memory, unnamed_files, huge_pages, single_copies,
           process_handles, torch, mpi, machine, devices, variables, self_test)
 
 

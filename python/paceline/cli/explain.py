@@ -11,7 +11,7 @@ from paceline.cli.common import (
 )
 from paceline.cli.draw import simulated
 from paceline.cli.explain_keys import plan_text
-from paceline.schedules import how, unit_count
+from paceline.schedules import SENDS, how, unit_count
 from paceline.units import human_time
 
 LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing changes
@@ -31,8 +31,8 @@ def able(collective, ranks, choice):
             and (row["canonical"] or not choice["canonical"])
             and (_core.option("numbers") == "fast" or not row["follows_arrival"]
                  or row["name"] == choice["algorithm"])
-            and (choice["on_nodes"] or not row["by_nodes"])]
-    far = [row["name"] for row in rows if row["access"] != "messages" and not choice["one_node"]
+            and (choice["on_nodes"] or row["access"] != "nodes")]
+    far = [row["name"] for row in rows if row["access"] not in SENDS and not choice["one_node"]
            and row["name"] != choice["algorithm"]]
     return [row for row in rows if row["name"] not in far], far
 
@@ -50,7 +50,7 @@ def candidates(collective, ranks, size, choice, where):
         chosen = row["name"] == choice["algorithm"]
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
-        impossible = row["access"] != "messages" and not choice["one_node"]   # and yet asked for
+        impossible = row["access"] not in SENDS and not choice["one_node"]   # and yet asked for
         time = "needs one node" if impossible else human_time(
             model_time(collective, row["name"], ranks, size, machine, use))
         out.add_row(
@@ -154,19 +154,6 @@ def attached(trouble):
     return "ranks of a node are attached: what one has is copied straight into another's memory"
 
 
-def groups_of(choice, ranks, group):
-    """What the choice takes to be near each other."""
-    if choice["on_nodes"]:
-        return f"on {ranks // choice['group']} nodes of {choice['group']} ranks"
-    if choice["group"]:
-        return f"in {ranks // choice['group']} groups of {choice['group']} ranks"
-    asked = group or _core.option("numa_ranks")
-    if asked > 1:
-        return (f"no groups: {ranks} ranks make no two groups of {asked} on one node of this "
-                "machine")
-    return "no groups; --group N shows what is chosen where N ranks share a cache or memory"
-
-
 def about_kept_figures(machine, out):
     """Where nodes differ from the model asked for: what ranks would reckon with, and its file."""
     if _core.option("machine") != "auto" or machine == "shm":
@@ -187,7 +174,9 @@ def explain_one(collective, ranks, size, choice, where, out):
     if traffic is not None:
         out.print()
         out.print(traffic)
-    out.print(f"\n{groups_of(choice, ranks, where['group'])}", soft_wrap=True)
+    if choice["on_nodes"]:
+        out.print(f"\non {ranks // choice['group']} nodes of {choice['group']} ranks",
+                  soft_wrap=True)
     far = able(collective, ranks, choice)[1]
     if far:
         out.print(f"not here, as they need all ranks on one node: {', '.join(far)}",
@@ -217,8 +206,6 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
 @click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
 @click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
 @knob_options
-@click.option("--group", default=0, type=Number(0, 4096),
-              help="Ranks that share a cache or memory; 0: as PACELINE_NUMA_RANKS says, 1: none.")
 @click.option("--machine", default="shm", show_default=True,
               help="The machine model to choose for and to simulate; shm: all ranks share a node, "
               "as in this version. `paceline draw allreduce --machine list` shows the names.")
@@ -233,8 +220,8 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
 @click.option("--threads", default=1, show_default=True, type=Number(1, 4096),
               help="With --keys on one node: threads that compute on each rank.")
 @click.option("--every-call", is_flag=True, help="With --keys: list all calls, however many.")
-def command(collective, size, ranks, algorithm, segments, window, radix, blocks, group, machine,
-            keys, **of_keys):
+def command(collective, size, ranks, algorithm, segments, window, radix, blocks, machine, keys,
+            **of_keys):
     """Say which algorithm a call would take, and why.
 
     The choice depends on nothing but the collective, the size, the number of ranks, the model of
@@ -258,7 +245,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         return explain_keys(keys, ranks, machine, of_keys, out,
                             collective or algorithm or segments or window or radix or blocks)
     trouble = attach.trouble()
-    where = {"machine": machine, "group": group, "attach": not trouble}
+    where = {"machine": machine, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:
             raise click.UsageError("an algorithm or its knobs need the collective before them.")

@@ -26,14 +26,14 @@ def names_for(collective, wanted):
         if name not in ("auto", "all", *known):
             raise click.UsageError(f"--algorithm: {collective} has no '{name}'; use auto, all, or "
                                    f"some of {', '.join(known)}.")
-        every = [row["name"] for row in rows if row["access"] == "messages" and not row["by_nodes"]]
+        every = [row["name"] for row in rows if row["access"] == "messages"]
         found += every if name == "all" else [name]
     return list(dict.fromkeys(found))
 
 
 def message_s(machine, nbytes):
     """Seconds of a message of so many bytes."""
-    return _core.World("broadcast", "linear", 2).simulate(max(nbytes, 1), 1, machine, []).span_s
+    return _core.World("broadcast", "binomial", 2).simulate(max(nbytes, 1), 1, machine, []).span_s
 
 
 def simulated(chosen, ranks, collective, count, machine, pattern, alpha_s):

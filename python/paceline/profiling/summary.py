@@ -208,7 +208,7 @@ def set_factors(invocations, machine):
 
 def message_s(machine, ranks, nbytes):
     """What a machine's model takes to bring one message of so many bytes from a rank to another."""
-    chosen = _core.World("broadcast", "linear", 2).simulate(int(max(nbytes, 1)), 1, machine, [])
+    chosen = _core.World("broadcast", "binomial", 2).simulate(int(max(nbytes, 1)), 1, machine, [])
     return chosen.span_s
 
 

@@ -98,6 +98,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allgather_hierarchical{
     .collective = Collective::allgather, .name = "hierarchical", .cuts = cuts, .build = build,
-    .cost = cost, .by_nodes = true};
+    .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -124,6 +124,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allgather_multilane{
     .collective = Collective::allgather, .name = "multilane", .cuts = cuts, .build = build,
-    .cost = cost, .by_nodes = true};
+    .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -36,13 +36,13 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks - 1.0, .volume = share, .reduced = 0};
+  return {.rounds = pb.ranks - 1.0, .volume = share, .in_node_order = true};
 }
 
 }  // namespace
 
 extern const Algorithm allgather_ring{
-    .collective = Collective::allgather, .name = "ring", .cuts = cuts, .build = build, .cost = cost,
-    .in_node_order = true};
+    .collective = Collective::allgather, .name = "ring", .cuts = cuts, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

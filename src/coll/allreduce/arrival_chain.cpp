@@ -51,7 +51,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 extern const Algorithm allreduce_arrival_chain{
     .collective = Collective::allreduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
-    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
-    .follows_arrival = true};
+    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
+    .arrivals = Arrivals::claimed};
 
 }  // namespace paceline

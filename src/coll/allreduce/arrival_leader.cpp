@@ -57,7 +57,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_arrival_leader{
     .collective = Collective::allreduce, .name = "arrival_leader", .cuts = one_block,
-    .build = build, .cost = cost, .access = Access::staging, .claimed = true,
-    .follows_arrival = true};
+    .build = build, .cost = cost, .access = Access::staging, .arrivals = Arrivals::claimed};
 
 }  // namespace paceline

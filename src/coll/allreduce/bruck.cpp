@@ -40,6 +40,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_bruck{
     .collective = Collective::allreduce, .name = "bruck", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true};
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -39,6 +39,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_direct{
     .collective = Collective::allreduce, .name = "direct", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

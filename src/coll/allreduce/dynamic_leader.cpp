@@ -32,7 +32,7 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 
 extern const Algorithm allreduce_dynamic_leader{
     .collective = Collective::allreduce, .name = "dynamic_leader", .cuts = one_block,
-    .build = build, .cost = cost_of_leader, .access = Access::staging, .claimed = true,
-    .follows_arrival = true};
+    .build = build, .cost = cost_of_leader, .access = Access::staging,
+    .arrivals = Arrivals::claimed};
 
 }  // namespace paceline

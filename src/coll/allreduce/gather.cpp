@@ -58,6 +58,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 extern const Algorithm allreduce_gather{
     .collective = Collective::allreduce, .name = "gather", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesRadix, .canonical = true};
+    .cost = cost, .takes = kTakesRadix, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -41,6 +41,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_hierarchical{
     .collective = Collective::allreduce, .name = "hierarchical", .rejects = unless_nodes_in_order,
-    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
+    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

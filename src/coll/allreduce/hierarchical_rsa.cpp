@@ -44,6 +44,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_hierarchical_rsa{
     .collective = Collective::allreduce, .name = "hierarchical_rsa", .rejects = rejects,
-    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
+    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

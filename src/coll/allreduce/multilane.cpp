@@ -47,7 +47,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_multilane{
     .collective = Collective::allreduce, .name = "multilane", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .by_nodes = true,
-    .sum_order = SumOrder::by_ring};
+    .build = build, .cost = cost, .access = Access::nodes, .bits = Bits::by_ring};
 
 }  // namespace paceline

@@ -39,7 +39,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_multilane_direct{
     .collective = Collective::allreduce, .name = "multilane_direct",
-    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true,
-    .sum_order = SumOrder::by_rank};
+    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
+    .access = Access::nodes, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -37,12 +37,11 @@ int cuts(const Problem& pb, const Knobs& knobs) {
   return cuts_in_hierarchy(Hierarchy::as_staged(pb), allreduce_tail_as_ring, knobs);
 }
 
-int within(const Problem& pb, const Knobs& knobs) {
-  return allreduce_tail_as_ring.within(between_nodes(Hierarchy::as_staged(pb)), knobs);
-}
-
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  allreduce_by_messages(b, Hierarchy::as_staged(pb), allreduce_tail_as_ring, knobs);
+  const auto hierarchy = Hierarchy::as_staged(pb);
+  const Problem between = between_nodes(hierarchy);
+  b.cut_within(allreduce_tail_as_ring.cuts(between, knobs) / between.ranks);
+  allreduce_by_messages(b, hierarchy, allreduce_tail_as_ring, knobs);
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
@@ -53,7 +52,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 extern const Algorithm allreduce_multilane_tail_as_ring{
     .collective = Collective::allreduce, .name = "multilane_tail_as_ring", .rejects = rejects,
-    .cuts = cuts, .within = within, .build = build, .cost = cost, .takes = kTakesBlocks,
-    .by_nodes = true, .expects_late = true, .sum_order = SumOrder::by_ring};
+    .cuts = cuts, .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::nodes,
+    .arrivals = Arrivals::predicted, .bits = Bits::by_ring};
 
 }  // namespace paceline

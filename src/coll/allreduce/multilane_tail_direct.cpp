@@ -45,6 +45,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 extern const Algorithm allreduce_multilane_tail_direct{
     .collective = Collective::allreduce, .name = "multilane_tail_direct",
     .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
-    .takes = kTakesBlocks, .by_nodes = true, .expects_late = true, .sum_order = SumOrder::by_rank};
+    .takes = kTakesBlocks, .access = Access::nodes, .arrivals = Arrivals::predicted,
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -42,6 +42,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_one_shot{
     .collective = Collective::allreduce, .name = "one_shot", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::staging, .canonical = true};
+    .cost = cost, .access = Access::staging, .bits = Bits::by_rank};
 
 }  // namespace paceline

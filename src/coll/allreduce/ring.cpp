@@ -43,6 +43,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_ring{
     .collective = Collective::allreduce, .name = "ring", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .sum_order = SumOrder::by_ring};
+    .build = build, .cost = cost, .bits = Bits::by_ring};
 
 }  // namespace paceline

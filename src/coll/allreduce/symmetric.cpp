@@ -49,6 +49,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm allreduce_symmetric{
     .collective = Collective::allreduce, .name = "symmetric", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesBlocks, .access = Access::symmetric, .canonical = true};
+    .cost = cost, .takes = kTakesBlocks, .access = Access::symmetric, .bits = Bits::by_rank};
 
 }  // namespace paceline

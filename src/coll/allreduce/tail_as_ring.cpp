@@ -77,6 +77,7 @@ void add(Builder& b, int parts, const std::vector<Segment>& slots, Tail::Range o
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const int parts = parts_of(pb, knobs);
+  b.cut_within(parts);
   const Tail tail(pb, knobs, pb.ranks * parts);
   if (tail.sides.is_late) {
     tail.give(b);
@@ -95,7 +96,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 extern const Algorithm allreduce_tail_as_ring{
     .collective = Collective::allreduce, .name = "tail_as_ring", .rejects = rejects, .cuts = cuts,
-    .within = parts_of, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
-    .expects_late = true, .sum_order = SumOrder::by_ring};
+    .build = build, .cost = Tail::cost, .takes = kTakesBlocks, .arrivals = Arrivals::predicted,
+    .bits = Bits::by_ring};
 
 }  // namespace paceline

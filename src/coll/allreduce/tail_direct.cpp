@@ -43,7 +43,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 extern const Algorithm allreduce_tail_direct{
     .collective = Collective::allreduce, .name = "tail_direct", .cuts = Tail::cuts, .build = build,
-    .cost = Tail::cost, .takes = kTakesBlocks, .canonical = true, .expects_late = true,
-    .sum_order = SumOrder::by_rank};
+    .cost = Tail::cost, .takes = kTakesBlocks, .arrivals = Arrivals::predicted,
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -79,6 +79,6 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 extern const Algorithm allreduce_tail_ring{
     .collective = Collective::allreduce, .name = "tail_ring", .rejects = rejects,
     .cuts = Tail::cuts, .build = build, .cost = Tail::cost, .takes = kTakesBlocks,
-    .expects_late = true, .bits_follow_late = true};
+    .arrivals = Arrivals::predicted};
 
 }  // namespace paceline

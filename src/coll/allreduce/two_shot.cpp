@@ -98,6 +98,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 extern const Algorithm allreduce_two_shot{
     .collective = Collective::allreduce, .name = "two_shot", .cuts = cuts, .build = build,
-    .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging, .canonical = true};
+    .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging,
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -33,6 +33,6 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadc
 
 extern const Algorithm broadcast_hierarchical{
     .collective = Collective::broadcast, .name = "hierarchical", .cuts = cuts, .build = build,
-    .cost = cost, .by_nodes = true};
+    .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -33,6 +33,6 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadc
 
 extern const Algorithm broadcast_hierarchical_chain{
     .collective = Collective::broadcast, .name = "hierarchical_chain", .cuts = cuts, .build = build,
-    .cost = cost, .by_nodes = true};
+    .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -49,6 +49,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 extern const Algorithm broadcast_sorted_chain{
     .collective = Collective::broadcast, .name = "sorted_chain", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesBlocks, .expects_late = true};
+    .cost = cost, .takes = kTakesBlocks, .arrivals = Arrivals::predicted};
 
 }  // namespace paceline

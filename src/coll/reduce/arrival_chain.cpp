@@ -57,7 +57,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 
 extern const Algorithm reduce_arrival_chain{
     .collective = Collective::reduce, .name = "arrival_chain", .cuts = cuts_of_blocks,
-    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging, .claimed = true,
-    .follows_arrival = true};
+    .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
+    .arrivals = Arrivals::claimed};
 
 }  // namespace paceline

@@ -40,6 +40,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_bruck{
     .collective = Collective::reduce, .name = "bruck", .cuts = cuts, .build = build, .cost = cost,
-    .canonical = true};
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

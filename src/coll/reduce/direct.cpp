@@ -38,6 +38,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_direct{
     .collective = Collective::reduce, .name = "direct", .cuts = cuts, .build = build, .cost = cost,
-    .canonical = true, .sum_order = SumOrder::by_rank};
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -55,6 +55,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_gather{
     .collective = Collective::reduce, .name = "gather", .cuts = cuts, .build = build, .cost = cost,
-    .canonical = true};
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

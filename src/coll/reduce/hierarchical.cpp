@@ -34,6 +34,6 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_bi
 
 extern const Algorithm reduce_hierarchical{
     .collective = Collective::reduce, .name = "hierarchical", .rejects = rejects_in_hierarchy,
-    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
+    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

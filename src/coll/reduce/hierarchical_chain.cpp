@@ -34,6 +34,6 @@ Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_ch
 
 extern const Algorithm reduce_hierarchical_chain{
     .collective = Collective::reduce, .name = "hierarchical_chain", .rejects = rejects_in_hierarchy,
-    .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
+    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -56,6 +56,6 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 extern const Algorithm reduce_staged{
     .collective = Collective::reduce, .name = "staged", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::staging,
-    .canonical = true};
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

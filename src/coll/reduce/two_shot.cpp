@@ -68,6 +68,6 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 extern const Algorithm reduce_two_shot{
     .collective = Collective::reduce, .name = "two_shot", .rejects = rejects, .cuts = cuts,
     .build = build, .cost = cost_of_slices, .takes = kTakesBlocks, .access = Access::staging,
-    .canonical = true};
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

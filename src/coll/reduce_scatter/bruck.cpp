@@ -72,6 +72,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_bruck{
     .collective = Collective::reduce_scatter, .name = "bruck", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true};
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

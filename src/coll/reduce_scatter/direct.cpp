@@ -50,6 +50,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_direct{
     .collective = Collective::reduce_scatter, .name = "direct", .cuts = cuts, .build = build,
-    .cost = cost, .canonical = true, .sum_order = SumOrder::by_rank};
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

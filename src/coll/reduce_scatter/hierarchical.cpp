@@ -83,6 +83,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_hierarchical{
     .collective = Collective::reduce_scatter, .name = "hierarchical",
-    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost, .by_nodes = true};
+    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
+    .access = Access::nodes};
 
 }  // namespace paceline

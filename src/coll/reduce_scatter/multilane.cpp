@@ -188,6 +188,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_multilane{
     .collective = Collective::reduce_scatter, .name = "multilane", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .by_nodes = true};
+    .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

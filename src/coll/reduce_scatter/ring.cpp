@@ -55,13 +55,14 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks - 1.0, .volume = share, .reduced = share};
+  return {.rounds = pb.ranks - 1.0, .volume = share, .reduced = share,
+          .in_node_order = true};
 }
 
 }  // namespace
 
 extern const Algorithm reduce_scatter_ring{
     .collective = Collective::reduce_scatter, .name = "ring", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .in_node_order = true};
+    .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -41,6 +41,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_symmetric{
     .collective = Collective::reduce_scatter, .name = "symmetric", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::symmetric, .canonical = true};
+    .cost = cost, .access = Access::symmetric, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -167,11 +167,10 @@ void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-int ShmChannel::claim(std::uint64_t call, Kept kept) {
+int ShmChannel::claim(std::uint64_t call) {
   if (!shows_stamp_) announce(call);   // who waits for positions looks at its peers' stamps
   StageClaims& claims = at(0).stage.claims();
-  const int position = kept == Kept::own ? 0
-                                         : claims::take(claims, call) + (kept == Kept::peers);
+  const int position = claims::take(claims, call);
   claims::publish(claims, call, position, rank_);
   return position;
 }

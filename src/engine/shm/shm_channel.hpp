@@ -104,8 +104,8 @@ class ShmChannel {
   }
   // Of a call whose positions are claimed, which are kept in the stage of the first rank.
   bool can_claim() { return find(0); }   // that stage is there
-  // Takes a position in a call that was entered, unless the first one is kept for this rank.
-  int claim(std::uint64_t call, Kept kept);
+  // Takes a position in a call that was entered.
+  int claim(std::uint64_t call);
   int rank_at(int position, std::uint64_t call) const {   // -1: nobody's yet
     return claims::rank_at(at(0).stage.claims(), call, position);
   }

@@ -115,7 +115,7 @@ Communicator join_meeting(StoreBootstrap& meeting, std::shared_ptr<Store> store,
   const std::vector<std::string> cards = exchange_cards(meeting, config);
   const Nodes nodes = find_nodes(meeting, config.shm_dir, config.node);
   check_apart(nodes, config);
-  config.localities = agree_on_nodes(cards, nodes.of_rank);
+  check_cards_of_nodes(cards, nodes.of_rank);
   if (config.ranks == 1 || (nodes.count() == 1 && !config.only_mpi))
     return join_transport(make_shm(meeting, shm_config(config)), config, true);
   const MpiJob job = start_mpi(meeting, std::move(store), nodes, config);
@@ -204,7 +204,7 @@ Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig
   if (!config.only_mpi) {
     nodes = find_nodes(*world, config.shm_dir, config.node);
     check_apart(nodes, config);
-    config.localities = agree_on_nodes(cards, nodes.of_rank);
+    check_cards_of_nodes(cards, nodes.of_rank);
   }
   return join_nodes(library, *world, nodes, config);
 }

@@ -27,7 +27,6 @@ WorldConfig config_from_options() {
   config.window = number(Option::window);
   for (Numbers one : {Numbers::fast, Numbers::stable, Numbers::canonical})
     if (text_of(Option::numbers) == name_of(one)) config.numbers = one;
-  config.numa_ranks = number(Option::numa_ranks);
   config.machine = text_of(Option::machine);
   (void)assumed_by(config.machine);   // throws where it is wrong
   config.machine_dir = machine_folder();

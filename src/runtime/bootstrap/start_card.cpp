@@ -1,12 +1,10 @@
 #include "runtime/bootstrap/start_card.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "base/processors.hpp"
 #include "transport/mpi/wire.hpp"
 #include "transport/process.hpp"
 #include "transport/shm/inbox.hpp"
@@ -20,68 +18,53 @@ constexpr int kMeaning = 4;
 // Who must say the same.
 enum class Equal { all, node, nobody };
 
-struct Self {
-  const WorldConfig& config;
-  Locality locality;
-};
-
 // A line of the card; where it is an option's, its name is the option's.
 struct Row {
   std::string_view name;
   Equal equal;
-  std::string (*value)(const Self&);
+  std::string (*value)(const WorldConfig&);
 };
 
 constexpr std::string_view kVersion = "paceline", kLayout = "layout", kProcess = "process";
 
-std::string layout(const Self&) {
+std::string layout(const WorldConfig&) {
   return str(kMeaning, ".", sizeof(InboxHeader), ".", sizeof(SlabEntry), ".", sizeof(Drained),
              ".", RingShape::kMostCells, ".", StagingBuffer::kHead, ".", sizeof(mpi::Header),
              ".", kCollectives, ".", kTypes, ".", kOps);
 }
 
-std::string algorithms(const Self& s) {
+std::string algorithms(const WorldConfig& s) {
   std::string all;
   for (int i = 0; i < kCollectives; ++i)
-    if (const std::string& name = s.config.algorithms[std::size_t(i)]; !name.empty())
+    if (const std::string& name = s.algorithms[std::size_t(i)]; !name.empty())
       all += str(all.empty() ? "" : ",", name_of(Collective(i)), "=", name);
   return all;
 }
 
-std::string transport(const Self& s) {
-  return s.config.only_mpi ? "mpi" : s.config.only_shm ? "shm" : "auto";
+std::string transport(const WorldConfig& s) {
+  return s.only_mpi ? "mpi" : s.only_shm ? "shm" : "auto";
 }
 
-std::string numbers(const Self& s) { return std::string(name_of(s.config.numbers)); }
-std::string huge_pages(const Self& s) { return s.config.huge_pages ? "on" : "off"; }
+std::string numbers(const WorldConfig& s) { return std::string(name_of(s.numbers)); }
+std::string huge_pages(const WorldConfig& s) { return s.huge_pages ? "on" : "off"; }
 
 // The most telling difference first.
 constexpr Row kRows[] = {
-    {kVersion, Equal::all, [](const Self&) { return std::string(PACELINE_VERSION); }},
+    {kVersion, Equal::all, [](const WorldConfig&) { return std::string(PACELINE_VERSION); }},
     {kLayout, Equal::all, layout},
-    {"ranks", Equal::all, [](const Self& s) { return str(s.config.ranks); }},
+    {"ranks", Equal::all, [](const WorldConfig& s) { return str(s.ranks); }},
     {"transport", Equal::all, transport},
     {"numbers", Equal::all, numbers},
     {"algorithm", Equal::all, algorithms},
-    {"segments", Equal::all, [](const Self& s) { return str(s.config.segments); }},
-    {"window", Equal::all, [](const Self& s) { return str(s.config.window); }},
-    {"predict", Equal::all, [](const Self& s) { return s.config.arrival; }},
-    {"numa_ranks", Equal::all, [](const Self& s) { return str(s.config.numa_ranks); }},
-    {"machine", Equal::all, [](const Self& s) { return s.config.machine; }},
-    {"shm_bytes", Equal::node, [](const Self& s) { return str(s.config.shm_bytes); }},
-    {"stage_bytes", Equal::node, [](const Self& s) { return str(s.config.stage_bytes); }},
+    {"segments", Equal::all, [](const WorldConfig& s) { return str(s.segments); }},
+    {"window", Equal::all, [](const WorldConfig& s) { return str(s.window); }},
+    {"predict", Equal::all, [](const WorldConfig& s) { return s.arrival; }},
+    {"machine", Equal::all, [](const WorldConfig& s) { return s.machine; }},
+    {"shm_bytes", Equal::node, [](const WorldConfig& s) { return str(s.shm_bytes); }},
+    {"stage_bytes", Equal::node, [](const WorldConfig& s) { return str(s.stage_bytes); }},
     {"huge_pages", Equal::node, huge_pages},
-    {"numa", Equal::nobody, [](const Self& s) { return str(s.locality.numa); }},
-    {"cache", Equal::nobody, [](const Self& s) { return str(s.locality.cache); }},
-    {kProcess, Equal::nobody, [](const Self&) { return own_process(); }},
+    {kProcess, Equal::nobody, [](const WorldConfig&) { return own_process(); }},
 };
-
-int number_in(const std::string& card, std::string_view name) {
-  const std::string text = said_in(card, name);
-  int value = -1;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
 
 // To the last byte, and not longer than a reader would read: a value may be another's.
 std::string shown(std::string_view name, const std::string& value) {
@@ -138,10 +121,9 @@ std::string said_in(const std::string& card, std::string_view name) {
 }
 
 std::string start_card(const WorldConfig& config) {
-  const Self self{config, common_to(localities_of(allowed_processors()))};
   std::string card;
   for (const Row& row : kRows) {
-    std::string value = row.value(self);
+    std::string value = row.value(config);
     std::ranges::replace(value, '\n', ' ');
     card += str(row.name, " ", value, "\n");
   }
@@ -167,23 +149,14 @@ std::vector<std::string> exchange_cards(Bootstrap& meeting, const WorldConfig& c
   return cards;
 }
 
-std::vector<Locality> agree_on_nodes(const std::vector<std::string>& cards,
-                                     const std::vector<int>& nodes) {
-  const int wanted = std::max(0, number_in(cards[0], "numa_ranks"));
-  std::vector<Locality> out;
-  std::map<int, std::vector<std::size_t>> met;   // node -> its ranks so far
+void check_cards_of_nodes(const std::vector<std::string>& cards, const std::vector<int>& nodes) {
+  std::map<int, std::size_t> met;   // node -> its first rank
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    std::vector<std::size_t>& here = met[nodes[rank]];
+    const std::size_t first = met.try_emplace(nodes[rank], rank).first->second;
     for (const Row& row : kRows)
-      if (row.equal == Equal::node && !here.empty() && differs(row, cards[here[0]], cards[rank]))
-        fail_different(row, cards, here[0], rank);
-    Locality found{number_in(cards[rank], "numa"), number_in(cards[rank], "cache")};
-    if (wanted == 1) found = {};
-    if (wanted > 1) found.numa = found.cache = static_cast<int>(here.size()) / wanted;
-    here.push_back(rank);
-    out.push_back(found);
+      if (row.equal == Equal::node && differs(row, cards[first], cards[rank]))
+        fail_different(row, cards, first, rank);
   }
-  return out;
 }
 
 }  // namespace paceline

@@ -26,10 +26,7 @@ void check_cards(const std::vector<std::string>& cards);   // that alone
 std::string said_in(const std::string& card, std::string_view name);
 
 // Once it is known which node every rank is on: throws likewise where ranks of a node differ in
-// what must be equal on all of them. Returns where each rank runs. With the option groups at 0 that
-// is as the system says; else so many neighbours in rank order count as sharing all, on every
-// machine; 1: nobody does.
-std::vector<Locality> agree_on_nodes(const std::vector<std::string>& cards,
-                                     const std::vector<int>& nodes);
+// what must be equal on all of them.
+void check_cards_of_nodes(const std::vector<std::string>& cards, const std::vector<int>& nodes);
 
 }  // namespace paceline

@@ -33,7 +33,7 @@ int count_nodes(const Group& group, const std::vector<int>& nodes) {
 }
 
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config) {
-  if (config.numa_ranks == 1 || on_one_node(group, config.nodes)) return {};
+  if (on_one_node(group, config.nodes)) return {};
   std::vector<int> seen, found;
   for (int rank : group.ranks) {
     const int node = config.nodes[std::size_t(rank)];
@@ -49,7 +49,8 @@ StagingLimits staging_limits_of(const Group& group, const WorldConfig& config) {
   return {group.one_node ? group.shm->first().bytes() : 0, group.one_node};
 }
 
-std::string describe_nodes(const std::vector<int>& nodes) {
+std::string described_nodes(const std::vector<int>& nodes) {
+  if (nodes.empty()) return "one rank on each node";
   std::map<int, int> ranks_on;
   for (int node : nodes) ++ranks_on[node];
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -57,18 +58,6 @@ std::string describe_nodes(const std::vector<int>& nodes) {
   const std::string ranks = least->second == most->second
                                 ? str(most->second) : str(least->second, " to ", most->second);
   return str(ranks_on.size(), " nodes of ", ranks, " ranks");
-}
-
-Grouping grouping_in(const Group& group, const WorldConfig& config) {
-  if (config.numa_ranks == 1) return {{}, "no groups: PACELINE_NUMA_RANKS=1 forbids them"};
-  if (!on_one_node(group, config.nodes)) {
-    const std::vector<int> nodes = nodes_in(group, config);
-    return {{}, nodes.empty() ? "one rank on each node" : describe_nodes(nodes)};
-  }
-  if (config.localities.empty()) return {{}, "no groups: nothing is known of caches"};
-  std::vector<Locality> localities;
-  for (int rank : group.ranks) localities.push_back(config.localities[std::size_t(rank)]);
-  return grouping_of(localities);
 }
 
 }  // namespace paceline

@@ -143,7 +143,7 @@ def check_algorithms(comm):
         pieces = ((None, None), (1, 1), (4, 2), (7, 3))
         if row["access"] == "staging":  # it takes blocks instead: see check_knobs
             pieces = pieces[: 2 if _share_a_node(comm) else 0]
-        on_terms = row["access"] == "single_copy" or row["by_nodes"] or row["follows_arrival"]
+        on_terms = row["access"] in ("single_copy", "nodes") or row["follows_arrival"]
         if on_terms and not _takes(comm, row["collective"], row["name"]):
             continue
         for segments, window in pieces:

@@ -8,6 +8,7 @@ import numpy as np
 
 import paceline
 from paceline import mpi
+from paceline_bench.measure.variants import OfMpi
 
 
 def main():
@@ -16,7 +17,7 @@ def main():
     whole = np.arange(100_000, dtype="float32") % 1000 * ranks
     x = np.arange(100_000, dtype="float32") % 1000
     ours, hosts = comm.allreduce(x.copy()), np.empty_like(x)
-    mpi.load()[0].world().run("allreduce", x, hosts, "sum", 0)
+    OfMpi(*mpi.load()).allreduce(x, hosts)
     print(json.dumps({
         "rank": rank, "ranks": ranks, "node": socket.gethostname(), "process": os.getpid(),
         "ours": bool((ours == whole).all()), "hosts": bool((hosts == whole).all()),

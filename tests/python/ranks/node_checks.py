@@ -1,8 +1,6 @@
 """Checks of ranks that are on several nodes, equally many on each or not (NODES says how)."""
 
 import os
-import random
-import time
 
 import numpy
 from support import checks_in, data, raises, run_checks, same
@@ -15,13 +13,11 @@ FLAT = {"allreduce": "ring", "broadcast": "chain", "reduce": "chain", "reduce_sc
         "allgather": "ring"}
 SHARED = 1 < len(set(NODES)) < len(NODES)  # several nodes, one at least with several ranks
 BY_NODES = {"allreduce": ("hierarchical", "hierarchical_rsa", "multilane", "multilane_direct",
-                           "multilane_tail_direct", "multilane_tail_ring",
-                           "multilane_tail_as_ring"),
+                           "multilane_tail_direct", "multilane_tail_as_ring"),
             "broadcast": ("hierarchical", "hierarchical_chain"),
             "reduce": ("hierarchical", "hierarchical_chain"),
             "reduce_scatter": ("hierarchical", "multilane"),
             "allgather": ("hierarchical", "multilane")}
-BY_ARRIVAL = ("dynamic_leader_rsa", "arrival_chain_rsa")
 COUNTS = (0, 1, 5, 1009, 30_011)
 
 
@@ -99,24 +95,6 @@ def check_several_under_way(comm):
         for request, x in zip(requests, xs, strict=True):
             request.wait()
             same(x, numpy.full(x.size, float(total)), (x.size, p))
-
-
-def check_by_arrival(comm):
-    """Ranks of a node sum as they come: what is exact in any order, or where numbers allow it."""
-    if not SHARED:
-        return
-    draw = random.Random(comm.rank)
-    for algorithm in BY_ARRIVAL:
-        for count, segments in ((1, None), (1009, None), (30_011, 3), (400_001, None)):
-            for call_number in range(4):
-                time.sleep(draw.uniform(0, 2e-3))
-                x = numpy.arange(count) * (comm.rank + 1) + call_number
-                comm.allreduce(x, algorithm=algorithm, segments=segments)
-                p = comm.size
-                same(x, numpy.arange(count) * (p * (p + 1) // 2) + p * call_number,
-                     (algorithm, count))
-        raises(RefusalError, f"allreduce/{algorithm}: it adds the ranks' values in the order",
-               lambda: comm.allreduce(numpy.ones(3), algorithm=algorithm))
 
 
 def check_refusal(comm):
