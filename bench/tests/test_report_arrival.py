@@ -62,6 +62,15 @@ def test_a_profile_of_one_rank_has_claims_too(tmp_path):
         assert claim.outcomes[0].verdict
 
 
+@pytest.mark.parametrize("cases, ranks", [(arrival_inside.SMALL, 32), (arrival_inside.LARGE, 4)])
+def test_figures_inside_a_node_have_all_cases_at_the_published_ranks(cases, ranks):
+    found = arrival_inside.compare(cases, ranks, [64 << 10], 10, trials=1)
+    assert set(found.after_s) == {case.label for case in cases}
+    assert all(seconds > 0 for line in found.after_s.values() for seconds in line)
+    for static, dynamic in ((case.label, cases[2].label) for case in cases if case.meets):
+        assert found.after_s[static] >= found.after_s[dynamic]  # it begins later
+
+
 def test_it_is_said_where_algorithms_by_arrival_lose():
     cases = arrival_inside.LARGE
     lines = []

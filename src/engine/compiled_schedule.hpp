@@ -56,7 +56,7 @@ struct CompiledSchedule {
   std::vector<Place> places;
   // Of a call on a device: its steps in the order in which they are enqueued (engine/enqueued.hpp).
   std::vector<std::uint32_t> order;
-  // Where ranks claim positions: what is done at each of them.
+  // Schedules of the positions, of a call whose ranks claim them.
   std::vector<std::shared_ptr<const CompiledSchedule>> positions;
   // Where calls may go by who comes when: what they then are, with positions; this is the usual.
   std::shared_ptr<const CompiledSchedule> by_arrival;

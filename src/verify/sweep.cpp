@@ -87,8 +87,8 @@ std::vector<Shape> on_nodes(const Shape& shape) {
   return shapes;
 }
 
-// Whether nodes make a difference. Where nothing is received, nothing is fused; what is bound is
-// renamed and no more.
+// Whether the schedule depends on nodes. Binding renames peers alone, so it is tried whole and not
+// fused.
 bool knows_nodes(const Algorithm& algorithm, const Shape& shape) {
   if (algorithm.cost(problem_of(algorithm, shape, 0), shape.cut.knobs).in_node_order) return true;
   return shape.cut.segments == 1 && !shape.fused &&

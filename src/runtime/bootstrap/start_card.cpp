@@ -15,8 +15,8 @@ namespace {
 // Raised by whoever gives what ranks share, or send, another meaning in the same bytes.
 constexpr int kMeaning = 4;
 
-// Who must say the same.
-enum class Equal { all, node, nobody };
+// Which ranks must say the same.
+enum class Equal { all, node, none };
 
 // A line of the card; where it is an option's, its name is the option's.
 struct Row {
@@ -63,7 +63,7 @@ constexpr Row kRows[] = {
     {"shm_bytes", Equal::node, [](const WorldConfig& s) { return str(s.shm_bytes); }},
     {"stage_bytes", Equal::node, [](const WorldConfig& s) { return str(s.stage_bytes); }},
     {"huge_pages", Equal::node, huge_pages},
-    {kProcess, Equal::nobody, [](const WorldConfig&) { return own_process(); }},
+    {kProcess, Equal::none, [](const WorldConfig&) { return own_process(); }},
 };
 
 // To the last byte, and not longer than a reader would read: a value may be another's.
