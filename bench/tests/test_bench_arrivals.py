@@ -19,7 +19,7 @@ MESSAGE_S = 8 * NBYTES / RATE
 ABOUT = {"rate": "200mbit", "waiting": "as each library waits"}
 CLUSTER = links.Cluster(nodes=3, ppn=1, rate=RATE, interface="eth0", folder="", about=ABOUT)
 AUTO, RING = Variant("paceline"), Variant("paceline", "ring")
-TAIL = Variant("paceline", "tail_ring")
+TAIL = Variant("paceline", "tail_direct")
 
 
 def plan(*variants, cluster=CLUSTER, **more):
@@ -108,7 +108,7 @@ def test_a_campaign_keeps_arrivals_apart_from_other_figures(tmp_path):
 def test_who_has_nobody_for_late_is_told_so(variants, predict, told):
     notes = arrivals.untaught(plan(*variants), [launch(variants[0], predict=predict)])
     assert bool(notes) == told
-    assert all("tail_ring: took nobody for late" in note for note in notes)
+    assert all("tail_direct: took nobody for late" in note for note in notes)
 
 
 def test_without_prediction_is_measured_in_processes_of_its_own():

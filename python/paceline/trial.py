@@ -81,7 +81,7 @@ class Case:
         first = int(np.flatnonzero(self.output != self.expected)[0])
         raise paceline.InternalError(
             f"{self.collective}: rank {self.rank} holds {self.output[first]} at {first}, where "
-            f"{self.expected[first]} is due")
+            f"{self.expected[first]} is due. This is a bug in Paceline; please report it.")
 
 
 def agreed_start(comm, oversubscribed):

@@ -70,8 +70,8 @@ std::int64_t Predictor::static_model_ns() const { return 2 * (ranks_ - 1) * mess
 // What was measured is compared with what was measured, and the model with the model: where the
 // last arrival shows late, all that is measured seems short.
 //
-// By the model of allreduce/tail_ring the m = p - k early ranks pass on (p-1)/m of the message, and
-// an eighth more for its filling; what they have not summed when the late ones come is left.
+// By the model of allreduce/tail_direct the m = p - k early ranks pass on (p-1)/m of the message,
+// and an eighth more for its filling; what they have not summed when the late ones come is left.
 std::int64_t Predictor::won_ns(int late, std::int64_t gap_ns) const {
   const Average& hit = counts_[std::size_t(late - 1)].hit;
   if (hit.is_known && static_.is_known) return static_.ns() - hit.ns();

@@ -30,7 +30,7 @@
   X(allreduce_multilane_direct)        \
   X(allreduce_multilane_tail_direct)   \
   X(allreduce_multilane_tail_as_ring)  \
-  X(allreduce_tail_ring)               \
+  X(allreduce_sorted_chain)            \
   X(allreduce_tail_direct)             \
   X(allreduce_tail_as_ring)            \
   X(broadcast_binomial)                \

@@ -102,15 +102,16 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   return form;
 }
 
-// Along the chain of ranks to the late ones, all blocks one after the other.
-LateForm chain(const Algorithm& a, const Terms& t) {
-  const double flow = std::max(t.wire(), t.n * t.gamma);
-  const int blocks = pieces(t.late * t.wire(), t.alpha, kMostBlocks);
+// All blocks go down a chain one after the other, over so many hops once the last rank has entered.
+// `twice`: the late ranks receive all sums, and all but the last one pass them on.
+LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
+  const double flow = (twice ? 2 : 1) * std::max(t.wire(), t.n * t.gamma);
+  const int blocks = pieces(hops * t.wire(), t.alpha, kMostBlocks);
   LateForm form{&a, {.segments = 1, .window = 1, .knobs = {.blocks = blocks}}};
   const double block_s = t.alpha + t.wire() / blocks;
-  form.residual_s = flow + (t.late - 1) * block_s + blocks * t.alpha;
+  form.residual_s = flow + (hops - 1) * block_s + (twice ? 2 : 1) * blocks * t.alpha;
   form.before_s = (t.ranks - 2 + blocks) * block_s;
-  form.wrong_s = form.before_s + flow + t.late * block_s;
+  form.wrong_s = form.before_s + flow + hops * block_s;
   return form;
 }
 
@@ -118,10 +119,11 @@ std::optional<LateForm> form_of(const Algorithm& a, const Problem& p, const Term
                                 const Cut& usual) {
   switch (p.collective) {
     case Collective::allreduce:
+      if (a.bits_follow_late()) return chain(a, t, t.ranks, t.late > 1);
       if (a.bits == Bits::by_ring && 3 * t.ranks * usual.segments > kMostSteps) return {};
       return tail(a, t, false, usual);
     case Collective::reduce: return tail(a, t, true, usual);
-    case Collective::broadcast: return chain(a, t);
+    case Collective::broadcast: return chain(a, t, t.late, false);
     default: return {};
   }
 }

@@ -329,7 +329,7 @@ def arrived(lab, pattern, *words, collective="allreduce", ppn=2, **variables):
 @needs_lab
 def test_a_rank_comes_late_between_nodes(lab):
     status, text, found = arrived(
-        lab, "late:1:4", "--algorithm", "auto,hierarchical_rsa,multilane_tail_direct,tail_ring",
+        lab, "late:1:4", "--algorithm", "auto,hierarchical_rsa,multilane_tail_direct,sorted_chain",
         "--predict", "static:1", "--no-predict")
     assert status == 0, text
     off = "paceline, predict off"
@@ -345,7 +345,7 @@ def test_a_rank_comes_late_between_nodes(lab):
     assert [record["predict"] for record in found.values()] == [*["static:1"] * 3, "off", None]
     assert "arrival=static: taken for late: 1" in found["paceline"]["choice"]
     assert "taken for late" not in found[off]["choice"]
-    assert "tail_ring at 256 KiB: RefusalError" in text and "PACELINE_NUMBERS=fast" in text
+    assert "sorted_chain at 256 KiB: RefusalError" in text and "PACELINE_NUMBERS=fast" in text
     assert "n/rate (200mbit; 256 KiB: 10.5 ms)" in text
 
 

@@ -27,7 +27,7 @@ def test_verify_takes_late_ranks(paceline):
     ("6", "rank 6 is named late among 6 ranks"), ("2,2", "named late twice"),
     ("two", "is no list of ranks"), ("-1", "is no list of ranks")])
 def test_what_is_no_list_of_ranks_is_refused(paceline, late, words):
-    status, out, err = paceline("verify", "allreduce", "--algorithm", "tail_ring", "--ranks", "6",
+    status, out, err = paceline("verify", "allreduce", "--algorithm", "tail_direct", "--ranks", "6",
                                 f"--late={late}")
     assert status == 2 and words in " ".join((out + err).split()), out + err
 
@@ -44,7 +44,7 @@ def test_draw_shows_who_is_late_and_what_that_gains(paceline, tmp_path):
         assert status == 0, out + err
         return out
 
-    assert "late: 7" in drawn("--algorithm", "tail_ring", "--late", "7")
+    assert "late: 7" in drawn("--algorithm", "sorted_chain", "--late", "7")
     assert "late: 7" not in drawn("--algorithm", "ring", "--late", "7")
 
 
@@ -57,7 +57,7 @@ def test_the_choice_goes_over_where_bits_may_follow(monkeypatch):
     assert chosen([7])["segments"] == chosen([])["segments"]   # each of them is a ring
     monkeypatch.setenv("PACELINE_NUMBERS", "fast")
     assert chosen([])["algorithm"] == usual
-    assert chosen([7])["algorithm"] in ("tail_ring", "tail_direct")
+    assert chosen([7])["algorithm"] == "sorted_chain"
 
 
 def chosen_on(nodes, late=(), numbers="fast"):
@@ -72,7 +72,7 @@ def test_the_choice_takes_nodes_of_any_sizes_and_numbers():
     assert chosen_on(FOUR_OF_TWO, [], "stable") == "multilane"
     assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2, 3, 3], [3]) == "multilane_tail_as_ring"
     assert chosen_on([0, 0, 0, 1, 1, 2, 2, 2], [3]) == "multilane"   # of three nodes none is late
-    assert chosen_on(list(range(8)), [3]) == "tail_ring"
+    assert chosen_on(list(range(8)), [3]) == "sorted_chain"
     group = _core.choose("allreduce", 8, 4 << 20, machine=MACHINE)["group"]
     assert group == 2
 
@@ -118,5 +118,5 @@ def test_every_part_of_the_page_has_claims(monkeypatch):
     found = arrival.claims(figures)
     assert all(isinstance(claim, verdicts.Claim) and claim.outcomes for claim in found)
     left = next(f for f in figures if f.name == "left after the last entry")
-    late = arrival_across.values(left, "tail_ring")
+    late = arrival_across.values(left, "tail_direct")
     assert max(late) < 1.5 < max(arrival_across.values(left, arrival_across.STATIC))

@@ -69,7 +69,7 @@ const std::set<std::string> kHidesGamma{
 const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
     {"allreduce/tail_direct", 1.2}, {"reduce/tail_direct", 1},
-    {"allreduce/tail_as_ring", 1.2},
+    {"allreduce/sorted_chain", 1}, {"allreduce/tail_as_ring", 1.2},
     {"reduce_scatter/direct", 1}, {"broadcast/circulant", 1.3},    {"reduce/circulant", 1.25},
     {"allreduce/recursive_multiplying", 1.15}, {"reduce/k_nomial", 1},
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
@@ -78,6 +78,7 @@ const std::map<std::string, double> kOutOfStep{
 // And how far the formula may be too high: it is an upper bound where trees may not be full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
+    {"allreduce/sorted_chain", 0.5},   // two ranks send both ways at once
     {"broadcast/scatter_circulant", 1e-9}, {"allreduce/double_binary_tree", 0.45}};
 
 std::string full_name(const Algorithm& algorithm) {

@@ -33,7 +33,7 @@ HEADINGS = ("arrivals", "calls", "took ranks for late", "time, of that without a
 def world_of(ranks, late):
     """Of an allreduce that takes these ranks for late."""
     if late:
-        return _core.World("allreduce", "tail_ring", ranks, fused=True, blocks=passes(ranks),
+        return _core.World("allreduce", "tail_as_ring", ranks, fused=True, blocks=passes(ranks),
                            late=list(late))
     choice = _core.choose("allreduce", ranks, MESSAGE, machine=LAB.machine)
     return _core.World("allreduce", choice["algorithm"], ranks, fused=True,
