@@ -3,8 +3,8 @@
 // A pure function of what is equal on all ranks, so that all ranks choose alike: the problem, the
 // bytes, and numbers for the machine. Where ranks share memory, tables of measured lengths decide.
 // Otherwise it asks the cost of every candidate, says how long that takes when the message is cut
-// into its best number of pieces, and takes the shortest. The tables are in choose.cpp, their order
-// is in chosen(); `paceline explain` prints what comes of it.
+// into its best number of pieces, and takes the shortest. The table is in table.cpp; `paceline
+// explain` prints what comes of it.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,13 @@ struct ChoiceInputs {
   std::size_t stage_bytes = 0;   // of its staging buffer
 };
 
+struct Row;   // tune/table.hpp
+
 struct Choice {
   const Algorithm* algorithm = nullptr;
+  const Row* row = nullptr;   // that it follows; none for late ranks, or where one is named without
   Cut cut = kUncut;
-  std::string why;
+  std::string why = {};
   double expected_s = 0;   // of the call on ChoiceInputs::machine; 0 in a node: tables decide there
 };
 

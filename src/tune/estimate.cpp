@@ -75,10 +75,10 @@ bool keeps_nodes_together(const Algorithm& a, const Cost& cost, const Problem& p
 struct Port {
   double senders = 1;   // ranks that share it at a time
   double least = 0;     // seconds per byte, however fast the port is
-  Port(const Candidate& row, const Algorithm& a, const Cost& cost, const Problem& p,
-       const Machine& m) {
+  Port(const Row& row, const Cost& cost, const Problem& p, const Machine& m) {
+    const Algorithm& a = *row.algorithm;
     if (m.ranks_per_node >= p.ranks) return;
-    if (row.traits & on_nodes) return;   // its cost is that of a node's port
+    if (a.by_nodes()) return;   // its cost is that of a node's port
     if (!(row.traits & lean) || !keeps_nodes_together(a, cost, p)) senders = m.ranks_per_node;
     // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
     else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
@@ -94,15 +94,15 @@ double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
 
 }  // namespace
 
-Estimate estimate(const Candidate& row, const Algorithm& a, const Problem& p,
-                  const ChoiceInputs& now, int pieces) {
+Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces) {
+  const Algorithm& a = *row.algorithm;
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
   const Link& link = one_node ? m.inside : m.across;
   Knobs knobs = row.knobs;
   if (row.cut == CutInto::blocks) knobs.blocks = 1;
   const Cost cost = a.cost(p, knobs);
-  const Port port(row, a, cost, p, m);
+  const Port port(row, cost, p, m);
   const double n = static_cast<double>(now.bytes);
   Terms t;
   const bool is_short = !one_node && now.bytes < kUncutBytes;

@@ -18,21 +18,7 @@ constexpr double kCrossed = 0.15, kCrossing = 4;
 constexpr int kMostSteps = 20000;   // of a rank's schedule
 constexpr int kQuarter = 4;         // more ranks than one in so many are never late
 
-// By who comes when: what leaves least once the last rank has come. Shorter messages take hardly
-// longer than it takes to see who is late. The lengths are from docs/design/0044, of 4 ranks on 2
-// cores of an AMD EPYC; where they do not hold, the trial shows it, and calls go as usual.
-struct ByArrival {
-  Collective collective;
-  std::string_view algorithm;
-  std::size_t from_bytes, to_bytes;
-};
-constexpr std::size_t kLeast = 16u << 10, kChain = 64u << 10, kBlock = 128u << 10;
-constexpr int kFewest = 3;   // ranks: of two, one is late or the other
-constexpr ByArrival kByArrival[] = {
-    {Collective::allreduce, "arrival_leader", kLeast, kChain},
-    {Collective::allreduce, "arrival_chain", kChain, ~std::size_t{0}},
-    {Collective::reduce, "arrival_chain", kLeast, ~std::size_t{0}}};
-constexpr const char* kForWhoComes = "ranks of the node that come late: in order of arrival";
+constexpr std::size_t kBlock = 128u << 10;   // bytes, of an algorithm by arrival
 
 // Of a call: the message, one link, and how many ranks are and are not late; where ranks share
 // nodes, how many nodes, whose leaders share its port and the sums, and what goes on inside.
@@ -156,15 +142,14 @@ std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const C
 
 std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& now,
                                         const Choice& usual) {
-  if (!p.one_node || p.ranks < kFewest || !p.fast) return {};
-  if (!usual.algorithm->uses(Access::staging)) return {};
+  if (!p.one_node || !p.fast || !usual.algorithm->uses(Access::staging)) return {};
   if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
-  for (const ByArrival& row : kByArrival) {
-    if (row.collective != p.collective || now.bytes < row.from_bytes || now.bytes >= row.to_bytes)
+  for (const Row& row : rows()) {
+    const Algorithm& a = *row.algorithm;
+    if (a.collective != p.collective || !a.claims() || !row.fits(p.ranks, now.bytes) ||
+        why_not(a, p))
       continue;
-    const Algorithm& a = find_algorithm(row.collective, std::string(row.algorithm));
-    if (why_not(a, p)) continue;
-    Choice choice{.algorithm = &a, .why = kForWhoComes};
+    Choice choice{.algorithm = &a, .row = &row, .why = row.why};
     if (a.takes.blocks) choice.cut.knobs.blocks = static_cast<int>(now.bytes / kBlock + 1);
     return choice;
   }

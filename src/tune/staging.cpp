@@ -5,14 +5,79 @@
 
 #include "base/error.hpp"
 #include "base/str.hpp"
+#include "coll/sums.hpp"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kMostSegments = 65536;
-constexpr std::size_t kSlotLoss = 128, kLongestElement = 16;   // bytes
+constexpr std::size_t kSlotLoss = 128;       // bytes of a stage that each slot's rounding takes
+constexpr std::size_t kLongestElement = 16;  // bytes
+constexpr double kOfStage = 0.9;             // the part of a stage that is counted on
+constexpr std::size_t kKiB = 1u << 10;
+
+// In symmetric memory: blocks in which a long message is summed, and the bytes of one that each
+// rank has at least.
+constexpr int kSymmetricBlocks = 4;
+constexpr std::size_t kSymmetricPart = 128 * kKiB;
+// Bytes of a rank's part in each block where a sum takes several steps, and the most such blocks.
+constexpr std::size_t kSymmetricSum = 256 * kKiB, kMostSymmetricSums = 256;
+
+// Bytes from which it pays that some ranks copy in while others copy out the block before, in so
+// many blocks at least.
+constexpr std::size_t kFlows = 32 * kKiB, kPieces = 4;
+
+Cut cut_symmetric(const Algorithm& a, int ranks, std::size_t bytes) {
+  Cut cut = kUncut;
+  if (!a.takes.blocks) return cut;
+  const std::size_t part = bytes / static_cast<std::size_t>(ranks);
+  if (ranks > kSourcesAtOnce)
+    cut.knobs.blocks = static_cast<int>(std::min(part / kSymmetricSum + 1, kMostSymmetricSums));
+  else if (part >= kSymmetricBlocks * kSymmetricPart) cut.knobs.blocks = kSymmetricBlocks;
+  return cut;
+}
+
+// Bytes of a block. Shorter blocks mean more barriers, longer ones leave the caches. With more than
+// two ranks all blocks under way are to stay in the caches, but each rank's slice should be worth
+// its barrier. Measured: docs/design/0019-straight.md.
+std::size_t block_of(const Row& row, int ranks, std::size_t bytes) {
+  if (row.flows) return std::clamp(bytes / 16, 64 * kKiB, 512 * kKiB);
+  if (ranks > 2)
+    return std::clamp(static_cast<std::size_t>(ranks) * 16 * kKiB, 128 * kKiB, 1024 * kKiB);
+  if (bytes <= 512 * kKiB) return 512 * kKiB;
+  return std::max(std::clamp(bytes / 8, 128 * kKiB, 256 * kKiB), std::min(bytes / 128, 512 * kKiB));
+}
+
+std::optional<Cut> cut_staged(const Row& row, int ranks, const ChoiceInputs& now, bool named) {
+  if (now.stage_bytes == 0) return {};
+  Cut cut = kUncut;
+  if (!row.algorithm->takes.blocks) {
+    const bool has_room = row.room * double(now.bytes) <= kOfStage * double(now.stage_bytes);
+    return named || has_room ? std::optional(cut) : std::nullopt;
+  }
+  // Slots, at most three for each rank and some, are rounded up to cache lines.
+  const std::size_t lost = kSlotLoss * (3 * static_cast<std::size_t>(ranks) + 4);
+  if (now.stage_bytes <= 2 * lost) return {};
+  const double there = kOfStage * double(now.stage_bytes - lost);
+  const auto longest = static_cast<std::size_t>(there / row.room);
+  const std::size_t block = std::min(block_of(row, ranks, now.bytes), longest);
+  const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
+  const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
+  if (blocks > std::size_t(kMostBlocks)) return {};   // signals are counted in 16 bits
+  cut.knobs.blocks = static_cast<int>(blocks);
+  return cut;
+}
 
 }  // namespace
+
+std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceInputs& now,
+                                 bool named) {
+  switch (row.algorithm->access) {
+    case Access::symmetric: return cut_symmetric(*row.algorithm, p.ranks, now.bytes);
+    case Access::staging: return cut_staged(row, p.ranks, now, named);
+    default: return kUncut;
+  }
+}
 
 // A segment takes twice its length at most, in slots whose blocks are as long as the longest and
 // which are rounded up to cache lines.
@@ -52,7 +117,7 @@ int segments_in_stage(Problem p, const ChoiceInputs& now, const Choice& choice) 
   }
   const double shown = double(blocks) / one.blocks() * double(now.bytes);
   const double lost = double(kSlotLoss * (one.slots.size() + 1) + kLongestElement * blocks);
-  const double room = 0.9 * double(now.stage_bytes);
+  const double room = kOfStage * double(now.stage_bytes);
   if (shown + lost <= room || room <= kClaimedWindow * lost) return 1;
   const double segments = kClaimedWindow * shown / (room - kClaimedWindow * lost);
   return static_cast<int>(std::ceil(std::min(segments, double(kMostSegments))));

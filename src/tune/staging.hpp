@@ -1,12 +1,21 @@
-// Room for the segments of schedules that use the staging buffers of a node: of several
-// (stages_in_nodes()), or of one whose positions are claimed.
+// How calls are cut in memory that ranks share, so that they fit staging buffers.
 #pragma once
 
+#include <optional>
+
 #include "tune/choose.hpp"
+#include "tune/table.hpp"
 
 namespace paceline {
 
-// Whether the segments under way have room there, at most `most_window` at a time; if need be makes
+inline constexpr int kMostBlocks = 4096;   // that a caller asks for
+
+// The blocks of a row for shared memory; nothing where the staging buffers have no room for them.
+// `named`: the caller wants this algorithm, however much of its time it waits for room.
+std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceInputs& now,
+                                 bool named);
+
+// Of several nodes whose ranks stage (stages_in_nodes()). Whether the segments under way have room there, at most `most_window` at a time; if need be makes
 // the choice's segments more, and fewer of them go on at a time.
 bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int most_window);
 

@@ -100,10 +100,10 @@ TEST_CASE("a communicator of short calls takes less than 256 KiB of each rank") 
           const auto calls = [](Communicator& one) {
             std::string bad;
             for (int turn = 0; bad.empty() && turn < 4; ++turn)
-              bad = short_calls(one, ShmChannel::short_bytes());
+              bad = short_calls(one, shm_profile().short_slot);
             for (int turn = 0; bad.empty() && turn < 40; ++turn)   // slots of these rotate
               bad = run_once<double>(one, Collective::alltoall,
-                                     ShmChannel::short_bytes() / sizeof(double));
+                                     shm_profile().short_slot / sizeof(double));
             return bad;
           };
           if (std::string bad = calls(world); !bad.empty()) return bad;

@@ -7,13 +7,6 @@
 namespace paceline {
 namespace {
 
-// Bytes from which it is faster to read interleaved: from a peer's stage, from that of the one of
-// two ranks that shows, and from a peer's own buffer.
-constexpr std::size_t kInterleaved = 64u << 10, kInterleavedOfOne = 32u << 10;
-constexpr std::size_t kInterleavedOfBuffers = 128u << 10;
-constexpr std::size_t kMostInterleaved = 1u << 20;  // bytes of a call; with more, it is slower
-// Bytes that a rank writes in a call from which outputs go past the caches; with two ranks.
-constexpr std::size_t kLong = 4u << 20, kLongOfTwo = 11u << 20;
 constexpr std::size_t kBrief = 16u << 10;   // bytes of all steps of a rank, at most
 constexpr std::size_t kPause = 256u << 10;  // bytes of work that a more urgent call may wait for
 
@@ -28,6 +21,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
       attached_(*shm_, compiled_->schedule->problem.rank),
       slot_bytes_(compiled_->scratch_bytes) {
   const Schedule& s = schedule();
+  const ShmProfile& profile = shm_->profile();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
   std::size_t most = 0;
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
@@ -57,7 +51,9 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   }
   for (const CompiledStep& step : compiled_->steps) most += step.bytes;
   is_brief_ = most <= kBrief;
-  is_long_ = !s.problem.in_place && most >= (s.problem.ranks == 2 ? kLongOfTwo : kLong);
+  const bool are_two = s.problem.ranks == 2;
+  is_long_ = !s.problem.in_place &&
+             most >= (are_two ? profile.long_output_of_two : profile.long_output);
   for (Item& item : items_)
     if (!talks(item.kind) && item.position == kOwn && is_plain(item))
       item.only = &compiled_->stretches[compiled_->steps[item.first].first];
@@ -72,6 +68,9 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
 
 // Marks what is copied from peers into the own buffers, unless that is too much for the cache.
 void LoadStoreOperation::find_interleaved() {
+  const ShmProfile& profile = shm_->profile();
+  const std::size_t from_stage =
+      one_shows_ ? profile.streams_from_one_stage : profile.streams_from_stage;
   std::size_t all = 0;
   for (Item& item : items_) {
     if (!item.only) continue;
@@ -81,12 +80,11 @@ void LoadStoreOperation::find_interleaved() {
     const Place* const theirs =
         std::find_if(target + 1, end, [](const Place& source) { return source.owner != kOwn; });
     if (theirs == end || target->owner != kOwn || target->space == Space::scratch) continue;
-    const std::size_t shown = one_shows_ ? kInterleavedOfOne : kInterleaved;
-    item.interleaved =
-        step.bytes >= (theirs->space == Space::scratch ? shown : kInterleavedOfBuffers);
+    item.interleaved = step.bytes >= (theirs->space == Space::scratch
+                                          ? from_stage : profile.streams_from_buffer);
     all += step.bytes;
   }
-  if (all <= kMostInterleaved) return;
+  if (all <= profile.most_in_streams) return;
   for (Item& item : items_) item.interleaved = false;
 }
 

@@ -14,12 +14,11 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kStrip = 16384;             // bytes that pass through the nearest cache
-constexpr std::size_t kInterleavedTile = 1024;    // bytes of each stream by turns
 constexpr std::size_t kTimed = 8192;              // bytes from which a copy's time says something
-constexpr std::size_t kInterleavedShown = 64u << 10;   // bytes; where one of two ranks shows
 
-void copy_interleaved(std::byte* to, const void* from, std::size_t bytes) {
-  interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
+void copy_interleaved(const ShmProfile& profile, std::byte* to, const void* from,
+                      std::size_t bytes) {
+  interleaved(bytes, profile.strip, [&](std::size_t at, std::size_t strip) {
     copy(to + at, static_cast<const std::byte*>(from) + at, strip);
   });
 }
@@ -59,7 +58,7 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
   const std::size_t bytes = compiled_->steps[item.first].bytes;
   std::byte* const to = where(places[0]);
-  if (sources == 1 && item.interleaved) return copy_interleaved(to, from[0], bytes);
+  if (sources == 1 && item.interleaved) return copy_interleaved(shm_->profile(), to, from[0], bytes);
   if (sources == 1) return void(std::memcpy(to, from[0], bytes));
   if (!item.interleaved) return compiled_->reduce(to, from, sources, item.only->elements);
   targets_[0] = to;
@@ -71,7 +70,7 @@ void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
                                     int divisor) const {
   const std::size_t element = size_of(compiled_->type);
   std::size_t last = 0;
-  interleaved(bytes, kInterleavedTile, [&](std::size_t at, std::size_t strip) {
+  interleaved(bytes, shm_->profile().strip, [&](std::size_t at, std::size_t strip) {
     const std::ptrdiff_t by = std::ptrdiff_t(at) - std::ptrdiff_t(last);
     for (auto to = targets_.begin(); to != targets_.begin() + targets; ++to)
       *to = static_cast<std::byte*>(*to) + by;
@@ -109,7 +108,7 @@ void LoadStoreOperation::reduce_copy(const Item& item) {
     for (int k = 0; k < sources; ++k) sources_[std::size_t(k)] = at(places[k + 1]);
     const std::size_t elements = compiled_->stretches[sum.first + all.stretch].elements;
     const std::size_t bytes = elements * size_of(compiled_->type);
-    if (bytes >= kInterleave * kInterleavedTile) interleave(targets, sources, bytes, divisor);
+    if (bytes >= kInterleave * shm_->profile().strip) interleave(targets, sources, bytes, divisor);
     else
       compiled_->reduce_copy(targets_.data(), targets, sources_.data(), sources, elements, divisor);
   }
@@ -144,8 +143,8 @@ void LoadStoreOperation::show(const CompiledStep& step) {
   }
   const double begin_s = channel_.now_s ? channel_.now_s() : 0;
   const Place* const places = places_of(step, {});
-  if (one_shows_ && step.stretches == 1 && step.bytes >= kInterleavedShown)
-    copy_interleaved(at(places[0]), at(places[1]), step.bytes);
+  if (one_shows_ && step.stretches == 1 && step.bytes >= shm_->profile().streams_into_stage)
+    copy_interleaved(shm_->profile(), at(places[0]), at(places[1]), step.bytes);
   else combine(step);
   if (channel_.now_s) shm_->wrote(step.bytes, channel_.now_s() - begin_s);
 }

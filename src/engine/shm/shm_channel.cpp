@@ -10,33 +10,14 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kShort = 4096;        // bytes of a slot that has a fixed place, at most
-constexpr std::size_t kShortOfAmd = 1024;   // likewise, as measured on AMD
 // Bytes from one of the two fixed places to the other: prefetchers stop at the end of a page.
 constexpr std::size_t kPlaceApart = 8192;
-constexpr std::size_t kRound = 256u << 10;  // bytes that slots rotate through
-constexpr std::size_t kRoundOfAmd = 2u << 20;   // more than a processor's own cache holds
-// Until a communicator has had a slot longer than kModest short ones, its slots rotate in less:
-// one that makes short calls alone takes little memory.
-constexpr std::size_t kModest = 4, kRoundOfModest = 128u << 10;
 constexpr std::size_t kLine = 64;           // bytes
-constexpr double kSlowLineS = 18e-9;        // near caches take 3 to 10 ns a line, far ones 27 to 36
-constexpr int kSlowCopies = 4;              // in a row, before non-temporal stores are used
-constexpr std::size_t kNontemporal = 32u << 20;   // bytes written so before plain stores are timed
+constexpr int kSlowCopies = 4;              // in a row, before stores go past the caches
 // Bytes that are not timed first: their lines come from memory, which is slow as well.
-constexpr std::size_t kUntimed = 2 * kRoundOfAmd;
+constexpr std::size_t kUntimed = 4u << 20;
 
 static_assert(kMostSignals < kLeft && 2 * kPlaceApart <= StagingBuffer::kAtFirst);
-
-// Equal on all ranks: they are on one machine.
-bool is_amd() {
-#if defined(__x86_64__)
-  static const bool found = __builtin_cpu_is("amd");
-  return found;
-#else
-  return false;
-#endif
-}
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -53,12 +34,9 @@ inline void prefetch_for_store(const void* line) {
 }  // namespace
 
 ShmChannel::ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
-                       int rank)
-    : stages_(stages), context_(context), ranks_(ranks), rank_(rank), peer_staging_(ranks.size()),
-      untimed_left_(kUntimed) {}
-
-std::size_t ShmChannel::short_bytes() { return is_amd() ? kShortOfAmd : kShort; }
-bool ShmChannel::may_swap() { return !is_amd(); }
+                       int rank, const ShmProfile& profile)
+    : profile_(profile), stages_(stages), context_(context), ranks_(ranks), rank_(rank),
+      peer_staging_(ranks.size()), untimed_left_(kUntimed) {}
 
 void ShmChannel::open(std::size_t slot_bytes) {
   if (!own().memory) own() = stages_.open(context_);
@@ -82,27 +60,27 @@ std::size_t ShmChannel::short_slot_begin() const { return short_calls_ % 2 * kPl
 
 // The offset at which slots of that length begin anew.
 std::size_t ShmChannel::rotation_end(std::size_t wanted) const {
-  const bool is_modest = is_modest_ && wanted <= kModest * short_bytes();
-  const std::size_t least = is_modest ? kRoundOfModest : is_amd() ? kRoundOfAmd : kRound;
+  const bool is_modest = is_modest_ && wanted <= profile_.modest_slot;
+  const std::size_t least = is_modest ? profile_.short_rotation : profile_.rotation;
   return std::min(bytes(), std::max(least, 2 * kPlaceApart + 2 * in_lines(wanted)));
 }
 
 // The bytes of a stage in which every slot of that length has its place.
 std::size_t ShmChannel::needed_bytes(std::size_t wanted) const {
   if (wanted <= sizeof(FlagLine::slot)) return 0;
-  return wanted <= short_bytes() ? 2 * kPlaceApart : std::max(rotation_end(wanted), wanted);
+  return wanted <= profile_.short_slot ? 2 * kPlaceApart : std::max(rotation_end(wanted), wanted);
 }
 
 ShmChannel::Slot ShmChannel::rotated_slot(std::size_t wanted) const {
   const std::size_t first = 2 * kPlaceApart, most = bytes();
-  if (wanted <= short_bytes()) return {short_slot_begin(), short_slot_begin() + wanted};
+  if (wanted <= profile_.short_slot) return {short_slot_begin(), short_slot_begin() + wanted};
   const std::size_t begin = std::max(first, next_rotated_);
   if (begin + wanted <= rotation_end(wanted)) return {begin, begin + wanted};
   return wanted <= most - first ? Slot{first, first + wanted} : Slot{0, wanted};
 }
 
 bool ShmChannel::is_in_odd_round(std::size_t slot_bytes) const {
-  if (slot_bytes <= short_bytes()) return short_calls_ / 2 % 2 == 1;
+  if (slot_bytes <= profile_.short_slot) return short_calls_ / 2 % 2 == 1;
   const bool begins_anew = next_slot(slot_bytes).begin < next_rotated_;
   return begins_anew != was_odd_round_;
 }
@@ -134,15 +112,15 @@ std::optional<CallMismatch> ShmChannel::confirmed_mismatch(int position, std::ui
 
 void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
                       const Fingerprint& fingerprint, bool swaps) {
-  swaps_ = swaps && may_swap();
+  swaps_ = swaps && profile_.swaps;
   const bool is_odd = is_in_odd_round(slot_bytes);
   swapped_ = swaps_ && is_odd;
   slot_ = next_slot(slot_bytes);
   left_quietly_ = false;
-  if (slot_bytes > short_bytes()) {
+  if (slot_bytes > profile_.short_slot) {
     was_odd_round_ = is_odd;
     next_rotated_ = in_lines(slot_.end);
-    is_modest_ = is_modest_ && slot_bytes <= kModest * short_bytes();
+    is_modest_ = is_modest_ && slot_bytes <= profile_.modest_slot;
   } else if (slot_.begin != kInLine) {
     ++short_calls_;
   }
@@ -184,7 +162,7 @@ std::optional<CallMismatch> ShmChannel::find_mismatch(std::uint64_t call) {
 
 bool ShmChannel::leave(std::uint64_t call) {
   left_ = call;
-  left_quietly_ = slot_.begin == kInLine || slot_.end - slot_.begin <= short_bytes();
+  left_quietly_ = slot_.begin == kInLine || slot_.end - slot_.begin <= profile_.short_slot;
   if (left_quietly_) prefetch_exclusive(call + 1);
   else signal(call, kLeft);
   return !left_quietly_;
@@ -214,11 +192,11 @@ void ShmChannel::wrote(std::size_t bytes, double seconds) {
     untimed_left_ -= std::min(untimed_left_, bytes);
     return;
   }
-  const bool is_slow = seconds > kSlowLineS * static_cast<double>(bytes / kLine);
+  const bool is_slow = seconds > profile_.slow_line_s * static_cast<double>(bytes / kLine);
   slow_in_a_row_ = is_slow ? slow_in_a_row_ + 1 : 0;
   if (slow_in_a_row_ < kSlowCopies) return;
   slow_in_a_row_ = 0;
-  nontemporal_left_ = kNontemporal;
+  nontemporal_left_ = profile_.past_caches;
 }
 
 void ShmChannel::wrote_nontemporal(std::size_t bytes) {

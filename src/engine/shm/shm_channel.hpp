@@ -21,6 +21,7 @@
 #include "engine/claims.hpp"
 #include "engine/entries.hpp"
 #include "engine/shm/call_stamp.hpp"
+#include "engine/shm/shm_profile.hpp"
 #include "transport/staging.hpp"
 
 namespace paceline {
@@ -35,15 +36,12 @@ class ShmChannel {
  public:
   // `ranks`: position -> rank of the transport.
   ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
-             int rank);
+             int rank, const ShmProfile& profile = shm_profile());
+  const ShmProfile& profile() const { return profile_; }
 
   // Before the first call, and the first that needs so long a slot; throws a resource error.
   void open(std::size_t slot_bytes = 0);
   std::size_t bytes() const { return stages_.bytes(); }
-  // What depends on the processor: up to how many bytes a slot has a fixed place, and whether two
-  // ranks ever swap their stages.
-  static std::size_t short_bytes();
-  static bool may_swap();
   std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
 
@@ -216,6 +214,7 @@ class ShmChannel {
     return stage.line_at(static_cast<std::size_t>(2 + lane) * StagingBuffer::kApart).turn;
   }
 
+  const ShmProfile& profile_;
   StagingBuffers& stages_;
   std::uint64_t context_;
   std::vector<int> ranks_;
@@ -231,7 +230,7 @@ class ShmChannel {
   std::uint64_t short_calls_ = 0;   // whose slot had one of the two fixed places
   std::size_t next_rotated_ = 0;    // where the next rotating slot may begin
   bool was_odd_round_ = false;      // of the last rotating slot
-  bool is_modest_ = true;        // no slot so far was longer than kModest short ones
+  bool is_modest_ = true;        // no slot so far was longer than a modest one
   std::optional<Error> lacking_;
   bool swaps_ = false;           // whether the last call is one that may swap stages
   bool swapped_ = false;         // whether it does
