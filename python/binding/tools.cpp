@@ -199,6 +199,7 @@ nb::dict described(const Choice& choice) {
   out["in_step"] = choice.cut.in_step;
   out["whole_tail"] = choice.cut.whole_tail;
   out["why"] = choice.why;
+  out["expected_s"] = choice.expected_s;
   return out;
 }
 

@@ -57,7 +57,8 @@ constexpr int kAhead = 4;
 // Where every rank sums a slice of each block, and a block is shown while the one before is taken.
 inline Cost cost_of_slices(const Problem& pb, const Knobs& knobs) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .volume = 0, .reduced = share};
+  return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .reduced = share,
+          .copied = 2 * share};
 }
 
 // What every rank has in the same place of its scratch, in rank order; of its own, `mine`.

@@ -26,13 +26,14 @@ inline constexpr Takes kTakesBlocks{.blocks = true};
 
 // What a call takes, for a message of n bytes, where every rank sends one message and receives one
 // at a time; that is, along the longest chain of steps that wait for each other:
-//   rounds * alpha + volume * n * beta + reduced * n * gamma
+//   rounds * alpha + volume * n * beta + reduced * n * gamma + copied * n * copy
 // Of an algorithm that knows nodes these rounds and this volume are those between them, at the port
 // that a node's ranks share, and inside nodes there are more.
 struct Cost {
   double rounds = 0;
   double volume = 0;     // of n, that travels on this chain
   double reduced = 0;    // of n, that is combined on it
+  double copied = 0;     // of n, that is copied on it, in memory that ranks share
   double near_rounds = 0;
   double near_volume = 0;
   double messages = 0;   // of all ranks together; 0: every rank sends one in every round

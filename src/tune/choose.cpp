@@ -44,8 +44,7 @@ bool fit(Choice& choice, const Problem& p, const ChoiceInputs& now) {
   if (!choice.algorithm->by_nodes() || !stages_in_nodes(p)) return true;
   const int pieces = choice.cut.segments;
   if (!fits_staging(choice, p, now, kWindow)) return false;
-  if (choice.cut.segments != pieces)
-    choice.expected_s = estimate(*choice.row, p, now, choice.cut.segments).seconds;
+  if (choice.cut.segments != pieces) choice.expected_s = expected_s(choice, p, now);
   return true;
 }
 
@@ -70,6 +69,7 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
       if (in_segments && !a.uses(Access::symmetric)) continue;
       if (const auto cut = cut_in_memory(row, p, now, only != nullptr)) {
         best = Choice{.algorithm = &a, .row = &row, .cut = *cut, .why = row.why};
+        best->expected_s = expected_s(*best, p, now);
         break;
       }
       continue;
@@ -81,7 +81,10 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
     least = e.seconds;
     best = std::move(choice);
   }
-  if (!best && only) best = Choice{.algorithm = only};
+  if (!best && only) {
+    best = Choice{.algorithm = only};
+    best->expected_s = expected_s(*best, p, now);
+  }
   require(best.has_value(), "choose: no ", name_of(p.collective), " serves this problem");
   if (only) best->why = "asked for";
   return *best;
@@ -175,6 +178,7 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
   if (wish.cut.window > 0) choice.cut.window = wish.cut.window;
   for (const Knob& knob : kKnobs)
     if (wish.cut.knobs.*knob.value > 0) choice.cut.knobs.*knob.value = wish.cut.knobs.*knob.value;
+  if (wish.cut != Cut{}) choice.expected_s = expected_s(choice, problem, now);
   return choice;
 }
 

@@ -36,7 +36,8 @@ struct Choice {
   const Row* row = nullptr;   // that it follows; none for late ranks, or where one is named without
   Cut cut = kUncut;
   std::string why = {};
-  double expected_s = 0;   // of the call on ChoiceInputs::machine; 0 in a node: tables decide there
+  // Of the call on ChoiceInputs::machine, from the last rank's entry on (tune/estimate.hpp).
+  double expected_s = 0;
 };
 
 // A number that differs where choices do, to compare them between ranks.

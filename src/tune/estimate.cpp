@@ -155,4 +155,20 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
   return cut;
 }
 
+double expected_s(const Choice& choice, const Problem& p, const ChoiceInputs& now) {
+  const Algorithm& a = *choice.algorithm;
+  const Machine& m = now.machine;
+  Row row = choice.row ? *choice.row : Row{&a, ""};
+  if (a.is_load_store()) {
+    const Cost cost = a.cost(p, choice.cut.knobs);
+    return cost.rounds * m.inside.alpha_s + static_cast<double>(now.bytes) *
+               (cost.copied * m.copy_s_per_byte + cost.reduced * m.gamma_s_per_byte);
+  }
+  int pieces = choice.cut.segments;
+  if (row.cut == CutInto::blocks)
+    pieces = choice.cut.knobs.blocks / a.cuts(p, {.radix = 0, .blocks = 1});
+  else row.knobs = choice.cut.knobs;
+  return estimate(row, p, now, std::max(pieces, 1)).seconds;
+}
+
 }  // namespace paceline

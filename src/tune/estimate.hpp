@@ -20,4 +20,8 @@ struct Estimate {
 // Of a row for messages, cut into `pieces`; 0: into the best number of pieces.
 Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces = 0);
 
+// What a call takes that is made so, in seconds on the machine, from the last rank's entry on: the
+// price that all who compare calls ask for. No ranks are late.
+double expected_s(const Choice& choice, const Problem& p, const ChoiceInputs& now);
+
 }  // namespace paceline

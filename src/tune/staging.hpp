@@ -15,8 +15,9 @@ inline constexpr int kMostBlocks = 4096;   // that a caller asks for
 std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceInputs& now,
                                  bool named);
 
-// Of several nodes whose ranks stage (stages_in_nodes()). Whether the segments under way have room there, at most `most_window` at a time; if need be makes
-// the choice's segments more, and fewer of them go on at a time.
+// Of several nodes whose ranks stage (stages_in_nodes()). Whether the segments under way have room
+// there, at most `most_window` at a time; if need be makes the choice's segments more, and fewer of
+// them go on at a time.
 bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int most_window);
 
 // An allreduce whose positions ranks of a node claim shows its message whole: in segments where it

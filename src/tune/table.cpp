@@ -60,8 +60,8 @@ constexpr Row messages(const Algorithm& a, CutInto cut, int hops, unsigned trait
   return {&a, why, cut, hops, traits, knobs};
 }
 
-// Lengths in memory were measured on 2 cores: symmetric memory, stages and single copies of an Intel
-// Xeon (docs/design/0014-shared-buffers.md, 0019-straight.md, 0023-attached.md), arrivals of an AMD
+// Lengths in memory were measured on 2 cores: symmetric memory, stages, single copies on an Intel
+// Xeon (docs/design/0014-shared-buffers.md, 0019-straight.md, 0023-attached.md), arrivals on an AMD
 // EPYC with 4 ranks (0044-arrival-in-the-node.md). Of rows for messages the first ones are the
 // simplest and need the least memory; a later one must be faster by a margin.
 constinit const Row kRows[] = {

@@ -13,6 +13,7 @@
 
 #include "base/str.hpp"
 #include "coll/algorithms.hpp"
+#include "coll/sums.hpp"
 #include "shapes/binomial.hpp"
 #include "simulate/simulate.hpp"
 #include "world/worlds.hpp"
@@ -71,7 +72,26 @@ struct Counted {
   double rounds() const { return along(1, 0, 0); }
   double volume() const { return along(0, 1, 0) / total; }
   double reduced() const { return along(0, 0, 1) / total; }
+  double copied() const {
+    Machine m;
+    m.copy_s_per_byte = 1;
+    return simulate(world, count, 4, m).span_s() / total;
+  }
 };
+
+// Where schedules in shared memory and their formula differ; a lone rank may copy as it likes.
+std::string memory_cost_fault(const Algorithm& a, const Shape& shape) {
+  const Counted counted(make_world(a, shape));
+  const Cost cost = a.cost(problem_of(a, shape, 0), shape.cut.knobs);
+  const auto fault = [&](const char* what, double found, double said) -> std::string {
+    if (std::abs(found - said) <= 1e-9 * std::max(1.0, said)) return "";
+    return str(describe(a, shape), ": ", found, " ", what, ", the formula says ", said, "\n");
+  };
+  const std::string copied =
+      shape.ranks > 1 ? fault("of n copied", counted.copied(), cost.copied) : "";
+  return copied + fault("rounds", counted.rounds(), cost.rounds) +
+         fault("of n combined", counted.reduced(), cost.reduced);
+}
 
 // Of the message, that the busiest rank sends or receives: straight from the steps.
 double busiest(const World& world) {
@@ -244,6 +264,34 @@ TEST_CASE("cost: rounds, bytes and combinations of every schedule are what its f
         ++counted;
       }
   MESSAGE(counted, " worlds counted");
+}
+
+TEST_CASE("cost: signals, copies and combinations in shared memory are what the formula says") {
+  std::set<std::string> counted;
+  for (const Algorithm* a : registry()) {
+    if (!a->is_load_store()) continue;
+    for (int p = 1; p <= kSourcesAtOnce; ++p)   // beyond, sums take several steps
+      for (int blocks : {0, 2, 5}) {
+        if (blocks > 0 && !a->takes.blocks) continue;
+        const Shape shape = shape_of(*a, p, {.radix = 0, .blocks = blocks});
+        if (why_not(*a, problem_of(*a, shape, 0))) continue;
+        const std::string fault = memory_cost_fault(*a, shape);
+        CHECK_MESSAGE(fault.empty(), fault);
+        counted.insert(full_name(*a));
+      }
+  }
+  CHECK(counted.contains("allreduce/one_shot"));
+  CHECK(counted.contains("broadcast/staged"));
+}
+
+TEST_CASE("mutants: a formula for shared memory with another number of copies") {
+  Algorithm wrong = allreduce_two_shot;
+  wrong.cost = [](const Problem& pb, const Knobs& knobs) {
+    Cost cost = allreduce_two_shot.cost(pb, knobs);
+    cost.copied += 1;
+    return cost;
+  };
+  CHECK(memory_cost_fault(wrong, shape_of(wrong, 4, {})).find("of n copied") != std::string::npos);
 }
 
 TEST_CASE("cost: nobody is below the lower bounds, and those meet them who should") {

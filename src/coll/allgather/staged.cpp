@@ -47,7 +47,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .volume = 0, .reduced = 0};
+  if (pb.ranks == 1) return {};
+  return {.rounds = double(blocks_of(knobs)), .copied = 1 + 1.0 / pb.ranks};
 }
 
 }  // namespace

@@ -42,9 +42,10 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  return {.rounds = pb.ranks > 1 ? pb.ranks + blocks_of(knobs) - 1.0 : 0.0,
-          .volume = 0,
-          .reduced = pb.ranks > 1 ? (pb.ranks - 2.0) / blocks_of(knobs) + 1 : 0.0};
+  if (pb.ranks == 1) return {};
+  const int blocks = blocks_of(knobs);
+  return {.rounds = pb.ranks + blocks - 1.0, .reduced = (pb.ranks - 2.0) / blocks + 1,
+          .copied = blocks > 1 ? 2.0 : 3.0};
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 Cost cost(const Problem& pb, const Knobs& knobs) {
   int rounds = 0;
   for (int unit = 1; unit < pb.ranks; unit *= radix_of(knobs)) ++rounds;
-  return {.rounds = double(rounds), .volume = 0, .reduced = 0};
+  return {.rounds = double(rounds)};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ int cuts(const Problem&, const Knobs&) { return 1; }
 void build(const Problem&, const Knobs&, Builder& b) { meet(b); }
 
 Cost cost(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks > 1 ? 1.0 : 0.0, .volume = 0, .reduced = 0};
+  return {.rounds = pb.ranks > 1 ? 1.0 : 0.0};
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ inline void build_parts(const Problem&, const Knobs&, Builder& b) {
 }
 
 inline Cost cost_of_parts(const Problem& pb, const Knobs&) {
-  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = 0};
+  if (pb.ranks == 1) return {};
+  return {.rounds = 2, .copied = double(pb.ranks - 1) / pb.ranks};
 }
 
 }  // namespace paceline

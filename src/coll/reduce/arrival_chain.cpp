@@ -47,10 +47,10 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  const bool passes = pb.ranks > 1 && pb.root != pb.ranks - 1;
-  return {.rounds = pb.ranks > 1 ? pb.ranks + blocks_of(knobs) - 2.0 + passes : 0.0,
-          .volume = 0,
-          .reduced = pb.ranks > 1 ? (pb.ranks - 2.0) / blocks_of(knobs) + 1 : 0.0};
+  if (pb.ranks == 1) return {};
+  const int blocks = blocks_of(knobs), passes = pb.root != pb.ranks - 1;
+  return {.rounds = pb.ranks + blocks - 2.0 + passes, .reduced = (pb.ranks - 2.0) / blocks + 1,
+          .copied = 1.0 + passes};
 }
 
 }  // namespace

@@ -46,9 +46,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0,
-          .volume = 0,
-          .reduced = double(pb.ranks - 1)};
+  if (pb.ranks == 1) return {};
+  return {.rounds = double(blocks_of(knobs)), .reduced = pb.ranks - 1.0, .copied = 1};
 }
 
 }  // namespace

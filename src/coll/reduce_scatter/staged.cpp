@@ -51,8 +51,8 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {
-      .rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .volume = 0, .reduced = share};
+  return {.rounds = pb.ranks > 1 ? double(blocks_of(knobs)) : 0.0, .reduced = share,
+          .copied = share};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
 
 Cost cost(const Problem& pb, const Knobs&) {
   const double share = double(pb.ranks - 1) / pb.ranks;
-  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .volume = 0, .reduced = share};
+  return {.rounds = pb.ranks > 1 ? 2.0 : 0.0, .reduced = share};
 }
 
 }  // namespace

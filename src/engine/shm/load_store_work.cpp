@@ -58,7 +58,8 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   for (int k = 0; k < sources; ++k) from[k] = where(places[k + 1]);
   const std::size_t bytes = compiled_->steps[item.first].bytes;
   std::byte* const to = where(places[0]);
-  if (sources == 1 && item.interleaved) return copy_interleaved(shm_->profile(), to, from[0], bytes);
+  if (sources == 1 && item.interleaved)
+    return copy_interleaved(shm_->profile(), to, from[0], bytes);
   if (sources == 1) return void(std::memcpy(to, from[0], bytes));
   if (!item.interleaved) return compiled_->reduce(to, from, sources, item.only->elements);
   targets_[0] = to;
