@@ -102,7 +102,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     paceline draw allreduce --algorithm ring --ranks 4 --segments 4
     paceline draw broadcast --algorithm chain --segments 8 --svg chain.svg
     paceline draw allreduce --ranks 8 --arrivals 7=2ms --machine ethernet-10g
-    paceline draw allreduce --algorithm sorted_chain -n 8 --arrivals 7=5ms --late 7
+    paceline draw allreduce --algorithm tail_direct -n 8 --arrivals 7=5ms --late 7
     paceline draw allreduce --ranks 2 --size 64MiB --measured --svg measured.svg
     """
     out = console()
