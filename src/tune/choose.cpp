@@ -48,7 +48,7 @@ bool fit(Choice& choice, const Problem& p, const ChoiceInputs& now) {
   return true;
 }
 
-// Whether a call that names no algorithm may take it.
+// True if a call that names no algorithm may take the row.
 bool is_candidate(const Row& row, const Problem& p, const ChoiceInputs& now) {
   const Algorithm& a = *row.algorithm;
   if ((row.traits & named) || (a.by_nodes() && p.one_node)) return false;

@@ -11,7 +11,8 @@ namespace paceline {
 inline constexpr int kMostBlocks = 4096;   // that a caller asks for
 
 // The blocks of a row for shared memory; nothing where the staging buffers have no room for them.
-// `named`: the caller wants this algorithm, however much of its time it waits for room.
+// `named`: the caller has named the algorithm. One that takes no blocks is then taken whatever room
+// there is; compile() refuses a call that has none.
 std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceInputs& now,
                                  bool named);
 

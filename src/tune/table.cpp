@@ -36,7 +36,7 @@ constexpr Row in_memory(const Algorithm& a, Sizes sizes, Ranks ranks, const char
   return row;
 }
 
-// Every rank reaches all buffers: nobody needs to send anything but a very short message.
+// Every rank reaches all buffers: only very short messages are faster when sent.
 constexpr Row symmetric(const Algorithm& a) { return in_memory(a, {2 * kKiB}, {}, kSymmetric); }
 
 // Ranks of one node read each other's staging buffers ("stages") instead of sending. A message

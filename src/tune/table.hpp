@@ -1,7 +1,7 @@
 // The table of choices: what is known of each algorithm's use, one row each, in table.cpp.
 //
-// Where ranks share memory rows have lengths that were measured, and the first row that fits is
-// taken. Of all other rows the one with the least estimate is taken (estimate.hpp).
+// Rows for shared memory have measured lengths: a call takes the first row that fits. Of the rows
+// for messages it takes the one with the least estimate (estimate.hpp).
 #pragma once
 
 #include <limits>

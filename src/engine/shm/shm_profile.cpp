@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1u << 10, kMiB = 1u << 20;
 
-// Near caches of the AMD EPYC take 3 to 10 ns a line, far ones 27 to 36.
+// slow_line_s is between two figures of an AMD EPYC: a copy takes 3 to 10 ns a line where caches
+// are near, and 27 to 36 where they are far.
 constexpr ShmProfile kXeon{
     .measured_on = "2 cores of an Intel Xeon (Sapphire Rapids, a virtual machine), 2026-11-23",
     .short_slot = 4 * kKiB, .rotation = 256 * kKiB, .short_rotation = 128 * kKiB,
@@ -16,8 +17,8 @@ constexpr ShmProfile kXeon{
     .long_output = 4 * kMiB, .long_output_of_two = 11 * kMiB, .slow_line_s = 18e-9,
     .past_caches = 32 * kMiB};
 
-// Slots alone were measured there; all else is the Xeon's. The rotation is more than a processor's
-// own cache holds.
+// Only its slots were measured; all else is the Xeon's. The rotation is longer than a processor's
+// own cache.
 constexpr ShmProfile epyc() {
   ShmProfile profile = kXeon;
   profile.measured_on = "slots: 2 cores of an AMD EPYC; all else: an Intel Xeon";

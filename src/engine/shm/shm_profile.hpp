@@ -14,7 +14,7 @@ namespace paceline {
 struct ShmProfile {
   const char* measured_on;
 
-  // Where slots are (engine/shm/shm_channel.hpp).
+  // Slots of a staging buffer (engine/shm/shm_channel.hpp).
   std::size_t short_slot;      // longest slot that has one of two fixed places
   std::size_t rotation;        // stretch of the staging buffer that longer slots rotate through,
   std::size_t short_rotation;  // while a communicator has had no slot longer than
