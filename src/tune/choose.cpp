@@ -15,6 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr int kWindow = 6;         // segments under way: more keep no port busier (see window_of)
+constexpr double kFewer = 0.99;    // fewer under way must save so much (docs/design/0045-mixed.md)
 constexpr int kMostAsked = 65536, kMostRadix = 16;   // that a caller asks for
 
 // In a pipe there and back (hops > 1) as many segments must be under way as there are hops: a rank
@@ -39,13 +40,25 @@ Choice choice_of(const Row& row, const Problem& p, const Estimate& e) {
   return choice;
 }
 
-// In nodes that stage: in as many segments as have room there.
-bool fit(Choice& choice, const Problem& p, const ChoiceInputs& now) {
-  if (!choice.algorithm->by_nodes() || !stages_in_nodes(p)) return true;
-  const int pieces = choice.cut.segments;
-  if (!fits_staging(choice, p, now, kWindow)) return false;
-  if (choice.cut.segments != pieces) choice.expected_s = expected_s(choice, p, now);
-  return true;
+// In nodes that stage: in as many segments as have room there, so many under way that the call
+// takes least. None where there is no room; a row that is taken whole goes in several only if it
+// is `named`.
+std::optional<Choice> with_room(const Choice& choice, const Problem& p, const ChoiceInputs& now,
+                                bool named) {
+  if (!choice.algorithm->by_nodes() || !stages_in_nodes(p)) return choice;
+  std::optional<Choice> best;
+  for (const int window : {kWindow, 2, 1}) {
+    const auto segments = segments_with_room(choice, p, now, window);
+    if (!segments) continue;
+    if (*segments > 1 && choice.row->cut == CutInto::whole && !named) continue;
+    if (*segments == choice.cut.segments && window == kWindow) return choice;
+    Choice fitting = choice;
+    fitting.cut.segments = *segments;
+    fitting.cut.window = std::min(*segments, window);
+    fitting.expected_s = expected_s(fitting, p, now);
+    if (!best || fitting.expected_s < kFewer * best->expected_s) best = fitting;
+  }
+  return best;
 }
 
 // True if a call that names no algorithm may take the row.
@@ -59,7 +72,6 @@ bool is_candidate(const Row& row, const Problem& p, const ChoiceInputs& now) {
 // `in_segments`: the caller wants several, which staging buffers and single copies do not have.
 Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, bool in_segments) {
   std::optional<Choice> best;
-  double least = 0;   // by estimate, however many segments have room
   for (const Row& row : rows()) {
     const Algorithm& a = *row.algorithm;
     if (a.collective != p.collective || a.claims()) continue;   // these: chosen_by_arrival()
@@ -75,11 +87,9 @@ Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, 
       continue;
     }
     const Estimate e = estimate(row, p, now);
-    if (best && e.seconds >= kMargin * least) continue;
-    Choice choice = choice_of(row, p, e);
-    if (!fit(choice, p, now)) continue;
-    least = e.seconds;
-    best = std::move(choice);
+    const auto choice = with_room(choice_of(row, p, e), p, now, only != nullptr);
+    if (!choice || (best && choice->expected_s >= kMargin * best->expected_s)) continue;
+    best = choice;
   }
   if (!best && only) {
     best = Choice{.algorithm = only};

@@ -22,6 +22,11 @@ constexpr double kTail = 0.85;
 // well than the little it could win (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
 
+// In an allreduce pieces go inside nodes, across and inside again: a further one under way keeps no
+// more than this part of a rank busy (simulated: docs/design/0045-mixed.md). Where they go inside
+// but once, two of them keep both links busy.
+constexpr double kThreeStages = 1.0 / 3;
+
 // A call of at most so many short messages takes the link's lone_beta: the probe's ring, in which
 // that was measured, has a rank send two (runtime/bootstrap/probe.cpp).
 constexpr double kLone = 2;
@@ -34,6 +39,7 @@ struct Terms {
   double latency = 0;   // of the start, while ports are free; 0 where rounds wait for each other
   double repeated = 1;  // which part of rounds and traffic a further piece has; 1 but in a pipe
   double exposed = 0;   // which part of the shorter of wire and work the other does not hide
+  double further = 1;   // of a rank that a further piece under way keeps busy
 };
 
 // The first piece takes the algorithm's cost; every further one what it costs the busiest port or
@@ -47,6 +53,8 @@ struct InPieces {
   double further = 0;    // of each further one
   double busy = 0;       // of all pieces, at the busiest port or core
   double filling = 0;    // of one piece that is all, elsewhere
+  double starts = 0, moves = 0;   // of one piece, where a rank is busy with it
+  double beside = 1;     // Terms::further
   InPieces(const Terms& t, double part) {
     const double sent = part * t.wire, hidden = t.repeated < 1 ? 0 : part * t.latency;
     const double ports = t.repeated * sent, sums = t.repeated * t.work;
@@ -54,9 +62,19 @@ struct InPieces {
     busy = std::max({ports, sums, t.near}) + t.exposed * std::min(ports, sums);
     filling = sent + t.work + t.near - busy + hidden;
     start = t.start + t.near_start - hidden + (t.wire - sent);
+    beside = t.further;
+    starts = t.repeated * (t.start + t.near_start);
+    moves = t.repeated * (t.wire + t.work + t.near);
   }
   Estimate in(double pieces) const {
     return {start + (pieces - 1) * further + busy + filling / pieces, static_cast<int>(pieces)};
+  }
+  // Of which each rank has so many under way at a time.
+  Estimate in(double pieces, double window) const {
+    Estimate e = in(pieces);
+    const double at_once = 1 + (window - 1) * beside;
+    e.seconds = std::max(e.seconds, (pieces * starts + moves) / at_once);
+    return e;
   }
   Estimate in_the_best(double least, double most) const {
     if (filling <= 0) return in(least);
@@ -92,9 +110,16 @@ double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
   return std::max(link.alpha_s, link.alpha_loaded_s) * (1 - link.contention * quiet);
 }
 
+// The rate of a short call's messages, in seconds per byte.
+double short_rate(const Link& link, double bytes, double message) {
+  const bool is_lone = link.lone_beta_s_per_byte > 0 && bytes <= kLone * link.short_bytes;
+  return is_lone ? link.lone_beta_s_per_byte : link.rate(message);
+}
+
 }  // namespace
 
-Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces) {
+Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces,
+                  int window) {
   const Algorithm& a = *row.algorithm;
   const Machine& m = now.machine;
   const bool one_node = m.ranks_per_node >= p.ranks;
@@ -104,14 +129,12 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
   const Cost cost = a.cost(p, knobs);
   const Port port(row, cost, p, m);
   const double n = static_cast<double>(now.bytes);
-  Terms t;
+  Terms t{.further = p.collective == Collective::allreduce ? kThreeStages : 1};
   const bool is_short = !one_node && now.bytes < kUncutBytes;
   const double alpha_s = is_short ? short_alpha_s(link, cost, p.ranks) : link.alpha_s;
   t.start = cost.rounds * alpha_s * port.senders;
   const double message = cost.rounds > 0 ? cost.volume * n / cost.rounds : 0;
-  const bool is_long = link.is_long(message);
-  const bool is_lone = is_short && link.lone_beta_s_per_byte > 0 && n <= kLone * link.short_bytes;
-  const double rate = is_lone ? link.lone_beta_s_per_byte : link.rate(message);
+  const double rate = is_short ? short_rate(link, n, message) : link.rate(message);
   t.wire = cost.volume * n * std::max(port.senders * rate, port.least);
   t.work = cost.reduced * n * m.gamma_s_per_byte;
   t.near_start = cost.near_rounds * m.inside.alpha_s;
@@ -125,12 +148,13 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
   }
   if (!in_step) t.latency = cost.rounds * link.latency_s * port.senders;
   const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
-  if (row.cut == CutInto::whole || t.start <= 0 || is_short) return in_one;
+  const bool is_whole = row.cut == CutInto::whole || t.start <= 0 || is_short;
+  if (pieces == 1 || (pieces == 0 && is_whole)) return in_one;
   if (row.hops > 0) t.repeated = std::min(1.0, row.hops / cost.rounds);
   // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.exposed = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
-  if (pieces > 0) return InPieces(t, 1).in(pieces);
+  if (pieces > 1) return InPieces(t, 1).in(pieces, window > 0 ? window : pieces);
   const bool is_chain = row.hops > 0 && row.cut == CutInto::segments;
   double most = is_chain && t.latency > 0 ? kMostOfChain : kMostPieces;
   if (link.short_bytes > 0) most = std::clamp(message / link.short_bytes, 1.0, most);
@@ -141,7 +165,7 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
     whole.whole_tail = whole.pieces > 1;
     if (below * whole.seconds <= cut.seconds) cut = whole;
   }
-  if (is_long && link.long_from() > 0) {   // its pieces may be short
+  if (link.is_long(message) && link.long_from() > 0) {   // its pieces may be short
     const double least = std::exp2(std::ceil(std::log2(message / link.long_from())));
     t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
     if (in_step && link.long_from() > link.short_bytes) t.wire *= kInStep;
@@ -164,11 +188,11 @@ double expected_s(const Choice& choice, const Problem& p, const ChoiceInputs& no
     return cost.rounds * m.inside.alpha_s + static_cast<double>(now.bytes) *
                (cost.copied * m.copy_s_per_byte + cost.reduced * m.gamma_s_per_byte);
   }
-  int pieces = choice.cut.segments;
+  int pieces = choice.cut.segments, window = choice.cut.window;
   if (row.cut == CutInto::blocks)
-    pieces = choice.cut.knobs.blocks / a.cuts(p, {.radix = 0, .blocks = 1});
+    window = 0, pieces = choice.cut.knobs.blocks / a.cuts(p, {.radix = 0, .blocks = 1});
   else row.knobs = choice.cut.knobs;
-  return estimate(row, p, now, std::max(pieces, 1)).seconds;
+  return estimate(row, p, now, std::max(pieces, 1), window).seconds;
 }
 
 }  // namespace paceline

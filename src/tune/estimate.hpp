@@ -17,8 +17,10 @@ struct Estimate {
   bool whole_tail = false;   // only the sums are cut
 };
 
-// Of a row for messages, cut into `pieces`; 0: into the best number of pieces.
-Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces = 0);
+// Of a row for messages, cut into `pieces`, of which `window` are under way at a time; 0: into the
+// best number of pieces, and all of them.
+Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces = 0,
+                  int window = 0);
 
 // What a call takes that is made so, in seconds on the machine, from the last rank's entry on: the
 // price that all who compare calls ask for. No ranks are late.

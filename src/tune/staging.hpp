@@ -16,10 +16,10 @@ inline constexpr int kMostBlocks = 4096;   // that a caller asks for
 std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceInputs& now,
                                  bool named);
 
-// Of several nodes whose ranks stage (stages_in_nodes()). Whether the segments under way have room
-// there, at most `most_window` at a time; if need be makes the choice's segments more, and fewer of
-// them go on at a time.
-bool fits_staging(Choice& choice, const Problem& p, const ChoiceInputs& now, int most_window);
+// Of several nodes whose ranks stage (stages_in_nodes()): in how many segments, at least as many as
+// the choice has, it has room there with so many under way at a time; none where it never has.
+std::optional<int> segments_with_room(const Choice& choice, const Problem& p,
+                                      const ChoiceInputs& now, int window);
 
 // An allreduce whose positions ranks of a node claim shows its message whole: in segments where it
 // is longer than the staging buffers, two at a time. A rank does its steps in order, so that who

@@ -88,7 +88,7 @@ constinit const Row kRows[] = {
     messages(allreduce_hierarchical, whole, 0, 0, kHierarchical),
     messages(allreduce_multilane, segments, 0, 0, kMultilane),
     messages(allreduce_multilane_direct, segments, 0, 0, kMultilaneInOrder),
-    messages(allreduce_hierarchical_rsa, segments, 0, 0, kHierarchicalMedium),
+    messages(allreduce_hierarchical_rsa, whole, 0, 0, kHierarchicalMedium),
     messages(allreduce_chain, segments, 2, lean | named, "a pipe to the first rank and back"),
 
     symmetric(broadcast_symmetric),
