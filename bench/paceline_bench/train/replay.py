@@ -14,7 +14,8 @@ import numpy as np
 from paceline import _core
 from paceline.errors import Error, UsageError
 from paceline.kvstore import records
-from paceline.kvstore.plan import Link, Plan
+from paceline.kvstore.plan import Plan
+from paceline.kvstore.prices import Prices
 from paceline.on_ranks import Late
 from rich.table import Table
 
@@ -150,9 +151,9 @@ class Simulated:
         mode, order = mode_and_order(way)
         if mode != "auto":
             return perfect.seconds(step, mode, order, self.call_s, in_a_row)
-        link = Link.of(self.machine, self.ranks, self.nodes)
-        plan = Plan.make([_Key(key, step.bytes[key]) for key in step.as_ready], False, link)
-        order = plan.order(dict(enumerate(step.ready_s)), link)
+        prices = Prices.of(self.machine, self.ranks, self.nodes)
+        plan = Plan.make([_Key(key, step.bytes[key]) for key in step.as_ready], False, prices)
+        order = plan.order(dict(enumerate(step.ready_s)), prices)
         calls = [[one.key for one in plan.buckets[number]] for number in order]
         return perfect.seconds(step, "depcha", "ready", self.call_s, in_a_row, calls)
 

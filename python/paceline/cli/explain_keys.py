@@ -58,15 +58,16 @@ def plan_text(words, ranks, machine, compute_s, cores, threads, every_call):
     from paceline.kvstore.auto import OUTSTANDING, _is_against
     from paceline.kvstore.cores import Cores
     from paceline.kvstore.described import describe
-    from paceline.kvstore.plan import Link, Plan
+    from paceline.kvstore.plan import Plan
+    from paceline.kvstore.prices import Prices
 
     keys, ready_s, how = keys_of(words, compute_s)
     nodes = nodes_of(machine, ranks)
-    link = Link.of(machine, ranks, nodes)
+    prices = Prices.of(machine, ranks, nodes)
     cores = Cores(cores or len(os.sched_getaffinity(0)), ranks * threads) if nodes == 1 else None
-    plan = Plan.make(keys, _is_against([ready_s[key.number] for key in keys]), link, cores)
-    order = plan.order(ready_s, link)
-    return how, describe(plan, link, ready_s, order, OUTSTANDING, every_call)
+    plan = Plan.make(keys, _is_against([ready_s[key.number] for key in keys]), prices, cores)
+    order = plan.order(ready_s, prices)
+    return how, describe(plan, prices, ready_s, order, OUTSTANDING, every_call)
 
 
 def nodes_of(machine, ranks):

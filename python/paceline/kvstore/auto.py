@@ -14,7 +14,8 @@ from paceline.engine import Engine
 from paceline.errors import UsageError
 from paceline.kvstore.cores import Cores
 from paceline.kvstore.described import describe
-from paceline.kvstore.plan import Link, Plan
+from paceline.kvstore.plan import Plan
+from paceline.kvstore.prices import Prices
 from paceline.kvstore.store import Entry, Key, KVStore
 
 OUTSTANDING = 4  # calls under way, unless a store is told otherwise
@@ -66,10 +67,10 @@ class Auto(KVStore):
         # have been pushed in other orders elsewhere: rank 0's holds.
         pushed = numpy.array([_is_against(list(ready_s.values())), *ready_s], dtype="int64")
         against, *pushed = self._comm.broadcast(pushed, tag="the order of auto").tolist()
-        link = Link.of(self._comm._core.machine, self.num_workers, self._comm._core.nodes)
-        plan = Plan.make([entries[number] for number in pushed], bool(against), link,
+        prices = Prices.of(self._comm._core.machine, self.num_workers, self._comm._core.nodes)
+        plan = Plan.make([entries[number] for number in pushed], bool(against), prices,
                          Cores.of(self._comm))
-        order = numpy.array(plan.order(ready_s, link), dtype="int64")
+        order = numpy.array(plan.order(ready_s, prices), dtype="int64")
         order = self._comm.broadcast(order, tag="the calls of auto").tolist()
         pieces = Counter(bucket for bucket, _ in plan.pieces)
         arrays = self._arrays_for(plan.buckets)
@@ -77,7 +78,7 @@ class Auto(KVStore):
                    for i, (bucket, flat) in enumerate(zip(plan.buckets, arrays, strict=True))]
         self._core.set_plan(buckets, order)
         self._buckets = [numbers for numbers, *_ in buckets]
-        self.plan = describe(plan, link, ready_s, order, self._outstanding)
+        self.plan = describe(plan, prices, ready_s, order, self._outstanding)
         if self._show and self.rank == 0:
             import sys
 

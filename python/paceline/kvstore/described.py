@@ -5,7 +5,8 @@ import textwrap
 from collections import Counter
 
 from paceline._core import human_bytes
-from paceline.kvstore.plan import PIECE, TAIL, Link, Plan, Predicted, ends_s
+from paceline.kvstore.plan import PIECE, TAIL, Plan, Predicted, ends_s
+from paceline.kvstore.prices import Prices
 from paceline.units import human_time
 
 COLUMNS = 80
@@ -13,7 +14,7 @@ FEW = 24  # calls, or runs of them, that are listed, unless all are asked for
 
 
 def describe(
-    plan: Plan, link: Link, ready_s: dict[int, float], order: list[int], outstanding: int,
+    plan: Plan, prices: Prices, ready_s: dict[int, float], order: list[int], outstanding: int,
     every_call: bool = False,
 ) -> str:  # fmt: skip
     """`order` and `ready_s` as Plan.order() has them; `every_call`: lists all of them."""
@@ -21,10 +22,10 @@ def describe(
     size = human_bytes(sum(entry.nbytes for entry in keys))
     lines = _wrapped(f"auto: {len(keys)} keys, {size}, in {_lengths(plan, outstanding)}",
                      COLUMNS - len("paceline: "))
-    lines += _why(plan, link)
-    lines += _alternatives(plan.predicted(order, ready_s, link),
+    lines += _why(plan, prices)
+    lines += _alternatives(plan.predicted(order, ready_s, prices),
                            max(ready_s.values()) - min(ready_s.values()))
-    return "\n".join(lines + _calls(plan, link, ready_s, order, every_call))
+    return "\n".join(lines + _calls(plan, prices, ready_s, order, every_call))
 
 
 def _lengths(plan: Plan, outstanding: int) -> str:
@@ -35,19 +36,19 @@ def _lengths(plan: Plan, outstanding: int) -> str:
             f"{_number(len(plan.pieces), 'call')}, up to {outstanding} under way")
 
 
-def _why(plan: Plan, link: Link) -> list[str]:
+def _why(plan: Plan, prices: Prices) -> list[str]:
     first = "last" if plan.is_reversed else "first"
     reasons = [f"keys: those pushed {first} come first, as their gradients become ready"]
-    rate = f" and {human_bytes(round(1 / link.byte_s))} go in a second" if link.byte_s else ""
-    call = f"a call takes {human_time(link.call_s)} by itself{rate}"
+    rate = f" and {human_bytes(round(1 / prices.byte_s))} go in a second" if prices.byte_s else ""
+    call = f"a call takes {human_time(prices.call_s)} by itself{rate}"
     if not plan.hides:
         reasons.append(
             f"one call: computing hides nothing, since {plan.cores.threads} threads of the ranks "
             f"compute on the {plan.cores.count} cores of their node; {call}")
     else:
         reasons += [
-            f"buckets: {call}; of a bucket's time that is at most {100 * link.overhead:.0f} %. The "
-            f"last {TAIL + 1} are shorter, since nothing hides them",
+            f"buckets: {call}; of a bucket's time that is at most {100 * prices.overhead:.0f} %. "
+            f"The last {TAIL + 1} are shorter, since nothing hides them",
             f"pieces: a key longer than {PIECE} buckets goes in several calls, between which more "
             "urgent ones pass",
             "order: whenever the links are free, the ready one that the next forward pass needs "
@@ -64,10 +65,10 @@ def _alternatives(predicted: dict[str, Predicted], last_s: float) -> list[str]:
 
 
 def _calls(
-    plan: Plan, link: Link, ready_s: dict[int, float], order: list[int], all_of_them: bool
+    plan: Plan, prices: Prices, ready_s: dict[int, float], order: list[int], all_of_them: bool
 ) -> list[str]:  # fmt: skip
     """A line for each run of calls of one bucket, in their order."""
-    pieces, calls = Counter(order), plan.calls(order, ready_s, link)
+    pieces, calls = Counter(order), plan.calls(order, ready_s, prices)
     ends = ends_s(calls, plan.hides)
     runs = [(bucket, len(list(run))) for bucket, run in itertools.groupby(order)]
     passed = sum(b < a for (a, _), (b, _) in itertools.pairwise(runs))

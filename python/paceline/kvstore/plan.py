@@ -1,52 +1,15 @@
 """Which keys are exchanged together, and in which order."""
 
 import heapq
-import math
 from dataclasses import dataclass
 
-from paceline import _core
 from paceline.kvstore.cores import Cores
+from paceline.kvstore.prices import LEAST_BYTES, Prices
 from paceline.kvstore.store import Entry
 
-# Of a bucket's time may be what every call costs, however short. Between nodes less: messages also
-# cost processors, which compute meanwhile.
-OVERHEAD, OVERHEAD_BETWEEN_NODES = 0.05, 0.01
-LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20
 PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
 DDP_BYTES = (1 << 20, 25 << 20)  # of its first bucket, and of the others
 TAIL = 3  # so many buckets at the end are each half as long as the one before
-
-
-@dataclass(frozen=True)
-class Link:
-    """What a call costs: seconds, and seconds per byte, of an allreduce between all ranks."""
-
-    call_s: float
-    byte_s: float
-    overhead: float = OVERHEAD
-
-    @classmethod
-    def of(cls, machine: str, ranks: int, nodes: int) -> "Link":
-        """From a machine (PACELINE_MACHINE), as the choice of algorithms has it."""
-        numbers = {key: float(value) for key, _, value in
-                   (part.partition("=") for part in _core.machine_settings(machine).split(","))}
-        where = "" if nodes > 1 else "inside_"
-        rounds = 2 * max(1, math.ceil(math.log2(max(2, ranks))))
-        share = 2 * (ranks - 1) / ranks if ranks > 1 else 1
-        rate = numbers[f"{where}gbit_per_s"]  # 0: no limit
-        return cls(1e-6 * (numbers["task_us"] + rounds * numbers[f"{where}alpha_us"]),
-                   share * 8e-9 / rate if rate else 0.0,
-                   OVERHEAD_BETWEEN_NODES if nodes > 1 else OVERHEAD)
-
-    def cost_s(self, nbytes: int) -> float:
-        """Of an allreduce of so many bytes."""
-        return self.call_s + nbytes * self.byte_s
-
-    def bucket_bytes(self) -> int:
-        """From which on no more than `overhead` of a bucket's time is that of the call."""
-        if not self.byte_s:
-            return MOST_BYTES
-        return round(min(max(self.call_s / self.overhead / self.byte_s, LEAST_BYTES), MOST_BYTES))
 
 
 def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
@@ -106,7 +69,7 @@ class Plan:
 
     @classmethod
     def make(
-        cls, pushed: list[Entry], is_reversed: bool, link: Link, cores: Cores | None = None
+        cls, pushed: list[Entry], is_reversed: bool, prices: Prices, cores: Cores | None = None
     ) -> "Plan":  # fmt: skip
         """Buckets of about equal length; the last ones, which nothing hides, are shorter. Where
         computing hides none of them there is only one: fewer calls cost less.
@@ -121,7 +84,7 @@ class Plan:
                 alike.setdefault(entry.dtype, []).append(entry)
             longest = max(sum(entry.nbytes for entry in bucket) for bucket in alike.values())
             return cls(list(alike.values()), max(1, longest), is_reversed, cores)
-        whole = link.bucket_bytes()
+        whole = prices.bucket_bytes()
         buckets: list[list[Entry]] = []  # from the last one on
         last_of: dict[str, tuple[list[Entry], int]] = {}  # by type, with the bytes that are left
         for entry in reversed(order):
@@ -151,28 +114,28 @@ class Plan:
             found += [(number, nbytes // count)] * count
         return found
 
-    def order(self, ready_s: dict[int, float], link: Link) -> list[int]:
+    def order(self, ready_s: dict[int, float], prices: Prices) -> list[int]:
         """The buckets as they are called, as often as they have pieces. `ready_s`: of each key, by
         its number; keys with smaller numbers, which came first in init(), are needed first."""
         calls = self.pieces
         found = order_of_calls(
             [max(ready_s[entry.number] for entry in self.buckets[b]) for b, _ in calls],
             [min(entry.number for entry in self.buckets[b]) for b, _ in calls],
-            [link.cost_s(nbytes) for _, nbytes in calls],
+            [prices.cost_s(nbytes) for _, nbytes in calls],
         )
         return [calls[place][0] for place in found]
 
     def calls(
-        self, order: list[int], ready_s: dict[int, float], link: Link
+        self, order: list[int], ready_s: dict[int, float], prices: Prices
     ) -> list[tuple[float, float]]:
         """When each call's keys are ready, from the first gradient on, and what it takes."""
-        takes_s = {bucket: link.cost_s(nbytes) for bucket, nbytes in self.pieces}
+        takes_s = {bucket: prices.cost_s(nbytes) for bucket, nbytes in self.pieces}
         first_s = min(ready_s.values())
         return [(max(ready_s[entry.number] for entry in self.buckets[b]) - first_s, takes_s[b])
                 for b in order]
 
     def predicted(
-        self, order: list[int], ready_s: dict[int, float], link: Link
+        self, order: list[int], ready_s: dict[int, float], prices: Prices
     ) -> dict[str, "Predicted"]:
         """By way: this plan, and those that it is an alternative to, were the links nobody else's.
         `order` and `ready_s` as order() has them."""
@@ -187,19 +150,19 @@ class Plan:
         needed = min(keys, key=lambda entry: entry.number)
         own = max(place for place, bucket in enumerate(order) if needed in self.buckets[bucket])
         ways = {
-            "this plan": (own, self.calls(order, ready_s, link)),
+            "this plan": (own, self.calls(order, ready_s, prices)),
             "depcha": (pushed.index(needed),
-                       [(ready_s[entry.number], link.cost_s(entry.nbytes)) for entry in pushed]),
-            "DDP's buckets": (-1, _as_ddp(keys, ready_s, link)),
+                       [(ready_s[entry.number], prices.cost_s(entry.nbytes)) for entry in pushed]),
+            "DDP's buckets": (-1, _as_ddp(keys, ready_s, prices)),
             "one call" if len(at_end) == 1 else "one a type":
-                (-1, [(last_s, link.cost_s(nbytes)) for nbytes in at_end.values()]),
+                (-1, [(last_s, prices.cost_s(nbytes)) for nbytes in at_end.values()]),
         }
         return {way: Predicted(len(calls), *(ends_s(calls, self.hides)[i] for i in (first, -1)))
                 for way, (first, calls) in ways.items()}
 
 
 def _as_ddp(
-    keys: list[Entry], ready_s: dict[int, float], link: Link
+    keys: list[Entry], ready_s: dict[int, float], prices: Prices
 ) -> list[tuple[float, float]]:
     """The calls of DDP's buckets, which it fills in the order in which gradients become ready."""
     calls: list[tuple[float, float]] = []
@@ -207,6 +170,6 @@ def _as_ddp(
     for entry in sorted(keys, key=lambda entry: ready_s[entry.number]):
         held, at_s = held + entry.nbytes, ready_s[entry.number]
         if held >= most:
-            calls.append((at_s, link.cost_s(held)))
+            calls.append((at_s, prices.cost_s(held)))
             held, most = 0, DDP_BYTES[1]
-    return [*calls, (at_s, link.cost_s(held))] if held or not calls else calls
+    return [*calls, (at_s, prices.cost_s(held))] if held or not calls else calls

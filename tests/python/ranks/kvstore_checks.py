@@ -109,9 +109,9 @@ def check_steps_in_one_call(comm):
 
 def check_steps_in_pieces(comm):
     """Keys that are long for their links go in pieces, between which others pass."""
-    with mock.patch.multiple(plan, LEAST_BYTES=64, MOST_BYTES=2048), \
+    with mock.patch.object(plan, "LEAST_BYTES", 64), \
             mock.patch.object(cores.Cores, "of", lambda comm: None), \
-            mock.patch.object(plan.Link, "cost_s", lambda _, nbytes: 1e-6 * nbytes):
+            mock.patch.multiple(plan.Prices, bucket_bytes=lambda _: 2048, cost_s=lambda _, n: n):
         found = plan_of_steps(comm)
     assert " 0 times one lets others pass" not in found, found
 
