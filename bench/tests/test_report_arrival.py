@@ -126,7 +126,7 @@ def test_random_arrivals_lose_nothing_and_a_predictor_that_guesses_would_be_seen
     assert claim.outcomes[0].word == "reproduced"
 
     class Guesses:
-        def __init__(self, ranks, message_ns):
+        def __init__(self, ranks, nbytes, machine):
             self.calls = 0
 
         def next(self):

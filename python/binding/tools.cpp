@@ -26,6 +26,7 @@
 #include "transport/shm/segment.hpp"
 #include "transport/shm/staging.hpp"
 #include "tune/choose.hpp"
+#include "tune/late.hpp"
 #include "worlds.hpp"
 
 namespace nb = nanobind;
@@ -107,7 +108,11 @@ using WaitsNs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 void bind_predictor(nb::module_& m) {
   nb::class_<Predictor>(m, "Predictor",
                         "Which ranks a call takes for late, from how they came to those before.")
-      .def(nb::init<int, std::int64_t>(), "ranks"_a, "message_ns"_a)
+      .def("__init__", [](Predictor* p, int ranks, std::size_t bytes, const std::string& machine) {
+        const Problem problem{.collective = Collective::allreduce, .ranks = ranks};
+        const ChoiceInputs now{bytes, machine_from(machine)};
+        new (p) Predictor(ranks, prices_for_late(problem, now, choose(problem, now)));
+      }, "ranks"_a, "bytes"_a, "machine"_a, "Of allreduces of so many bytes, one rank a node.")
       .def("next", [](Predictor& p) {
         const std::vector<int> late = p.late();
         p.count_call();

@@ -526,7 +526,9 @@ def human_bytes(bytes: float) -> str: ...
 class Predictor:
     """Which ranks a call takes for late, from how they came to those before."""
 
-    def __init__(self, ranks: int, message_ns: int) -> None: ...
+    def __init__(self, ranks: int, bytes: int, machine: str) -> None:
+        """Of allreduces of so many bytes, one rank a node."""
+
     def next(self) -> list[int]:
         """
         Whom the next call takes for late, the latest one last; counts that call.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -43,11 +44,13 @@ void Predictor::Average::add(std::int64_t ns) {
 }
 
 // More than a quarter of the ranks are not named: the others would pass on too much for them.
-Predictor::Predictor(int ranks, std::int64_t message_ns)
+Predictor::Predictor(int ranks, CallPrices prices)
     : ranks_(ranks),
       most_late_(std::min(ranks / 4, kMostLate)),
-      message_ns_(std::max<std::int64_t>(message_ns, 1)),
-      lateness_(static_cast<std::size_t>(ranks)) {}
+      prices_(std::move(prices)),
+      lateness_(static_cast<std::size_t>(ranks)) {
+  prices_.message_ns = std::max<std::int64_t>(prices_.message_ns, 1);
+}
 
 std::vector<int> Predictor::by_lateness() const {
   std::vector<int> order(static_cast<std::size_t>(ranks_));
@@ -64,26 +67,21 @@ std::int64_t Predictor::gap_ns(const std::vector<int>& order, int late) const {
   return lateness_[std::size_t(*first)].ns() - lateness_[std::size_t(first[-1])].ns();
 }
 
-// By the model, a ring or direct exchange: every rank sends and receives 2 (p-1)/p of the message.
-std::int64_t Predictor::static_model_ns() const { return 2 * (ranks_ - 1) * message_ns_ / ranks_; }
-
-// What was measured is compared with what was measured, and the model with the model: where the
-// last arrival shows late, all that is measured seems short.
-//
-// By the model of allreduce/tail_direct the m = p - k early ranks pass on (p-1)/m of the message,
-// and an eighth more for its filling; what they have not summed when the late ones come is left.
+// What was measured is compared with what was measured, and a price with a price: where the last
+// arrival shows late, all that is measured seems short. What the early ranks have not done when the
+// late ones come is left as well.
 std::int64_t Predictor::won_ns(int late, std::int64_t gap_ns) const {
-  const Average& hit = counts_[std::size_t(late - 1)].hit;
-  if (hit.is_known && static_.is_known) return static_.ns() - hit.ns();
-  const int early = ranks_ - late;
-  return static_model_ns() - 9 * (ranks_ - 1) * message_ns_ / (8 * early) -
-         std::max<std::int64_t>(0, (early - 1) * message_ns_ / early - gap_ns);
+  const Count& count = counts_[std::size_t(late - 1)];
+  if (count.hit.is_known && usual_.is_known) return usual_.ns() - count.hit.ns();
+  const LatePrice& price = *count.price;
+  return prices_.usual_ns - price.left_ns -
+         std::max<std::int64_t>(0, price.before_ns - gap_ns);
 }
 
-// By the model a fifth of the call: simulated 14 to 20 %.
 std::int64_t Predictor::lost_ns(int late) const {
-  const Average& miss = counts_[std::size_t(late - 1)].miss;
-  return miss.is_known && static_.is_known ? miss.ns() - static_.ns() : static_model_ns() / 5;
+  const Count& count = counts_[std::size_t(late - 1)];
+  if (count.miss.is_known && usual_.is_known) return count.miss.ns() - usual_.ns();
+  return std::max<std::int64_t>(0, count.price->wrong_ns - prices_.usual_ns);
 }
 
 // Of naming so many, for a call.
@@ -91,6 +89,16 @@ std::int64_t Predictor::gain_ns(const std::vector<int>& order, int late) const {
   const std::int64_t of = std::clamp<std::int64_t>(learned_, kEnough, kHistory);
   const std::int64_t hits = std::popcount(counts_[std::size_t(late - 1)].hits);
   return (hits * won_ns(late, gap_ns(order, late)) - (of - hits) * lost_ns(late)) / of;
+}
+
+void Predictor::price(const std::vector<int>& order) {
+  for (int late = 1; late <= most_late_; ++late) {
+    Count& count = counts_[std::size_t(late - 1)];
+    std::vector<int> named(order.end() - late, order.end());
+    if (named == count.named) continue;
+    count.named = std::move(named);
+    count.price = prices_.naming(count.named);
+  }
 }
 
 void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& taken) {
@@ -106,14 +114,14 @@ void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& ta
 
   const std::vector<int> expected = by_lateness();
   const auto taken_count = static_cast<int>(taken.size());
-  if (taken.empty()) static_.add(rest);
+  if (taken.empty()) usual_.add(rest);
   for (int late = 1; late <= most_late_; ++late) {
     Count& count = counts_[std::size_t(late - 1)];
     const auto first = came.end() - late;
     const std::int64_t gap =
         waits[std::size_t(first[-1])].waited_ns - waits[std::size_t(*first)].waited_ns;
     // Who comes last by less than this could as well have been early.
-    const bool is_apart = 20 * gap >= 7 * message_ns_;
+    const bool is_apart = 20 * gap >= 7 * prices_.message_ns;
     const std::vector<int> last = last_of(came, late);
     const bool is_hit = learned_ > 0 && is_apart && last == last_of(expected, late);
     count.hits = count.hits << 1 | (is_hit ? 1u : 0u);
@@ -133,20 +141,22 @@ void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& ta
 void Predictor::decide() {
   constexpr std::uint32_t kRowBits = (1u << kRow) - 1;
   const std::vector<int> order = by_lateness();
+  price(order);
   const auto now = static_cast<int>(late_.size());
   std::int64_t best = 0;
   int chosen = 0;
-  if (now > 0 && (counts_[std::size_t(now - 1)].hits & kRowBits) != 0 &&
-      20 * gap_ns(order, now) >= 7 * message_ns_ && gain_ns(order, now) > 0) {
+  if (now > 0 && counts_[std::size_t(now - 1)].price &&
+      (counts_[std::size_t(now - 1)].hits & kRowBits) != 0 &&
+      20 * gap_ns(order, now) >= 7 * prices_.message_ns && gain_ns(order, now) > 0) {
     chosen = now;
     best = gain_ns(order, now);
   }
   for (int late = 1; late <= most_late_; ++late) {
-    const std::uint32_t hits = counts_[std::size_t(late - 1)].hits;
-    if (late == now || (hits & kRowBits) != kRowBits) continue;
-    if (2 * gap_ns(order, late) < message_ns_) continue;
+    const Count& count = counts_[std::size_t(late - 1)];
+    if (late == now || !count.price || (count.hits & kRowBits) != kRowBits) continue;
+    if (2 * gap_ns(order, late) < prices_.message_ns) continue;
     const std::int64_t gain = gain_ns(order, late);
-    if (gain <= best + static_model_ns() / 10) continue;
+    if (gain <= best + prices_.usual_ns / 10) continue;
     chosen = late;
     best = gain;
   }

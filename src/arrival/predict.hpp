@@ -8,7 +8,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace paceline {
@@ -17,6 +18,20 @@ namespace paceline {
 struct Wait {
   std::int64_t waited_ns = 0;   // from its entry until the last rank entered
   std::int64_t rest_ns = 0;     // from then until it was done
+};
+
+// What a call is expected to take where it names late ranks; nanoseconds.
+struct LatePrice {
+  std::int64_t left_ns = 0;     // from the last rank's entry on, where they are late enough
+  std::int64_t before_ns = 0;   // what the others do before they enter
+  std::int64_t wrong_ns = 0;    // at most, from the last entry on, where others are late
+};
+
+// The prices of a call; the last one is empty where it cannot name these ranks.
+struct CallPrices {
+  std::int64_t message_ns = 0;   // of the whole message at a rank's port
+  std::int64_t usual_ns = 0;     // where nobody is named
+  std::function<std::optional<LatePrice>(const std::vector<int>& late)> naming;
 };
 
 // A wait in 15 bits, to one part in 512; longer ones than 36 minutes count as that.
@@ -37,8 +52,7 @@ class Predictor {
     std::int64_t lost_ns = 0;     // so much more, where others do
   };
 
-  // `message_ns`: what the whole message takes at a rank's port.
-  Predictor(int ranks, std::int64_t message_ns);
+  Predictor(int ranks, CallPrices prices);
 
   // Whom the next call is to take for late, the latest one last; empty: nobody. Every 64th call
   // names nobody, so that what that takes is known as well.
@@ -68,24 +82,26 @@ class Predictor {
   };
   struct Count {               // of late ranks
     std::uint32_t hits = 0;    // a bit for each of the last calls, the newest the lowest
-    Average hit, miss;
+    Average hit, miss;         // of what calls took that had named so many
+    std::vector<int> named;    // the latest so many
+    std::optional<LatePrice> price;   // of naming them
   };
 
   bool is_probe() const { return calls_ % kProbeEvery == kProbeEvery - 1; }
   std::vector<int> by_lateness() const;   // ranks, the latest last
   std::int64_t gap_ns(const std::vector<int>& order, int late) const;
-  std::int64_t static_model_ns() const;
   std::int64_t won_ns(int late, std::int64_t gap_ns) const;
   std::int64_t lost_ns(int late) const;
   std::int64_t gain_ns(const std::vector<int>& order, int late) const;
+  void price(const std::vector<int>& order);
   void decide();
 
   int ranks_, most_late_;
-  std::int64_t message_ns_;
+  CallPrices prices_;
   std::int64_t calls_ = 0, learned_ = 0;
   std::vector<Average> lateness_;
   std::array<Count, kMostLate> counts_;
-  Average static_;
+  Average usual_;   // of calls that had named nobody
   std::vector<int> late_;
   const std::vector<int> nobody_;
 };

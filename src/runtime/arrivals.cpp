@@ -86,10 +86,11 @@ Expected expected_by(std::string_view option) {
 }
 
 ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks,
-                         double beta_s_per_byte)
+                         double beta_s_per_byte, Prices prices)
     : learns_(expected.learns && ranks.size() > 3),
       ranks_(static_cast<int>(ranks.size())),
-      beta_s_per_byte_(beta_s_per_byte) {
+      beta_s_per_byte_(beta_s_per_byte),
+      prices_(std::move(prices)) {
   for (int late : expected.late)
     if (const auto at = std::find(ranks.begin(), ranks.end(), late); at != ranks.end())
       late_.push_back(static_cast<int>(at - ranks.begin()));
@@ -165,8 +166,7 @@ void ArrivalBook::begin(const Turn& begun, const Call& call,
   if (turn.site) {
     newest_first_.remove(turn.site);
   } else {
-    const double message_s = beta_s_per_byte_ * double(call.count * size_of(call.type));
-    turn.site = std::make_shared<Site>(Site{turn.key, Predictor(ranks_, in_ns(message_s)), {}});
+    turn.site = std::make_shared<Site>(Site{turn.key, Predictor(ranks_, prices_(call)), {}});
   }
   newest_first_.push_front(turn.site);
   if (newest_first_.size() > kMostSites) {

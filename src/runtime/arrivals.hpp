@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -30,8 +31,10 @@ Expected expected_by(std::string_view option);   // throws a usage error
 
 class ArrivalBook {
  public:
+  using Prices = std::function<CallPrices(const Call&)>;
   // Of a communicator with these ranks of the world; `beta_s_per_byte` of a message between them.
-  ArrivalBook(const Expected& expected, const std::vector<int>& ranks, double beta_s_per_byte);
+  ArrivalBook(const Expected& expected, const std::vector<int>& ranks, double beta_s_per_byte,
+              Prices prices);
 
   struct Site;
   // A call that is about to be made.
@@ -112,6 +115,7 @@ class ArrivalBook {
   std::vector<int> late_;   // asked for; positions
   int ranks_;
   double beta_s_per_byte_;
+  Prices prices_;
   CallSequence sequence_;
   std::list<std::shared_ptr<Site>> newest_first_;
   std::shared_ptr<ActiveOp> awaited_;

@@ -78,6 +78,12 @@ bool Communicator::State::has_notes(const Call& call, const Problem& problem,
   return form_for_late(aware, inputs_of(call, aware), choice).has_value();
 }
 
+CallPrices Communicator::State::prices_of(const Call& call) const {
+  const Problem problem = problem_of(call);
+  const ChoiceInputs now = inputs_of(call, problem);
+  return prices_for_late(problem, now, choose(problem, now, wish_of(call)));
+}
+
 std::optional<Choice> Communicator::State::by_arrival(const Call& call, const Problem& problem,
                                                       const Choice& usual) const {
   const Overrides wish = wish_of(call);

@@ -46,7 +46,8 @@ struct Communicator::State {
         spans_nodes(!on_one_node(*group, session->config().nodes)),
         nodes(nodes_in(*group, session->config())),
         arrivals(spans_nodes ? expected_by(session->config().arrival) : Expected{}, group->ranks,
-                 assumed.machine.across.beta_s_per_byte) {
+                 assumed.machine.across.beta_s_per_byte,
+                 [this](const Call& call) { return prices_of(call); }) {
     session->open(group);
   }
   ~State() { session->close(*group); }
@@ -58,6 +59,7 @@ struct Communicator::State {
   std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Overrides wish_of(const Call& call) const;
+  CallPrices prices_of(const Call& call) const;   // where ranks are late
   bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
   CompiledSchedule compiled(const Choice& choice, const Problem& problem, const Layout& layout,
                             const Call& call) const;

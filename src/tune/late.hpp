@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "arrival/predict.hpp"
 #include "ir/algorithm.hpp"
 #include "tune/choose.hpp"
 
@@ -32,6 +33,9 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
 // That form, where it is worth it.
 std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
+
+// What such a call takes, whomever it names, for those who decide that.
+CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, const Choice& usual);
 
 // How an algorithm for late ranks that is asked for by name is best cut; nothing where nobody is.
 std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now);

@@ -128,16 +128,17 @@ TEST_CASE("arrivals: what is exact in any order goes by whichever form leaves le
 }
 
 TEST_CASE("arrivals: on nodes of any sizes, whoever comes when, the bits are the same") {
+  constexpr int kCalls = 32;
   for (const NodeOf& node_of : {NodeOf{0, 0, 0, 1, 2, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3},
                                 {0, 1, 2, 2, 2, 1, 3}})
     for (std::uint64_t seed = 1; seed <= test::by_length<std::uint64_t>(1, 2, 40); ++seed) {
       Random random(seed);
-      std::vector<double> late(node_of.size() * 24);
+      std::vector<double> late(node_of.size() * kCalls);
       const std::size_t slow = random.below(node_of.size());
       for (std::size_t i = 0; i < late.size(); ++i)
-        late[i] = (i % node_of.size() == slow && i / node_of.size() % 12 < 9 ? 2 : 0) +
+        late[i] = (i % node_of.size() == slow && i / node_of.size() % 12 < 11 ? 2 : 0) +
                   1e-2 * double(random.below(9));
-      const Calls c = calls_on(node_of, seed % 2 ? kAll : 0, 24, [&](int call, int rank) {
+      const Calls c = calls_on(node_of, seed % 2 ? kAll : 0, kCalls, [&](int call, int rank) {
         return late[std::size_t(call) * node_of.size() + std::size_t(rank)];
       });
       CHECK(c.trouble == "");

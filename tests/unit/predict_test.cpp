@@ -12,16 +12,29 @@ namespace {
 
 constexpr std::int64_t kMessage = 1'000'000;   // ns
 
+// Of a ring, and of a form whose early ranks pass on the message, and an eighth more.
+CallPrices prices(std::int64_t ranks) {
+  const std::int64_t usual = 2 * (ranks - 1) * kMessage / ranks;
+  return {kMessage, usual, [=](const std::vector<int>& late) -> std::optional<LatePrice> {
+    const std::int64_t early = ranks - static_cast<std::int64_t>(late.size());
+    return LatePrice{9 * (ranks - 1) * kMessage / (8 * early), (early - 1) * kMessage / early,
+                     usual + usual / 5};
+  }};
+}
+
 // A world in which calls take what the model says, and ranks enter when `enters` says: ns, by call
 // and rank.
 struct Trace {
   int ranks;
   std::function<std::int64_t(int call, int rank)> enters;
-  Predictor predictor{ranks, kMessage};
+  Predictor predictor;
   int call = 0, switched = 0, missed = 0;
   std::int64_t seconds_lost = 0;   // ns, against naming nobody
 
-  Trace(int p, std::function<std::int64_t(int, int)> when) : ranks(p), enters(std::move(when)) {}
+  Trace(int p, std::function<std::int64_t(int, int)> when)
+      : Trace(p, std::move(when), prices(p)) {}
+  Trace(int p, std::function<std::int64_t(int, int)> when, CallPrices expected)
+      : ranks(p), enters(std::move(when)), predictor(p, std::move(expected)) {}
 
   std::vector<std::int64_t> entries() const {
     std::vector<std::int64_t> all;
@@ -193,7 +206,33 @@ TEST_CASE("predict: three ranks and fewer, and messages of no length, name nobod
     trace.run(200);
     CHECK(trace.switched == 0);
   }
-  Predictor predictor(4, 0);
+  Predictor predictor(4, {.naming = [](const auto&) { return std::nullopt; }});
   predictor.learn({{0, 0}, {0, 0}, {0, 0}, {0, 0}}, {});
   CHECK(predictor.late().empty());
+}
+
+TEST_CASE("predict: nobody is named where naming has no price, or a high one") {
+  const auto runs = [](auto naming) {
+    Trace trace(8, [](int, int r) { return r == 3 ? 2 * kMessage : 0; },
+                {kMessage, 7 * kMessage / 4, naming});
+    trace.run(60);
+    return trace.switched;
+  };
+  CHECK(runs([](const auto&) -> std::optional<LatePrice> { return {}; }) == 0);
+  CHECK(runs([](const auto&) { return LatePrice{2 * kMessage, 0, 2 * kMessage}; }) == 0);
+  CHECK(runs([](const auto&) { return LatePrice{kMessage, 0, 2 * kMessage}; }) > 40);
+  // What the others have not done when it enters is left.
+  CHECK(runs([](const auto&) { return LatePrice{kMessage, 3 * kMessage, 2 * kMessage}; }) == 0);
+}
+
+TEST_CASE("predict: the price of naming is that of those who would be named") {
+  std::vector<std::vector<int>> asked;
+  const auto naming = [&](const std::vector<int>& late) {
+    asked.push_back(late);
+    return LatePrice{kMessage, 0, 2 * kMessage};
+  };
+  Trace trace(8, [](int, int r) { return r == 3 ? kMessage : r == 5 ? 2 * kMessage : 0; },
+              {kMessage, 7 * kMessage / 4, naming});
+  trace.run(60);
+  CHECK(asked == std::vector<std::vector<int>>{{5}, {3, 5}});   // not again while they are the same
 }

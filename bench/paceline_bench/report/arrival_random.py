@@ -55,7 +55,7 @@ def exits_of(late, arrivals):
 def played(rows):
     """Of calls whose ranks enter at these times: how many took ranks for late, and the seconds from
     last entry to last exit, all together, with the predictor and without."""
-    predictor = _core.Predictor(len(rows[0]), int(1e9 * message_s()))
+    predictor = _core.Predictor(len(rows[0]), MESSAGE, LAB.machine)
     named, with_s, without_s, told = 0, 0.0, 0.0, None
     for arrivals in rows:
         late, last = tuple(predictor.next()), max(arrivals)
