@@ -9,18 +9,11 @@ from paceline.cli import attach
 from paceline.cli.common import (
     COLLECTIVES, Collective, Number, Size, console, details, kept_figures, knob_options,
 )
-from paceline.cli.draw import simulated
 from paceline.cli.explain_keys import plan_text
 from paceline.schedules import SENDS, how, unit_count
 from paceline.units import human_time
 
 LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing changes
-
-
-def model_time(collective, name, ranks, size, machine, choice):
-    """The simulated time of an algorithm on a machine (s), cut up as in `choice`."""
-    world = _core.World(collective, name, ranks, fused=True, **how(choice))
-    return simulated(world, size, machine, []).span_s
 
 
 def able(collective, ranks, choice):
@@ -43,7 +36,7 @@ def candidates(collective, ranks, size, choice, where):
     machine = where["machine"]
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
-    for heading in ("rounds", "bytes", "combined", f"time on {machine.split(',')[0]}"):
+    for heading in ("rounds", "bytes", "combined", f"expected on {machine.split(',')[0]}"):
         out.add_column(heading, justify="right")
     for row in able(collective, ranks, choice)[0]:
         rounds, volume = (row[key] + row[f"near_{key}"] for key in ("rounds", "volume"))
@@ -51,8 +44,7 @@ def candidates(collective, ranks, size, choice, where):
         use = choice if chosen else _core.choose(
             collective, ranks, size, row["name"], **where)
         impossible = row["access"] not in SENDS and not choice["one_node"]   # and yet asked for
-        time = "needs one node" if impossible else human_time(
-            model_time(collective, row["name"], ranks, size, machine, use))
+        time = "needs one node" if impossible else human_time(use["expected_s"])
         out.add_row(
             f"{row['name']}{details(use, window=False)}{'  <- chosen' if chosen else ''}",
             f"{rounds:g}", _core.human_bytes(volume * size),
@@ -199,40 +191,43 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
 @click.command("explain", epilog=COLLECTIVES)
 @click.argument("collective", required=False, type=Collective())
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
-              help="The full message: the vector, or all ranks' pieces together.")
+              help="Size of the full message: the vector, or all ranks' pieces together.")
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024),
-              help="Among how many ranks.")
-@click.option("--algorithm", default="", metavar="NAME", help="Ask for this algorithm.")
-@click.option("--segments", default=0, type=Number(0, 4096), help="Ask for so many.")
-@click.option("--window", default=0, type=Number(0, 1024), help="Ask for this window.")
+              help="Number of ranks.")
+@click.option("--algorithm", default="", metavar="NAME", help="Take this algorithm.")
+@click.option("--segments", default=0, type=Number(0, 4096),
+              help="Cut the message into N segments; 0: chosen.")
+@click.option("--window", default=0, type=Number(0, 1024),
+              help="Segments under way at a time; 0: chosen.")
 @knob_options
 @click.option("--machine", default="shm", show_default=True,
-              help="The machine model to choose for and to simulate; shm: all ranks share a node, "
-              "as in this version. `paceline draw allreduce --machine list` shows the names.")
+              help="Choose for this machine model; shm: all ranks share a node. `paceline draw "
+              "allreduce --machine list` lists the models.")
 @click.option("--keys", default="", metavar="NET|FILE|SIZES",
-              help="The plan of a KVStore of type auto for these gradients: of a recorded net "
+              help="Show the plan of a KVStore of type auto for these gradients: of a recorded net "
               "(resnet50, alexnet, vgg11, ...), of a file of `paceline train record`, or "
               "160x1KiB,25MiB from the first layer on.")
 @click.option("--compute-s", default=0.0, type=click.FloatRange(0),
               help="With --keys: seconds that a step computes; 0: as recorded, or at once.")
 @click.option("--cores", default=0, type=Number(0, 4096),
-              help="With --keys on one node: cores that its ranks share; 0: this machine's.")
+              help="With --keys on one node: cores that its ranks share; 0: as this machine has.")
 @click.option("--threads", default=1, show_default=True, type=Number(1, 4096),
               help="With --keys on one node: threads that compute on each rank.")
 @click.option("--every-call", is_flag=True, help="With --keys: list all calls, however many.")
 def command(collective, size, ranks, algorithm, segments, window, radix, blocks, machine, keys,
             **of_keys):
-    """Say which algorithm a call would take, and why.
+    """Show which algorithm a call takes, and why.
 
-    The choice depends on nothing but the collective, the size, the number of ranks, the model of
-    the machine and whether the system copies between ranks, so that all ranks make the same one.
-    Without COLLECTIVE: all that can be chosen among so many ranks, each from which size on. Rounds,
-    bytes and bytes combined are those of the longest path, uncut; the time is simulated with the
-    schedule that would run. Where the ranks share memory and send nothing, what its steps read and
-    write is counted: n is the message.
+    The choice depends only on the collective, the size, the number of ranks, the machine model and
+    whether the system copies between ranks, so all ranks make the same one. Without COLLECTIVE it
+    lists the choices of every collective, and from which size each holds. Rounds, bytes and bytes
+    combined are those of the longest path of the uncut schedule. The expected time is the price of
+    a call: between nodes the choice takes the least, in shared memory the first row of its table
+    whose measured lengths fit. `paceline draw` simulates the schedule. Where ranks share memory and
+    send nothing, the second table counts what the steps read and write; n is the message.
 
-    With --keys: how a KVStore of type auto would exchange a net's gradients, in which calls, when
-    they would be over, and what other ways would take.
+    With --keys it shows how a KVStore of type auto exchanges a net's gradients: the calls, when
+    they are over, and what other ways take.
 
     \b
     paceline explain --ranks 16 --machine edr-100g
