@@ -1,6 +1,9 @@
 #include "runtime/call_cache.hpp"
 
+#include <algorithm>
+
 #include "base/random.hpp"
+#include "runtime/schedule_cache.hpp"
 
 namespace paceline {
 namespace {
@@ -41,7 +44,7 @@ bool has_same_buffers(const Call& a, const Call& b) {
 }
 
 bool is_asked(const CallCache::Entry& entry, const Asked& asked, bool in_place) {
-  return entry.active && entry.in_place == in_place && entry.shares == asked.shares &&
+  return entry.prepared && entry.in_place == in_place && entry.shares == asked.shares &&
          is_same(entry.call, asked.call) && entry.late == asked.late &&
          (asked.shares == 0 || has_same_buffers(entry.call, asked.call));
 }
@@ -89,15 +92,29 @@ const CallCache::Entry* CallCache::find(const Asked& asked) {
   return nullptr;
 }
 
-void CallCache::keep(const Asked& asked, std::shared_ptr<ActiveOp> active,
-                       const Fingerprint& fingerprint) {
+void CallCache::keep(const Asked& asked, const std::shared_ptr<Prepared>& prepared,
+                     std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint) {
   const auto in_place = plain_in_place(asked.call, rank_, ranks_);
   if (!in_place) return;
   Ways& ways = ways_of(asked, *in_place);
-  if (!is_asked(ways[0], asked, *in_place)) ways[1] = std::move(ways[0]);
-  ways[0] = {asked.call, *in_place, asked.shares, std::move(active), fingerprint,
-             asked.late};
+  const auto known = std::find_if(ways.begin(), ways.end(), [&](const Entry& entry) {
+    return is_asked(entry, asked, *in_place) && entry.prepared == prepared;
+  });
+  if (known != ways.end()) {
+    if (known->operations.size() < kMostOperations) known->operations.push_back(std::move(active));
+    return;
+  }
+  ways[1] = std::move(ways[0]);
+  ways[0] = {asked.call, *in_place, asked.shares, asked.late, fingerprint, prepared};
+  ways[0].operations.push_back(std::move(active));
   last_ = &ways[0];
+}
+
+// Two hold it: `prepared`, and this entry.
+const std::shared_ptr<ActiveOp>* CallCache::Entry::free_operation() const {
+  for (const auto& active : operations)
+    if (active.use_count() == 2 && !active->operation->under_way()) return &active;
+  return nullptr;
 }
 
 }  // namespace paceline

@@ -1,10 +1,11 @@
-// CallCache: what a communicator has been asked for last. A call that is asked for again needs no
+// CallCache: the calls that a communicator made last. The same call again, run or started, needs no
 // checks, no layout and no choice: they would come out the same.
 #pragma once
 
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "runtime/communicator.hpp"
 #include "transport/transport.hpp"
@@ -18,15 +19,21 @@ struct Asked {
   std::uint64_t late = 0;     // ranks that it takes for late: ArrivalBook::Turn::digest
 };
 
+struct Prepared;   // runtime/schedule_cache.hpp
+
 class CallCache {
  public:
   struct Entry {
     Call call;                // with the buffers of the last time
     bool in_place = false;
     std::uint64_t shares = 0;
-    std::shared_ptr<ActiveOp> active;
-    Fingerprint fingerprint;
     std::uint64_t late = 0;
+    Fingerprint fingerprint;
+    std::shared_ptr<Prepared> prepared;   // keeps its operations
+    std::vector<std::shared_ptr<ActiveOp>> operations = {};   // several may be under way
+
+    // One that has ended and that no request holds; null if there is none.
+    const std::shared_ptr<ActiveOp>* free_operation() const;
   };
 
   CallCache(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
@@ -34,11 +41,12 @@ class CallCache {
   // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
   // with the same buffers.
   const Entry* find(const Asked& asked);
-  // Not kept is what has to be looked through every time.
-  void keep(const Asked& asked, std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint);
+  // Does not keep calls that have to be looked through every time.
+  void keep(const Asked& asked, const std::shared_ptr<Prepared>& prepared,
+            std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint);
 
  private:
-  static constexpr std::size_t kPlaces = 16, kWays = 2;
+  static constexpr std::size_t kPlaces = 16, kWays = 2, kMostOperations = 8;
   using Ways = std::array<Entry, kWays>;
   Ways& ways_of(const Asked& asked, bool in_place);
 

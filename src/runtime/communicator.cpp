@@ -212,15 +212,25 @@ void Communicator::abort(const std::string& why) {
 
 Request Communicator::start(const Call& call) try {
   const Profiled profiled(*state_->session, *state_->group, call, true);
-  state_->arrivals.settle(call);
-  const ArrivalBook::Turn turn = state_->arrivals.turn_of(call);
-  Ready ready = state_->prepare(call, turn.late);
-  auto active = state_->free_op(*ready.prepared);
-  active->take(call, std::move(ready.peers));
-  profiled.follow(*active);
-  const Ahead ahead(*active, call);
-  state_->arrivals.begin(turn, call, active, false);
-  state_->session->start(active, call.input, call.output, ready.fingerprint);
+  State& s = *state_;
+  s.arrivals.settle(call);
+  const bool may_be_known = !call.device.end && !s.arrivals.expects(call);
+  const Asked asked{call, s.session->shared().changes()};
+  std::shared_ptr<ActiveOp> active;
+  if (may_be_known)
+    active = s.session->start_again(s.recent, asked, s.arrivals, profiled.followed());
+  if (!active) {
+    const ArrivalBook::Turn turn = s.arrivals.turn_of(call);
+    Ready ready = s.prepare(call, turn.late);
+    active = s.free_op(*ready.prepared);
+    active->take(call, std::move(ready.peers));
+    profiled.follow(*active);
+    const Ahead ahead(*active, call);
+    s.arrivals.begin(turn, call, active, false);
+    s.session->start(active, call.input, call.output, ready.fingerprint);
+    if (may_be_known)
+      s.session->remember(s.recent, asked, ready.prepared, active, ready.fingerprint);
+  }
   const std::uint32_t number = active->operation->number();
   return Request(std::move(active), number);
 } catch (const Error& error) {
@@ -236,7 +246,7 @@ void Communicator::run(const Call& call) try {
   s.arrivals.settle(call);
   const ArrivalBook::Turn turn = s.arrivals.turn_of(call);
   const Asked asked{call, s.session->shared().changes(), turn.digest};
-  if (!call.device.end && s.session->run_again(s.recent, asked)) return s.arrivals.begin(call);
+  if (!call.device.end && s.session->run_again(s.recent, asked, s.arrivals)) return;
   Ready ready = s.prepare(call, turn.late);
   const auto active = s.free_op(*ready.prepared);
   active->take(call, std::move(ready.peers));
@@ -245,7 +255,7 @@ void Communicator::run(const Call& call) try {
   s.session->run(active, call.input, call.output, ready.fingerprint);
   s.arrivals.settle();
   if (active->operation->is_load_store())
-    s.session->remember(s.recent, asked, active, ready.fingerprint);
+    s.session->remember(s.recent, asked, ready.prepared, active, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->failures().raise_with_call_sites(*state_->group, error);
 } catch (const std::bad_alloc&) {

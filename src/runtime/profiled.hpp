@@ -51,6 +51,7 @@ class Profiled {
   Profiled(const Profiled&) = delete;
   // A non-blocking call is complete when the operation is.
   void follow(ActiveOp& active) const;
+  CallRecord* followed() const { return record_; }   // that follow() would have it complete
 
  private:
   CallRecord* record_ = nullptr;

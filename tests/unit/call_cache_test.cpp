@@ -5,6 +5,7 @@
 
 #include "runtime/call_cache.hpp"
 #include "runtime/progress/session.hpp"
+#include "runtime/schedule_cache.hpp"
 
 using namespace paceline;
 
@@ -19,6 +20,11 @@ Call call_of(std::size_t count, float* buffer) {
   return call;
 }
 
+void keep(CallCache& recent, const Asked& asked, std::shared_ptr<ActiveOp> active = nullptr) {
+  if (!active) active = std::make_shared<ActiveOp>();
+  recent.keep(asked, std::make_shared<Prepared>(), std::move(active), {1, 1});
+}
+
 }  // namespace
 
 TEST_CASE("recent calls: other buffers are the same call, unless some are shared") {
@@ -28,26 +34,26 @@ TEST_CASE("recent calls: other buffers are the same call, unless some are shared
   apart.output = b.data();
   CallCache recent(0, 2);
   const auto one = std::make_shared<ActiveOp>(), two = std::make_shared<ActiveOp>();
-  recent.keep({on_a, 0}, one, {1, 1});
+  keep(recent, {on_a, 0}, one);
   REQUIRE(recent.find({on_b, 0}));
-  CHECK(recent.find({on_b, 0})->active == one);
+  CHECK(recent.find({on_b, 0})->operations.front() == one);
   CHECK(!recent.find({apart, 0}));
   CHECK(!recent.find({on_a, 1}));   // some array has been shared, or freed, since
 
-  recent.keep({on_a, 1}, one, {1, 1});
+  keep(recent, {on_a, 1}, one);
   CHECK(!recent.find({on_b, 1}));
-  recent.keep({on_b, 1}, two, {2, 2});
+  keep(recent, {on_b, 1}, two);
   REQUIRE(recent.find({on_a, 1}));   // both at once
-  CHECK(recent.find({on_a, 1})->active == one);
+  CHECK(recent.find({on_a, 1})->operations.front() == one);
   REQUIRE(recent.find({on_b, 1}));
-  CHECK(recent.find({on_b, 1})->active == two);
+  CHECK(recent.find({on_b, 1})->operations.front() == two);
 }
 
 TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call before") {
   std::vector<float> a(64);
   const Call call = call_of(32, a.data());
   CallCache recent(0, 2);
-  recent.keep({call, 0}, std::make_shared<ActiveOp>(), {1, 1});
+  keep(recent, {call, 0});
   Call other = call;
   SUBCASE("in segments") { other.cut.segments = 2; }
   SUBCASE("by another algorithm") { other.algorithm = "ring"; }
@@ -65,7 +71,7 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
     CHECK(!recent.find({other, 0}));
   }
   const auto active = std::make_shared<ActiveOp>();
-  recent.keep({other, 0}, active, {2, 2});
+  keep(recent, {other, 0}, active);
   CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
 }
 
@@ -77,7 +83,7 @@ TEST_CASE("recent calls: each field is part of the call, also where values trade
   call.root = 3;
   for (const std::uint64_t shares : {0, 1}) {   // whether some array is shared
     CallCache recent(3, 4);
-    recent.keep({call, shares}, std::make_shared<ActiveOp>(), {1, 1});
+    keep(recent, {call, shares});
     const auto finds = [&](auto&& change) {
       Call other = call;
       change(other);
@@ -105,7 +111,7 @@ TEST_CASE("recent calls: a training's dozen sizes stay known") {
   for (int round = 0; round < 2; ++round)
     for (std::size_t count = 2; count <= 2u << 24; count *= 4) {
       if (recent.find({call_of(count, a.data()), 0})) ++known;
-      else recent.keep({call_of(count, a.data()), 0}, active, {});
+      else keep(recent, {call_of(count, a.data()), 0}, active);
     }
   CHECK(known >= 11);   // of 13
 }

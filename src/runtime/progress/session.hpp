@@ -73,10 +73,14 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   // The same, and waits for it, without the progress thread.
   void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
-  // Runs a load/store call as it was run before; whether there was such a call to run.
-  bool run_again(CallCache& recent, const Asked& asked);
-  void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<ActiveOp>& active,
-                const Fingerprint& fingerprint);
+  // Runs a load/store call that was made before; false if there was none, or it is under way.
+  // `arrivals` counts the call.
+  bool run_again(CallCache& recent, const Asked& asked, ArrivalBook& arrivals);
+  // Starts a call that was made before; null if there was none. `record`: of its profile, or null.
+  std::shared_ptr<ActiveOp> start_again(CallCache& recent, const Asked& asked,
+                                        ArrivalBook& arrivals, CallRecord* record);
+  void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<Prepared>& prepared,
+                const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint);
   // As those of Request (runtime/request.hpp). `start`: the number of the call that is meant; a
   // plan may have made its next one meanwhile. They throw the error of the call if it has failed.
   bool test(ActiveOp& active, std::uint32_t start);
@@ -127,8 +131,11 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
 
   // With the lock held. A call is launched (numbered and started), tracked (put on the list of
   // those that are under way) unless it ends at once, and retired when it has ended.
+  void start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<ActiveOp>& active,
+             const void* input, void* output, const Fingerprint& fingerprint);
   void launch(ActiveOp& active, const void* input, void* output, const Fingerprint& fingerprint);
-  bool run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
+  bool can_run_through(const ActiveOp& active) const;
+  void run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
   bool ends_at_once(ActiveOp& active);
   bool advance_unlisted(Operation& operation);

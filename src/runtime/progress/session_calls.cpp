@@ -114,6 +114,11 @@ void Session::start(const std::shared_ptr<ActiveOp>& active, const void* input, 
                     const Fingerprint& fingerprint) {
   state_.check_owner();
   std::unique_lock lock = thread_.lock_to_start();
+  start(lock, active, input, output, fingerprint);
+}
+
+void Session::start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<ActiveOp>& active,
+                    const void* input, void* output, const Fingerprint& fingerprint) {
   const bool is_alone = state_.active.empty();
   launch(*active, input, output, fingerprint);
   if (is_alone && state_.active.empty() && ends_at_once(*active)) return thread_.call_back(lock);
@@ -131,10 +136,14 @@ void Session::start(const std::shared_ptr<ActiveOp>& active, const void* input, 
 }
 
 // A load/store call, while nothing else is under way, is not put on the list unless it has to wait
-// for long. Whether it was such a call; it may be under way still.
-bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
+// for long.
+bool Session::can_run_through(const ActiveOp& active) const {
+  return active.operation->is_load_store() && state_.active.empty();
+}
+
+// It may be under way still.
+void Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                           const Fingerprint& fingerprint) {
-  if (!active->operation->is_load_store() || !state_.active.empty()) return false;
   launch(*active, input, output, fingerprint);
   Operation& operation = *active->operation;
   const int most = state_.config.meanwhile ? kLooksBeside
@@ -147,14 +156,12 @@ bool Session::run_through(const std::shared_ptr<ActiveOp>& active, const void* i
       yields.reset();
     }
     if (operation.done()) {
-      retire(*active);
-      return true;
+      return retire(*active);
     }
     if (!state_.oversubscribed) pause();
     else if (looks >= kLooksBeforeYield && !yields.again()) break;
   }
   track(active);
-  return true;
 }
 
 // Whether it moved. Nobody else would stop an operation that is not on the list.
@@ -181,27 +188,46 @@ bool Session::ends_at_once(ActiveOp& active) {
   return false;
 }
 
-bool Session::run_again(CallCache& recent, const Asked& asked) {
+// The call is counted before it begins: a callback may make another one.
+bool Session::run_again(CallCache& recent, const Asked& asked, ArrivalBook& arrivals) {
   state_.check_owner();
   std::shared_ptr<ActiveOp> active;
   {
     const std::lock_guard lock(state_.mutex);
     const CallCache::Entry* entry = recent.find(asked);
-    if (!entry || entry->active->operation->under_way()) return false;
-    if (!run_through(entry->active, asked.call.input, asked.call.output, entry->fingerprint))
-      return false;
-    if (entry->active->operation->done()) return true;
-    active = entry->active;
+    const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
+    if (!found || !can_run_through(**found)) return false;
+    arrivals.begin(asked.call);
+    (*found)->take(asked.call);
+    run_through(*found, asked.call.input, asked.call.output, entry->fingerprint);
+    if ((*found)->operation->done()) return true;
+    active = *found;
   }
   wait_on(*active);
   return true;
 }
 
+std::shared_ptr<ActiveOp> Session::start_again(CallCache& recent, const Asked& asked,
+                                               ArrivalBook& arrivals, CallRecord* record) {
+  state_.check_owner();
+  std::unique_lock lock = thread_.lock_to_start();
+  const CallCache::Entry* entry = recent.find(asked);
+  const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
+  if (!found) return nullptr;
+  const std::shared_ptr<ActiveOp> active = *found;   // a callback may change the entry
+  arrivals.begin(asked.call);
+  active->take(asked.call);
+  active->profiled = record;
+  start(lock, active, asked.call.input, asked.call.output, entry->fingerprint);
+  return active;
+}
+
 void Session::remember(CallCache& recent, const Asked& asked,
+                       const std::shared_ptr<Prepared>& prepared,
                        const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint) {
   state_.check_owner();
   const std::lock_guard lock(state_.mutex);
-  recent.keep(asked, active, fingerprint);
+  recent.keep(asked, prepared, active, fingerprint);
 }
 
 void Session::run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
@@ -210,7 +236,8 @@ void Session::run(const std::shared_ptr<ActiveOp>& active, const void* input, vo
   bool load_store;
   {
     const std::lock_guard lock(state_.mutex);
-    load_store = run_through(active, input, output, fingerprint);
+    load_store = can_run_through(*active);
+    if (load_store) run_through(active, input, output, fingerprint);
     if (load_store && active->operation->done()) return;
   }
   if (load_store) return wait_on(*active);

@@ -97,9 +97,12 @@ struct ActiveOp {
   // What the next start is asked to do besides moving data. Before it, while nobody else has it.
   void take(const Call& call, std::vector<PeerBuffers> buffers) {
     timeout_ms = call.timeout_ms;
-    label = call.label;
     peers = std::move(buffers);
     operation->set_priority(call.priority);
+    take(call);
+  }
+  void take(const Call& call) {   // the same again, but for its name
+    if (label != call.label) label = call.label;
   }
   void mark_observed(std::uint32_t start) {   // unless a later start has taken its place
     if (operation->number() == start) is_observed = true;
