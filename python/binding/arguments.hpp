@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "buffers.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline::binding {
 

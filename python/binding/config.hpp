@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 
 namespace paceline::binding {
 

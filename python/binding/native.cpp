@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "binding.hpp"
 #include "kernels/kernels.hpp"
+#include "runtime/communicator.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -9,7 +9,7 @@
 
 #include "arguments.hpp"
 #include "engine/device_end.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline::binding {
 

@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "base/error.hpp"
+#include "runtime/communicator.hpp"
 
 namespace paceline::binding {
 

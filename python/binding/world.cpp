@@ -18,6 +18,7 @@
 #include "pending.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/bootstrap/options_config.hpp"
+#include "runtime/world.hpp"
 #include "transport/sealed_store.hpp"
 
 namespace nb = nanobind;

@@ -17,9 +17,11 @@
 #include "arrival/predict.hpp"
 #include "arrival/sequence.hpp"
 #include "engine/notes.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline {
+
+struct ActiveOp;   // runtime/progress/session_state.hpp
 
 // Of PACELINE_PREDICT: "off", "nodes", "auto", or "static:3,5".
 struct Expected {

@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
+
+struct ActiveOp;   // runtime/progress/session_state.hpp
 
 // A call, and what else decides what is done.
 struct Asked {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/layout.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline {
 

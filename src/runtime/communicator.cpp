@@ -15,6 +15,7 @@
 #include "runtime/profiled.hpp"
 #include "runtime/diagnostics/record_signal.hpp"
 #include "runtime/shared_memory.hpp"
+#include "runtime/world.hpp"
 #include "tune/late.hpp"
 
 namespace paceline {

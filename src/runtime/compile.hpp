@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/compiled_schedule.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {

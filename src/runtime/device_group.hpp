@@ -12,7 +12,7 @@
 
 #include "device/driver.hpp"
 #include "engine/device_run.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {

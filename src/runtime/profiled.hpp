@@ -10,6 +10,7 @@
 
 #include "profile/recorder.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/compiled_schedule.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "runtime/progress/session_state.hpp"
 
 namespace paceline {

@@ -129,7 +129,7 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
   const Cost cost = a.cost(p, knobs);
   const Port port(row, cost, p, m);
   const double n = static_cast<double>(now.bytes);
-  Terms t{.further = p.collective == Collective::allreduce ? kThreeStages : 1};
+  Terms t{.further = a.by_nodes() && p.collective == Collective::allreduce ? kThreeStages : 1};
   const bool is_short = !one_node && now.bytes < kUncutBytes;
   const double alpha_s = is_short ? short_alpha_s(link, cost, p.ranks) : link.alpha_s;
   t.start = cost.rounds * alpha_s * port.senders;

@@ -16,6 +16,7 @@
 
 #include "expect_fault.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 #include "skip.hpp"
 
 namespace paceline::test {

@@ -12,9 +12,9 @@ UNITS_IN_CIRCLES = {
     "src/preload": "comm_state join narrow refusals stub summary",
     "src/runtime":
         "arrivals bootstrap/join bootstrap/machine_choice bootstrap/probe "
-        "bootstrap/start_mpi bootstrap/topology call_cache check_call communicator "
-        "communicator_state compile device_call diagnostics/record "
-        "diagnostics/record_signal fingerprint profiled progress/failures "
+        "bootstrap/start_mpi bootstrap/topology call_cache communicator "
+        "communicator_state device_call diagnostics/record "
+        "diagnostics/record_signal profiled progress/failures "
         "progress/mismatch progress/progress_thread progress/session "
         "progress/session_state progress/shm_groups progress/watchdog request "
         "schedule_cache shared_memory",

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/str.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline::test {
 

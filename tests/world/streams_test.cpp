@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "transport/mpi/transport.hpp"
 #include "world/mpi_net.hpp"
 #include "world/worlds.hpp"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 #include "transport/mpi/library.hpp"
 
 namespace paceline {

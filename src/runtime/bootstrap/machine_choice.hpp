@@ -13,6 +13,7 @@
 
 #include "runtime/communicator.hpp"
 #include "runtime/bootstrap/machine_file.hpp"
+#include "runtime/world.hpp"
 
 namespace paceline {
 

@@ -1,7 +1,7 @@
 // How the options of this process describe a world.
 #pragma once
 
-#include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 
 namespace paceline {
 

@@ -11,6 +11,7 @@
 
 #include "runtime/communicator.hpp"
 #include "runtime/bootstrap/link_fit.hpp"
+#include "runtime/world.hpp"
 
 namespace paceline {
 

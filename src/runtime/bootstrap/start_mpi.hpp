@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/communicator.hpp"
+#include "runtime/world.hpp"
 #include "transport/mpi/library.hpp"
 #include "transport/shm/nodes.hpp"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/machine.hpp"
+#include "runtime/bootstrap/assumed.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/progress/session_state.hpp"
 

@@ -28,6 +28,7 @@
 #include "runtime/progress/shm_groups.hpp"
 #include "runtime/progress/watchdog.hpp"
 #include "runtime/shared_memory.hpp"
+#include "runtime/world.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {

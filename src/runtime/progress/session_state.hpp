@@ -20,8 +20,9 @@
 #include "engine/scratch.hpp"
 #include "profile/recorder.hpp"
 #include "runtime/arrivals.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
 #include "runtime/diagnostics/forks.hpp"
+#include "runtime/world.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
