@@ -27,10 +27,10 @@ struct LatePrice {
   std::int64_t wrong_ns = 0;    // at most, from the last entry on, where others are late
 };
 
-// The prices of a call; the last one is empty where it cannot name these ranks.
+// Prices of a call. `naming` returns nothing if the call cannot name these ranks.
 struct CallPrices {
   std::int64_t message_ns = 0;   // of the whole message at a rank's port
-  std::int64_t usual_ns = 0;     // where nobody is named
+  std::int64_t usual_ns = 0;     // naming no rank
   std::function<std::optional<LatePrice>(const std::vector<int>& late)> naming;
 };
 
@@ -82,8 +82,8 @@ class Predictor {
   };
   struct Count {               // of late ranks
     std::uint32_t hits = 0;    // a bit for each of the last calls, the newest the lowest
-    Average hit, miss;         // of what calls took that had named so many
-    std::vector<int> named;    // the latest so many
+    Average hit, miss;         // of the times of calls that named so many
+    std::vector<int> named;    // the ranks that it would name: the latest so many
     std::optional<LatePrice> price;   // of naming them
   };
 
@@ -101,7 +101,7 @@ class Predictor {
   std::int64_t calls_ = 0, learned_ = 0;
   std::vector<Average> lateness_;
   std::array<Count, kMostLate> counts_;
-  Average usual_;   // of calls that had named nobody
+  Average usual_;   // of calls that named no rank
   std::vector<int> late_;
   const std::vector<int> nobody_;
 };

@@ -14,8 +14,8 @@ namespace paceline {
 
 class DeviceEnd;   // engine/device_end.hpp
 
-// Where the buffers of a call are, if not on the host: what is on the stream before the call comes
-// before it.
+// Buffers of a call in a device's memory. Work that is on the stream before the call comes before
+// it.
 struct OnDevice {
   std::shared_ptr<DeviceEnd> end;   // null: the host
   device::Stream stream = {};

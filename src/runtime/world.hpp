@@ -37,20 +37,20 @@ struct WorldConfig {
   std::size_t shm_bytes = 32u << 20;  // of all slots between all ranks of the node together
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages on a node together
   bool huge_pages = false;            // for what allocate() gives; equal on all ranks of a node
-  std::string single_copy = "auto";   // whether the system copies between ranks' memory; or off
+  std::string single_copy = "auto";   // the system copies between ranks' memory if it can; or off
   // Ranks with different names count as being on different nodes, also where they share memory.
   std::string node = "";
   bool only_mpi = false;   // between neighbours too
   // The node of every rank, as found at start-up and equal on all ranks; empty: they share one.
   std::vector<int> nodes = {};
-  // Where ranks are on several nodes: bytes of each staging buffer inside nodes, the least of all
-  // nodes with several ranks; 0: one of them has none. Equal on all ranks.
+  // On several nodes: bytes of each staging buffer inside nodes, the least of all nodes with
+  // several ranks; 0: one of them has none. Equal on all ranks.
   std::size_t node_staging = 0;
   Numbers numbers = Numbers::stable;   // of sums of floating types; equal on all ranks
   // What choices between nodes reckon with (runtime/bootstrap/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
-  // Where figures that were measured are kept (runtime/bootstrap/machine_file.hpp), and what the
-  // start has found there and agreed on; for `auto`.
+  // For `auto`: the folder of measured figures (runtime/bootstrap/machine_file.hpp), and what the
+  // start has found there and agreed on.
   std::string machine_dir = {};
   std::shared_ptr<const KnownMachine> known = {};
   // Which ranks are taken for late (runtime/arrivals.hpp): off, nodes, auto, or static:3,5. Equal
@@ -65,11 +65,11 @@ struct WorldConfig {
   // Libraries to start where ranks of several nodes have no MPI yet, the best first: paths, or
   // names that the loader knows.
   std::vector<std::string> mpi_libraries = {};
-  // Where flight records go when a communicator breaks, and on this signal (0: none); empty:
-  // nowhere.
+  // The folder of flight records, which are written when a communicator breaks, and on this signal
+  // (0: none); empty: none are written.
   std::string record_dir = "";
   int record_signal = 0;
-  // Where this rank's calls are recorded (profile/recorder.hpp); empty: nowhere.
+  // The folder in which this rank's calls are recorded (profile/recorder.hpp); empty: they are not.
   std::string profile_dir = "";
   std::size_t profile_bytes = 16u << 20;
   // Called by a caller that waits, every now and then and without a lock: Python looks for Ctrl-C

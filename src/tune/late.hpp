@@ -34,7 +34,7 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
 std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
 
-// What such a call takes, whomever it names, for those who decide that.
+// Prices of such a call for the predictor, which decides which ranks it names.
 CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, const Choice& usual);
 
 // How an algorithm for late ranks that is asked for by name is best cut; nothing where nobody is.

@@ -170,7 +170,7 @@ def test_a_call_costs_what_the_choice_expects_and_what_the_engine_adds():
         choice = _core.choose("allreduce", 4, size, machine=f"{near},ranks_per_node=4")
         assert seconds == choice["expected_s"] > 2e-6
     assert Prices.of(f"{near},task_us=30", 4, 1).call_s == pytest.approx(alone.call_s + 30e-6)
-    assert Prices.of(near, 4, 1).call_s > alone.call_s, "where nobody has measured, what is usual"
+    assert Prices.of(near, 4, 1).call_s > alone.call_s, "unmeasured: as usual"
     assert alone.byte_s == pytest.approx(2.5e-9, rel=0.02), "two_shot sums 3/4 and copies 7/4"
     assert Prices.of("edr-100g", 2, 2).byte_s == pytest.approx(8e-11, rel=0.1), "a name will do"
     assert Prices.of("alpha_us=20,reduce_gbyte_per_s=0", 2, 2).bucket_bytes() == MOST_BYTES, \

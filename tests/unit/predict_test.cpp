@@ -211,7 +211,7 @@ TEST_CASE("predict: three ranks and fewer, and messages of no length, name nobod
   CHECK(predictor.late().empty());
 }
 
-TEST_CASE("predict: nobody is named where naming has no price, or a high one") {
+TEST_CASE("predict: no rank is named if naming has no price, or a high one") {
   const auto runs = [](auto naming) {
     Trace trace(8, [](int, int r) { return r == 3 ? 2 * kMessage : 0; },
                 {kMessage, 7 * kMessage / 4, naming});
@@ -221,11 +221,11 @@ TEST_CASE("predict: nobody is named where naming has no price, or a high one") {
   CHECK(runs([](const auto&) -> std::optional<LatePrice> { return {}; }) == 0);
   CHECK(runs([](const auto&) { return LatePrice{2 * kMessage, 0, 2 * kMessage}; }) == 0);
   CHECK(runs([](const auto&) { return LatePrice{kMessage, 0, 2 * kMessage}; }) > 40);
-  // What the others have not done when it enters is left.
+  // What the other ranks have not done when it enters is left.
   CHECK(runs([](const auto&) { return LatePrice{kMessage, 3 * kMessage, 2 * kMessage}; }) == 0);
 }
 
-TEST_CASE("predict: the price of naming is that of those who would be named") {
+TEST_CASE("predict: naming has the price of the very ranks that would be named") {
   std::vector<std::vector<int>> asked;
   const auto naming = [&](const std::vector<int>& late) {
     asked.push_back(late);
