@@ -17,7 +17,7 @@ COMMANDS = {
     "options": ("paceline.cli.options", "List every option, its value, and where that comes from."),
     "verify": ("paceline.cli.verify", "Prove that the algorithms do what they promise."),
     "draw": ("paceline.cli.draw", "Show in time and space what a collective does."),
-    "explain": ("paceline.cli.explain", "Say which algorithm a call would take, and why."),
+    "explain": ("paceline.cli.explain", "Show which algorithm a call takes, and why."),
     "simulate": ("paceline.cli.simulate", "Simulate collectives, also with ranks that come late."),
     "profile": ("paceline.cli.profile", "See who enters which collective when, and who is late."),
 }
