@@ -23,10 +23,10 @@
 #include "model/machine.hpp"
 #include "runtime/bootstrap/assumed.hpp"
 #include "runtime/bootstrap/machine_file.hpp"
+#include "runtime/late_prices.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/shm/staging.hpp"
 #include "tune/choose.hpp"
-#include "tune/late.hpp"
 #include "worlds.hpp"
 
 namespace nb = nanobind;

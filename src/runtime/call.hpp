@@ -46,8 +46,8 @@ struct Call {
   std::string algorithm = {};  // empty: chosen
   Cut cut = {};           // 0: chosen; for knobs the algorithm must be named
   int timeout_ms = 0;     // 0: the communicator's
-  // Of what is exchanged, such as the key of a gradient; equal on all ranks, 0: none. Calls with
-  // different tags are not taken for each other: ranks that differ get a mismatch error.
+  // Names what the call exchanges, such as the key of a gradient; equal on all ranks, 0: none.
+  // Ranks whose tags differ get a mismatch error.
   std::uint64_t tag = 0;
   std::string label = {};   // what errors call the tag
   // Of calls under way at a time the most urgent goes first wherever they compete: for a link to a

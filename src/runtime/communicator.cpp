@@ -11,6 +11,7 @@
 #include "runtime/communicator_state.hpp"
 #include "runtime/device_call.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/late_prices.hpp"
 #include "runtime/bootstrap/machine_choice.hpp"
 #include "runtime/profiled.hpp"
 #include "runtime/diagnostics/record_signal.hpp"

@@ -56,7 +56,7 @@ struct WorldConfig {
   // Which ranks are taken for late (runtime/arrivals.hpp): off, nodes, auto, or static:3,5. Equal
   // on all ranks.
   std::string arrival = "off";
-  // How long a rank that leaves waits for one that waits in a call, and has yet to find its memory.
+  // Milliseconds that a leaving rank waits for ranks in a call that have yet to attach its memory.
   int attachers_ms = 10000;
   MpiConfig mpi = {};
   bool only_shm = false;   // an error where some ranks share no memory

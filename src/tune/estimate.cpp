@@ -69,7 +69,7 @@ struct InPieces {
   Estimate in(double pieces) const {
     return {start + (pieces - 1) * further + busy + filling / pieces, static_cast<int>(pieces)};
   }
-  // Of which each rank has so many under way at a time.
+  // Each rank has at most `window` pieces under way at a time.
   Estimate in(double pieces, double window) const {
     Estimate e = in(pieces);
     const double at_once = 1 + (window - 1) * beside;

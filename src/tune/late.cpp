@@ -132,19 +132,6 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
   return best;
 }
 
-CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, const Choice& usual) {
-  const auto ns = [](double seconds) { return static_cast<std::int64_t>(1e9 * seconds); };
-  const auto naming = [=](const std::vector<int>& late) -> std::optional<LatePrice> {
-    Problem p = problem;
-    p.late = late;
-    const std::optional<LateForm> form = form_for_late(p, now, usual);
-    if (!form) return {};
-    return LatePrice{ns(form->residual_s), ns(form->before_s), ns(form->wrong_s)};
-  };
-  const double message_s = now.machine.across.beta_s_per_byte * static_cast<double>(now.bytes);
-  return {ns(message_s), ns(usual.expected_s), naming};
-}
-
 std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now) {
   if (!named.expects_late() || problem.late.empty() || problem.one_node || now.bytes == 0)
     return {};

@@ -6,7 +6,6 @@
 
 #include <optional>
 
-#include "arrival/predict.hpp"
 #include "ir/algorithm.hpp"
 #include "tune/choose.hpp"
 
@@ -33,9 +32,6 @@ std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs
 // That form, where it is worth it.
 std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
-
-// Prices of such a call for the predictor, which decides which ranks it names.
-CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, const Choice& usual);
 
 // How an algorithm for late ranks that is asked for by name is best cut; nothing where nobody is.
 std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now);

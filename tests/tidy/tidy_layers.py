@@ -25,7 +25,7 @@ LAYERS = {
     # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
     "engine": "ir kernels transport trace device arrival",
     "arrival": "base",
-    "tune": "coll model arrival",  # arrival: the predictor asks for prices
+    "tune": "coll model",
     "runtime": "tune engine profile transport/shm transport/mpi transport/route",
     "tasks": "graph runtime",
     "store": "tasks",  # arrays by key

@@ -210,7 +210,7 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
 @click.option("--compute-s", default=0.0, type=click.FloatRange(0),
               help="With --keys: seconds that a step computes; 0: as recorded, or at once.")
 @click.option("--cores", default=0, type=Number(0, 4096),
-              help="With --keys on one node: cores that its ranks share; 0: as this machine has.")
+              help="With --keys on one node: cores that its ranks share; 0: all of this machine.")
 @click.option("--threads", default=1, show_default=True, type=Number(1, 4096),
               help="With --keys on one node: threads that compute on each rank.")
 @click.option("--every-call", is_flag=True, help="With --keys: list all calls, however many.")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from paceline import _core
 
-# Of a bucket's time may be what every call costs, however short. Between nodes less: messages also
-# cost processors, which compute meanwhile.
+# The part of a bucket's time that the fixed cost of its call may take. Between nodes less: messages
+# also cost processors, which compute meanwhile.
 OVERHEAD, OVERHEAD_BETWEEN_NODES = 0.05, 0.01
 LEAST_BYTES, MOST_BYTES = 64 << 10, 32 << 20  # of a bucket
 SIZES = tuple(1 << k for k in range(12, 26))  # 4 KiB to MOST_BYTES
@@ -31,22 +31,22 @@ class Prices:
 
     @property
     def byte_s(self) -> float:
-        """Of one byte more in a long call."""
+        """Seconds of one more byte in a long call."""
         return (self.seconds[-1] - self.seconds[-2]) / (SIZES[-1] - SIZES[-2])
 
     @property
     def call_s(self) -> float:
-        """Of a call of nothing, by the line through the shortest two."""
+        """Seconds of a call of no bytes, by the line through the shortest two."""
         return self.cost_s(0)
 
     def cost_s(self, nbytes: float) -> float:
-        """Of an allreduce of so many bytes."""
+        """Seconds of an allreduce of so many bytes."""
         at = next((i for i, size in enumerate(SIZES[1:-1], 1) if nbytes <= size), len(SIZES) - 1)
         (first, last), (low_s, high_s) = SIZES[at - 1:at + 1], self.seconds[at - 1:at + 1]
         return low_s + (nbytes - first) * (high_s - low_s) / (last - first)
 
     def bucket_bytes(self) -> int:
-        """From which on no more than `overhead` of a bucket's time is that of the call."""
+        """The length from which the fixed cost takes at most `overhead` of a bucket's time."""
         byte_s = (self.seconds[-1] - self.call_s) / SIZES[-1]
         found = self.call_s / self.overhead / byte_s if byte_s else MOST_BYTES
         return round(min(max(found, LEAST_BYTES), MOST_BYTES))
