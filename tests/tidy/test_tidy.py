@@ -9,6 +9,7 @@ from tidy_inside import (
 from tidy_layers import LAYERS, PARTS, reachable
 from tidy_rules import ALGORITHMS, RULES, columns, rooms_exist
 from tidy_source import code_of, functions_of
+from tidy_words import TO_DO as WORDS_TO_DO
 
 RING = "src/coll/allreduce/ring.cpp"
 REGISTRY = "#define PACELINE_ALGORITHMS(X) X(allreduce_ring)\n"
@@ -114,6 +115,15 @@ MUTANTS = [
     ("layers_used", LAYERS_FILE, None, ""),
     ("no_import_circle", "python/paceline/a.py", "if TYPE_CHECKING:\n    import paceline.a",
      "def f():\n    from paceline.a import g"),
+    ("plain_comments", "src/ir/a.cpp", "// The rank of a call.\n", "// Of a call: its rank.\n"),
+    ("plain_comments", "src/ir/a.cpp", "// It ends. What\n// for?", "// It ends.\n// Where it is."),
+    ("plain_comments", "src/ir/a.cpp", 'f("nobody");  // Late.', 'f("");  /* Late: nobody. */'),
+    ("plain_comments", "python/paceline/a.py", '"""Late ranks."""', '"""Ranks\n\nwho wait."""'),
+    ("plain_comments", "python/paceline/a.py", "# Waits.", "# Waits. Whether it may.\n"),
+    ("plain_comments", WORDS_TO_DO, "", "src/ir/in_order.cpp\n"),
+    ("plain_messages", "src/ir/a.cpp", 'fail("rank 1 waits");', 'fail("rank 1 waits for nobody");'),
+    ("plain_messages", "python/paceline/a.py", 'f(help="Ranks to start.")',
+     'f(help="How many to start.")'),
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import ast
 import re
 
 import tidy_inside
+import tidy_words
 from tidy_imports import ROOTS, no_import_circle
 from tidy_layers import LAYERS, MODULES, folder_of, reachable, target_of
 from tidy_retired import retired_words
@@ -219,5 +220,5 @@ RULES = (
     columns, file_lines, function_lines, mpi_header, python_header, layers, rooms_exist,
     tests_not_included, lowered_once, pure, getenv_once, reads_do_not_throw, data_runs_nothing,
     algorithm_header, registered_once, todo_has_issue, no_machine_paths, header_form, retired_words,
-    no_import_circle, *tidy_inside.RULES,
+    no_import_circle, *tidy_inside.RULES, *tidy_words.RULES,
 )  # fmt: skip
