@@ -19,10 +19,13 @@
 #include "arguments.hpp"
 #include "base/options.hpp"
 #include "binding.hpp"
+#include "bootstrap/open_world.hpp"
+#include "bootstrap/profiled_world.hpp"
 #include "on_device.hpp"
 #include "pending.hpp"
+#include "runtime/diagnostics/profile.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/profiled.hpp"
+#include "runtime/shared_memory.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -193,7 +196,7 @@ void bind_communicator(nb::module_& m) {
       .def("abort", &Communicator::abort, "why"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("complete", &Communicator::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("leave", [](Communicator& self, bool is_interrupted) {
-        self.leave(is_interrupted ? Leaving::interrupted : Leaving::ended);
+        leave_world(self, is_interrupted ? Leaving::interrupted : Leaving::ended);
       }, "is_interrupted"_a = false, nb::call_guard<nb::gil_scoped_release>());
   bind_request(m);
 }

@@ -11,8 +11,9 @@
 #include <string>
 
 #include "binding.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/start_mpi.hpp"
 #include "config.hpp"
-#include "runtime/bootstrap/join.hpp"
 #include "transport/mpi/library.hpp"
 
 namespace nb = nanobind;

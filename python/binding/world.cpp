@@ -14,10 +14,11 @@
 
 #include "base/options.hpp"
 #include "binding.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/options_config.hpp"
 #include "config.hpp"
 #include "pending.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/bootstrap/options_config.hpp"
 #include "runtime/world.hpp"
 #include "transport/sealed_store.hpp"
 

@@ -5,10 +5,11 @@
 
 #include "base/options.hpp"
 #include "base/options_launcher.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/open_world.hpp"
+#include "bootstrap/options_config.hpp"
 #include "edge.hpp"
 #include "runtime/diagnostics/call_site.hpp"
-#include "runtime/bootstrap/join.hpp"
-#include "runtime/bootstrap/options_config.hpp"
 #include "transport/sealed_store.hpp"
 
 using namespace paceline;
@@ -105,7 +106,7 @@ paceline_status paceline_init_mpi(const void* communicator, paceline_comm** comm
 paceline_status paceline_finalize(paceline_comm** comm) {
   constexpr auto where = "paceline_finalize";
   return guarded([&] {
-    if (held(comm, where)) alive(*comm, where).communicator.leave();
+    if (held(comm, where)) leave_world(alive(*comm, where).communicator);
     free_handle(comm, where);
   });
 }

@@ -17,9 +17,9 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "bootstrap/join.hpp"
+#include "bootstrap/options_config.hpp"
 #include "runtime/diagnostics/call_site.hpp"
-#include "runtime/bootstrap/join.hpp"
-#include "runtime/bootstrap/options_config.hpp"
 #include "transport/mpi/abi/header.hpp"
 
 namespace paceline::preload {

@@ -48,15 +48,21 @@ std::string listed(const std::vector<int>& ranks) {
 
 std::string in_ms(std::int64_t ns) { return str(double(ns / 1000) / 1000); }
 
+// A call that was started without waiting, until the next one like it.
+struct StartedCall {
+  std::shared_ptr<ActiveOp> active;
+  bool is_awaited = false;   // as this rank has said
+};
+
 }  // namespace
 
-struct ArrivalBook::Site {
+struct ArrivalSite {
   std::uint64_t key;
   Predictor predictor;
   std::vector<int> taken;      // for late, in the call before
   Wait own = {};               // of the call before
   bool is_measured = false;    // and all of its ranks waited for it, as far as this one knows
-  Started started = {};        // the call before, if that was
+  StartedCall started = {};        // the call before, if that was
   int in_row = 0;              // so many of those had been waited for when the next one began
 };
 
@@ -124,7 +130,7 @@ std::uint64_t ArrivalBook::key_of(const Call& call) const {
   return call.tag != 0 ? signature : sequence_.key_of(signature);
 }
 
-std::shared_ptr<ArrivalBook::Site> ArrivalBook::find(std::uint64_t key) const {
+std::shared_ptr<ArrivalSite> ArrivalBook::find(std::uint64_t key) const {
   const auto it = std::find_if(newest_first_.begin(), newest_first_.end(),
                                [&](const auto& site) { return site->key == key; });
   return it == newest_first_.end() ? nullptr : *it;
@@ -166,14 +172,15 @@ void ArrivalBook::begin(const Turn& begun, const Call& call,
   if (turn.site) {
     newest_first_.remove(turn.site);
   } else {
-    turn.site = std::make_shared<Site>(Site{turn.key, Predictor(ranks_, prices_(call)), {}});
+    turn.site = std::make_shared<ArrivalSite>(
+        ArrivalSite{turn.key, Predictor(ranks_, prices_(call)), {}});
   }
   newest_first_.push_front(turn.site);
   if (newest_first_.size() > kMostSites) {
     newest_first_.back()->started = {};
     newest_first_.pop_back();
   }
-  Site& site = *turn.site;
+  ArrivalSite& site = *turn.site;
   const bool is_awaited = is_blocking || (call.may_wait && site.in_row >= kHabit);
   active->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
   site.is_measured = false;
@@ -199,7 +206,7 @@ void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
 
 // Whether the program has waited for a call is its own affair, not one of speed: if it always has,
 // nothing will have to be waited for here.
-void ArrivalBook::settle(Site& site) {
+void ArrivalBook::settle(ArrivalSite& site) {
   if (!site.started.active) return;
   const bool is_observed = site.started.active->is_observed;
   if (site.started.is_awaited) learn_from(site.started.active);
@@ -226,7 +233,7 @@ void ArrivalBook::learn(const ActiveOp& active) {
   const Turn& turn = active.turn;
   const Notes& notes = *active.operation->notes();
   require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
-  Site& site = *turn.site;
+  ArrivalSite& site = *turn.site;
   const double shared_end_s = active.overlap ? active.overlap->end_s.load() : 0;
   site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(shared_end_s))};
   site.is_measured = true;

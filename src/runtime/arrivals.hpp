@@ -17,6 +17,7 @@
 #include "arrival/predict.hpp"
 #include "arrival/sequence.hpp"
 #include "engine/notes.hpp"
+#include "runtime/arrival_turn.hpp"
 #include "runtime/call.hpp"
 
 namespace paceline {
@@ -38,15 +39,7 @@ class ArrivalBook {
   ArrivalBook(const Expected& expected, const std::vector<int>& ranks, double beta_s_per_byte,
               Prices prices);
 
-  struct Site;
-  // A call that is about to be made.
-  struct Turn {
-    std::shared_ptr<Site> site;   // null: nothing is known, yet or ever
-    std::uint64_t key = 0;
-    std::vector<int> late;        // positions, the latest one last
-    std::uint64_t digest = 0;     // of them; 0: nobody
-    std::vector<int> before;      // likewise, in the call before: the one that is learned from
-  };
+  using Turn = ArrivalTurn;   // a call that is about to be made
 
   bool is_on() const { return learns_ || !late_.empty(); }
   bool learns() const { return learns_; }
@@ -95,21 +88,15 @@ class ArrivalBook {
   static constexpr int kHabit = 3;
   static constexpr std::size_t kBytesPerWord = 4096;   // of a message, to be worth a word of notes
 
-  // A call that was started without waiting, until the next one like it.
-  struct Started {
-    std::shared_ptr<ActiveOp> active;
-    bool is_awaited = false;   // as this rank has said
-  };
-
   bool follows(const Call& call) const;
   bool is_long(const Call& call) const;
   std::uint64_t key_of(const Call& call) const;
-  std::shared_ptr<Site> find(std::uint64_t key) const;
+  std::shared_ptr<ArrivalSite> find(std::uint64_t key) const;
   std::vector<int> late_for(const Call& rooted) const;
   void count(const Call& call);
   Turn looked_up(const Call& call) const;
   void settle_alike(const Call& call);
-  void settle(Site& site);
+  void settle(ArrivalSite& site);
   void learn_from(std::shared_ptr<ActiveOp>& awaited);
   void learn(const ActiveOp& active);
 
@@ -119,7 +106,7 @@ class ArrivalBook {
   double beta_s_per_byte_;
   Prices prices_;
   CallSequence sequence_;
-  std::list<std::shared_ptr<Site>> newest_first_;
+  std::list<std::shared_ptr<ArrivalSite>> newest_first_;
   std::shared_ptr<ActiveOp> awaited_;
   // What the last call with notes had been told: for collectives that reach nobody but the root.
   std::vector<int> named_;

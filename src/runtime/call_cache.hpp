@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/call.hpp"
@@ -38,11 +40,16 @@ class CallCache {
     const std::shared_ptr<ActiveOp>* free_operation() const;
   };
 
-  CallCache(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  // `count` is called before a call that was found begins; empty: nothing is.
+  CallCache(int rank, int ranks, std::function<void(const Call&)> count = {})
+      : rank_(rank), ranks_(ranks), count_(std::move(count)) {}
 
   // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
   // with the same buffers.
   const Entry* find(const Asked& asked);
+  void count(const Call& call) const {
+    if (count_) count_(call);
+  }
   // Does not keep calls that have to be looked through every time.
   void keep(const Asked& asked, const std::shared_ptr<Prepared>& prepared,
             std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint);
@@ -53,6 +60,7 @@ class CallCache {
   Ways& ways_of(const Asked& asked, bool in_place);
 
   int rank_, ranks_;
+  std::function<void(const Call&)> count_;
   std::array<Ways, kPlaces> entries_;
   Entry* last_ = nullptr;   // found
 };

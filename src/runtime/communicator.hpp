@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runtime/bootstrap/assumed.hpp"
+#include "runtime/assumed.hpp"
 #include "runtime/call.hpp"
 #include "runtime/diagnostics/record.hpp"
 #include "runtime/request.hpp"
@@ -16,21 +17,9 @@
 namespace paceline {
 
 class Plan;
-class Profile;        // runtime/profiled.hpp
-
-// Memory of the same size on every rank of a communicator. Where they share a node each rank
-// reaches all of it, and calls on it take the algorithms called `symmetric`; elsewhere it is memory
-// like any other. What a rank holds lives as long as it holds it.
-class SharedMemory {
- public:
-  virtual ~SharedMemory() = default;
-  virtual std::byte* data() const = 0;
-  virtual std::size_t bytes() const = 0;
-  virtual bool is_shared() const = 0;
-  // Why it is not, on the one rank that is to say so; empty on the others, where it is shared, and
-  // where that could not be hoped for: between nodes.
-  virtual std::string trouble() const = 0;
-};
+struct CommunicatorState;   // runtime/communicator_state.hpp
+class Profile;        // runtime/diagnostics/profile.hpp
+class SharedMemory;   // runtime/shared_memory.hpp
 
 class Communicator {
  public:
@@ -99,12 +88,11 @@ class Communicator {
   // The machine that its choices reckon with, and why this one.
   const Assumed& assumed() const;
 
-  struct State;
-  explicit Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Communicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
   Communicator() = default;
 
  private:
-  std::shared_ptr<State> state_;
+  std::shared_ptr<CommunicatorState> state_;
 };
 
 // A call whose schedule, memory and buffers are fixed. One start at a time; wait before the next.

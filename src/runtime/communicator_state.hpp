@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "runtime/arrivals.hpp"
-#include "runtime/compile.hpp"
-#include "runtime/check_call.hpp"
-#include "runtime/schedule_cache.hpp"
 #include "runtime/call_cache.hpp"
+#include "runtime/check_call.hpp"
+#include "runtime/compile.hpp"
 #include "runtime/progress/session.hpp"
-#include "runtime/bootstrap/topology.hpp"
+#include "runtime/schedule_cache.hpp"
+#include "runtime/topology.hpp"
 #include "tune/choose.hpp"
 
 namespace paceline {
@@ -26,7 +26,7 @@ struct Ready {
   Fingerprint fingerprint;
 };
 
-struct Communicator::State {
+struct CommunicatorState {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
   std::mutex mutex;  // of the books
@@ -38,10 +38,11 @@ struct Communicator::State {
   ArrivalBook arrivals;
   bool leaves_out_sums = false;
 
-  State(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
+  CommunicatorState(std::shared_ptr<Session> s, std::shared_ptr<Group> g)
       : session(std::move(s)),
         group(std::move(g)),
-        recent(group->rank, static_cast<int>(group->ranks.size())),
+        recent(group->rank, static_cast<int>(group->ranks.size()),
+               [this](const Call& call) { arrivals.begin(call); }),
         assumed(assumed_in(*group, session->config().nodes, session->assumed())),
         spans_nodes(!on_one_node(*group, session->config().nodes)),
         nodes(nodes_in(*group, session->config())),
@@ -50,11 +51,17 @@ struct Communicator::State {
                  [this](const Call& call) { return prices_of(call); }) {
     session->open(group);
   }
-  ~State() { session->close(*group); }
+  ~CommunicatorState() { session->close(*group); }
 
+  // Checks the call, chooses and compiles; what was prepared before comes from the cache. Nothing
+  // else changes: the call may yet be refused, or only be asked about.
   Ready prepare(const Call& call, const std::vector<int>& late = {});
   std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
                                     const Layout& layout);
+  Prepared prepared_for(CallShape shape, const Call& call, const Problem& problem,
+                        const Layout& layout) const;
+  // An operation that starts this call: one that has ended and that no request holds, or a new one.
+  // Opens the staging buffers that it needs; throws a resource error if there is no memory.
   std::shared_ptr<ActiveOp> free_op(Prepared& prepared);
   std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
@@ -79,15 +86,9 @@ struct Communicator::State {
   }
 };
 
-// Made again where others are taken for late than the last time.
-struct Plan::State {
-  std::shared_ptr<Communicator::State> communicator;
-  Call call;
-  std::vector<int> late = {};
-  std::shared_ptr<ActiveOp> active = {};
-  Fingerprint fingerprint = {};
-
-  void prepare();
-};
+// The communicator with these ranks of the world. `made_of`: the one whose time-out it takes.
+std::shared_ptr<CommunicatorState> open_communicator(const std::shared_ptr<Session>& session,
+                                                     std::uint64_t context, std::vector<int> ranks,
+                                                     int rank, const Group* made_of = nullptr);
 
 }  // namespace paceline

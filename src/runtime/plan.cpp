@@ -1,11 +1,23 @@
 #include <new>
 
 #include "base/error.hpp"
+#include "runtime/communicator.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/device_call.hpp"
-#include "runtime/profiled.hpp"
+#include "runtime/diagnostics/profile.hpp"
 
 namespace paceline {
+
+// Made again if other ranks are taken for late than the last time.
+struct Plan::State {
+  std::shared_ptr<CommunicatorState> communicator;
+  Call call;
+  std::vector<int> late = {};
+  std::shared_ptr<ActiveOp> active = {};
+  Fingerprint fingerprint = {};
+
+  void prepare();
+};
 
 Plan Communicator::plan(const Call& call) {
   state_->arrivals.settle();
@@ -27,8 +39,8 @@ Request Plan::start() try {
   if (state_->active->operation->under_way())
     fail(Fault::usage, state_->active->operation->describe(),
          ": this plan is still under way; wait for it before the next start.");
-  Communicator::State& c = *state_->communicator;
-  const Profiled profiled(*c.session, *c.group, state_->call, true);
+  CommunicatorState& c = *state_->communicator;
+  const Profiled profiled(c.session->profile(), *c.group, state_->call, true);
   ArrivalBook& arrivals = c.arrivals;
   arrivals.settle(state_->active);
   arrivals.settle(state_->call);
@@ -43,7 +55,7 @@ Request Plan::start() try {
   c.session->start(state_->active, state_->call.input, state_->call.output, state_->fingerprint);
   return Request(state_->active, state_->active->operation->number());
 } catch (const Error& error) {
-  const Communicator::State& c = *state_->communicator;
+  const CommunicatorState& c = *state_->communicator;
   c.session->failures().raise_with_call_sites(*c.group, error);
 } catch (const std::bad_alloc&) {
   state_->communicator->session->failures().raise_out_of_memory(*state_->communicator->group);

@@ -27,6 +27,7 @@ struct Prepared {
   bool shared = false;                           // its steps touch the buffers of peers
   bool load_store = false;                         // likewise, or their stages: nothing is sent
   bool has_notes = false;                        // at the end of its messages
+  std::size_t staging_bytes = 0;                 // of a staging buffer, if it stages in the node
   std::vector<std::shared_ptr<ActiveOp>> active_ops;  // some under way, some free to start again
 };
 

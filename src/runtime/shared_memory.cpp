@@ -7,8 +7,6 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
-#include "ir/contract.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace paceline {
@@ -108,15 +106,15 @@ class Parts : public SharedMemory {
   Allocation allocation_;
 };
 
-std::vector<std::string> share_cards(Communicator& communicator, const std::string& mine) {
-  std::vector<char> card(kCard), all(kCard * std::size_t(communicator.size()));
+std::vector<std::string> share_cards(const RankCalls& calls, const std::string& mine) {
+  std::vector<char> card(kCard), all(kCard * std::size_t(calls.ranks));
   std::copy_n(mine.begin(), std::min(mine.size(), kCard - 1), card.begin());
   Call call;
   call.collective = Collective::allgather;
   call.input = card.data();
   call.output = all.data();
   call.count = kCard;
-  communicator.run(call);
+  calls.run(call);
   std::vector<std::string> cards;
   for (std::size_t at = 0; at < all.size(); at += kCard) cards.emplace_back(all.data() + at);
   return cards;
@@ -124,102 +122,41 @@ std::vector<std::string> share_cards(Communicator& communicator, const std::stri
 
 // The number of ranks if all have reached all parts; else the first that knows why not, or the last
 // one: somebody does.
-int first_in_trouble(Communicator& communicator, bool reached, const std::string& trouble) {
-  std::int32_t first = communicator.size();
-  if (!reached) first = trouble.empty() ? communicator.size() - 1 : communicator.rank();
+int first_in_trouble(const RankCalls& calls, bool reached, const std::string& trouble) {
+  std::int32_t first = calls.ranks;
+  if (!reached) first = trouble.empty() ? calls.ranks - 1 : calls.rank;
   Call call;
   call.collective = Collective::allreduce;
   call.type = Type::i32;
   call.op = Op::min;
   call.input = call.output = &first;
   call.count = 1;
-  communicator.run(call);
+  calls.run(call);
   return first;
-}
-
-// The parts of these ranks of the world; nothing if one of them has none.
-std::vector<std::byte*> parts_of(const Allocation& held, const std::vector<int>& ranks) {
-  if (held.ranks == ranks) return held.parts;
-  std::vector<std::byte*> parts;
-  for (const int rank : ranks) {
-    const auto at = std::find(held.ranks.begin(), held.ranks.end(), rank);
-    if (at == held.ranks.end()) return {};
-    parts.push_back(held.parts[std::size_t(at - held.ranks.begin())]);
-  }
-  return parts;
-}
-
-std::size_t bytes_of(const std::vector<Piece>& units, Type type) {
-  std::size_t end = 0;
-  for (const Piece& unit : units) end = std::max(end, unit.offset + unit.count);
-  return end * size_of(type);
 }
 
 }  // namespace
 
-std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, const Wanted& wanted,
+std::shared_ptr<SharedMemory> allocate_shared(const RankCalls& calls, const Wanted& wanted,
                                               SharedBook& book) {
-  const auto rank = std::size_t(communicator.rank()), ranks = std::size_t(communicator.size());
+  const auto rank = std::size_t(calls.rank), ranks = std::size_t(calls.ranks);
   auto parts = std::make_shared<Parts>(wanted);
   if (!wanted.one_node) {
     parts->settle_private(false);
     return parts;
   }
-  const auto cards = share_cards(communicator, parts->create(wanted.folder, rank, ranks));
+  const auto cards = share_cards(calls, parts->create(wanted.folder, rank, ranks));
   bool reached = true;
   for (std::size_t peer = 0; peer < ranks; ++peer)
     reached = reached && parts->attach(peer, cards[peer]);
-  const int first = first_in_trouble(communicator, reached, parts->trouble());
-  if (first < communicator.size()) {
-    parts->settle_private(first == communicator.rank());
+  const int first = first_in_trouble(calls, reached, parts->trouble());
+  if (first < calls.ranks) {
+    parts->settle_private(first == calls.rank);
     return parts;
   }
   parts->settle_shared(wanted, book);
   book.add({parts, &parts->allocation()});
   return parts;
-}
-
-void SharedBook::add(const std::shared_ptr<const Allocation>& allocation) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(allocations_, [](const auto& held) { return held.expired(); });
-  allocations_.push_back(allocation);
-  changes_->fetch_add(1, std::memory_order_release);
-}
-
-std::shared_ptr<const Allocation> SharedBook::holder(const void* buffer, std::size_t bytes) const {
-  const auto* begin = static_cast<const std::byte*>(buffer);
-  for (const auto& weak : allocations_) {
-    const auto held = weak.lock();
-    if (!held) continue;
-    const std::byte* part = held->parts[held->rank];
-    if (begin >= part && begin + bytes <= part + held->bytes) return held;
-  }
-  return nullptr;
-}
-
-std::optional<SharedPlaces> SharedBook::find(const Call& call, const Problem& problem,
-                                             const Layout& layout,
-                                             const std::vector<int>& ranks) const {
-  if (changes() == 0 || call.uneven) return {};
-  const std::lock_guard lock(mutex_);
-  SharedPlaces places;
-  places.peers.resize(std::size_t(problem.ranks));
-  const Space input = home(problem, Space::input), output = home(problem, Space::output);
-  for (const Space space : {Space::input, Space::output}) {
-    if (space != input && space != output) continue;   // in place: one buffer under one name
-    const bool in = space == Space::input;
-    const void* buffer = in ? call.input : call.output;
-    const auto held = holder(buffer, bytes_of(in ? layout.input : layout.output, call.type));
-    if (!held) return {};
-    const std::vector<std::byte*> parts = parts_of(*held, ranks);
-    if (parts.size() != ranks.size()) return {};
-    const auto offset = static_cast<const std::byte*>(buffer) - held->parts[held->rank];
-    places.name = Random::mix(places.name ^ held->number) ^
-                  Random::mix(static_cast<std::uint64_t>(offset) * 2 + (in ? 1 : 0));
-    for (std::size_t rank = 0; rank < parts.size(); ++rank)
-      (in ? places.peers[rank].input : places.peers[rank].output) = parts[rank] + offset;
-  }
-  return places;
 }
 
 }  // namespace paceline

@@ -1,55 +1,30 @@
-// Shared memory of a communicator: how it is made, and where the buffers of a call lie in it.
+// SharedMemory: memory that a communicator allocates on all of its ranks together.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/operation.hpp"
-#include "ir/layout.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/call.hpp"
+#include "runtime/shared_book.hpp"
 
 namespace paceline {
 
-// Where a call's buffers lie.
-struct SharedPlaces {
-  std::vector<PeerBuffers> peers;   // by position
-  std::uint64_t name = 0;           // equal on all ranks if they passed corresponding buffers
-};
-
-// One collective allocation, as this process sees it.
-struct Allocation {
-  std::uint64_t number = 0;         // equal on all ranks, new for each
-  std::vector<int> ranks;           // of the world, that have a part, by position
-  std::vector<std::byte*> parts;    // by position
-  std::size_t rank = 0;             // own position
-  std::size_t bytes = 0;            // of a part
-};
-
-// The allocations of a world that are still held.
-class SharedBook {
+// Memory of the same size on every rank of a communicator. Where they share a node each rank
+// reaches all of it, and calls on it take the algorithms called `symmetric`; elsewhere it is memory
+// like any other. What a rank holds lives as long as it holds it.
+class SharedMemory {
  public:
-  void add(const std::shared_ptr<const Allocation>& allocation);
-  // Grows whenever there is more or less shared memory; 0 while there has been none.
-  std::uint64_t changes() const { return changes_->load(std::memory_order_acquire); }
-  // For those who hold shared memory: to be added to when it goes.
-  std::shared_ptr<std::atomic<std::uint64_t>> counter() const { return changes_; }
-  // Nothing unless all the buffers that the call uses lie in allocations of which all its ranks
-  // (of the world, by position) have a part.
-  std::optional<SharedPlaces> find(const Call& call, const Problem& problem, const Layout& layout,
-                                   const std::vector<int>& ranks) const;
-
- private:
-  std::shared_ptr<const Allocation> holder(const void* buffer, std::size_t bytes) const;
-
-  mutable std::mutex mutex_;
-  std::shared_ptr<std::atomic<std::uint64_t>> changes_ =
-      std::make_shared<std::atomic<std::uint64_t>>(0);
-  std::vector<std::weak_ptr<const Allocation>> allocations_;
+  virtual ~SharedMemory() = default;
+  virtual std::byte* data() const = 0;
+  virtual std::size_t bytes() const = 0;
+  virtual bool is_shared() const = 0;
+  // Why it is not, on the one rank that is to say so; empty on the others, where it is shared, and
+  // where that could not be hoped for: between nodes.
+  virtual std::string trouble() const = 0;
 };
 
 // What to allocate; equal on all ranks.
@@ -62,9 +37,15 @@ struct Wanted {
   bool huge_pages = false;    // from kHugePage bytes on
 };
 
-// Collective over the communicator. Where a rank does not reach all parts, every rank gets private
-// memory.
-std::shared_ptr<SharedMemory> allocate_shared(Communicator& communicator, const Wanted& wanted,
+// A rank among others, with the calls by which they agree.
+struct RankCalls {
+  int rank = 0;
+  int ranks = 1;
+  std::function<void(const Call&)> run;
+};
+
+// Collective. If a rank does not reach all parts every rank gets private memory.
+std::shared_ptr<SharedMemory> allocate_shared(const RankCalls& calls, const Wanted& wanted,
                                               SharedBook& book);
 
 }  // namespace paceline

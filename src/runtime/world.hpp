@@ -1,4 +1,4 @@
-// World: all ranks that start together, how they are set up, and how a process joins them.
+// WorldConfig: how the ranks that start together are set up.
 #pragma once
 
 #include <array>
@@ -14,8 +14,7 @@
 
 namespace paceline {
 
-class Communicator;    // runtime/communicator.hpp
-struct KnownMachine;   // runtime/bootstrap/machine_choice.hpp
+struct KnownMachine;   // machine/machine_choice.hpp
 
 enum class Progress { caller, thread };
 
@@ -47,9 +46,9 @@ struct WorldConfig {
   // several ranks; 0: one of them has none. Equal on all ranks.
   std::size_t node_staging = 0;
   Numbers numbers = Numbers::stable;   // of sums of floating types; equal on all ranks
-  // What choices between nodes reckon with (runtime/bootstrap/assumed.hpp). Equal on all ranks.
+  // What choices between nodes reckon with (runtime/assumed.hpp). Equal on all ranks.
   std::string machine = "usual";
-  // For `auto`: the folder of measured figures (runtime/bootstrap/machine_file.hpp), and what the
+  // For `auto`: the folder of measured figures (machine/machine_file.hpp), and what the
   // start has found there and agreed on.
   std::string machine_dir = {};
   std::shared_ptr<const KnownMachine> known = {};
@@ -84,18 +83,5 @@ struct WorldConfig {
   // throw.
   bool (*meanwhile)() = nullptr;
 };
-
-// Joins the world of the ranks that meet in a store: returns when every rank has joined. The
-// communicator of all ranks keeps the world alive. Ranks of one node talk through shared memory;
-// those of several through an MPI that is started here, which keeps the store until finish_mpi().
-Communicator join_world(std::shared_ptr<Store> store, WorldConfig config);
-// The same for processes that may try again: each try at a world, which `place` and the name in
-// `config` tell from others, has a meeting of its own, and ranks pass over a meeting that one of
-// them has given up. So they meet in the first try that all of them come to within the time-out.
-Communicator join_again(std::shared_ptr<Store> store, WorldConfig config, const std::string& place);
-// Finalises the MPI that join_world has started, if it has. The last thing before the process ends,
-// after leaving all worlds; collective over the processes of the first world that needed it. Not to
-// be called where one of them may be missing: MPI would wait for it.
-void finish_mpi();
 
 }  // namespace paceline

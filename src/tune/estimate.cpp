@@ -28,7 +28,7 @@ constexpr std::size_t kUncutBytes = 64u << 10;
 constexpr double kThreeStages = 1.0 / 3;
 
 // A call of at most so many short messages takes the link's lone_beta: the probe's ring, in which
-// that was measured, has a rank send two (runtime/bootstrap/probe.cpp).
+// that was measured, has a rank send two (machine/probe.cpp).
 constexpr double kLone = 2;
 
 // The parts of a call in one piece, in seconds: alpha, beta and gamma times what the algorithm's

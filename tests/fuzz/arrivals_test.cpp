@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "fuzz/nodes.hpp"
+#include "runtime/arrivals.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline::fuzz {

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <list>
+#include <utility>
 
 #include "base/random.hpp"
+#include "bootstrap/open_world.hpp"
 #include "fuzz/fibers.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline::fuzz {

@@ -1,9 +1,9 @@
 // Programs of seeds over the loop transport, under the weather of the same seed.
 #include <doctest/doctest.h>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
 #include "fuzz/loop.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 

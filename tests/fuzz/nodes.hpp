@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "bootstrap/open_world.hpp"
 #include "fuzz/fibers.hpp"
 #include "ir/layout.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline::fuzz {

@@ -1,4 +1,5 @@
 #include "fuzz/play.hpp"
+#include "runtime/shared_memory.hpp"
 
 #include <algorithm>
 #include <optional>

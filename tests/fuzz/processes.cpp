@@ -5,10 +5,10 @@
 
 #include <cstdio>
 
+#include "bootstrap/join.hpp"
 #include "fuzz/command.hpp"
 #include "fuzz/play.hpp"
 #include "process/ranks.hpp"
-#include "runtime/bootstrap/join.hpp"
 
 namespace paceline::fuzz {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/join.hpp"
 #include "expect_fault.hpp"
-#include "runtime/bootstrap/join.hpp"
 #include "world/cases.hpp"
 
 namespace paceline::test {

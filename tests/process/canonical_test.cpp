@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "bootstrap/join.hpp"
 #include "coll/registry.hpp"
 #include "process/ranks.hpp"
+#include "runtime/shared_memory.hpp"
 #include "world/sums.hpp"
 
 namespace paceline {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/random.hpp"
+#include "bootstrap/join.hpp"
 #include "process/ranks.hpp"
 #include "runtime/fingerprint.hpp"
 #include "world/cases.hpp"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "bootstrap/join.hpp"
 #include "process/answer_call.hpp"
 #include "process/ranks.hpp"
 #include "runtime/progress/clock.hpp"

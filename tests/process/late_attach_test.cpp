@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "bootstrap/join.hpp"
 #include "process/ranks.hpp"
 #include "runtime/progress/clock.hpp"
 

@@ -1,6 +1,7 @@
 // The numbers of calls have 32 bits: what happens when they begin anew.
 #include <doctest/doctest.h>
 
+#include "bootstrap/join.hpp"
 #include "process/ranks.hpp"
 
 namespace paceline {

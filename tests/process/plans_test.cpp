@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "bootstrap/open_world.hpp"
 #include "process/ranks.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/join.hpp"
 #include "expect_fault.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/world.hpp"
 #include "skip.hpp"
 
 namespace paceline::test {

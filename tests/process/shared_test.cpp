@@ -5,9 +5,11 @@
 #include <csignal>
 #include <cstring>
 
+#include "bootstrap/join.hpp"
 #include "coll/registry.hpp"
 #include "ir/load_store.hpp"
 #include "process/ranks.hpp"
+#include "runtime/shared_memory.hpp"
 #include "world/cases.hpp"
 
 namespace paceline {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/processors.hpp"
+#include "bootstrap/join.hpp"
 #include "process/own_memory.hpp"
 #include "process/ranks.hpp"
 #include "transport/shm/segment.hpp"

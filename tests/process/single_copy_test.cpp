@@ -6,9 +6,10 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "bootstrap/join.hpp"
+#include "bootstrap/options_config.hpp"
 #include "process/answer_call.hpp"
 #include "process/ranks.hpp"
-#include "runtime/bootstrap/options_config.hpp"
 #include "world/collective_case.hpp"
 
 namespace paceline {

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 
+#include "bootstrap/join.hpp"
 #include "process/answer_call.hpp"
 #include "process/own_memory.hpp"
 #include "process/ranks.hpp"
+#include "runtime/shared_memory.hpp"
 #include "transport/shm/provision.hpp"
 #include "transport/shm/shm.hpp"
 #include "transport/store.hpp"

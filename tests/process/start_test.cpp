@@ -8,8 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bootstrap/join.hpp"
+#include "bootstrap/open_world.hpp"
 #include "process/ranks.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/bootstrap.hpp"
 #include "transport/shm/shm.hpp"
 

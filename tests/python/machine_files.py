@@ -1,4 +1,4 @@
-"""Machine files, as starts write them (src/runtime/bootstrap/machine_file.hpp)."""
+"""Machine files, as starts write them (src/machine/machine_file.hpp)."""
 
 
 def sealed(text):

@@ -2,7 +2,7 @@
 
 # A folder may include itself, what stands behind it here, and what those may include.
 # "transport" is the interface alone: transport/{loop,shm,mpi,route} are folders of their own,
-# siblings never include each other, and only the runtime, which puts all together, knows them.
+# siblings never include each other, and only what puts all together knows them.
 LAYERS = {
     "include": "",
     "base": "",
@@ -26,12 +26,14 @@ LAYERS = {
     "engine": "ir kernels transport trace device arrival",
     "arrival": "base",
     "tune": "coll model",
-    "runtime": "tune engine profile transport/shm transport/mpi transport/route",
+    "runtime": "tune engine profile transport/shm transport/mpi",
+    "machine": "runtime",  # the machine that choices between nodes reckon with: probed, kept
+    "bootstrap": "machine transport/route",  # how ranks join a world
     "tasks": "graph runtime",
     "store": "tasks",  # arrays by key
-    "capi": "runtime include",
-    "preload": "runtime",
-    "python/binding": "store runtime verify simulate",
+    "capi": "bootstrap include",
+    "preload": "bootstrap",
+    "python/binding": "store bootstrap verify simulate",
     "bench/native": "transport/mpi",  # whatever it is handed it times; the core is Python's module
 }
 

@@ -10,14 +10,6 @@ UNITS_IN_CIRCLES = {
     "src/ir": "algorithm bind compose",
     "src/kernels": "kernels table",
     "src/preload": "comm_state join narrow refusals stub summary",
-    "src/runtime":
-        "arrivals bootstrap/join bootstrap/machine_choice bootstrap/probe "
-        "bootstrap/start_mpi bootstrap/topology call_cache communicator "
-        "communicator_state device_call diagnostics/record "
-        "diagnostics/record_signal profiled progress/failures "
-        "progress/mismatch progress/progress_thread progress/session "
-        "progress/session_state progress/shm_groups progress/watchdog request "
-        "schedule_cache shared_memory",
     "src/transport":
         "mpi/abi/make mpi/library mpi/mpi_transport mpi/transport shm/inbox shm/peer "
         "shm/provision shm/shm shm/staging shm/status",

@@ -1,6 +1,6 @@
 // What a fingerprint knows of processors and network: each part counts, and what differs between
 // nodes of one kind does not.
-#include "runtime/bootstrap/hardware.hpp"
+#include "machine/hardware.hpp"
 
 #include <doctest/doctest.h>
 

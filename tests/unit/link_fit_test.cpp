@@ -1,5 +1,5 @@
 // What looks at a link come to: noise must not hide that announced messages stall.
-#include "runtime/bootstrap/link_fit.hpp"
+#include "machine/link_fit.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The file that keeps measured figures: whatever it holds, and whoever wrote it.
-#include "runtime/bootstrap/machine_file.hpp"
+#include "machine/machine_file.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

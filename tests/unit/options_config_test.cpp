@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "runtime/bootstrap/options_config.hpp"
+#include "bootstrap/options_config.hpp"
 
 namespace paceline {
 namespace {

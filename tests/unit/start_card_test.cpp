@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "bootstrap/options_config.hpp"
+#include "bootstrap/start_card.hpp"
 #include "expect_fault.hpp"
-#include "runtime/bootstrap/options_config.hpp"
-#include "runtime/bootstrap/start_card.hpp"
 
 using namespace paceline;
 using test::expect_fault;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

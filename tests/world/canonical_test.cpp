@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "bootstrap/open_world.hpp"
 #include "coll/algorithms.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "transport/mpi/transport.hpp"
 #include "tune/choose.hpp"

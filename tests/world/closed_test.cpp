@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "runtime/progress/session.hpp"
-#include "world/cases.hpp"
+#include "bootstrap/open_world.hpp"
 #include "transport/loop/loop.hpp"
+#include "world/cases.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline {

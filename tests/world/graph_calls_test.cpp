@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "tasks/collective.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"

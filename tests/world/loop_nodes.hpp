@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/collective_case.hpp"
 #include "world/worlds.hpp"

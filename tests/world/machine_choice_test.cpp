@@ -1,5 +1,5 @@
 // What a first start measures and keeps, and later starts take from the file, on threads.
-#include "runtime/bootstrap/machine_choice.hpp"
+#include "machine/machine_choice.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -14,8 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/str.hpp"
+#include "bootstrap/open_world.hpp"
 #include "folder.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

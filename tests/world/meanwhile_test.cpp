@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

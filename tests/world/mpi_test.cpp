@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "transport/mpi/streams.hpp"
 #include "transport/mpi/transport.hpp"
 #include "transport/mpi/wire.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/str.hpp"
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 

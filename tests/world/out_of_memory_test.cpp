@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 

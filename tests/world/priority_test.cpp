@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/progress/session.hpp"
+#include "bootstrap/open_world.hpp"
 #include "simulate/simulate.hpp"
 #include "transport/mpi/transport.hpp"
 #include "verify/verify.hpp"

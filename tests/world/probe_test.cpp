@@ -1,5 +1,5 @@
 // The machine that ranks of several nodes assume: asked for, or measured and agreed on.
-#include "runtime/bootstrap/probe.hpp"
+#include "machine/probe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/str.hpp"
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "runtime/progress/session.hpp"
 #include "transport/loop/loop.hpp"
 
 namespace paceline::test {

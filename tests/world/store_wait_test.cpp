@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
 #include "graph/engine.hpp"
-#include "runtime/progress/session.hpp"
 #include "store/types.hpp"
 #include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"

@@ -17,8 +17,8 @@ CHECKED = {
     "proofs": r"^(src/(base|ir|shapes|coll|verify|engine/claims)|tests/(world|main))\b"
               rf"{CODE}|{BUILD}",
     "asan": rf"^(src|include|tests)/{CODE}|{BUILD}",
-    "tsan": rf"^(src/(engine|graph|runtime|transport|tasks|store|device)|tests/(process|world))/"
-            rf"{CODE}|{BUILD}",
+    "tsan": r"^(src/(engine|graph|runtime|machine|bootstrap|transport|tasks|store|device)"
+            rf"|tests/(process|world))/{CODE}|{BUILD}",
 }
 
 

@@ -2,13 +2,22 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <thread>
 #include <utility>
 
 #include "base/str.hpp"
+#include "runtime/progress/backoff.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace paceline {
+namespace {
+
+constexpr int kShortSleepUs = 50;   // the longest sleep if config.meanwhile is to be called
+constexpr int kLooksApart = 16;     // idle looks between two calls of config.meanwhile
+constexpr int kMovesApart = 64;     // looks at which something moved between two at the clock
+
+}  // namespace
 
 // A child of fork() destroys nothing that it has inherited (SessionState::is_inherited()).
 std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
@@ -97,17 +106,9 @@ void Session::close(Group& group) {
   if (state_.is_inherited()) return;
   const std::lock_guard lock(state_.mutex);
   group.closed = true;
-  retire_stopped();   // its calls have been stopped, if it is broken
-  release(group);
+  ops_.retire_stopped();   // its calls have been stopped, if it is broken
+  ops_.release(group);
   forget_closed();
-}
-
-// Its staging buffers go once its last call has ended, and with the next progress what has come for
-// calls that it never made.
-void Session::release(Group& group) {
-  if (!group.closed || state_.is_under_way(group)) return;
-  shm_.release(group);
-  released_.push_back(group.context);
 }
 
 // Whoever holds a request of a closed group may ask how it ended, and for the call sites of its
@@ -156,60 +157,236 @@ void Session::set_timeout(Group& group, int timeout_ms) {
 }
 
 bool Session::progress() try {
-  return drive();
+  return ops_.drive();
 } catch (...) {
   if (state_.active.empty()) throw;
   fail_under_way();
   return false;
 }
 
-bool Session::drive() {
-  bool moved = state_.transport->progress();
-  for (const std::uint64_t context : std::exchange(released_, {}))
-    state_.transport->forget(context);
-  // What a peer reports comes behind its messages, which count first: it may have ended this call
-  // and failed in the next.
-  if (failures_.is_own_pending()) failures_.handle();
-  for (std::size_t i = 0; i < state_.active.size();) {
-    ActiveOp& active = *state_.active[i];
-    moved |= active.operation->advance(*state_.transport);
-    failures_.inspect(active);
-    if (!active.operation->done()) {
-      ++i;
-      if (active.operation->is_paused()) break;   // drive() begins with the most urgent one again
-      continue;
-    }
-    retire(active);
-    if (active.overlap) active.overlap->end_s = now_s();
-    const std::shared_ptr<Group> closed = active.group->closed ? active.group : nullptr;
-    state_.active.erase(state_.active.begin() + static_cast<std::ptrdiff_t>(i));
-    if (closed) release(*closed);
-  }
-  if (failures_.is_pending()) failures_.handle();
-  return moved;
-}
-
 void Session::fail_under_way() {
   failures_.break_all_under_way();
-  retire_stopped();
+  ops_.retire_stopped();
+}
+
+void Session::start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
+                    const Fingerprint& fingerprint) {
+  state_.check_owner();
+  std::unique_lock lock = thread_.lock_to_start();
+  start(lock, active, input, output, fingerprint);
+}
+
+void Session::start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<ActiveOp>& active,
+                    const void* input, void* output, const Fingerprint& fingerprint) {
+  if (ops_.start(active, input, output, fingerprint)) thread_.wake();
+  thread_.call_back(lock);
+}
+
+// The call is counted before it begins: a callback may make another one.
+bool Session::run_again(CallCache& recent, const Asked& asked) {
+  state_.check_owner();
+  std::shared_ptr<ActiveOp> active;
+  {
+    const std::lock_guard lock(state_.mutex);
+    const CallCache::Entry* entry = recent.find(asked);
+    const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
+    if (!found || !ops_.can_run_through(**found)) return false;
+    recent.count(asked.call);
+    (*found)->take(asked.call);
+    ops_.run_through(*found, asked.call.input, asked.call.output, entry->fingerprint);
+    if ((*found)->operation->done()) return true;
+    active = *found;
+  }
+  wait_on(*active);
+  return true;
+}
+
+std::shared_ptr<ActiveOp> Session::start_again(CallCache& recent, const Asked& asked,
+                                               CallRecord* record) {
+  state_.check_owner();
+  std::unique_lock lock = thread_.lock_to_start();
+  const CallCache::Entry* entry = recent.find(asked);
+  const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
+  if (!found) return nullptr;
+  const std::shared_ptr<ActiveOp> active = *found;   // a callback may change the entry
+  recent.count(asked.call);
+  active->take(asked.call);
+  active->profiled = record;
+  start(lock, active, asked.call.input, asked.call.output, entry->fingerprint);
+  return active;
+}
+
+void Session::remember(CallCache& recent, const Asked& asked,
+                       const std::shared_ptr<Prepared>& prepared,
+                       const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint) {
+  state_.check_owner();
+  const std::lock_guard lock(state_.mutex);
+  recent.keep(asked, prepared, active, fingerprint);
+}
+
+void Session::run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
+                  const Fingerprint& fingerprint) {
+  state_.check_owner();
+  bool load_store;
+  {
+    const std::lock_guard lock(state_.mutex);
+    load_store = ops_.can_run_through(*active);
+    if (load_store) ops_.run_through(active, input, output, fingerprint);
+    if (load_store && active->operation->done()) return;
+  }
+  if (load_store) return wait_on(*active);
+  const ProgressThread::Waiting waiting(thread_);
+  start(active, input, output, fingerprint);
+  wait_on(*active);
+}
+
+void Session::wait_on(ActiveOp& active) {
+  const ProgressThread::Waiting waiting(thread_);
+  if (!active.operation->done()) wait(active, active.operation->number(), 0, 0);
+  if (active.operation->error()) failures_.raise(active);
+}
+
+bool Session::test(ActiveOp& active, std::uint32_t start) try {
+  state_.check_owner();
+  if (!active.operation->has_ended(start)) {
+    std::unique_lock lock(state_.mutex, std::try_to_lock);
+    if (lock.owns_lock()) {
+      if (!progress()) watchdog_.watch_if_due();
+      thread_.call_back(lock);
+    }
+  }
+  if (!active.operation->has_ended(start)) return false;
+  if (active.operation->has_failed(start)) failures_.raise(active);
+  active.mark_observed(start);
+  return true;
+} catch (const std::bad_alloc&) {
+  failures_.raise_out_of_memory(*active.group);
+}
+
+// A wait with a time-out of its own: while it lasts the watchdog goes by that (ActiveOp::limits).
+struct Session::Limited {
+  Limited(Session& owner, ActiveOp& waited_for, Limit limit)
+      : session(owner), active(waited_for), own(limit) {
+    if (own.timeout_ms <= 0) return;
+    const std::lock_guard lock(session.state_.mutex);
+    active.limits.push_back(&own);
+  }
+  ~Limited() {
+    if (own.timeout_ms <= 0) return;
+    const std::lock_guard lock(session.state_.mutex);
+    std::erase(active.limits, &own);
+  }
+  Limited(const Limited&) = delete;
+  Limited& operator=(const Limited&) = delete;
+
+  Session& session;
+  ActiveOp& active;
+  const Limit own;
+};
+
+bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int most_ms) try {
+  state_.check_owner();
+  const Limited limited(*this, active, {start, now_s(), timeout_ms});
+  if (CallRecord* const record = active.profiled) Recorder::wait(*record);
+  Backoff patience(state_.oversubscribed ? Load::oversubscribed : Load::alone);
+  int looks = 0, moves = 0;
+  const double begun_s = most_ms > 0 ? now_s() : 0;
+  double watched_s = 0;
+  const ProgressThread::Waiting waiting(thread_);
+  while (!active.operation->has_ended(start)) {
+    bool moved = false;
+    {
+      std::unique_lock lock(state_.mutex, std::try_to_lock);
+      if (lock.owns_lock()) {
+        moved = progress();
+        thread_.call_back(lock);
+      }
+    }
+    if (moved) {
+      patience.reset();
+      thread_.give_way();
+      if (++moves % kMovesApart != 0) continue;
+    } else {
+      const bool is_patient = patience.next() == Backoff::Next::again;
+      if (is_patient && ++looks % kLooksApart != 0) continue;
+      const auto& meanwhile = state_.config.meanwhile;
+      const int most_us = meanwhile ? kShortSleepUs : state_.sleep_us();
+      if (meanwhile && meanwhile()) patience.reset();   // it moved something: more comes at once
+      else if (is_patient) continue;
+      else state_.transport->rest(most_us, [this] { return state_.can_progress(); });
+    }
+    if (most_ms > 0 && now_s() - begun_s > 1e-3 * most_ms) {
+      watchdog_.watch_between_waits();
+      return false;
+    }
+    if (now_s() - watched_s < SessionState::kWatchS) continue;
+    watched_s = now_s();
+    if (state_.config.idle) state_.config.idle();
+    const std::lock_guard lock(state_.mutex);
+    watch(watched_s);
+  }
+  if (active.operation->has_failed(start)) failures_.raise(active);
+  active.mark_observed(start);
+  return true;
+} catch (const std::bad_alloc&) {
+  failures_.raise_out_of_memory(*active.group);
+}
+
+// Where the operation was stopped, and has yet to be retired, the callback is called here, and
+// retire() finds none.
+void Session::on_complete(ActiveOp& active, std::uint32_t start,
+                          std::function<void(bool)> callback) {
+  state_.check_owner();
+  {
+    const std::lock_guard lock(state_.mutex);
+    if (!active.operation->has_ended(start)) {
+      std::swap(active.on_complete, callback);   // one before it goes without the lock
+      return;
+    }
+  }
+  active.mark_observed(start);
+  callback(!active.operation->has_failed(start));
+}
+
+bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
+  state_.check_owner();
+  if (!thread_.is_running()) return wait(active, start, 0, most_ms);   // nobody else would go on
+  thread_.sleep(*active.operation, start, most_ms);
+  if (!active.operation->has_ended(start)) return false;
+  if (active.operation->has_failed(start)) failures_.raise(active);
+  active.mark_observed(start);
+  return true;
+}
+
+// Waits for one after the other, each by its own time-out. What completes leaves the list.
+void Session::complete() {
+  for (;;) {
+    std::shared_ptr<ActiveOp> active;
+    std::uint32_t start = 0;
+    {
+      state_.check_owner();
+      const std::lock_guard lock(state_.mutex);
+      if (state_.active.empty()) return;
+      active = state_.active.front();
+      start = active->operation->number();
+    }
+    wait(*active, start, 0, 0);
+  }
 }
 
 void Session::start_trace() {
   state_.check_owner();
   const std::lock_guard lock(state_.mutex);
-  events_.clear();
-  tracing_ = true;
+  ops_.start_trace();
 }
 
 Trace Session::take_trace() {
   state_.check_owner();
   const std::lock_guard lock(state_.mutex);
-  tracing_ = false;
   Trace trace;
   trace.ranks = state_.transport->ranks();
-  trace.events = std::move(events_);
+  trace.events = ops_.take_events();
   for (Event& event : trace.events) event.rank = state_.rank();
-  events_.clear();
   return trace;
 }
 

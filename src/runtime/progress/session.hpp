@@ -18,16 +18,17 @@
 #include <vector>
 
 #include "engine/scratch.hpp"
+#include "runtime/assumed.hpp"
 #include "runtime/call_cache.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/diagnostics/profile.hpp"
 #include "runtime/diagnostics/record.hpp"
-#include "runtime/profiled.hpp"
+#include "runtime/progress/active_ops.hpp"
 #include "runtime/progress/failures.hpp"
 #include "runtime/progress/progress_thread.hpp"
 #include "runtime/progress/session_state.hpp"
 #include "runtime/progress/shm_groups.hpp"
 #include "runtime/progress/watchdog.hpp"
-#include "runtime/shared_memory.hpp"
+#include "runtime/shared_book.hpp"
 #include "runtime/world.hpp"
 #include "transport/transport.hpp"
 
@@ -75,11 +76,10 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
   // Runs a load/store call that was made before; false if there was none, or it is under way.
-  // `arrivals` counts the call.
-  bool run_again(CallCache& recent, const Asked& asked, ArrivalBook& arrivals);
+  bool run_again(CallCache& recent, const Asked& asked);
   // Starts a call that was made before; null if there was none. `record`: of its profile, or null.
   std::shared_ptr<ActiveOp> start_again(CallCache& recent, const Asked& asked,
-                                        ArrivalBook& arrivals, CallRecord* record);
+                                        CallRecord* record);
   void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<Prepared>& prepared,
                 const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint);
   // As those of Request (runtime/request.hpp). `start`: the number of the call that is meant; a
@@ -128,24 +128,11 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   bool progress() override;
   void watch(double now) override { watchdog_.watch(now); }
   void fail_under_way() override;
-  bool drive();   // progress() without what an exception breaks
 
-  // With the lock held. A call is launched (numbered and started), tracked (put on the list of
-  // those that are under way) unless it ends at once, and retired when it has ended.
+  // With the lock held; leaves without it.
   void start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<ActiveOp>& active,
              const void* input, void* output, const Fingerprint& fingerprint);
-  void launch(ActiveOp& active, const void* input, void* output, const Fingerprint& fingerprint);
-  bool can_run_through(const ActiveOp& active) const;
-  void run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
-                   const Fingerprint& fingerprint);
-  bool ends_at_once(ActiveOp& active);
-  bool advance_unlisted(Operation& operation);
-  void track(const std::shared_ptr<ActiveOp>& active);
-  void join_overlap(ActiveOp& active);
-  void retire(ActiveOp& active);
-  void retire_stopped();
-  void release(Group& group);   // its staging buffers, if it is closed and at rest
-  void forget_closed();         // closed groups that nobody holds any more
+  void forget_closed();   // closed groups that no communicator and no request holds
 
   void wait_on(ActiveOp& active);   // without the lock
 
@@ -155,19 +142,11 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   ProgressThread thread_{state_, *this};
   Failures failures_{state_, thread_, *this};
   ShmGroups shm_{state_, failures_, *this};
+  ActiveOps ops_{state_, scratch_, thread_, failures_, shm_, *this};
   Watchdog watchdog_{state_, failures_, shm_, *this};
   Assumed assumed_;
   SharedBook shared_;
   Profile profile_;
-  bool tracing_ = false;
-  std::vector<std::uint64_t> released_;   // contexts that the transport has yet to forget
-  std::vector<Event> events_;   // of the trace, while tracing_
 };
-
-// The communicator of all ranks of a transport: how join_world ends, and where tests with a
-// transport of their own begin. `together`: every rank calls this now, so that those who share
-// memory can find each other's staging buffers before it returns, and not in their first call.
-Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
-                            bool together = false);
 
 }  // namespace paceline

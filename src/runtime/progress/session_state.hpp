@@ -19,7 +19,7 @@
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
 #include "profile/recorder.hpp"
-#include "runtime/arrivals.hpp"
+#include "runtime/arrival_turn.hpp"
 #include "runtime/call.hpp"
 #include "runtime/diagnostics/forks.hpp"
 #include "runtime/world.hpp"
@@ -84,7 +84,7 @@ struct ActiveOp {
   ScratchPool::Block scratch;  // while it is under way
   std::vector<PeerBuffers> peers;  // where it touches those of its peers
   std::string label;             // what errors call it, besides its number
-  ArrivalBook::Turn turn;        // what is learned from it, where anything is
+  ArrivalTurn turn;        // what is learned from it, where anything is
   int timeout_ms = 0;   // of the call; 0: the group's
   std::vector<const Limit*> limits;   // of waits that are under way; they replace `timeout_ms`
   double started_s = 0;               // when it was put into SessionState::active

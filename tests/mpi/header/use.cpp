@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "runtime/bootstrap/join.hpp"
+#include "bootstrap/join.hpp"
 
 int main() {
   const auto mpi = paceline::mpi::make_from_header();

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/probe.hpp"
+#include "machine/probe.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/mpi_settings.hpp"
+#include "bootstrap/mpi_settings.hpp"
 
 #include <algorithm>
 #include <cstdlib>

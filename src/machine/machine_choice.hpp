@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "machine/machine_file.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/bootstrap/machine_file.hpp"
 #include "runtime/world.hpp"
 
 namespace paceline {

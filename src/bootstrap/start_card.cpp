@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/start_card.hpp"
+#include "bootstrap/start_card.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/machine_choice.hpp"
+#include "machine/machine_choice.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,9 +8,9 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/random.hpp"
+#include "machine/hardware.hpp"
+#include "machine/probe.hpp"
 #include "runtime/progress/clock.hpp"
-#include "runtime/bootstrap/hardware.hpp"
-#include "runtime/bootstrap/probe.hpp"
 
 namespace paceline {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <vector>
 
+#include "machine/link_fit.hpp"
 #include "runtime/communicator.hpp"
-#include "runtime/bootstrap/link_fit.hpp"
 #include "runtime/world.hpp"
 
 namespace paceline {

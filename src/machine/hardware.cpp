@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/hardware.hpp"
+#include "machine/hardware.hpp"
 
 #include <unistd.h>
 

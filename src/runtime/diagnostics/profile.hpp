@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "profile/recorder.hpp"
-#include "runtime/communicator.hpp"
-#include "runtime/world.hpp"
+#include "runtime/call.hpp"
 
 namespace paceline {
 
 struct Group;
 struct ActiveOp;
-class Session;
 
 // Recording can begin and end while others are in calls: a recorder that one of them may still
 // write to is kept.
@@ -47,7 +45,7 @@ class Profile {
 // Records a call for as long as it lives: from the entry to the exit, or to the error.
 class Profiled {
  public:
-  Profiled(Session& session, Group& group, const Call& call, bool nonblocking = false);
+  Profiled(Profile& profile, Group& group, const Call& call, bool nonblocking = false);
   ~Profiled();
   Profiled(const Profiled&) = delete;
   // A non-blocking call is complete when the operation is.
@@ -58,13 +56,5 @@ class Profiled {
   CallRecord* record_ = nullptr;
   int exceptions_ = 0;
 };
-
-// Begins to record and compares the nodes' clocks; collective over the world, and sends messages
-// between nodes alone. Throws a resource error where this rank can make no file.
-void begin_profile(Communicator& world, ProfileConfig config);
-// What the options ask for. Trouble is a line on stderr: the program goes on.
-void begin_profile(Communicator& world, const WorldConfig& config);
-// Ends it and compares the clocks again; likewise collective.
-void end_profile(Communicator& world);
 
 }  // namespace paceline

@@ -1,9 +1,9 @@
-#include "runtime/bootstrap/options_config.hpp"
+#include "bootstrap/options_config.hpp"
 
 #include "base/options.hpp"
+#include "machine/machine_file.hpp"
 #include "runtime/arrivals.hpp"
-#include "runtime/bootstrap/assumed.hpp"
-#include "runtime/bootstrap/machine_file.hpp"
+#include "runtime/assumed.hpp"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/machine.hpp"
-#include "runtime/bootstrap/assumed.hpp"
+#include "runtime/assumed.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/progress/session_state.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/topology.hpp"
+#include "runtime/topology.hpp"
 
 #include <algorithm>
 #include <map>

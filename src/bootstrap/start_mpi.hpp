@@ -23,4 +23,12 @@ struct MpiJob {
 MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
                  const WorldConfig& config);
 
+// Initialises the library unless it is initialised already; returns the threads that it allows.
+MpiThreads init_mpi(MpiLibrary& library);
+
+// Finalises the MPI that join_world has started, if it has. The last thing before the process ends,
+// after leaving all worlds; collective over the processes of the first world that needed it. Not to
+// be called where one of them may be missing: MPI would wait for it.
+void finish_mpi();
+
 }  // namespace paceline

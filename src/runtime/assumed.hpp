@@ -1,7 +1,7 @@
 // Assumed: the machine that choices between nodes reckon with, and where its numbers come from.
 //
 // Equal on all ranks: where the option `machine` is `auto` or `probe`, all ranks take the figures
-// that were agreed on (runtime/bootstrap/machine_choice.hpp, runtime/bootstrap/probe.hpp).
+// that were agreed on (machine/machine_choice.hpp, machine/probe.hpp).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/assumed.hpp"
+#include "runtime/assumed.hpp"
 
 #include "base/error.hpp"
 #include "tune/choose.hpp"

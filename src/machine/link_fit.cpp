@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/link_fit.hpp"
+#include "machine/link_fit.hpp"
 
 #include <algorithm>
 #include <numeric>

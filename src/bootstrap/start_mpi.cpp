@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/start_mpi.hpp"
+#include "bootstrap/start_mpi.hpp"
 
 #include <sys/random.h>
 
@@ -7,8 +7,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "runtime/bootstrap/join.hpp"
-#include "runtime/bootstrap/mpi_settings.hpp"
+#include "bootstrap/mpi_settings.hpp"
 #include "transport/mpi/pmi.hpp"
 #include "transport/mpi/start_deadline.hpp"
 
@@ -98,6 +97,11 @@ bool is_started(Bootstrap& meeting) {
 }
 
 }  // namespace
+
+MpiThreads init_mpi(MpiLibrary& library) {
+  choose_netmod(library);
+  return library.init();
+}
 
 MpiJob start_mpi(Bootstrap& meeting, std::shared_ptr<Store> store, const Nodes& nodes,
                  const WorldConfig& config) {

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/machine_file.hpp"
+#include "machine/machine_file.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap/join.hpp"
+#include "bootstrap/join.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -7,12 +7,11 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "bootstrap/open_world.hpp"
+#include "bootstrap/start_card.hpp"
+#include "bootstrap/start_mpi.hpp"
+#include "machine/machine_choice.hpp"
 #include "runtime/progress/clock.hpp"
-#include "runtime/bootstrap/machine_choice.hpp"
-#include "runtime/bootstrap/mpi_settings.hpp"
-#include "runtime/progress/session.hpp"
-#include "runtime/bootstrap/start_card.hpp"
-#include "runtime/bootstrap/start_mpi.hpp"
 #include "transport/mpi/start_deadline.hpp"
 #include "transport/route/route.hpp"
 #include "transport/shm/nodes.hpp"
@@ -184,11 +183,6 @@ Communicator join_again(std::shared_ptr<Store> store, WorldConfig config,
       throw Error(error.fault(), error.what() + given_up);
     }
   }
-}
-
-MpiThreads init_mpi(MpiLibrary& library) {
-  choose_netmod(library);
-  return library.init();
 }
 
 Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig config) {
