@@ -8,14 +8,15 @@ namespace paceline {
 
 namespace {
 
-// With which nothing else begins that is said; the fault and a sentence follow.
+// First character of a rank's last word; no other value begins with it. The fault and a sentence
+// follow.
 constexpr char kEnd = '\1';
 
 std::string pack(Fault fault, const std::string& why) {
   return str(kEnd, static_cast<char>('A' + static_cast<int>(fault)), why);
 }
 
-// Who has waited long enough is no reason against the next meeting.
+// Throws GivenUp for a time-out: that rank may still come to the next meeting.
 [[noreturn]] void raise(const std::string& word) {
   const std::string why = word.substr(std::min<std::size_t>(2, word.size()));
   const int fault = word.size() < 2 ? 0 : word[1] - 'A';
@@ -56,8 +57,8 @@ std::vector<std::string> StoreBootstrap::allgather(const std::string& mine) try 
   throw;
 }
 
-// Where the store cannot be written to now it may be later, when this rank has given back what it
-// holds; else the others wait as for one that is gone.
+// A write that fails is tried again by the next end(), when this rank may have given back what it
+// holds. Until then its peers wait as for a rank that is gone.
 void StoreBootstrap::end(Fault fault, const std::string& why) {
   is_over_ = true;
   vigil_.forget_all();
@@ -109,11 +110,11 @@ std::vector<std::string> PartBootstrap::allgather(const std::string& mine) {
 
 std::vector<std::string> collective_try(Bootstrap& meeting, const std::function<void()>& step,
                                   const std::string& note) {
-  constexpr char kWell = '\n';   // with which no error begins
+  constexpr char kWell = '\n';   // no error begins with it
   try {
     step();
   } catch (const Error& error) {
-    // Who is missing in a meeting inside the step will not hear this either.
+    // A rank that missed a meeting inside the step would not hear this either.
     if (!meeting.is_over() && error.fault() != Fault::timeout) meeting.allgather(error.what());
     throw;
   } catch (const std::exception& error) {

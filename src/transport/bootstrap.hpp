@@ -1,7 +1,7 @@
 // Bootstrap: at start-up every rank says something, and every rank hears all of it.
 //
-// All that ranks need before they can talk, whoever brought them together: a key-value store, an
-// MPI, or threads of one process.
+// Ranks need no more before they can talk. They meet through a key-value store, an MPI, or as
+// threads of one process.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,17 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Collective: entry r is what rank r said in its call of the same turn. Throws a timeout error
-  // where a rank does not come.
+  // Collective: entry r is what rank r said in its call of the same turn. Throws a timeout error if
+  // a rank does not come.
   virtual std::vector<std::string> allgather(const std::string& mine) = 0;
-  // The process of a rank on this machine, once that is proven: should it end, those who wait for
-  // what it has yet to say hear of that, where the meeting can see it.
+  // Tells the meeting the process of a rank on this machine, once it is proven. If that process
+  // ends, ranks that still wait for it fail, provided that the meeting can see it.
   virtual void know(int rank, int process_id);
   // Watches that process: by the descriptor that the meeting has of it, if it has one.
   virtual SharedWatch watch(int rank, int process_id) const;
   // The processes that are known.
   virtual Watches processes() const { return {}; }
-  // A share() has failed: nothing more is said, and nobody waits for it.
+  // True once an exchange has failed: this rank says nothing more.
   virtual bool is_over() const { return false; }
 };
 
@@ -40,10 +40,10 @@ class GivenUp : public Error {
   explicit GivenUp(const std::string& message) : Error(Fault::timeout, message) {}
 };
 
-// Through a store; `name` is new for every meeting in it. Who sees that a rank has died says so in
-// its place, for those on other nodes; whoever ends the meeting, for whatever reason, says why in
-// the own place of the next turn. `idle` is called now and then by who waits; what it throws ends
-// the meeting.
+// A meeting through a store; `name` is new for every meeting in it. A rank that sees another one's
+// process dead writes that in its place, for ranks on other nodes. A rank that ends the meeting
+// writes its reason under its own next turn. A waiting rank calls `idle` now and then; an exception
+// from it ends the meeting.
 class StoreBootstrap : public Bootstrap {
  public:
   StoreBootstrap(Store& store, std::string name, int rank, int ranks,
@@ -63,8 +63,8 @@ class StoreBootstrap : public Bootstrap {
   }
   Watches processes() const override { return vigil_.processes(); }
   bool is_over() const override { return is_over_; }
-  // This rank cannot go on, also for reasons of its own between two turns: whoever waits for its
-  // next word gets this one.
+  // Ends the meeting for this rank, also between two turns: peers that wait for its next word get
+  // this one.
   void end(Fault fault, const std::string& why);
 
  private:
@@ -82,11 +82,11 @@ class StoreBootstrap : public Bootstrap {
   Vigil vigil_;
 };
 
-// Some of the ranks among themselves. Every rank of the whole takes part in every turn, each in a
-// part of its own, so that one meeting serves them all.
+// A meeting of some of the ranks. Every rank of the whole takes part in every turn, each in its own
+// part, so that one meeting serves all parts.
 class PartBootstrap : public Bootstrap {
  public:
-  // in order; the caller is one of them
+  // `members`: in order; the caller is one of them.
   PartBootstrap(Bootstrap& whole, std::vector<int> members);
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(members_.size()); }
@@ -105,9 +105,9 @@ class PartBootstrap : public Bootstrap {
   int rank_ = 0;
 };
 
-// Does a step of the start-up that may fail on some ranks. Collective; throws on every rank if it
-// failed on any: there what went wrong, elsewhere who failed and why. Returns every rank's `note`,
-// which travels with the word that it went well.
+// Runs a step of the start-up that may fail on some ranks. Collective. If it fails on any rank, it
+// throws on all: the own error on a rank that failed, elsewhere the rank that failed and its error.
+// Returns every rank's `note`, which travels with the word that it went well.
 std::vector<std::string> collective_try(Bootstrap& meeting, const std::function<void()>& step,
                                   const std::string& note = "");
 

@@ -1,5 +1,5 @@
-// Where what lies in a Fingerprint: runtime/fingerprint.cpp packs it, and those below it that must
-// know more than whether two are equal look here.
+// Layout of a Fingerprint: runtime/fingerprint.cpp packs it; lower layers that must know more than
+// whether two are equal read it here.
 //
 // Bits of Fingerprint::what, from the lowest: collective 7, whether counts are uneven 1, type 7,
 // whether there is a tag 1, op 8, root 24, choice 15, and whether buffers of peers are touched. If
@@ -26,8 +26,8 @@ inline std::uint64_t count_in(const Fingerprint& f) {
   return is_short ? f.count & ((std::uint64_t{1} << kCountBits) - 1) : f.count;
 }
 
-// Equal for calls of the same collective, type, operation, root and count, however they are carried
-// out; of those with the same tag counts of the same power of two are equal.
+// Equal for calls of the same collective, type, operation, root and count, whatever their
+// algorithm. For calls with the same tag, counts of equal bit width are equal.
 inline std::uint64_t class_of(const Fingerprint& f) {
   const std::uint64_t what = f.what & ~(kChoiceBits << kChoiceShift);
   if (!is_tagged(f)) return Random::mix(what ^ Random::mix(f.count));

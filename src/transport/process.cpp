@@ -15,9 +15,9 @@
 namespace paceline {
 namespace {
 
-// When a process began, in ticks since the boot; empty: it has ended (it may still wait for its
-// parent to look), or /proc cannot be read. Of its first thread, since an emulator of another
-// processor makes up what a process reads of itself, and not what it reads of its threads.
+// Start time of a process, in ticks since the boot; empty: it has ended (it may still wait for its
+// parent), or /proc cannot be read. Reads the entry of its first thread: an emulator of another
+// processor makes up what a process reads of itself, but not what it reads of its threads.
 std::string begin_of(int id) {
   std::string stat;
   std::getline(std::ifstream(str("/proc/", id, "/task/", id, "/stat")), stat, '\0');
@@ -28,7 +28,7 @@ std::string begin_of(int id) {
   return fields && state != "Z" && state != "X" ? field : "";
 }
 
-// What a link of /proc says; empty where the system has none of this name.
+// Target of a link of /proc; empty: the system has none of this name.
 std::string link_of(const char* path) {
   char target[64] = {};
   return readlink(path, target, sizeof(target) - 1) > 0 ? target : std::string();

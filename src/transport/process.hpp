@@ -1,4 +1,4 @@
-// Process: of which process a rank is, so that others on its boot can tell whether it still runs.
+// Process: the identity of a rank's process, by which others on its boot tell whether it runs.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@ namespace paceline {
 
 std::string boot_id();
 
-// This process, in words that mean something to others within a boot, a space of numbers of
-// processes, and a space of clocks.
+// This process, in words that hold within a boot, a space of process numbers, and a space of
+// clocks.
 std::string own_process();
 
-// Where such words mean something; empty: nowhere.
+// The space in which such words hold; empty: unknown.
 std::string process_space();
 
 enum class Seen { runs, has_ended, elsewhere };   // elsewhere: it cannot be told
@@ -21,11 +21,11 @@ enum class Seen { runs, has_ended, elsewhere };   // elsewhere: it cannot be tol
 // `space`: that of this process, which takes longer to find out than the rest.
 Seen look_at(const std::string& process, const std::string& space);
 int number_of_process(const std::string& process);
-// What to say of a rank whose words are those of a process that has ended.
+// Error text about a rank whose words are from an earlier run, or whose process has ended.
 std::string why_stale(int rank, const std::string& process = "");
 
 // Sees whether a process of this space has ended: by a descriptor of it, at once and for certain;
-// where there is none (before Linux 5.3, or forbidden) by when the process of that number began.
+// without one (before Linux 5.3, or forbidden) by the start time of the process of that number.
 class ProcessWatch {
  public:
   explicit ProcessWatch(int id);
@@ -39,10 +39,10 @@ class ProcessWatch {
 
  private:
   int id_ = 0, descriptor_ = -1, error_ = 0;
-  std::string begin_;   // empty: not looked at by it
+  std::string begin_;   // start time; empty: not compared
 };
 
-// Descriptors are few: whoever watches a process shares that of it.
+// Descriptors are few, so all watchers of a process share one.
 using SharedWatch = std::shared_ptr<const ProcessWatch>;
 using Watches = std::map<int, SharedWatch>;   // by rank
 

@@ -1,10 +1,10 @@
-// StagingBuffers: memory in which the ranks of a node show each other what they do and what they
-// have, for calls that send nothing (ir/load_store.hpp).
+// StagingBuffers: memory in which the ranks of a node show each other their progress and data, for
+// calls that send no messages (ir/load_store.hpp).
 //
 // Every rank of a communicator has one stage. It alone writes there, its peers read; two ranks
-// write into each other's slots as well (engine/shm/shm_channel.hpp). Two lines are used in turn by
-// the calls, and each call has a slot of its own beside the one before, so that a rank may be one
-// call ahead of its peers.
+// write into each other's slots as well (engine/shm/shm_channel.hpp). Calls use two lines in turn,
+// and each call has another slot than the one before, so that a rank may be one call ahead of its
+// peers.
 #pragma once
 
 #include <array>
@@ -18,31 +18,31 @@
 
 namespace paceline {
 
-// One cache line: how far its owner has come in a call, which call that is, and what is short
-// enough to travel along.
+// One cache line: the owner's progress in a call, that call, and data short enough to travel along.
 struct alignas(64) FlagLine {
-  // number of the load/store call << 16 | 1 + signals given so far
+  // Number of the load/store call << 16 | 1 + signals given so far; 0: what follows is not yet
+  // whole.
   std::atomic<std::uint64_t> turn;
-                                     // or 0: what follows is not yet whole
   std::atomic<std::uint64_t> what, count;   // the call's fingerprint
   std::atomic<std::uint64_t> past;   // its number among all << 32 | digest of the load/store ones
   std::byte slot[32];
 };
 static_assert(sizeof(FlagLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// What a line's slot holds in a call that has the system copy between the ranks' buffers: where
-// the owner's are in its process, whether peers may still touch them, and whose it is writing into.
+// Slot of a line in a call in which the system copies between the ranks' buffers: the addresses of
+// the owner's buffers, whether peers may still touch them, and the peer whose buffer it writes to.
 struct ExportedBuffers {
   std::atomic<std::uint64_t> input, output, is_open;
-  std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: nobody's
+  std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: none
 };
 static_assert(sizeof(ExportedBuffers) == sizeof(FlagLine::slot));
 
-// Signals, for a call that the owner has left.
+// Number of signals that stands for a call that the owner has left.
 inline constexpr std::uint64_t kLeft = 0xfffe;
 
-// Behind the lines: whose stage this is, how much of it is there, and which ranks of the node have
-// it. Those keep it when its owner goes: its memory serves another communicator once none holds it.
+// Table behind the lines: the stage's owner and communicator, its reserved bytes, and the ranks of
+// the node that hold it. They keep it when its owner goes: its memory serves another communicator
+// once none holds it.
 struct AttachTable {
   static constexpr std::size_t kMost = 2000;   // ranks of the node
   enum Holding : std::uint8_t { not_found, holds, let_go };
@@ -52,10 +52,10 @@ struct AttachTable {
   std::array<std::atomic<std::uint8_t>, kMost> holding;
 };
 
-// Who came when, in the stage of a communicator's first rank alone: in calls whose positions are
+// Order of arrival, in the stage of a communicator's first rank alone: in calls whose positions are
 // claimed (engine/claims.hpp) every rank takes the next free one as it enters. Two sides, used in
-// turn: a rank may be one call ahead of its peers. Every word names the call that it is of, so that
-// nothing has to be reset and nothing old can be taken for new.
+// turn: a rank may be one call ahead of its peers. Every word names its call, so that nothing has
+// to be reset and nothing old can be taken for new.
 struct StageClaims {
   static constexpr int kMost = 96;   // ranks
   struct alignas(64) Counter {
@@ -65,8 +65,9 @@ struct StageClaims {
   std::array<std::array<std::atomic<std::uint64_t>, kMost>, 2> ranks;   // call << 16 | rank
 };
 
-// When the owner of a stage came to its last calls that may go by who comes when, and left them, in
-// ns of a clock that all ranks share. Those calls use four places in turn (engine/entries.hpp).
+// Times at which the owner of a stage entered and left its last calls that may depend on the order
+// of arrival, in ns of a clock that all ranks share. Those calls use four places in turn
+// (engine/entries.hpp).
 struct alignas(64) StageEntries {
   static constexpr std::size_t kCalls = 4;
   struct Call {
@@ -112,22 +113,22 @@ class StagingBuffers {
  public:
   virtual ~StagingBuffers() = default;
   virtual std::size_t bytes() const = 0;   // for slots, of each stage; equal on all ranks
-  // This rank's own; throws a resource error.
+  // Opens this rank's own; throws a resource error.
   virtual StagingBuffer open(std::uint64_t context) = 0;
-  // So many bytes for slots of the own one are there from now on; throws a resource error.
+  // Makes the own one have so many bytes for slots from now on; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
-  // A peer's; nothing before the peer has opened it. Stays valid until close(). Throws a resource
-  // error where it is there, and this rank lacks what it takes to reach it.
+  // Finds a peer's; nothing before the peer has opened it. Stays valid until close(). Throws a
+  // resource error if it is there, but this rank lacks the means to reach it.
   virtual std::optional<StagingBuffer> find(int peer, std::uint64_t context) = 0;
   virtual bool is_found(const StagingBuffer& own, int peer) const = 0;   // by the peer
-  // The own one, which every peer has found or will not need; lets go of theirs.
+  // Closes the own one, which every peer has found or will not need; lets go of theirs.
   virtual void close(std::uint64_t context) = 0;
   virtual void clear() {}   // now and then: gives back what was closed and no peer holds any more
 
   // Why the system does not copy between the memory of these ranks; empty: it does. Found out when
   // they met, and equal on all of them.
   virtual const std::string& why_not_attached() const = 0;
-  virtual const char* attached_by() const = 0;   // what does it, where they are
+  virtual const char* attached_by() const = 0;   // the mechanism, if the system copies
   virtual int copy(const PeerCopy& wanted) = 0;   // 0, or its errno; ESRCH: the peer has ended
   virtual bool has_ended(int peer) const = 0;     // its process
 };

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// What a store says when time is up.
+// Throws the timeout error of a store, which names the key.
 [[noreturn]] void nobody_set(const std::string& key, std::chrono::milliseconds timeout);
 
 class Store {

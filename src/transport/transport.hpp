@@ -1,8 +1,8 @@
-// Transport: moves messages between ranks. What an engine needs of it, on one screen.
+// Transport: moves messages between ranks; all that an engine needs of it, on one screen.
 //
 // A message is named by its key and matches the receive with the same key from the same peer: the
-// order in which either side posts does not matter. Everything is non-blocking; work is done inside
-// progress(), by whoever calls it. One thread at a time may call into a transport.
+// order in which either side posts does not matter. Everything is non-blocking; work is done in the
+// thread that calls progress(). One thread at a time may call into a transport.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ namespace paceline {
 
 class StagingBuffers;   // transport/staging.hpp
 
-// What ranks must agree on about a call. It travels in the header of every message of the call.
+// Properties of a call on which ranks must agree. It travels in the header of every message of the
+// call.
 struct Fingerprint {
   std::uint64_t what = 0;  // collective, type, operation, root, algorithm
   std::uint64_t count = 0;
@@ -44,7 +45,7 @@ struct Part {
 // end on multiples of 64 bytes, except the last.
 using Consume = void (*)(void* state, std::size_t offset, const std::byte* data, std::size_t bytes);
 
-// One send or receive. Owned by the caller, who leaves it alone until it is done or cancelled.
+// One send or receive. Its caller owns it, and leaves it alone until it is done or cancelled.
 struct Transfer {
   int peer = 0;
   Key key;
@@ -53,7 +54,7 @@ struct Transfer {
   std::size_t bytes = 0;      // sum of the parts, or what `consume` will get
   Consume consume = nullptr;  // receive only: instead of parts
   void* state = nullptr;
-  int priority = 0;           // of messages to a peer the most urgent (highest) goes first
+  int priority = 0;           // the most urgent (highest) message to a peer goes first
   std::atomic<bool> done{false};
 
   std::size_t moved = 0;  // below: the transport's own
@@ -61,7 +62,7 @@ struct Transfer {
   bool granted = false;
 };
 
-// What a transport tells whoever runs it. Called inside progress() and recv(); must not call back.
+// Takes the events of a transport. Called inside progress() and recv(); must not call back.
 struct Listener {
   virtual ~Listener() = default;
   // The first sight of a message; false if it must not be delivered because the call does not fit.
@@ -74,13 +75,13 @@ struct Listener {
   virtual int awaits() const { return -1; }
 };
 
-// What a rank is about, for the others to read when it is missed.
+// A rank's latest call, for its peers to read when they wait for it.
 struct PeerStatus {
   std::uint64_t context = 0;
   Fingerprint fingerprint;
   std::uint32_t number = 0;
-  bool inside = false;  // or has it left that call
-  bool current = true;  // or is this only what its last message was about
+  bool inside = false;  // false: it has left that call
+  bool current = true;  // false: known from its last message only
   bool silent = false;  // it has been asked since, and does not answer
   int awaits = -1;      // a rank that it waits for; -1: none, as far as is known
 };
@@ -91,40 +92,42 @@ class Transport {
   virtual std::string_view name() const = 0;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Whether this rank's processors are too few for the ranks that may run nowhere else.
+  // True if this rank's processors are too few for the ranks that may run nowhere else.
   virtual bool is_oversubscribed() const;
   virtual void listen(Listener* listener) = 0;
-  // Where ranks that share memory see each other's stages; null where there are none. For groups
-  // whose ranks are all on this node.
+  // Stages of ranks that share memory; null: there are none. For groups whose ranks are all on this
+  // node.
   virtual StagingBuffers* stages() { return nullptr; }
 
   virtual void send(Transfer& transfer) = 0;
   virtual void recv(Transfer& transfer) = 0;
   virtual void cancel(Transfer& transfer) = 0;  // afterwards the transport does not touch it
-  virtual bool progress() = 0;                  // whether anything moved
-  // Whether progress() would find nothing to do among ranks that share memory; for fast paths.
+  virtual bool progress() = 0;                  // true if anything moved
+  // True if progress() would find nothing to do among ranks that share memory; for fast paths.
   virtual bool is_quiet() { return false; }
-  // What a link between nodes carries, as far as is known. Ranks may be told different rates.
+  // Rate of a link between nodes, as far as is known. Ranks may be told different rates.
   virtual void expect_rate(double) {}
 
-  // Messages that came before their receive: what a starting operation compares itself with.
+  // Visits messages that came before their receive; a starting operation compares itself with them.
   virtual void unexpected(
       const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
-  // Throws away those of a communicator that this rank has closed, and gives their senders the room
-  // back. A transport whose messages take no room need not.
+  // Throws away such messages of a communicator that this rank has closed, and gives their senders
+  // the room back. A transport whose messages take no room need not.
   virtual void forget(std::uint64_t) {}
-  // Told as soon as there is room for it, by progress(); until then owes() says so.
+  // Tells a peer that a communicator is broken, as soon as there is room for it; until then owes().
   virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual bool owes() const { return false; }
   virtual void leave(Leaving why) = 0;     // tells the peers that nothing will come any more
-  // Are they alive? Tells the listener; shows the peers whom this rank awaits. Not for fast paths.
+  // Tells the listener of lost peers, and the peers of the rank that this one awaits. Not for fast
+  // paths.
   virtual void check_peers() = 0;
-  // What is it about? For transports that cannot look: peer_status() has the answer in a while.
+  // Asks a peer for its status, in transports that cannot look: peer_status() has the answer in a
+  // while.
   virtual void ask(int) {}
-  // Until something arrives, at most so long; not at all if `can_progress` says so once peers can
-  // see that this rank is about to sleep.
+  // Sleeps until something arrives, at most `timeout_us`; not at all if `can_progress` says so once
+  // peers can see that this rank is about to sleep.
   virtual void rest(int timeout_us, const std::function<bool()>& can_progress) = 0;
-  // Something was stored where these ranks may have looked for it: ends their sleep.
+  // Ends the sleep of these ranks after a store in a place that they may watch.
   virtual void wake_peers(const std::vector<int>&) {}
   virtual void wake() = 0;                 // ends another thread's rest(); callable at any time
   virtual void publish_status(const PeerStatus& doing) = 0;

@@ -207,8 +207,8 @@ class LoopTransport : public Transport {
     return net_.inbox_[std::size_t(receiver)][std::size_t(sender)];
   }
 
-  // Whether anything of this peer's moved. The listener is asked outside the lock: it may abort,
-  // which locks.
+  // Returns true if a message from this peer moved. The listener is called outside the lock: it may
+  // abort, which locks.
   bool progress_from(int peer) {
     std::vector<std::pair<Key, Fingerprint>> fresh;
     {
@@ -246,7 +246,7 @@ class LoopTransport : public Transport {
                   [&](const Message& m) { return m.key == key; });
   }
 
-  // Hands the message over in pieces of odd number, as a real transport would in larger ones.
+  // Hands the message over in small pieces, as a real transport would in larger ones.
   void finish(Message& m, Transfer& receive) {
     std::vector<std::byte> data = std::move(m.data);
     if (m.sender) {

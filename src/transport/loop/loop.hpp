@@ -1,9 +1,8 @@
 // loop: ranks inside one process, for tests. One thread steps them in a seeded order, or each is a
 // thread.
 //
-// Every message waits for a random number of progress() calls, some are taken from the sender at
-// once (buffered), others only when the receive is there (rendezvous): what a network does, from
-// one seed.
+// Every message waits for a random number of progress() calls. Some are taken from the sender at
+// once (buffered), others only when the receive is there (rendezvous). One seed decides it all.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace paceline {
 
-// Of one rank in one communicator. Small, so that messages of tests come in many blocks.
+// Staging memory of one rank in one communicator, small so that test messages come in many blocks.
 struct alignas(64) StagingMemory {
   static constexpr std::size_t kBytes = 64u << 10;
   std::byte bytes[StagingBuffer::kHead + kBytes] = {};
@@ -28,7 +27,7 @@ struct LoopOptions {
   std::string why_not_attached = {};   // see StagingBuffers
 };
 
-// Its endpoints may outlive it: a call that nobody holds ends when it ends.
+// Its endpoints may outlive it, with the calls that they still carry.
 class LoopNet {
  public:
   LoopNet(int ranks, LoopOptions options);

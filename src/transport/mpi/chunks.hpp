@@ -1,5 +1,5 @@
-// Chunks: where a message that travels as a stream is cut. The sender chooses how many there are;
-// all but the last are of one length, which both sides know by that.
+// Chunks: the cut of a message that travels as a stream. The sender chooses their number, from
+// which both sides know their length: equal for all but the last.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Chunks {
         most(whole_lines((total + chunks - 1) / std::max(chunks, 1u))),
         count(chunks) {}
 
-  // How many of at most so many bytes, in whole lines: at least one.
+  // Number of chunks of at most `most` bytes, which are whole lines: at least 1.
   static std::uint32_t number(std::size_t total, std::size_t most) {
     return static_cast<std::uint32_t>(std::max<std::size_t>(1, (total + most - 1) / most));
   }

@@ -11,13 +11,13 @@ namespace paceline::mpi {
 // The libfabric.so.1 that came with the MPI whose library is this file; empty: none did.
 std::string fabric_of(const std::string& library);
 
-// Where the providers of that libfabric are: beside it, or in a folder of their own.
+// Folder of that libfabric's providers: its own folder, or "prov" in it.
 std::string providers_of(const std::string& fabric);
 
 // Loads the libfabric of this library, unless the process has one already or the environment asks
-// for another (I_MPI_OFI_LIBRARY_INTERNAL=0), and tells it where its providers are, unless
-// FI_PROVIDER_PATH does. Also with I_MPI_FABRICS=shm, which does not hold between nodes. One that
-// cannot be loaded is left to MPI.
+// for another (I_MPI_OFI_LIBRARY_INTERNAL=0), and sets FI_PROVIDER_PATH unless it is set. Does so
+// with I_MPI_FABRICS=shm, too, which does not hold between nodes. Leaves one that cannot be loaded
+// to MPI.
 void load_fabric_of(const std::string& library);
 
 }  // namespace paceline::mpi

@@ -1,7 +1,6 @@
-// How ranks part: each says to each other one that it leaves, and, once it has heard the same of
-// that one, a last word. After the last words of all others nothing can come any more, and the
-// communicator may be freed: messages to one that is freed would reach whoever is given its number
-// next.
+// Leaving: each rank tells every other one that it leaves and, once it has heard the same from that
+// peer, sends it a last word. After the last words of all peers nothing can come any more, and the
+// communicator may be freed: a message to a freed one would reach the next one with its number.
 #include <algorithm>
 #include <utility>
 
@@ -11,19 +10,19 @@ namespace paceline::mpi {
 namespace {
 
 constexpr double kLookS = 0.001;   // for what has already come
-constexpr double kGoodbyeS = 1;    // for everybody to leave
+constexpr double kGoodbyeS = 1;    // for all peers to leave
 
 }  // namespace
 
-// How long a peer may still be reading from a message that is given up here. One that has left
-// takes what comes for a while.
+// Seconds for which a peer may still read from a message that is given up here. A peer that has
+// left goes on receiving for a while.
 double MpiTransport::may_read_s(const Peer& peer) const {
   if (peer.gone.empty()) return Streams::kLetGoS;
   if (peer.left_s == 0) return 0;  // MPI cannot reach it
   return std::max(0.0, peer.left_s + Streams::kLetGoS - port_->now_s());
 }
 
-// Nothing of ours is under way, and nothing will come.
+// True if this rank has no message under way, and no peer will send one.
 bool MpiTransport::is_over() const {
   const auto is_over = [&](const Peer& peer) {
     return &peer == &peers_[std::size_t(rank())] || peer.is_over;
@@ -31,11 +30,11 @@ bool MpiTransport::is_over() const {
   return mail_.idle() && streams_.idle() && std::ranges::all_of(peers_, is_over);
 }
 
-// No call of MPI follows, so that it can be finalised. Waits a moment for what was sent to be on
-// its way, and for the others, since the communicator can be freed only once nobody uses it.
+// Calls MPI for the last time, so that it can be finalised. Waits a moment for messages to go out
+// and for peers, since the communicator can be freed only once no rank uses it.
 void MpiTransport::leave(Leaving why) {
   if (std::exchange(left_, true) || port_->is_finalized()) return;
-  wait_for_others(kLookS);  // who has closed already must not be written to
+  wait_for_others(kLookS);  // a peer that has closed must not be written to
   Header goodbye;
   goodbye.kind = Kind::leave;
   goodbye.signal = static_cast<std::uint8_t>(why);
@@ -44,7 +43,7 @@ void MpiTransport::leave(Leaving why) {
     if (p != rank() && !peer.closed) post(p, goodbye);
     if (peer.left_s > 0 && !peer.closed) tell(p, Kind::bye);
     for (const Early& e : peer.matcher.early())
-      if (e.header.kind == Kind::stream)  // its sender waits for somebody to take it
+      if (e.header.kind == Kind::stream)  // its sender waits until it is received
         streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
   }
   answers_goodbyes_ = true;
@@ -68,7 +67,7 @@ void MpiTransport::leave(Leaving why) {
   if (free) port_->free();
 }
 
-// Until all is over, at most so long.
+// Waits until is_over(), at most `most_s` seconds.
 void MpiTransport::wait_for_others(double most_s) {
   const double give_up_s = port_->now_s() + most_s;
   while (!is_over() && port_->now_s() < give_up_s) {

@@ -25,19 +25,19 @@ class MpiWorld : public Bootstrap {
  public:
   // Messages among these ranks; once per world. Keeps the world.
   virtual std::unique_ptr<Transport> transport(const MpiConfig& config) = 0;
-  // Lets MPI go on with what it has yet to send: some do so only while it is called.
+  // Lets MPI send what is pending: some MPIs do so only inside their calls.
   virtual void wake_peers() = 0;
   virtual const void* communicator_address() const = 0;   // of its MPI_Comm
-  // Collective: gives its communicator back to MPI. Nothing is called any more.
+  // Collective: frees its communicator, and calls MPI no more.
   virtual void free() = 0;
 };
 
 class MpiLibrary {
  public:
-  // `path`: of the library; empty: the one that is in the process already. Throws a resource error
-  // that names the path where it cannot be loaded, a refusal where it is no MPI that we know.
+  // `path`: of the library; empty: the one that the process has. Throws a resource error that names
+  // the path if it cannot be loaded, a refusal if it is an unknown MPI.
   static std::shared_ptr<MpiLibrary> load(const std::string& path);
-  // Whether a library is in the process already, as in a program linked with MPI or with mpi4py.
+  // True if the process has an MPI already, as a program linked with MPI or mpi4py does.
   static bool is_in_process();
 
   virtual ~MpiLibrary() = default;
@@ -46,7 +46,8 @@ class MpiLibrary {
   virtual std::string about() const = 0;     // all that it says about itself
   virtual bool is_initialized() const = 0;
   virtual bool is_finalized() const = 0;
-  // Initialises it where nobody has, with as many threads as it gives; what it gives.
+  // Initialises MPI with all the thread support it has, unless that is done; returns its thread
+  // level.
   virtual MpiThreads init() = 0;
   virtual int rank() const = 0;   // of this process among all of its processes
   virtual void finalize() = 0;  // what init() began; else nothing

@@ -1,6 +1,6 @@
 // MpiTransport: messages over any MPI. Short ones are eager: they travel with their header, as
 // control messages do (mailbox.hpp). Long ones are announced by their header, and follow as chunks
-// (streams.hpp). What it does with messages is in transport.cpp, how it ends in leaving.cpp.
+// (streams.hpp). Its messages are in transport.cpp, its end is in leaving.cpp.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class MpiTransport : public Transport {
     header.kind = kind;
     post(to, header);
   }
-  // For the header of a message to that peer, which tells it how much of its bytes has been read.
+  // Returns the bytes read from that peer, for the header of a message to it.
   std::uint64_t credit_to(Peer& peer) { return peer.told_read = peer.read; }
   void mark_gone(int p, const std::string& why);
   void announce_stream(Transfer& t);
@@ -94,7 +94,7 @@ class MpiTransport : public Transport {
   PeerStatus status_;   // of this rank, for peers that ask
   bool waiting_for_tags_ = false;   // some Peer::waiting is not empty
   bool left_ = false;
-  bool answers_goodbyes_ = false;  // everybody has been told that this rank leaves
+  bool answers_goodbyes_ = false;  // every peer has been told that this rank leaves
 };
 
 }  // namespace paceline::mpi

@@ -29,24 +29,24 @@ struct Peer {
   std::uint64_t arrived = 0;      // messages so far: eager ones, and announced streams
   std::deque<Transfer*> waiting;  // for a tag
   std::uint64_t sent = 0;         // bytes of eager messages, headers included
-  std::uint64_t known_read = 0;   // of these, as far as the peer has said
+  std::uint64_t known_read = 0;   // bytes of these that the peer has read, as it said last
   std::uint64_t read = 0;         // of the peer's: matched, or thrown away
   std::uint64_t told_read = 0;
   PeerStatus heard{0, {}, 0, false, false};
   double asked_s = -kAskAgainS;
-  double unanswered_s = 0;   // since when a question is open; 0: none is
+  double unanswered_s = 0;   // time of the oldest open question; 0: none
   double left_s = 0;
   std::string gone;  // why nothing comes any more; empty: it is there
   bool told_gone = false;
-  bool closed = false;   // it does not even hear that we leave
+  bool closed = false;   // it receives nothing any more
   bool is_over = false;  // its last word has come
 
-  // What the streams that were announced, and have no receive yet, mean for one that has one.
+  // Effect of announced streams without a receive on a stream that has one.
   enum class Before {
     nobody,    // there are none
-    others,    // none that holds it up for good, as far as can be seen
-    older,     // one of its communicator goes before it, of the same call or one begun earlier
-    unknown    // one goes before it of a call that this rank may begin after that one
+    others,    // some, but none goes before it
+    older,     // one goes before it, of the same or an earlier call of its communicator
+    unknown    // one goes before it, of a call that this rank may begin later
   };
   Before before(const Order& stream) const {
     Before found = Before::nobody;
@@ -66,7 +66,8 @@ struct Peer {
     doing.current = doing.current && !doing.silent;
     return doing;
   }
-  // Another rank waits for this one, and has heard that of it: better than nothing.
+  // Takes what another rank, which waits for this peer, last heard of it, if this rank has heard
+  // nothing.
   void is_awaited(const Awaited& said) {
     if (heard.number == 0)
       heard = {said.context, {said.what, said.count}, std::uint32_t(said.number), true, false};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kNameMax = 256, kKeyMax = 64, kValueMax = 1024;   // as MPICH's own launcher has them
 
-// The value of "name=" in a line of such pairs. That of the last pair may hold spaces.
+// Value of "name=" in a line of such pairs; "value" comes last and may hold spaces.
 std::string field(const std::string& line, std::string_view name) {
   const std::string start = str(" ", name, "=");
   const std::string text = " " + line;
@@ -38,7 +38,7 @@ bool send_line(int to, const std::string& line) {
   return true;
 }
 
-// The variables of process managers, ours in place of theirs for as long as this lives.
+// Replaces the environment variables of process managers by ours while it lives.
 class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& ours) {
@@ -86,7 +86,7 @@ std::vector<Block> blocks_of(const std::vector<int>& nodes) {
   return blocks;
 }
 
-// Whether the ranks of each node follow each other.
+// True if the ranks of each node are consecutive.
 bool in_order(const std::vector<Block>& blocks) {
   int next = 0;
   for (const Block& b : blocks) {
@@ -131,7 +131,7 @@ void PmiServer::run(const std::function<void()>& init, const Watches& others) co
 void PmiServer::finish(const std::function<void()>& finalize) {
   ending_ = true;
   finalize();
-  store_.reset();   // the thread does not use it any more: whoever meets has met
+  store_.reset();   // the thread needs it no more: all meetings are over
 }
 
 void PmiServer::serve() {
@@ -190,12 +190,12 @@ std::string PmiServer::reply_to_get(const std::string& wanted) {
     const std::string mapping = process_mapping(job_.nodes);
     return mapping.size() < kValueMax ? found(mapping) : none;
   }
-  // What launchers may offer is not waited for; all else some rank puts.
+  // Keys of launchers are not waited for; some rank puts every other key.
   if (wanted.starts_with("PMI_")) return none;
   return found(store_->get(key(wanted), timeout_));
 }
 
-// Rank 0 hears of all, and tells all: a store has no counters.
+// Rank 0 hears from all ranks, then tells all: a store has no counters.
 void PmiServer::meet() {
   const std::string turn = str("barrier/", turn_++, "/");
   try {

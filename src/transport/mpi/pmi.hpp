@@ -2,7 +2,7 @@
 //
 // An MPI of MPICH's family learns from its launcher where the others are: it speaks lines of text
 // (the process management interface, version 1: put, get, barrier) over a socket whose number
-// stands in PMI_FD. Here a thread of the process itself answers, out of the store through which our
+// stands in PMI_FD. Here a thread of the process itself answers, from the store through which our
 // ranks have met.
 #pragma once
 
@@ -27,20 +27,20 @@ struct PmiJob {
 
 class PmiServer {
  public:
-  // Whoever waits for another rank gives up after `timeout`; the MPI then fails, and the reason is
-  // on stderr: most MPIs end the process where they cannot start.
+  // A wait for another rank ends after `timeout`; the MPI then fails, with the reason on stderr.
+  // Most MPIs end the process if they cannot start.
   PmiServer(std::shared_ptr<Store> store, PmiJob job, std::chrono::milliseconds timeout);
   ~PmiServer();
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
 
-  // Calls `init`, which finds in its environment how to reach this server. What another launcher
-  // has written there is hidden from it, and back afterwards. If it does not return in time, or
-  // one of `others` has ended, the process says so on stderr and ends.
+  // Calls `init`, which finds in its environment how to reach this server. The variables of another
+  // launcher are hidden meanwhile. If it does not return in time, or one of `others` has ended, the
+  // process says so on stderr and ends.
   void run(const std::function<void()>& init, const Watches& others = {}) const;
-  // Around the MPI's end: it meets once more, and a store that is gone by then, since whoever held
-  // it has ended, is as good as that. Afterwards the store is let go, but the server stays: some
-  // MPIs say good-bye only when the process exits.
+  // Calls `finalize`, in which the MPI meets once more; a store that has gone with its owner by
+  // then is no error. Then releases the store. The server stays: some MPIs say good-bye only when
+  // the process exits.
   void finish(const std::function<void()>& finalize);
 
   int descriptor() const { return ends_[0]; }   // the MPI's end
@@ -61,10 +61,10 @@ class PmiServer {
   std::thread thread_;
 };
 
-// Which ranks share a node, as MPICH reads it: (first node, nodes, ranks on each) for each range of
-// ranks. Where the ranks of a node do not follow each other, every rank is on a node of its own,
-// as far as MPICH knows: MPICH 5.0.2 with libfabric hangs in MPI_Init else (13 of 50 starts of 3
-// ranks, under its own launcher, too). Between neighbours we do not use it anyway.
+// The nodes of ranks, as MPICH reads them: (first node, nodes, ranks on each) for each range of
+// ranks. If the ranks of a node are not consecutive, MPICH is told that every rank has its own
+// node: else MPICH 5.0.2 with libfabric hangs in MPI_Init (13 of 50 starts of 3 ranks, also under
+// its own launcher). We do not use MPICH between neighbours anyway.
 std::string process_mapping(const std::vector<int>& nodes);
 
 }  // namespace paceline

@@ -1,7 +1,7 @@
 // PollInterval: how long a rank sleeps between two looks for messages.
 //
-// Where sockets are known to end its naps they may be long, the longer nothing has come the longer,
-// but not for ever: MPI may go on by itself. Else it looks often, for nobody would wake it.
+// If sockets are known to end its naps, they grow with the time since the last message, up to 1 ms,
+// since MPI may go on by itself. Otherwise naps are short: no socket would end them.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class PollInterval {
     stirred_ = true;
   }
 
-  // What a look has found; the first one after a nap says whether its end was a message.
+  // Records whether a look found a message; the first look after a nap says whether a message ended
+  // it.
   void look(bool moved) {
     const std::lock_guard lock(mutex_);
     stirred_ |= moved;
@@ -31,14 +32,14 @@ class PollInterval {
     slept_ = false;
   }
 
-  // A nap has ended; whether by a socket.
+  // A nap has ended; `told`: by a socket.
   void woke(bool told) {
     const std::lock_guard lock(mutex_);
     slept_ = true;
     told_ = told;
   }
 
-  // Whether something has come that no socket told of, since this was asked last.
+  // True if a message has come since the last call that no socket told of.
   bool missed() {
     const std::lock_guard lock(mutex_);
     return std::exchange(untold_, false);

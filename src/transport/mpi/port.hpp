@@ -14,7 +14,7 @@ namespace paceline::mpi {
 using Buffer = std::unique_ptr<std::byte[]>;
 
 struct Ended {
-  int peer = 0;           // who sent it, of a receive
+  int peer = 0;           // the sender, of a receive
   std::size_t bytes = 0;  // received
   bool cancelled = false;
   int error = 0;  // MPI's code; 0: none
@@ -33,17 +33,16 @@ class MpiPort {
 
   virtual int send(Mode mode, int peer, int tag, const std::byte* data, std::size_t bytes) = 0;
   virtual int recv(int peer, int tag, std::byte* data, std::size_t bytes) = 0;
-  // Whether MPI completes every receive from anybody that is posted ahead of its message. Where it
-  // may not, take() receives a message that has already arrived; kNone: none has.
+  // True if MPI completes every receive from any source that is posted ahead of its message. If
+  // not, take() receives a message that has already arrived; kNone: none has.
   virtual bool can_post_from_anybody() const = 0;
   virtual int take(int tag, std::byte* data, std::size_t bytes) = 0;
   virtual void poll(const std::vector<int>& messages) = 0;
   virtual void wait(const std::vector<int>& messages) = 0;  // until one of them has ended
-  // Whether poll() or wait() have seen it end. If so, its number is free again.
+  // True if poll() or wait() has seen it end; its number is free again then.
   virtual bool ended(int message, Ended& how) = 0;
   virtual void cancel(int message) = 0;   // a receive: it ends soon, as cancelled or received
-  // Forgets it. MPI may use its memory until the end of the process: whose it is need not be said
-  // where it is the caller's.
+  // Forgets it. MPI may use `memory` until the process ends; null: the buffer is the caller's.
   virtual void abandon(int message, Buffer memory) = 0;
   virtual std::string text_of(int error) const = 0;
 

@@ -37,8 +37,8 @@ Sockets::~Sockets() {
   if (set_ >= 0) close(set_);
 }
 
-// Edges only: what is there and not read by its owner wakes nobody twice. A socket that is closed
-// leaves the set by itself.
+// Edge-triggered: data that its owner has not read wakes a rank once. A closed socket leaves the
+// set by itself.
 bool Sockets::watch(int socket) {
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLOUT | EPOLLET;

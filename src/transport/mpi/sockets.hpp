@@ -1,8 +1,7 @@
-// Sockets: what ends a nap where an MPI talks over TCP.
+// Sockets: naps that end when a TCP connection of this process has something new.
 //
-// An MPI tells nobody which sockets are its own, so all connections of this process count. Nothing
-// is read from them: they are only watched for something new, and one that is somebody else's costs
-// a look.
+// No MPI tells which sockets are its own, so all connections of this process count. They are
+// watched but never read; one that belongs to other code costs a look.
 #pragma once
 
 #include <mutex>
@@ -15,15 +14,15 @@ class Sockets {
   ~Sockets();
   Sockets(const Sockets&) = delete;
 
-  // Looks for new connections, more seldom where there were none.
+  // Looks for new connections, more seldom after searches that found none.
   void search(double now_s);
-  // Sleeps; whether one of them ended it. Several threads may.
+  // Sleeps; returns true if a socket ended it. Several threads may call it.
   bool rest(int timeout_us);
 
  private:
-  bool watch(int socket);   // whether it is new
+  bool watch(int socket);   // true if it is new
 
-  int set_ = -1;   // an epoll instance; none: sleeps only
+  int set_ = -1;   // an epoll instance; -1: sleeps only
   std::mutex mutex_;
   double next_s_ = 0, pause_s_ = 0;
 };

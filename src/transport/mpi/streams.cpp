@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kFirstTag = 1;
 
-// Where bytes [offset, offset + bytes) of the list lie in one piece; null where they do not.
+// Address of bytes [offset, offset + bytes) of the list if they lie in one piece, else null.
 std::byte* inside(const std::vector<Part>& parts, std::size_t offset, std::size_t bytes) {
   for (const Part& part : parts) {
     if (offset < part.bytes) return offset + bytes <= part.bytes ? part.data + offset : nullptr;
@@ -54,7 +54,7 @@ bool Streams::is_at_work(const Stream& s) const {
 
 void Streams::has_moved(const Stream& s) { moved_[std::size_t(s.peer)] = s.order; }
 
-// Where in the caller's buffer a chunk may move without a copy; null where it must not.
+// Address in the caller's buffer if a chunk may move there without a copy, else null.
 std::byte* Streams::unstaged(const Stream& s, std::uint32_t chunk) const {
   if (s.transfer->consume || (chunk < kProbe && !is_at_work(s))) return nullptr;
   return inside(s.transfer->parts, s.chunks.begin(chunk), s.chunks.length(chunk));
@@ -82,10 +82,10 @@ void Streams::receive(Transfer* t, int peer, std::uint32_t tag, std::size_t byte
   }
 }
 
-// Whether the next chunk may be sent. Streams to one peer follow each other, in the order of
+// True if the next chunk may be sent. Streams to one peer follow each other, in the order of
 // goes_before(): side by side they would share the link, and the first would arrive as late as the
-// last. One that its receiver wants, or has begun to receive, does not wait for earlier ones that
-// have not been begun; where one of those is begun meanwhile, what is under way ends first.
+// last. A stream that its receiver wants, or has begun to receive, does not wait for earlier ones
+// that have not begun; if one of those begins meanwhile, chunks under way end first.
 bool Streams::is_due(const Stream& s) const {
   const bool overtakes = s.wanted || s.finished > 0;
   std::uint32_t under_way = 0;   // of others, to the same peer
@@ -162,7 +162,7 @@ void Streams::start_receives(Stream& s) {
   }
 }
 
-// Whether a chunk ended as it should. If not, its stream never does: its peer counts as lost.
+// True if a chunk ended as it should. If not, its stream never completes: its peer counts as lost.
 bool Streams::check(Stream& s, const Ended& how, std::size_t bytes) {
   if (how.error)
     failed_(s.peer, port_.text_of(how.error));
@@ -240,8 +240,8 @@ bool Streams::advance(Leftover& leftover) {
 }
 
 // Waits until MPI has let go of chunks in a caller's buffer, since their peer is at work on them.
-// Returns how many were not cancelled. Others may wait for this rank meanwhile: what comes is
-// received.
+// Returns the number that was not cancelled. Goes on receiving, since peers may wait for this rank
+// meanwhile.
 std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_s) {
   std::uint32_t moved = 0;
   const double give_up_s = port_.now_s() + most_s;
@@ -340,7 +340,7 @@ bool Streams::progress_receives() {
 bool Streams::progress() {
   bool moved = false;
   for (Stream& s : out_) moved |= advance_send(s);
-  for (Stream& s : out_) start_sends(s);   // after all news: the first of them has the first choice
+  for (Stream& s : out_) start_sends(s);  // after all advances: the first in order goes first
   std::erase_if(out_, [](const Stream& s) { return s.is_over(); });
   moved |= progress_receives();
   return moved;

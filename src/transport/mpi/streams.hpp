@@ -2,12 +2,12 @@
 //
 // A few chunks of a stream are under way at once. Streams to one peer follow each other, so that
 // the first is whole as early as can be, and are received in that order. A receiver that has yet to
-// begin the call of an earlier one tells the sender which one it wants before that (Kind::want).
+// begin the call of an earlier one asks the sender for a later one first (Kind::want).
 //
-// The first chunks of a call pass through memory of ours on both sides, also where they need not:
-// once one has arrived, the other side is known to be at work on this call, and the rest moves
-// straight between the callers' buffers. So whoever gives up waiting for a rank that does not come
-// has nothing in its buffers that MPI still uses.
+// The first chunks of a call pass through memory of ours on both sides. Once one has arrived, the
+// other side is known to be at work on this call, and the rest moves straight between the callers'
+// buffers. So when a rank gives up waiting for one that does not come, MPI uses none of its
+// caller's buffers.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Tags {
  public:
   explicit Tags(std::uint32_t first = 1, std::uint32_t last = 1)
       : first_(first), last_(last), next_(first) {}
-  // The next one that is not in use; 0 where all are.
+  // Returns the next tag that is not in use; 0: all are.
   std::uint32_t draw();
   void give_back(std::uint32_t tag);
 
@@ -39,21 +39,21 @@ class Tags {
 
 class Streams {
  public:
-  // Told of a message to or from a peer that went wrong, and why.
+  // Called when a message to or from a peer has failed, with the reason.
   using Failed = std::function<void(int peer, const std::string& why)>;
   Streams(MpiPort& port, std::size_t chunk_bytes, Failed failed);
 
-  // What a link carries. Where chunks take less than kChunkS, those of this rank's messages are
-  // longer from now on: each is a message of MPI, and an answer to it.
+  // Takes the rate of a link. Chunks of this rank's messages that would take less than kChunkS grow
+  // from now on: each costs a message of MPI, and an answer.
   void expect_rate(double bytes_per_s);
-  // Of a message of this rank: at least one, for the sender to wait for.
+  // Number of chunks of a message of this rank: at least 1, for the sender to wait for.
   std::uint32_t chunks_of(std::size_t bytes) const { return Chunks::number(bytes, chunk_bytes_); }
 
-  // A tag for a stream to that peer, or 0 where all are in use: try again later.
+  // Returns a tag for a stream to that peer; 0: all are in use, try again later.
   std::uint32_t draw(int peer) { return tags_[std::size_t(peer)].draw(); }
   void send(Transfer& transfer, std::uint32_t tag);
-  // Receives such a stream. Without a transfer it is received and thrown away. `waits`: it begins
-  // only when release() finds that nothing before it is in its way.
+  // Receives a stream; without a transfer, throws it away. `waits`: it begins only when release()
+  // finds no earlier stream in its way.
   void receive(Transfer* transfer, int peer, std::uint32_t tag, std::size_t bytes,
                std::uint32_t chunks, const Order& order = {}, bool waits = false);
   // The peer wants this stream, and has no receive yet for one before it.
@@ -66,25 +66,25 @@ class Streams {
   };
   static constexpr double kHeldUpS = 0.05;   // longer than receives wait for slots, as a rule
   using FindBefore = std::function<Peer::Before(int peer, const Order& stream)>;
-  // Begins to receive streams that need not wait any more. Returns those that their peer is to send
-  // first: they would wait for good, or something has held them up for kHeldUpS. Each once.
+  // Begins to receive streams that need not wait any more. Returns, once each, those that their
+  // peer is to send first: they would wait for good, or have been held up for kHeldUpS.
   std::vector<HeldUp> release(const FindBefore& before);
 
   struct Withdrawn {
     std::uint32_t tag = 0;
     std::uint32_t chunks = 0;  // that have been sent
   };
-  // Lets go of a transfer, sent or received: nothing of it is touched afterwards. Returns what the
-  // receiver of a send has to be told. Waits at most so long for a receiver that is at work on it;
-  // kLetGoS seconds for one that has not left.
+  // Lets go of a transfer, sent or received, and touches nothing of it afterwards. Returns the
+  // withdrawal to be told to the receiver of a send. Waits at most `most_s` for a receiver that is
+  // at work on it: kLetGoS for one that has not left.
   static constexpr double kLetGoS = 5;
   std::optional<Withdrawn> drop(const Transfer& transfer, double most_s);
   // The peer has sent only so many chunks of a stream.
   void withdraw(int peer, std::uint32_t tag, std::uint32_t chunks);
 
   void pending(std::vector<int>& messages) const;  // what to poll for
-  bool progress();                                 // after a poll; whether anything moved
-  bool comes_from(int peer) const;                 // a stream that somebody waits for
+  bool progress();                                 // after a poll; true if anything moved
+  bool comes_from(int peer) const;                 // true if a receive has begun from it
 
   bool idle() const { return out_.empty() && in_.empty() && leftovers_.empty(); }
   void close();    // receives nothing more
@@ -93,7 +93,8 @@ class Streams {
  private:
   static constexpr std::uint32_t kProbe = 2;   // chunks under way before the first has arrived
   static constexpr std::uint32_t kWindow = 4;  // and afterwards
-  // What is more urgent waits for a window of chunks. Those of a probe are copied on both sides.
+  // Shortest time of a chunk, if the rate is known: a more urgent message waits for a window of
+  // them. Chunks of a probe are copied on both sides.
   static constexpr double kChunkS = 0.01;
   static constexpr std::size_t kLongestChunk = 1u << 20;
   struct Chunk {
@@ -120,8 +121,8 @@ class Streams {
     }
     bool is_over() const { return finished == started && (failed || started == chunks.count); }
   };
-  // What is left of a stream that nobody is interested in: its chunks must be sent and received all
-  // the same, since the other side waits for them.
+  // Rest of a stream that was given up: its chunks must be sent and received all the same, since
+  // the other side waits for them.
   struct Leftover {
     bool sends = false;
     int peer = 0;
@@ -131,8 +132,8 @@ class Streams {
   };
 
   std::byte* unstaged(const Stream& s, std::uint32_t chunk) const;
-  bool is_at_work(const Stream& s) const;   // the peer, on the call of that
-  void has_moved(const Stream& s);          // a chunk of it, so that the peer is
+  bool is_at_work(const Stream& s) const;   // true if the peer is, on the call of `s`
+  void has_moved(const Stream& s);          // a chunk of it moved: its peer is at work
   bool is_due(const Stream& s) const;
   bool advance_send(Stream& s);
   bool advance_receive(Stream& s);
@@ -145,7 +146,7 @@ class Streams {
   bool progress_receives();
   void post(Leftover& leftover);
   void keep(Leftover leftover);
-  bool advance(Leftover& leftover);  // whether it is over
+  bool advance(Leftover& leftover);  // true once it is over
   Leftover leftover_of(Stream s, bool sends, double most_s = kLetGoS);
   std::uint32_t settle(std::vector<int>& messages, int peer, double most_s);
 

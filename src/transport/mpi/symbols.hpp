@@ -10,10 +10,10 @@ class Symbols {
  public:
   // Loads the library; empty: the MPI that is in the process already. Throws a resource error.
   static Symbols load(const std::string& path);
-  // Whether the process has an MPI.
+  // True if the process has an MPI.
   static bool in_process();
 
-  void* find(const char* name) const;  // null where there is none
+  void* find(const char* name) const;  // null: there is none
   void* need(const char* name) const;  // throws a refusal that names it
   // The file of the object that holds `address`, as the loader found it.
   static std::string file_of(const void* address);

@@ -9,7 +9,7 @@
 namespace paceline::mpi {
 namespace {
 
-// Bytes read after which a peer is told so by a message of its own, if no header of others did it.
+// Bytes read after which a peer is told by a message of its own, unless another header did it.
 constexpr std::uint64_t kTellRead = kUnreadMost / 4;
 constexpr double kStragglersS = 1;   // how long chunks may still come from a peer that has left
 
@@ -63,8 +63,8 @@ void MpiTransport::recv(Transfer& t) {
 }
 
 // Receives a stream, or throws it away if there is no transfer. `place`: among all messages of that
-// peer. A stream behind one that has no receive yet waits for that, and Streams::release() sees
-// whether its sender must let it pass; of one that is thrown away it does not, so this does.
+// peer. A stream behind one that has no receive yet waits for that, and Streams::release() asks its
+// sender to let it pass if it must; for a stream that is thrown away this function asks.
 void MpiTransport::take_stream(Transfer* t, int from, const Header& h, std::uint64_t place) {
   const Order order = order_of(h, place);
   const Peer::Before before = peers_[std::size_t(from)].before(order);
@@ -128,7 +128,7 @@ void MpiTransport::try_tags() {
     for (Transfer* t : std::exchange(peer.waiting, {})) announce_stream(*t);
 }
 
-// Returns whether the letter was about a transfer.
+// Returns true if the letter was about a transfer.
 bool MpiTransport::take(Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(letter.from)];
   peer.known_read = letter.header.read;
@@ -142,7 +142,7 @@ bool MpiTransport::take(Mailbox::Letter& letter) {
   return moved;
 }
 
-// Every letter but those that begin a message. Returns whether it was about a transfer.
+// Handles every letter but those that begin a message. Returns true if it was about a transfer.
 bool MpiTransport::control(const Mailbox::Letter& letter) {
   Peer& peer = peers_[std::size_t(letter.from)];
   const Header& h = letter.header;
@@ -204,7 +204,7 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   const bool is_stream = h.kind == Kind::stream;
   const std::uint64_t place = peer.arrived++;
   peer.heard = {h.context, fingerprint_of(h), h.number, true, false};
-  // What does not fit its call is read, or received, and thrown away.
+  // A message that does not fit its call is received and thrown away.
   const bool welcome = !left_ && listener_->arrives(from, key, fingerprint_of(h));
   if (welcome && !is_stream && letter.bytes != h.total) {   // it does not hold what it says
     count_read(peer, from, letter.bytes);
@@ -236,7 +236,7 @@ void MpiTransport::deliver_eager(Peer& peer, int from, Transfer& t, const std::b
   t.done.store(true, std::memory_order_release);
 }
 
-// What is read of eager messages the peer may send again (kUnreadMost).
+// Counts eager bytes that were read, so that the peer may send as many again (kUnreadMost).
 void MpiTransport::count_read(Peer& peer, int from, std::size_t bytes) {
   peer.read += sizeof(Header) + bytes;
   if (peer.read - peer.told_read < kTellRead || !peer.gone.empty() || left_) return;

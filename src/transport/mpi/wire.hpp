@@ -1,4 +1,4 @@
-// Wire: what a control message begins with, and the memory that messages travel in.
+// Wire: the header of a control message, and the memory that messages travel in.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct Header {
   std::uint32_t number = 0;
   std::int32_t seq = 0;
   std::uint32_t tag = 0;     // of the chunks; want: of that stream
-  std::uint32_t chunks = 0;  // stream: how many; withdraw: how many after all
+  std::uint32_t chunks = 0;  // of the stream; withdraw: as many come after all
   std::uint16_t lane = 0;
   Kind kind = Kind::eager;
   std::uint8_t signal = 0;    // answer: inside the call; leave: why
@@ -50,9 +50,9 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
-// What follows an answer: whom its sender waits for, and what it last heard of that one.
+// Payload of an answer: the rank that its sender waits for, and what it last heard of that rank.
 struct Awaited {
-  std::int64_t rank = -1;   // nobody
+  std::int64_t rank = -1;   // -1: none
   std::uint64_t context = 0, what = 0, count = 0, number = 0;
 };
 
@@ -91,13 +91,13 @@ inline Header header_of(Kind kind, const Transfer& t) {
 inline Key key_of(const Header& h) { return {h.context, h.number, h.lane, h.signal != 0, h.seq}; }
 inline Fingerprint fingerprint_of(const Header& h) { return {h.what, h.count}; }
 
-// Which of the streams from a rank to another goes first: the most urgent, of one communicator that
-// of the older call, else the older one.
+// Order of the streams from one rank to another: the most urgent first; in one communicator the
+// older call first; otherwise the older stream.
 struct Order {
   std::int32_t priority = 0;
   std::uint64_t context = 0;
   std::uint32_t number = 0;
-  std::uint64_t place = 0;   // among all from that rank to that one
+  std::uint64_t place = 0;   // among all messages from the one rank to the other
 };
 inline Order order_of(const Transfer& t, std::uint64_t place) {
   return {t.priority, t.key.context, t.key.number, place};
@@ -105,7 +105,7 @@ inline Order order_of(const Transfer& t, std::uint64_t place) {
 inline Order order_of(const Header& h, std::uint64_t place) {
   return {h.priority, h.context, h.number, place};
 }
-// Of streams of one communicator, whatever their priorities.
+// Compares streams of one communicator, whatever their priorities.
 inline bool is_older(const Order& a, const Order& b) {
   const auto calls = static_cast<std::int32_t>(a.number - b.number);
   return calls < 0 || (calls == 0 && a.place < b.place);
@@ -115,7 +115,7 @@ inline bool goes_before(const Order& a, const Order& b) {
   return a.context == b.context ? is_older(a, b) : a.place < b.place;
 }
 
-// Buffers of one size. Grows to what is used at once, and gives it back at the end only.
+// Buffers of one size. It keeps all that were ever in use at once until it is destroyed.
 class Pool {
  public:
   explicit Pool(std::size_t bytes) : bytes_(bytes) {}

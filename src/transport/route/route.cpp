@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-// How long a message from far may lie unseen while nothing else happens.
+// Longest time for which a message from another node may lie unseen while nothing else happens.
 constexpr int kFarNapUs = 50;
 
 class Route : public Transport {

@@ -10,12 +10,12 @@ namespace paceline {
 
 class Freezers {
  public:
-  // `mounts`: as /proc/self/mountinfo has them; where control groups are to be seen.
+  // `mounts`: as in /proc/self/mountinfo, which says where control groups are mounted.
   explicit Freezers(const std::string& mounts);
   Freezers();
 
-  // Whether the process is in a frozen group. `groups`: as /proc/PID/cgroup has them. What cannot
-  // be read is not frozen: a group outside of this process's own namespace, say.
+  // True if the process is in a frozen group. `groups`: as in /proc/PID/cgroup. A group that cannot
+  // be read, such as one outside of this process's namespace, counts as not frozen.
   bool hold(const std::string& groups) const;
   bool hold(int process_id) const;
 

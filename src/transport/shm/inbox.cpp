@@ -21,8 +21,8 @@ namespace paceline {
 namespace {
 
 // A rank's card: "ok <nonce> <nonce> <pid> <fd> <host> <light> <cells> <cell bytes> <free>
-// <anonymous>", or "failed <why>". Where in a peer's memory one may read and write stands in the
-// memory that the card leads to and not on it: whoever can write a card could name any place.
+// <anonymous>", or "failed <why>". The addresses at which peers may read and write stand in the
+// memory that the card leads to, not on it: a process that can write cards could name any address.
 constexpr std::string_view kFailed = "failed ";
 
 int can_be_light() {
@@ -35,7 +35,7 @@ bool is_ring(const RingShape& shape) {
          shape.cell_bytes % sizeof(Cell64) == 0;
 }
 
-// One word, as it stands on a card among others; a machine need not have a name.
+// The host's name as one word, for the card; "?" if it has none.
 std::string host() {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
@@ -77,7 +77,7 @@ Inboxes::Inboxes(Bootstrap& meeting, const ShmConfig& c)
   }
   const std::string no_stage = why.empty() && ranks_ > 1 ? reserve(c) : "";
   settle(c, meeting.allgather(str(why, "\n", no_stage, "\n", memory_.finding())));
-  files_[std::size_t(rank_)].close_descriptor();  // from now on nobody else gets in
+  files_[std::size_t(rank_)].close_descriptor();  // no other process can attach from now on
 }
 
 std::string Inboxes::reserve(const ShmConfig& c) try {
@@ -91,8 +91,8 @@ std::string Inboxes::reserve(const ShmConfig& c) try {
   return error.what();
 }
 
-// With what every rank has said, a line each: why it cannot take part, why it has no stage, what it
-// has found of the others' memory.
+// `said`: three lines of every rank: why it cannot take part, why it has no stage, what it has
+// found of its peers' memory.
 void Inboxes::settle(const ShmConfig& c, const std::vector<std::string>& said) {
   std::string no_stage;
   for (int i = 0; i < ranks_; ++i) {

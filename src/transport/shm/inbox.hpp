@@ -1,5 +1,4 @@
-// Inbox: what a rank's shared memory holds, and how the ranks of a machine get hold of each
-// other's.
+// Inbox: the layout of a rank's shared memory, and how ranks of a machine attach each other's.
 #pragma once
 
 #include <atomic>
@@ -28,18 +27,18 @@ struct InboxHeader {
   std::atomic<std::uint64_t> context;          // what the owner is about (PeerStatus)
   std::atomic<std::uint64_t> what, count;
   std::atomic<std::uint64_t> number;  // number << 1 | inside
-  std::atomic<std::uint64_t> awaited;  // the version it holds for << 32 | 1 + a rank, or 0: nobody
+  std::atomic<std::uint64_t> awaited;  // the version it holds for << 32 | 1 + a rank, or 0: none
 };
 
-// Where a slab of the owner's stages is: slots << 32 | 1 + its descriptor there; 0: there is none.
+// Place of a slab of the owner's stages: slots << 32 | 1 + the owner's descriptor of it; 0: none.
 using SlabEntry = std::atomic<std::int64_t>;
 
 constexpr std::size_t kInboxHeader = 4096;
 constexpr std::size_t kSlabTable = 1024;   // offset within it
 static_assert(sizeof(InboxHeader) <= kSlabTable);
 
-// Bytes of small messages taken out of a ring and matched, per writer: how the writer knows how
-// much lies unread. One line each, behind the header.
+// Bytes of small messages that were taken out of a ring and matched, per writer, which knows by it
+// how much lies unread. One line each, behind the header.
 struct alignas(64) Drained {
   std::atomic<std::uint64_t> bytes;
 };
@@ -63,18 +62,19 @@ class Inboxes {
   int process_id(int rank) const { return pid_[std::size_t(rank)]; }
   bool is_oversubscribed() const;   // see Transport
   bool has_died(int rank) const;  // its process has ended
-  // Whether who goes to sleep can make all ranks' stores show (membarrier), so that those who wake
-  // it need no fence of their own.
+  // True if a rank that goes to sleep can make all ranks' stores show (membarrier), so that ranks
+  // that wake it need no fence of their own.
   bool is_light() const { return light_; }
-  // What has been agreed upon stages, and this rank's first one, to be taken once.
+  // The size of stages that the ranks have agreed on, and this rank's first stage, to be taken
+  // once.
   const Provision& provision() const { return provision_; }
   SharedFile take_reserved() { return std::move(reserved_); }
   PeerMemory& memory() { return memory_; }
 
  private:
-  std::string create(const ShmConfig& config);   // the card that leads to it
+  std::string create(const ShmConfig& config);   // returns the card that leads to it
   void attach(const Bootstrap& meeting, int peer, const std::string& card);
-  std::string reserve(const ShmConfig& config);   // the first stage; why not
+  std::string reserve(const ShmConfig& config);   // the first stage; returns why it cannot
   void settle(const ShmConfig& config, const std::vector<std::string>& said);
 
   int rank_;

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// What a rank says about its page. Fields are lines: names and reasons may hold spaces.
+// A rank's card, about its page. Fields are lines: names and reasons may hold spaces.
 struct Card {
   std::string machine;   // of one boot of one machine, and the name given
   std::string address;   // of the page
   std::string nonce;
-  std::string why;       // there is no page
+  std::string why;       // why there is no page
   std::string process;   // by which others on this boot can tell whether it still runs
 };
 
@@ -42,14 +42,14 @@ Card read_card(const std::string& text) {
   return {fields[0], fields[1], fields[2], fields[3], fields[4]};
 }
 
-// Rows of one meeting are made of the same cards.
+// Digest of all cards: the rows of one meeting are made of the same cards.
 std::string print_of(const std::vector<std::string>& cards) {
   std::string all;
   for (const std::string& card : cards) all += str(card.size(), " ", card);
   return hex(hash_of(all));
 }
 
-constexpr char kLacks = '!';   // with which what a rank lacks begins, in the place of its row
+constexpr char kLacks = '!';   // begins the lack of a rank, in place of its row
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -73,8 +73,8 @@ SharedFile make_page(const std::string& folder, Card& card) {
   }
 }
 
-// Empty, or why this rank does not reach that page. Throws a resource error where this rank lacks
-// what it takes to look.
+// Returns why this rank does not reach that page; empty: it does. Throws a resource error if this
+// rank lacks the means to look.
 std::string try_page(const Card& mine, const Card& theirs) {
   for (const Card* card : {&mine, &theirs})
     if (!card->why.empty()) return card->why;
@@ -91,8 +91,8 @@ std::string try_page(const Card& mine, const Card& theirs) {
   }
 }
 
-// Which rank reaches which page; throws where a rank has read a stale card, or said this earlier,
-// or lacks something.
+// Reads which rank reaches which page. Throws if a rank lacks something, has read a stale card, or
+// sends the row of another meeting.
 std::vector<std::vector<bool>> read_rows(const std::vector<std::string>& rows,
                                          const std::string& print) {
   std::vector<std::vector<bool>> reaches;
@@ -176,7 +176,7 @@ Nodes find_nodes(Bootstrap& meeting, const std::string& folder, const std::strin
   }
   const std::string print = print_of(cards);
   const std::vector<std::string> rows = meeting.allgather(stale.empty() ? row + print : stale);
-  // What this rank has found itself says more than what it is told.
+  // This rank's own finding says more than its peers' words.
   if (stale.starts_with(kLacks)) fail(Fault::resource, stale.substr(1));
   if (!stale.empty()) fail(Fault::lost, stale);
   const std::vector<std::vector<bool>> reaches = read_rows(rows, print);

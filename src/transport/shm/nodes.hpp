@@ -1,7 +1,7 @@
 // Nodes: which ranks share memory, found out by sharing some.
 //
-// Host names and launchers' variables lie where containers or namespaces are in play. So every rank
-// makes a page of memory, says where it is, and tries to open the others'.
+// Host names and launchers' variables can be wrong in containers and namespaces. So every rank
+// makes a page of memory, says where it is, and tries to open its peers' pages.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ struct Nodes {
   std::vector<int> members(int node) const;
   int count() const;
   std::string why_apart;      // why this rank does not share memory with all; empty: it does
-  // The same of another rank on this boot of this machine, on the first rank of it that has such a
-  // peer; empty elsewhere. Nobody meant it who has not named nodes.
+  // Why this rank does not share memory with another one on this boot of this machine, on the first
+  // rank of it that has such a peer; empty elsewhere. Ranks of differently named nodes do not
+  // count.
   std::string why_split;
   bool is_split = false;      // ranks of some machine do not share memory
 };

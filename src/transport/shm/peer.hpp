@@ -47,8 +47,8 @@ struct Early {
 };
 
 // A table of transfers that the other side knows by number. Numbers from shared memory are checked.
-// A number is a place, and how often that place was given up while the other side might still
-// answer: such a number never means another transfer, though its place is used again.
+// A number is a place, and a count of how often that place was given up while the other side might
+// still answer: an old number never means another transfer, though its place is used again.
 class Tokens {
  public:
   std::uint32_t add(Transfer* t) {
@@ -102,7 +102,7 @@ struct Word {
 
 struct Peer {
   Ring out, in;
-  // To begin, or granted and streaming: the most urgent first, of equals the oldest.
+  // Sends to begin, or granted and streaming: the most urgent first, then the oldest.
   std::deque<Transfer*> sends;
   std::deque<Word> words;       // that found the ring full
   Matcher<Early> matcher;
@@ -111,9 +111,9 @@ struct Peer {
   std::uint64_t unread = 0;   // bytes of eager messages sent so far
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
-  std::string heard;          // of an abort whose text goes on in the next cells
+  std::string heard;          // text so far of an abort that goes on in the next cells
 
-  // Where cells are short an abort takes several, each of which says how much is to follow.
+  // An abort that is longer than a cell takes several; each says how much is to follow.
   void say(std::uint64_t context, const std::string& why) {
     const std::string text = shortened(why, kLongestWord);
     std::size_t at = 0;
@@ -127,7 +127,7 @@ struct Peer {
       word.head.total = text.size() - at;
     } while (at < text.size());
   }
-  // Whether the text is whole with this cell.
+  // Appends the cell's text; true once the text is whole.
   bool hears(Cell64& cell, std::size_t bytes) {
     heard.append(reinterpret_cast<const char*>(Ring::payload(&cell)), bytes);
     return cell.total == 0 || heard.size() >= kLongestWord;

@@ -1,8 +1,8 @@
-// PeerMemory: copies between own memory and any of a peer's, by the system (cross-memory attach),
-// and whether these ranks can have them.
+// PeerMemory: copies between own memory and a peer's, by the system (cross-memory attach), and the
+// test whether these ranks may make them.
 //
-// Containers, security modules and kernels differ in whom they let do so, and nothing but trying
-// tells. Nobody is asked for the right: where it is missing, calls do without.
+// Containers, security modules and kernels differ in what they allow, and only trying tells. No
+// rank asks for the right: without it, calls use other ways.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,29 @@ namespace paceline {
 
 class PeerMemory {
  public:
-  // `names`: what the ranks are called outside, in order; empty: by number. `wish`: auto or off;
-  // one rank that does not want it decides for all.
+  // `names`: the ranks' numbers in the world, in order; empty: their own. `wish`: auto or off; one
+  // rank that says off decides for all.
   PeerMemory(int rank, const std::vector<int>& names, std::string wish);
   PeerMemory(const PeerMemory&) = delete;   // peers know where it is
 
   struct Peer {
     int rank, process;
-    bool is_watched;   // its end is noticed; else its number could be another's by then
+    bool is_watched;   // its end is noticed; else its number could be another process's by then
   };
   std::string card() const;   // one word
-  // Tries it with a peer that has this card: reads a number that the peer has told, so that both
-  // know it is that one, and writes one.
+  // Tries it with the peer of this card: reads the number there, which must be the card's, and
+  // writes it back.
   void try_peer(const Peer& peer, const std::string& card);
 
-  // What this rank has found with all its peers, in one line; and what follows from all ranks'.
+  // finding(): this rank's finding with all its peers, in one line. agree(): decides from all
+  // ranks'.
   std::string finding() const;
   void agree(const std::vector<std::string>& findings);
 
   const std::string& why_not() const { return why_not_; }   // see StagingBuffers
   static const char* way() { return "cross-memory attach"; }
 
-  // All of it, with this peer; 0, or the errno of what stopped it half-way.
+  // Copies all of it; returns 0, or the errno of what stopped it half-way.
   int copy(int rank, const PeerCopy& wanted);
 
  private:

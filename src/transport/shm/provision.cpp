@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLeast = 64u << 10, kMost = 4u << 20, kPage = 4096;
 
-constexpr std::size_t kBesides = Slab::file_bytes(1, 0);   // of a rank's first stage
+constexpr std::size_t kBesides = Slab::file_bytes(1, 0);   // besides the slots of a stage
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return bytes / (2 * kPage) * (2 * kPage); }
 
@@ -25,7 +25,7 @@ std::size_t least(const std::vector<FolderSpace>& spaces, std::size_t FolderSpac
   return (*std::min_element(spaces.begin(), spaces.end(), less)).*what;
 }
 
-// Of what a file may hold, for slots.
+// Bytes for slots in the longest file that every rank may make; 0: too few.
 std::size_t most_of_file(const std::vector<FolderSpace>& spaces) {
   const std::size_t longest = least(spaces, &FolderSpace::longest);
   return longest < kBesides + kLeast ? 0 : whole_pages(longest - kBesides);
@@ -46,8 +46,8 @@ std::string stages_of(std::size_t bytes) { return str("stages of ", human_bytes(
 
 }  // namespace
 
-// Long rings are as long as what they carry; short ones are reckoned with all that lies beside it,
-// and lose cells before those become too short for most messages.
+// Long rings count only what they carry. Short ones count all that lies beside it as well, and lose
+// cells before those become too short for most messages.
 RingShape ring_shape(std::size_t bytes, int ranks) {
   constexpr std::size_t kLong = 64u << 10, kMostRing = 1u << 20, kShortCell = 512;
   const auto p = static_cast<std::size_t>(ranks);

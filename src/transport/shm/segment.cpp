@@ -26,7 +26,7 @@ bool is_number(const std::string& text) {
   });
 }
 
-// What this process may not have, or the system has not, whatever file it is.
+// True if a limit of the process or the system is the cause, whatever the file.
 bool is_limit(int error) {
   return error == EMFILE || error == ENFILE || error == EFBIG || error == ENOMEM;
 }
@@ -42,7 +42,7 @@ std::string explained(int error) {
   return str(std::strerror(error), ".", advice);
 }
 
-// Past the limit of this process the system does not only refuse: SIGXFSZ would end the program.
+// Past this limit a call does not only fail: SIGXFSZ would end the program.
 bool is_too_long(std::size_t bytes) { return bytes > SharedFile::longest(); }
 
 int lengthen(int descriptor, std::size_t bytes) {
@@ -78,7 +78,7 @@ bool is_of_a_rank(const struct stat& file) {
   return S_ISREG(file.st_mode) && file.st_nlink == 0 && (file.st_mode & 0777) == 0600;
 }
 
-// One that ends, or has yet to be waited for, may not be looked at either.
+// True if the process ends or is a zombie: its descriptors cannot be opened then, either.
 bool is_ending(const std::string& process) {
   constexpr unsigned kExiting = 4;   // PF_EXITING
   std::ifstream file("/proc/" + process + "/stat");
@@ -114,8 +114,8 @@ void SharedFile::swap(SharedFile& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
-// Whole huge pages begin at an address that is one's too, whether or not they will be used: who
-// attaches need not be told.
+// Maps a file of whole huge pages at the boundary of one, whether or not they will be used, so that
+// peers that attach need not be told.
 void SharedFile::map() {
   const std::size_t spare = bytes_ % kHugePage == 0 ? kHugePage : 0;
   void* memory = mmap(nullptr, bytes_ + spare, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);

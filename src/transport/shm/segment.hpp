@@ -1,9 +1,9 @@
 // SharedFile: memory shared with other processes of this machine that has no name.
 //
-// The creator makes a file in a memory file system without linking it (O_TMPFILE); the others open
-// it through the creator's entry in /proc and check a number that only the store told them. So
-// there is nothing to leave behind, nothing to guess, and whoever can attach is on this machine and
-// of this user.
+// The creator makes a file in a memory file system without linking it (O_TMPFILE); peers open it
+// through the creator's entry in /proc and check a number that only the store told them. So nothing
+// is left behind, nothing can be guessed, and only this user's processes on this machine can
+// attach.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// What most processors and systems have; where another is used, nothing is gained or lost.
+// Size on most processors and systems; on others nothing is gained or lost.
 inline constexpr std::size_t kHugePage = 2u << 20;
 
 class SharedFile {
@@ -24,33 +24,33 @@ class SharedFile {
   }
   ~SharedFile();
 
-  // Throws a resource error where the file system has no room; never leaves that to a later access.
+  // Throws a resource error if the file system has no room; never leaves that to a later access.
   static SharedFile create(const std::string& folder, std::size_t bytes);
-  // In the folder or, where that is full, in none. Throws a resource error.
+  // In the folder or, if that is full, in none. Throws a resource error.
   static SharedFile create_or_besides(const std::string& folder, std::size_t bytes);
   // The same in no folder (memfd): only the machine's memory bounds it. Some sandboxes forbid it.
   static SharedFile create_anonymous(std::size_t bytes);
   static bool can_be_anonymous();
   static std::size_t longest();   // bytes that this process may give a file
-  // Of which nothing is reserved yet: in no folder where that is allowed, else in this one. Throws
-  // a resource error.
+  // A sparse file, with nothing reserved yet: in no folder if that is allowed, else in this one.
+  // Throws a resource error.
   static SharedFile create_sparse(const std::string& folder, std::size_t bytes);
-  // The same memory in another process, by what its creator's address() said. Throws a refusal, or
-  // a resource error where it is this process that lacks something.
+  // Maps the memory of another process, by its address(). Throws a refusal, or a resource error if
+  // this process lacks something.
   static SharedFile attach(const std::string& address, std::size_t bytes);
-  // Whether the creator is there and this process may not open its memory, now or later: one of
-  // the two has changed its user (setuid), or the creator lets nobody look at it (PR_SET_DUMPABLE).
+  // True if the creator is there but this process may not open its memory, now or later: one of the
+  // two has changed its user (setuid), or the creator is undumpable (PR_SET_DUMPABLE).
   static bool is_withheld(const std::string& address);
 
   std::string address() const;  // "<pid> <descriptor>", while the creator keeps its descriptor
   int descriptor() const { return descriptor_; }
-  void close_descriptor();      // nobody else will attach
+  void close_descriptor();      // no other process will attach
   int reserve_part(std::size_t offset, std::size_t bytes);   // of a sparse one; 0 or an errno
   void release_part(std::size_t offset, std::size_t bytes);   // what is there is zero after that
   void touch(std::size_t offset, std::size_t bytes);   // maps pages now, not each at first use
   void keep_out_of_dumps();     // which would reserve all of a sparse one
   // Asks the system to put the memory, which becomes zero, on huge pages. Returns 0, or its errno
-  // where it will not; then nothing has changed.
+  // if it will not; the memory is usable either way.
   int use_huge_pages();
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }

@@ -26,8 +26,8 @@ using shm::Peer;
 
 namespace {
 
-// Small messages a writer may have unread before it asks first: bounds what a slow reader keeps
-// aside.
+// Bytes of small messages that a writer may have unread before it asks first: bounds what a slow
+// reader keeps aside.
 constexpr std::uint64_t kUnreadMost = 4u << 20;
 
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
@@ -65,7 +65,7 @@ class ShmTransport : public Transport {
   }
   ~ShmTransport() override { ShmTransport::leave(Leaving::ended); }
 
-  // Whoever leaves once more has nothing to add.
+  // The first reason stays.
   void leave(Leaving why) override {
     std::uint32_t nothing = 0;
     boxes_.header(rank_).left.compare_exchange_strong(nothing, static_cast<std::uint32_t>(why),
@@ -205,7 +205,7 @@ class ShmTransport : public Transport {
  private:
   int at(int name) const { return at_[std::size_t(name)]; }
 
-  // It can still be written to: should it go on, it is to learn that nobody waits for it.
+  // The peer can still be written to, so that it learns of the loss if it goes on.
   void give_up(int p) {
     listener_->lost(names_[std::size_t(p)], stopped_.why(p, boxes_.process_id(p)));
   }
@@ -215,8 +215,8 @@ class ShmTransport : public Transport {
     futex_wake(p);
   }
 
-  // Who stores and then looks whether somebody sleeps, against who is about to sleep and looks what
-  // was stored: one of them sees the other.
+  // Two ranks race: one stores and then looks for sleepers, the other is about to sleep and looks
+  // for stores. These fences make sure that one of them sees the other.
   void order_before_looking() const {
     if (boxes_.is_light()) std::atomic_signal_fence(std::memory_order_seq_cst);
     else std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -368,7 +368,7 @@ class ShmTransport : public Transport {
   void grant(int p, Peer& peer, Transfer& t, std::uint32_t sender) {
     Cell64& answer = peer.words.emplace_back().head;
     head(answer, CellKind::grant, t);
-    answer.number = sender;  // whom it answers
+    answer.number = sender;  // the send that it answers
     answer.token = peer.granted.add(&t);
     push(p, peer);
   }
@@ -378,7 +378,7 @@ class ShmTransport : public Transport {
   Inboxes boxes_;
   std::vector<Peer> peers_;
   Stopped stopped_;
-  std::vector<int> names_;   // what the ranks are called outside
+  std::vector<int> names_;   // numbers of the ranks in the world
   std::vector<int> at_;      // the other way round; -1: not here
   std::unique_ptr<ShmStaging> stages_;   // null: there is no room for any
   Listener* listener_ = nullptr;

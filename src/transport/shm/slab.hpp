@@ -24,11 +24,11 @@ class Slab {
   Slab(SharedFile file, int slots, std::size_t slot_bytes)
       : file_(std::move(file)), slots_(slots), slot_bytes_(StagingBuffer::kHead + slot_bytes) {}
 
-  // For the stages of later communicators: in no folder, where that is allowed, since a folder that
-  // fills up as one of them grows would be an error then. Throws a resource error.
+  // Makes a slab for the stages of later communicators: in no folder if that is allowed, since a
+  // folder that fills up as one of them grows would be an error then. Throws a resource error.
   static Slab create(const std::string& folder, int slots, std::size_t slot_bytes);
-  // How many there may be in a file, by the limits of this process, where each of so many ranks
-  // makes such a file and maps those of the others: at least 1, kSlots at most.
+  // Number of slots that a file may have, by the limits of this process, if each of `ranks` ranks
+  // makes such a file and maps those of the others: 1 to kSlots.
   static int slots_within_limits(std::size_t slot_bytes, int ranks);
   static Slab attach(const std::string& address, int slots, std::size_t slot_bytes);
 
@@ -39,7 +39,8 @@ class Slab {
   }
   StagingBuffer stage(int slot) const { return {file_.data() + begin(slot)}; }
 
-  // Memory for the head of a stage and so many bytes of slots. Throws a resource error.
+  // Reserves a stage's slots from byte `from` to byte `slot_bytes`, and its head if `from` is 0.
+  // Throws a resource error.
   void reserve(int slot, std::size_t from, std::size_t slot_bytes);
   void touch(int slot, std::size_t from, std::size_t slot_bytes);   // maps what is there
   void release(int slot);

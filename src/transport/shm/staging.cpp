@@ -50,7 +50,7 @@ StagingBuffer ShmStaging::open(std::uint64_t context) {
   slab.reserve(place.slot, 0, reserved);   // the first call is to be as fast as the others
   free_.pop_front();
   const StagingBuffer stage = slab.stage(place.slot);
-  // In the caches, too, before the first call.
+  // Brings it into the caches, too, before the first call.
   std::memset(stage.memory, 0, StagingBuffer::kHead + reserved);
   AttachTable& owner = stage.owner();
   owner.nonce = boxes_.header(rank_).nonce[0];
@@ -88,7 +88,7 @@ const Slab* ShmStaging::slab_of(int owner, std::size_t index) {
       fail(Fault::resource, "shm: the memory of process ", boxes_.process_id(owner), ", a rank, "
            "cannot be opened: it, or this one, has changed its user (setuid) or become undumpable "
            "(PR_SET_DUMPABLE) since it joined. Do that before joining.");
-    return nullptr;   // its owner has just gone; whoever waits will hear of that
+    return nullptr;   // its owner has just gone; ranks that wait will hear of that
   }
 }
 
@@ -101,8 +101,8 @@ std::optional<StagingBuffer> ShmStaging::find(int peer, std::uint64_t context) {
   return {};
 }
 
-// Who is about to hold it says so and then looks whether it is still in the directory; its owner
-// takes it from there and then looks who holds it: one of the two sees the other.
+// A rank that is about to hold a stage marks it and then looks whether it is still in the
+// directory; the owner takes it from there and then looks for marks: one of the two sees the other.
 std::optional<StagingBuffer> ShmStaging::hold(int owner, const Place& place,
                                               std::uint64_t context) {
   Slab& slab = theirs_[static_cast<std::size_t>(owner)][place.slab];

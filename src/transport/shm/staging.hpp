@@ -1,8 +1,8 @@
 // ShmStaging: stages in slabs, whose directories their owner fills and its peers look into.
 //
-// A stage is made when its communicator first needs it, without a word to anybody: its owner enters
-// it into the directory, and peers look there while they wait for the owner's first signal. The
-// first one is there as a whole from the meeting on; later ones begin with room for short calls.
+// A stage is made when its communicator first needs it, without a message: its owner enters it into
+// the directory, and peers look there while they wait for the owner's first signal. The first one
+// is there as a whole from the meeting on; later ones begin with room for short calls.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Status: what a rank is about and whom it waits for, in its inbox for the others to read.
+// Status: the call of a rank and the rank that it waits for, in its inbox for peers to read.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace paceline::shm {
 
-// Both only by the owner.
+// Only the owner publishes.
 inline void publish_status(InboxHeader& h, const PeerStatus& d) {
   const std::uint64_t version = h.version.load(std::memory_order_relaxed);
   h.version.store(version + 1, std::memory_order_relaxed);
@@ -22,16 +22,15 @@ inline void publish_status(InboxHeader& h, const PeerStatus& d) {
   h.version.store(version + 2, std::memory_order_release);
 }
 
-// A rank, or -1: nobody. It holds until the next publish_status(), which does not have to take it
-// back.
+// `rank`: -1: none. It holds until the next publish_status(), which does not have to take it back.
 inline void publish_awaited(InboxHeader& h, int rank) {
   const std::uint64_t version = h.version.load(std::memory_order_relaxed);
   h.awaited.store(version << 32 | static_cast<std::uint32_t>(rank + 1),
                   std::memory_order_relaxed);
 }
 
-// An empty answer where the owner keeps changing it: then it is not stuck either. What it says is
-// not checked.
+// Returns an empty status if the owner keeps changing it, which shows that it is not stuck. The
+// content is not checked.
 inline PeerStatus status_in(const InboxHeader& h) {
   const std::uint64_t version = h.version.load(std::memory_order_acquire);
   const std::uint64_t number = h.number.load(std::memory_order_relaxed);

@@ -10,13 +10,13 @@ namespace paceline {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{250};
-// Of the time between two looks: whoever looks may have been stopped itself, as all ranks are by a
-// Ctrl-Z to their launcher.
+// Most time that counts between two looks: the looking rank may have been stopped itself, as all
+// ranks are by a Ctrl-Z to their launcher.
 constexpr std::chrono::milliseconds kMostBetween{1000};
 
 }  // namespace
 
-// The state follows the name of the program, which is in brackets and may hold any.
+// The state follows the name of the program, which is in brackets and may hold some.
 Halt halt_of(int process_id, const Freezers& freezers) {
   std::string line;
   std::getline(std::ifstream(str("/proc/", process_id, "/stat")), line, '\0');

@@ -1,9 +1,9 @@
 // Stopped: for how long each of a node's other ranks has been seen stopped by a signal (SIGSTOP,
 // Ctrl-Z), or with its control group frozen.
 //
-// A rank that works is late, however long it takes; one that is stopped does nothing until somebody
-// continues it. One that a debugger holds counts as working: the system tells the two apart, and
-// who looks at a rank there does not want its peers to give up meanwhile.
+// A working rank is late, however long it takes; a stopped one does nothing until it is continued.
+// A rank that a debugger holds counts as working: the system tells the two apart, and its peers are
+// not to give up meanwhile.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,20 @@
 
 namespace paceline {
 
-// What keeps a process from running until somebody lets it go on.
+// Cause that keeps a process from running until it is continued.
 enum class Halt { none, signal, freezer };
 
 class Stopped {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // limit_ms: how long a stopped rank is waited for; 0: for ever.
+  // limit_ms: time to wait for a stopped rank; 0: for ever.
   Stopped(int ranks, int limit_ms) : limit_ms_(limit_ms), of_(std::size_t(ranks)) {}
 
-  // Whether it is time to look at the ranks again: a look costs some microseconds a rank.
+  // True if it is time to look at the ranks again: a look costs some microseconds a rank.
   bool is_due(Clock::time_point now);
-  // Looks. Whether this rank has now been seen stopped, without a break, for longer than the limit;
-  // once for each rank.
+  // Looks at a rank. True, once per rank, if it has been seen stopped, without a break, for the
+  // limit or longer.
   bool outlasts(int rank, int process_id);
   std::string why(int rank, int process_id) const;   // as a part of a sentence
 
@@ -46,8 +46,8 @@ class Stopped {
   Freezers freezers_;
 };
 
-// What stops the process, unless a debugger holds it. The process id must not have been given to
-// another process.
+// Returns what stops the process; none if a debugger holds it. The process id must not have been
+// given to another process.
 Halt halt_of(int process_id, const Freezers& freezers);
 
 }  // namespace paceline

@@ -1,7 +1,7 @@
-// What Paceline uses of an MPI: its functions and predefined handles, for one binary interface.
+// The functions and predefined handles that Paceline uses of an MPI, for one binary interface.
 //
-// An interface A says of which types handles are, how a status is laid out, and how large a few
-// numbers are: see the files beside this one.
+// An interface A defines the types of handles, the layout of a status and a few constants: see the
+// files beside this one.
 #pragma once
 
 #include "transport/mpi/symbols.hpp"

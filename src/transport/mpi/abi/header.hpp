@@ -1,7 +1,8 @@
 // The MPI whose mpi.h this is compiled with, linked in the ordinary way: for programs that can load
 // none, such as simulated ones, and for MPIs with a binary interface of their own.
 //
-// Not part of the core, which knows no mpi.h: whoever wants it includes this file in one of theirs.
+// The core knows no mpi.h and does not include this file; a program that needs it does so in one of
+// its own.
 #pragma once
 
 #define MPICH_SKIP_MPICXX 1  // no C++ bindings of long ago

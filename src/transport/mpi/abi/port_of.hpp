@@ -11,7 +11,7 @@ namespace paceline::mpi {
 template <class A>
 class PortOf : public MpiPort {
  public:
-  // `world` is kept: its communicator is used. It frees it by its free().
+  // Keeps `world`, uses its communicator, and frees that through it in free().
   template <class World>
   explicit PortOf(std::shared_ptr<World> world)
       : mpi_(world->binding()),
@@ -91,7 +91,7 @@ class PortOf : public MpiPort {
   }
 
   void abandon(int message, Buffer memory) override {
-    memory.release();  // not ours any more, nor anybody else's to free
+    memory.release();  // MPI may still use it, so nothing frees it
     Message& m = messages_[std::size_t(message)];
     if (m.state == State::open) mpi_.call.Request_free(&m.request);
     m.state = State::free;
@@ -128,7 +128,7 @@ class PortOf : public MpiPort {
     return message;
   }
 
-  // What of these MPI has to be asked about; false if one is known to have ended.
+  // Fills asked_ with those that are still open; false if one has ended already.
   bool collect(const std::vector<int>& messages) {
     asked_.clear();
     requests_.clear();
