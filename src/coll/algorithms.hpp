@@ -1,5 +1,5 @@
-// The algorithms there are, one line each: who wants them all asks the registry, who is made of one
-// names it here.
+// The list of algorithms, one line each. Code that wants them all asks the registry; an algorithm
+// that is made of another one names it here.
 #pragma once
 
 #include "ir/algorithm.hpp"

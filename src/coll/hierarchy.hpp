@@ -1,8 +1,8 @@
-// What algorithms have in common that take several nodes as a hierarchy (Problem::nodes): a node
-// has so many leaders as the algorithm wants and the smallest node has ranks; each of them takes
-// its part of the message across, with the leaders of the same part on the other nodes. Inside
-// nodes ranks read each other's staging buffers; where there are none, they send messages. A node
-// is late that has a late rank.
+// Hierarchy: the nodes of a problem (Problem::nodes) and their leaders. A node has as many leaders
+// as the algorithm wants, at most the ranks of the smallest node; each takes its part of the
+// message across, with the leaders of the same part on the other nodes. Inside nodes ranks read
+// each other's staging buffers or, if there are none, send messages. A node with a late rank is
+// late.
 #pragma once
 
 #include <algorithm>
@@ -43,14 +43,15 @@ class Hierarchy {
     h.takes_trees_ = false;
     return h;
   }
-  // Likewise, of a schedule whose messages are all to be on their way before the last rank comes:
-  // no staging buffers, which take a long message in segments, a few at a time.
+  // The same without staging buffers, which take a long message in segments, a few at a time: all
+  // messages are to be on their way before the last rank comes.
   static Hierarchy by_messages(Problem pb) {
     pb.node_staging = false;
     return in_rank_order(pb);
   }
 
-  // Likewise, but a node's sum is what it would be with them.
+  // Messages inside nodes, but a node's sum is what it would be with staging buffers, if it has
+  // them.
   static Hierarchy as_staged(const Problem& pb) {
     Hierarchy h(pb);
     h.takes_trees_ = h.by_trees();
@@ -58,8 +59,8 @@ class Hierarchy {
     return h;
   }
 
-  bool stages() const { return stages_; }   // else messages inside nodes
-  bool by_trees() const { return !stages_ && leaders_ == 1 && takes_trees_; }   // there
+  bool stages() const { return stages_; }   // false: messages inside nodes
+  bool by_trees() const { return !stages_ && leaders_ == 1 && takes_trees_; }   // trees carry them
   int nodes() const { return static_cast<int>(ranks_.size()); }
   int leaders() const { return leaders_; }   // of each node
   int node_of(int rank) const {
@@ -73,7 +74,7 @@ class Hierarchy {
     for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
     return static_cast<int>(most);
   }
-  bool is_in_order() const {   // going node by node is going through the ranks
+  bool is_in_order() const {   // ranks ascend node by node
     int last = -1;
     for (const std::vector<int>& ranks : ranks_)
       for (int rank : ranks) {
@@ -100,14 +101,14 @@ class Hierarchy {
     const auto at = std::find(mates().begin(), mates().end(), leader());
     return static_cast<int>(at - mates().begin());
   }
-  // Those that take a part across, by node.
+  // Leaders that take a part across, by node.
   std::vector<int> across(int part = 0) const {
     std::vector<int> all;
     for (int node = 0; node < nodes(); ++node) all.push_back(leader_of(node, part));
     return all;
   }
 
-  // Where units belong to ranks: the units of a node's ranks in one part, dealt out by turns.
+  // Units of a node's ranks in one part, dealt out by turns, if units belong to ranks.
   std::vector<int> units(int node, int part) const {
     std::vector<int> all;
     const std::vector<int>& ranks = ranks_[std::size_t(node)];
@@ -135,7 +136,7 @@ class Hierarchy {
   void wait_for_mates(Builder& b) const {
     for (int mate : others()) b.wait(mate);
   }
-  // The others, from the next one on: not all ask the same.
+  // The other ranks of the node, from the next one on, so that not all ask the same.
   std::vector<int> others() const {
     std::vector<int> all = mates();
     const auto own = std::find(all.begin(), all.end(), rank_);
@@ -143,11 +144,11 @@ class Hierarchy {
     all.erase(all.begin());
     return all;
   }
-  // Whether a sum of the node is made in several steps, which overwrite the target before the own
+  // True if a sum of the node takes several steps, which overwrite the target before the own
   // operand is read: then that is shown as well.
   bool sums_in_steps() const { return static_cast<int>(mates().size()) > kSourcesAtOnce; }
 
-  // What all ranks of the node show at this place, in rank order; of this rank, `mine`.
+  // Segments that all ranks of the node show at this place, in rank order; this rank's is `mine`.
   std::vector<Segment> of_mates(const Builder& b, const Segment& shown, const Segment& mine) const {
     std::vector<Segment> all;
     for (int mate : mates()) all.push_back(mate == rank_ ? mine : b.of_peer(mate, shown));
@@ -168,7 +169,7 @@ class Hierarchy {
   std::vector<std::vector<int>> ranks_;   // by node
 };
 
-// Operands stay in rank order where the ranks of a node are neighbours.
+// Operands stay in rank order if the ranks of a node are neighbours.
 inline std::optional<Reason> unless_nodes_in_order(const Problem& pb) {
   if (pb.commutative || Hierarchy(pb).is_in_order()) return {};
   return Reason{"it sums node by node, and these ranks of a node are no neighbours", ""};

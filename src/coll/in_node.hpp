@@ -1,5 +1,5 @@
-// What algorithms that take several nodes as a hierarchy do inside a node by messages, where its
-// ranks have no staging buffers. One leader is reached by a tree; of several, each directly.
+// Messages inside a node of a hierarchy, for ranks that have no staging buffers. A single leader is
+// reached by a tree, several leaders directly.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline Segment copied(Builder& b, const Segment& segment) {
   return held;
 }
 
-// Of each part its leader sums, in rank order, what the node's ranks have of it; this rank has
+// The leader of each part sums, in rank order, what the node's ranks have of it; this rank has
 // mine(part).
 template <class Mine>
 void sum_parts(Builder& b, const Hierarchy& h, const Mine& mine, const std::vector<Segment>& sums) {
@@ -52,7 +52,7 @@ void sum_parts(Builder& b, const Hierarchy& h, const Mine& mine, const std::vect
   }
 }
 
-// Of each part its leader sends of(part) to the node's other ranks, which have it there afterwards.
+// The leader of each part sends of(part) to the node's other ranks, which have it there afterwards.
 template <class Of>
 void tell_parts(Builder& b, const Hierarchy& h, const Of& of) {
   const std::vector<int> others = h.others();
@@ -62,7 +62,7 @@ void tell_parts(Builder& b, const Hierarchy& h, const Of& of) {
     if (const int part = h.part_led_by(*mate); part >= 0) b.recv(*mate, of(part));
 }
 
-// What a tree takes inside the largest node, for the message to its leader or from it.
+// Rounds of a tree inside the largest node, for the message to its leader or from it.
 inline double tree_rounds(const Hierarchy& h) { return ceil_log2(h.most_ranks()); }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What algorithms have in common that are two others among all ranks, one after the other.
+// Algorithms that are two others among all ranks, one after the other.
 #pragma once
 
 #include <vector>
@@ -44,7 +44,7 @@ inline void deal_and_spread(Builder& b, const Algorithm& scatter, const Algorith
            {.algorithm = &spread, .members = everybody, .input = all, .output = all}});
 }
 
-// An allreduce: rank 0 gets the sum, then everybody does.
+// An allreduce: rank 0 gets the sum, then all ranks do.
 inline void reduce_and_tell(Builder& b, const Algorithm& reduce, const Algorithm& broadcast) {
   const Region input = region_of(b.input()), output = region_of(b.output());
   const std::vector<int> everybody = all_ranks(b.problem().ranks);

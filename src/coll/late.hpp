@@ -1,4 +1,4 @@
-// Late: who is there when a collective begins, and who is predicted to enter last.
+// Late: the ranks that are there when a collective begins, and those predicted to enter last.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-// All ranks, in two sides. Where all are late, the first of them waits for the others.
+// All ranks, in two sides. If all are late, the first of them counts as early and waits for the
+// others.
 struct Sides {
   std::vector<int> early;   // in rank order
   std::vector<int> late;    // the latest one last
@@ -33,7 +34,7 @@ struct Sides {
   }
   int late_at(int place) const { return late[static_cast<std::size_t>(place)]; }
 
-  // All of them as they are expected to enter.
+  // All ranks, in the order in which they are expected to enter.
   std::vector<int> in_order() const {
     std::vector<int> all = early;
     all.insert(all.end(), late.begin(), late.end());

@@ -1,5 +1,5 @@
-// What algorithms with a leader have in common: the other ranks copy their vectors into their
-// staging buffers, the leader sums them and copies the sum into its own, the others copy it out.
+// Steps of algorithms with a leader: the other ranks copy their vectors into their staging buffers,
+// the leader sums them and copies the sum into its own, the others copy it out.
 #pragma once
 
 #include "coll/staged.hpp"
@@ -16,7 +16,7 @@ inline void show_sum(Builder& b, const Segment& slot) {
   signal_others(b);
 }
 
-// What the other ranks do with it.
+// The other ranks copy it out.
 inline void take_sum(Builder& b, int leader, const Segment& slot) {
   b.wait(leader);
   b.copy(b.of_peer(leader, slot), b.output());

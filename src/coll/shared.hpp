@@ -1,4 +1,4 @@
-// What algorithms over buffers that all ranks reach have in common.
+// Helpers of algorithms over buffers that all ranks reach.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace paceline {
 
-// Pieces that the message, or a rank's part of it, is taken in one after the other.
+// Number of pieces that the message, or a rank's part of it, is taken in, one after the other.
 inline int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? knobs.blocks : 1; }
 
-// Which of them has that turn: from the end, since what the caller wrote last is in the caches.
+// Piece that has that turn: from the end, since what the caller wrote last is in the caches.
 inline int block_at(int turn, int blocks) { return blocks - 1 - turn; }
 
-// Everybody tells everybody to have come this far, and waits to be told. Before a rank has met its
-// peers it must not touch their buffers; after it has met them again they may be gone.
+// Every rank tells all others that it has come this far, and waits to be told. Before a rank has
+// met its peers it must not touch their buffers; after it has met them again they may be gone.
 inline void meet(Builder& b) {
   const int p = b.problem().ranks, r = b.problem().rank;
   for (int k = 1; k < p; ++k) b.signal((r + k) % p);

@@ -1,7 +1,7 @@
-// What algorithms that show each other their scratch have in common.
+// Helpers of algorithms whose ranks show each other their scratch.
 //
-// A rank writes into its own scratch, or where two ranks swap slots into the peer's. A slot is
-// written again when all who read it have said so: by meeting once more, or because the call is
+// A rank writes into its own scratch or, when two ranks swap slots, into the peer's. A slot is
+// written again when all its readers have said so: by meeting once more, or because the call is
 // over (the engine sees to that: src/engine/shm/load_store.hpp).
 #pragma once
 
@@ -29,15 +29,16 @@ class Turns {
   std::vector<Segment> slots_;
 };
 
-// What a rank shows each of the others alone, by the distance to them: so two ranks have one place
-// for both directions, as stages that are swapped want it (engine/shm/shm_channel.hpp). Each time
-// their slots have had their turns, two ranks swap those as well: who has read one may write there.
+// Slots in which a rank shows something to one other rank each, by the distance to it: so two ranks
+// have one place for both directions, as stages that are swapped want it
+// (engine/shm/shm_channel.hpp). Each time their slots have had their turns, two ranks swap those as
+// well: the reader of a slot may write there.
 class Directed {
  public:
   Directed(Builder& b, const Segment& shape, int blocks) : b_(b), ranks_(b.problem().ranks) {
     for (int distance = 1; distance < ranks_; ++distance) turns_.emplace_back(b, shape, blocks);
   }
-  // Where one rank shows the other what has that shape, wherever it lies.
+  // Segment of that shape in which `from` shows something to `to`, on either side.
   Segment at(int from, int to, int turn, const Segment& shape) const {
     const int distance = (to - from + ranks_) % ranks_;
     const Segment slot = turns_[static_cast<std::size_t>(distance - 1)].slot(turn, shape);
@@ -51,17 +52,19 @@ class Directed {
   std::vector<Turns> turns_;
 };
 
-// Where one side only shows and the other only looks: who shows may be so many blocks ahead.
+// Number of blocks by which a rank that only shows may be ahead of one that only looks.
 constexpr int kAhead = 4;
 
-// Where every rank sums a slice of each block, and a block is shown while the one before is taken.
+// Cost if every rank sums a slice of each block, and a block is shown while the one before is
+// taken.
 inline Cost cost_of_slices(const Problem& pb, const Knobs& knobs) {
   const double share = double(pb.ranks - 1) / pb.ranks;
   return {.rounds = pb.ranks > 1 ? blocks_of(knobs) + 1.0 : 0.0, .reduced = share,
           .copied = 2 * share};
 }
 
-// What every rank has in the same place of its scratch, in rank order; of its own, `mine`.
+// Segments that all ranks have in the same place of their scratch, in rank order; this rank's is
+// `mine`.
 inline std::vector<Segment> of_everybody(const Builder& b, const Segment& slot,
                                          const Segment& mine) {
   std::vector<Segment> all;

@@ -1,5 +1,5 @@
-// Tail: what a sum has left to do once late ranks enter. The early ranks own the message, a slice
-// each, and have summed or hold what they have; late ranks own nothing.
+// Tail: the rest of a sum once late ranks enter. Early ranks own the message, a slice each, and
+// have summed or hold what they have; late ranks own nothing.
 //
 // Every slice goes in passes: a late rank sends a piece of it to its owner, which adds it, and in
 // an allreduce the sum travels round the early ranks while the next pieces come in; one of them
@@ -23,12 +23,12 @@ class Tail {
     int first, blocks;
   };
 
-  // Of so many blocks, in slices with one for each pass at least; 0: with just that.
+  // `blocks`: of the message, at least one for each pass of a slice; 0: just as many.
   Tail(const Problem& problem, const Knobs& knobs, int blocks = 0)
       : sides(problem), passes(passes_of(sides, knobs)),
         blocks_(blocks > 0 ? blocks : sides.waiting() * passes) {}
 
-  // As asked for; else enough to overlap, and few enough for schedules of many ranks.
+  // Passes as asked for; else enough to overlap, and few enough for schedules of many ranks.
   static int passes_of(const Sides& sides, const Knobs& knobs) {
     return knobs.blocks > 0 ? knobs.blocks : std::clamp(128 / sides.waiting(), 2, 8);
   }
@@ -53,13 +53,13 @@ class Tail {
 
   static Segment input(const Builder& b, Range r) { return b.input(r.first, r.blocks); }
   static Segment output(const Builder& b, Range r) { return b.output(r.first, r.blocks); }
-  // Of what holds more of the message, a range.
+  // A range of a segment that holds more of the message.
   static Segment part(const Builder& b, const Segment& whole, Range r) {
     return Builder::part(whole, input(b, r).first, r.blocks);
   }
 
-  // A late rank's part: all that it has to owners in turn. Then, in an allreduce, all sums from
-  // those who tell it.
+  // A late rank's part: sends all that it has to owners in turn and, in an allreduce, receives all
+  // sums.
   void give(Builder& b) const {
     for_all([&](int place, int pass) {
       b.send(sides.early_at(place), {input(b, piece(place, pass))});
@@ -71,8 +71,8 @@ class Tail {
     });
   }
 
-  // What every rank has of an early rank's slice, by rank, in slots that are filled as it comes;
-  // slices of other early ranks go to these.
+  // Slots for every rank's part of the own slice, by rank, which are filled as it comes. Sends
+  // slices of other early ranks to these.
   std::vector<Segment> slots(Builder& b) const {
     const int m = sides.waiting(), at = sides.at;
     const Segment own = input(b, slice(at));
@@ -87,13 +87,13 @@ class Tail {
     return all;
   }
 
-  // What late ranks send of a range.
+  // Receives what late ranks send of a range.
   void take(Builder& b, const std::vector<Segment>& slots, Range range) const {
     for (int rank : sides.late)
       b.recv(rank, {part(b, slots[static_cast<std::size_t>(rank)], range)});
   }
 
-  // Of one pass, what late ranks send, and then the sum of all slots in rank order.
+  // Receives what late ranks send in one pass, then sums all slots in rank order.
   void add(Builder& b, const std::vector<Segment>& slots, int pass, const Segment& sum) const {
     const Range own = piece(sides.at, pass);
     take(b, slots, own);
@@ -104,11 +104,12 @@ class Tail {
     b.finish(sum);
   }
 
-  // An early rank's part of one pass, once its own piece is complete: round the early ranks.
+  // An early rank's part of one pass, once its own piece is complete: passes sums round the early
+  // ranks.
   void spread(Builder& b, int pass) const {
     const int m = sides.waiting(), k = sides.missing();
     for (int hop = 0; hop < m; ++hop) {
-      const int of = sides.at - hop;   // whose slice
+      const int of = sides.at - hop;   // the slice's owner
       const Segment sum = output(b, piece(of, pass));
       if (hop > 0) b.recv(sides.early_at(sides.at - 1), {sum});
       if (hop < m - 1) b.send(sides.early_at(sides.at + 1), {sum});
@@ -120,7 +121,7 @@ class Tail {
   const int passes;
 
  private:
-  // Of so many nearly equal parts, one.
+  // One of so many nearly equal parts.
   static Range share(Range whole, int parts, int i) {
     const auto begin = [&](int of) {
       return static_cast<int>(std::int64_t{of} * whole.blocks / parts);

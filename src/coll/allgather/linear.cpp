@@ -1,11 +1,11 @@
-// Linear allgather: everybody sends its unit to everybody, to the next rank first.
+// Linear allgather: every rank sends its unit to every other one, to the next first.
 //
 // Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.7 defines it so.
 // Needs    nothing: any p >= 1, any counts, zero among them.
 // Cost     (p-1) alpha + (p-1)/p n beta, n the whole result (exact when the units are equal)
 // Scratch  none
-// When     long units and few ranks: no message waits for another, so nobody waits for a late rank
-//          but for its own unit.
+// When     long units and few ranks: no message waits for another, so a late rank delays its own
+//          unit alone.
 // Order    moves data only.
 //
 // p = 3, units A B C.

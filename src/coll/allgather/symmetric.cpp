@@ -28,7 +28,7 @@ void build(const Problem& pb, const Knobs&, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   meet(b);
   b.copy(b.input(r), b.output(r));
-  for (int k = 1; k < p; ++k) {   // everybody begins with another one
+  for (int k = 1; k < p; ++k) {   // every rank begins with another one
     const int from = (r + k) % p;
     b.copy(b.of_peer(from, b.input(from)), b.output(from));
   }

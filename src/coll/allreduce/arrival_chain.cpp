@@ -2,8 +2,8 @@
 //
 // Source   P. Alizadeh, Y. H. Temucin, A. Sojoodi, A. Afsahi: Efficient process arrival pattern
 //          aware collective communication for deep learning. EuroMPI/USA 2022, algorithm 2, and a
-//          broadcast through shared memory; here without a lock, in blocks, and a rank that comes
-//          early waits for nobody before it has shown its sum. doi 10.1145/3555819.3555857
+//          broadcast through shared memory; here without a lock, in blocks, and an early rank waits
+//          for no later one before it has shown its sum. doi 10.1145/3555819.3555857
 // Needs    ranks of one node, a commutative op. Any p >= 1, any n >= 0.
 // Cost     p signals one after the other, and B - 1 more; per rank n copied in or n gamma, and n
 //          copied out. When the last rank has come, one sum and the copies out are left.

@@ -1,4 +1,4 @@
-// Direct allreduce: every block goes straight to its owner, and its sum straight to everybody.
+// Direct allreduce: every block goes straight to its owner, and its sum straight to all ranks.
 //
 // Source   J. Dean et al.: Large scale distributed deep networks. NIPS 2012 (sharded parameter
 //          servers); here every rank is the server of one block.
@@ -11,7 +11,7 @@
 // Order    rank order, beyond 16 ranks in groups: same bits on every rank and in every run,
 //          whatever comes first and however the message is cut.
 //
-// p = 3, blocks A B C; a digit is a contribution, * is final. What has come is in scratch.
+// p = 3, blocks A B C; a digit is a contribution, * is final. Received data is in scratch.
 //                 rank 0            rank 1            rank 2
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0       A0 A2             B0 B1             C1 C2

@@ -26,7 +26,7 @@
 namespace paceline {
 namespace {
 
-// Of either tree.
+// Number of blocks of each tree.
 int blocks_of(const Knobs& knobs) { return knobs.blocks > 0 ? (knobs.blocks + 1) / 2 : 4; }
 
 int cuts(const Problem&, const Knobs& knobs) { return 2 * blocks_of(knobs); }

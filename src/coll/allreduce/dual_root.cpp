@@ -76,7 +76,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 Cost cost(const Problem& pb, const Knobs& knobs) {
   if (pb.ranks == 1) return {};
   const double blocks = cuts(pb, knobs), height = post_order_height(lower(pb));
-  // Up to 4 ranks nobody has two children: it hears one, and the other root, in every step.
+  // Up to 4 ranks no rank has two children: a root hears one, and the other root, in every step.
   const double rounds = pb.ranks > 4 ? 4 * (height + 1) + 3 * (blocks - 1)
                                      : 2 * height + 1 + (height + 1) * (blocks - 1);
   return {.rounds = rounds, .volume = rounds / blocks,

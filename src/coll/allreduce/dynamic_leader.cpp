@@ -1,4 +1,4 @@
-// Dynamic leader allreduce: whoever comes first adds what the others show, as they come.
+// Dynamic leader allreduce: the first rank to come adds what the others show, as they come.
 //
 // Source   P. Alizadeh, Y. H. Temucin, A. Sojoodi, A. Afsahi: Efficient process arrival pattern
 //          aware collective communication for deep learning. EuroMPI/USA 2022, algorithm 1; here

@@ -1,4 +1,4 @@
-// Gathering allreduce: everybody gathers all vectors as they are and adds them up by itself.
+// Gathering allreduce: every rank gathers all vectors as they are and adds them up by itself.
 //
 // Source   J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for
 //          all-to-all communications in multiport message-passing systems. IEEE Trans. Parallel
@@ -12,7 +12,7 @@
 // Order    rank order from left to right; beyond 16 ranks first in equal groups of at most 16: same
 //          bits on every rank and in every run, however the message is cut.
 //
-// p = 3; a digit is a contribution, * is final. What has come is in scratch.
+// p = 3; a digit is a contribution, * is final. Received data is in scratch.
 //                 rank 0    rank 1    rank 2
 //   start         0         1         2
 //   round 0       0 1       1 2       2 0

@@ -1,11 +1,11 @@
-// Allreduce in a hierarchy, whichever algorithm goes between nodes.
+// Allreduce in a hierarchy, with any algorithm between nodes.
 #pragma once
 
 #include "coll/in_node.hpp"
 
 namespace paceline {
 
-// The message between the leaders that have one of so many parts of it.
+// The problem of the leaders that exchange one part of the message.
 inline Problem between_nodes(const Hierarchy& h) {
   return {.ranks = h.nodes(), .late = h.late()};
 }
@@ -14,8 +14,8 @@ inline int cuts_in_hierarchy(const Hierarchy& h, const Algorithm& between,
   return h.leaders() * between.cuts(between_nodes(h), knobs);
 }
 
-// Of the largest node: its leaders get their part of what the others have, and then all get the
-// parts of the other leaders. Leaders of a node share its port.
+// Cost on the largest node: its leaders get their part of what the others have, and then all get
+// the parts of the other leaders. Leaders of a node share its port.
 inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between,
                               const Knobs& knobs = {}) {
   const Cost across = between.cost(between_nodes(h), knobs);
@@ -38,7 +38,7 @@ inline Cost cost_in_hierarchy(const Hierarchy& h, const Algorithm& between,
   return cost;
 }
 
-// The leaders that have the same part, each with its node's sum in place.
+// Sums a part among its leaders, each with its node's sum in place.
 inline void sum_across(Builder& b, const Hierarchy& h, const Algorithm& between,
                        const Segment& sum, const Knobs& knobs = {}) {
   const Region region = region_of(sum);

@@ -1,13 +1,13 @@
 // Multi-lane allreduce in rank order: as multilane, but the leaders of a part exchange it directly.
 //
 // Source   ours (docs/design/0041-late-ranks.md): multilane with direct between the nodes.
-// Needs    k nodes, of which the smallest has g ranks and the largest m. Where the op is not
+// Needs    k nodes, of which the smallest has g ranks and the largest m. If the op is not
 //          commutative the ranks of a node are neighbours. Any n >= 0; blocks may be empty.
 // Cost     across 2 (k-1) g alpha + 2 (k-1)/k n beta at the port of a node; inside it as multilane
 // Scratch  staging buffer: n + n/g; and at most n/g and a block of it. By messages: m ceil(n/g)
 //          more.
 // When     long messages, several ranks on some of several nodes: operands in order, or sums whose
-//          bits must not follow who is late, where nobody is.
+//          bits must not depend on which ranks are late, when none is.
 // Order    rank order inside a node, then the nodes in order, beyond 16 in groups: same bits on
 //          every rank and in every run for the same nodes.
 //

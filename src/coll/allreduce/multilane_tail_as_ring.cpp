@@ -1,17 +1,16 @@
-// Multi-lane tail allreduce with the bits of multilane: nodes sum, early ones keep what has come
-// from others, and add it in ring order when the late nodes have given.
+// Multi-lane tail allreduce with multilane's bits: early nodes keep what comes, add in ring order.
 //
 // Source   ours (docs/design/0041-late-ranks.md): multilane with tail_as_ring between the nodes.
 // Needs    commutative op, late ranks known to all; k nodes, of which the smallest has g ranks and
-//          the largest m. A node is late that has a late rank. Any n >= 0.
+//          the largest m. A node with a late rank is late. Any n >= 0.
 // Cost     across as allreduce/tail_as_ring of k ranks, each message g times, of n/g, at the port
 //          of a node; inside it 2 (m-1) alpha + 2 (m-1)/g n beta
 // Scratch  at most (k + m)/g n elements: what has come is kept until all is there.
 // When     several ranks on some of several nodes, long messages, few nodes late by more than about
-//          half of n beta, and bits that must not follow who is late, where the usual call is
-//          multilane. blocks: passes.
+//          half of n beta, and bits that must not depend on which ranks are late, where the usual
+//          call is multilane. blocks: passes.
 // Order    inside a node as multilane, then round the ring of the nodes: the bits of multilane in
-//          as many segments, whoever is predicted late.
+//          as many segments, whatever ranks are predicted late.
 //
 // p = 5, nodes 01, 23, 4; rank 2 is late; one part, one pass, slices A B; * is final.
 //                 rank 0         rank 1         rank 2         rank 3         rank 4

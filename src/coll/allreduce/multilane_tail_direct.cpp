@@ -1,17 +1,16 @@
-// Multi-lane tail direct allreduce: nodes sum, those that are early keep what has come from others,
-// and add all when the late nodes have given.
+// Multi-lane tail direct allreduce: early nodes keep what comes, add all when late ones have given.
 //
 // Source   ours (docs/design/0041-late-ranks.md): multilane with tail_direct between the nodes.
 // Needs    late ranks known to all; k nodes, of which the smallest has g ranks and the largest m. A
-//          node is late that has a late rank. Where the op is not commutative the ranks of a node
-//          are neighbours. Any n >= 0.
+//          node with a late rank is late. If the op is not commutative the ranks of a node are
+//          neighbours. Any n >= 0.
 // Cost     across as allreduce/tail_direct of k ranks, each message g times, of n/g, at the port of
 //          a node; inside it 2 (m-1) alpha + 2 (m-1)/g n beta
 // Scratch  at most (k + m)/g n elements: what has come is kept until all is there.
 // When     several ranks on some of several nodes, long messages, few nodes late by more than about
-//          half of n beta, and bits that must not follow who is late. blocks: passes.
+//          half of n beta, and bits that must not depend on which ranks are late. blocks: passes.
 // Order    rank order inside a node, then the nodes in order, beyond 16 in groups: the bits of
-//          multilane_direct, whoever is predicted late.
+//          multilane_direct, whatever ranks are predicted late.
 //
 // p = 5, nodes 01, 23, 4; rank 2 is late; one part, one pass, slices A B; * is final.
 //                 rank 0         rank 1         rank 2         rank 3         rank 4

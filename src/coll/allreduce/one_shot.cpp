@@ -3,7 +3,7 @@
 // Source   elementary; as in DeepSpeed's collectives for short messages, here with rank order kept
 //          and no closing barrier (docs/design/0019-straight.md).
 // Needs    ranks of one node. Any p >= 1, any n >= 0; operands stay in rank order.
-// Cost     one signal from everybody to everybody; n copied and (p-1) n gamma on every rank.
+// Cost     one signal from every rank to every other one; n copied and (p-1) n gamma on every rank.
 // Scratch  n
 // When     short messages on one node: the fewest signals there can be.
 // Order    rank order from left to right: same bits on every rank and in every run.
@@ -23,9 +23,9 @@ namespace {
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
-// The own vector comes from where it is: its copy has just gone to the peers' caches. With more
-// sources than are summed at once the output, which may be the input, is written too early for
-// that.
+// Reads the own vector where it is: its copy has just gone to the peers' caches. With more sources
+// than are summed at once it reads the copy, since the output, which may be the input, is written
+// before.
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Segment shown = b.scratch(b.output());
   b.copy(b.input(), shown);

@@ -7,9 +7,9 @@
 //          waits for that rank.
 // Scratch  (p - 1)/m n elements: what has come is kept until all is there.
 // When     long messages, few ranks late by more than about half of n beta, and bits that must not
-//          follow who is late, where the usual call is a ring. blocks: passes B.
+//          depend on which ranks are late, where the usual call is a ring. blocks: passes B.
 // Order    block i of p in ring order from rank i + 1 to rank i: the bits of ring in as many
-//          segments, whoever is predicted late. A slice may hold parts of several blocks.
+//          segments, whatever ranks are predicted late. A slice may hold parts of several blocks.
 //
 // p = 3, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final. A is block
 // 0 and half of block 1, B is the rest.
@@ -31,8 +31,8 @@ namespace {
 
 constexpr int kFine = 64;   // blocks of a slice: enough for slices that differ by one of them
 
-// In how many parts a block of the ring is cut. Slices of early ranks begin and end at parts: where
-// that takes few, all slices have equally many; a slice has at least one for each pass.
+// Number of parts of a block of the ring. Slices of early ranks begin and end at parts: all slices
+// have equally many if that takes few; a slice has at least one for each pass.
 int parts_of(const Problem& pb, const Knobs& knobs) {
   const Sides sides(pb);
   const int p = pb.ranks, m = sides.waiting(), passes = Tail::passes_of(sides, knobs);
@@ -47,8 +47,8 @@ std::optional<Reason> rejects(const Problem& pb) {
 
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * parts_of(pb, knobs); }
 
-// One operand after the other, each sum rounded as on its way round the ring. Sums that are not yet
-// complete are kept in the slot of the first operand that is no input.
+// Adds one operand after the other, each sum rounded as on its way round the ring. Sums that are
+// not yet complete are kept in the slot of the first operand that is no input.
 void add_in_turn(Builder& b, const std::vector<Segment>& operands, const Segment& target) {
   if (operands.size() == 1) return b.copy(operands[0], target);
   const Segment kept = operands[operands[0].space == Space::scratch ? 0 : 1];

@@ -3,14 +3,14 @@
 // Source   ours (docs/design/0041-late-ranks.md): the transposed allreduce (see
 //          direct) in which late ranks own nothing.
 // Needs    late ranks known to all. Any p >= 1, any n >= 0, operands stay in rank order.
-// Cost     of k late ranks and m = p - k others, in B passes: (m-1) (alpha + n/m beta)
-//          before the last one enters; after it about max(1, (p-1+k)/p) n beta (1 + 1/B)
-//          + B (p-1) alpha, and p n/m gamma behind that. Nobody late: direct, whose second
-//          half goes round in B pieces.
+// Cost     of k late ranks and m = p - k others, in B passes: (m-1) (alpha + n/m beta) before the
+//          last one enters; after it about max(1, (p-1+k)/p) n beta (1 + 1/B) + B (p-1) alpha, and
+//          p n/m gamma behind that. No rank late: direct, whose second half goes round in B pieces.
 // Scratch  (p - 1)/m n elements: what has come is kept until all is there.
 // When     long messages, few ranks late by more than about half of n beta, and bits that must not
-//          follow who is late. blocks: passes B.
-// Order    rank order, beyond 16 ranks in groups: the bits of direct, whoever is predicted late.
+//          depend on which ranks are late. blocks: passes B.
+// Order    rank order, beyond 16 ranks in groups: the bits of direct, whatever ranks are predicted
+//          late.
 //
 // p = 3, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final.
 //                 rank 0            rank 1            rank 2

@@ -11,8 +11,8 @@
 // When     from medium messages on, on one node; B so that the stage stays in the cache.
 // Order    rank order from left to right: same bits on every rank and in every run.
 //
-// p = 2, one block, slices A B; a digit is a contribution, * is final. Of two ranks each stores its
-// sum where the other has shown the operand, which it has at hand; of more, in its own stage.
+// p = 2, one block, slices A B; a digit is a contribution, * is final. Each of two ranks stores its
+// sum where the other has shown the operand, which it has at hand; of more ranks, in its own stage.
 //              rank 0              rank 1
 //              buffer    stage     buffer    stage
 //   start      A0 B0               A1 B1
@@ -29,7 +29,7 @@ namespace {
 
 int cuts(const Problem& pb, const Knobs& knobs) { return pb.ranks * blocks_of(knobs); }
 
-// What is done with one block in its turn: its slices are blocks [first, first + p).
+// Handles one block in its turn: its slices are blocks [first, first + p).
 class Block {
  public:
   Block(Builder& b, const Turns& shown, const Turns& sums, int turn, int blocks)
@@ -68,7 +68,7 @@ class Block {
   void show(int slice, int slices) const {
     if (slices > 0) b_.copy(b_.input(first_ + slice, slices), shown(slice, slices));
   }
-  // Of two ranks each shows the other's slice alone, so both in one place
+  // Each of two ranks shows only the other's slice, so both use one place
   // (engine/shm/shm_channel.hpp).
   Segment shown(int slice, int slices) const {
     const Segment wanted = b_.output(first_ + slice, slices);

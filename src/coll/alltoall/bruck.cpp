@@ -43,8 +43,8 @@ int hops(int offset, int radix) {
   return count;
 }
 
-// Where the unit for each offset is: at first one's own, to go `offset` places on, at last the one
-// that has come as far. Its final place and a spare one receive it in turn.
+// Place of the unit for each offset: at first the own unit that is to go `offset` places on, at
+// last the one that has come as far. Its final place and a spare one receive it in turn.
 class Units {
  public:
   Units(const Problem& pb, Builder& b) : pb_(pb), b_(b) {

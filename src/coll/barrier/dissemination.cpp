@@ -1,4 +1,4 @@
-// Dissemination barrier: in round k everybody tells the rank 2^k places on all that it has heard.
+// Dissemination barrier: in round k each rank tells the one 2^k places on all it has heard.
 // With radix r, in round k the r - 1 ranks r^k, 2 r^k, ... places on.
 //
 // Source   D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization.

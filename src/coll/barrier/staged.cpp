@@ -1,13 +1,13 @@
-// Staged barrier: everybody tells everybody to have come.
+// Staged barrier: every rank tells all others that it has come.
 //
 // Source   elementary: a flag for each rank.
 // Needs    ranks of one node. Any p >= 1.
-// Cost     one signal from everybody to everybody.
+// Cost     one signal from every rank to every other one.
 // Scratch  none
 // When     on one node.
 // Order    no arithmetic.
 //
-// p = 3, who is known to have come:
+// p = 3, the ranks that are known to have come:
 //              rank 0    rank 1    rank 2
 //   start      0         1         2
 //   meet       0 1 2     0 1 2     0 1 2

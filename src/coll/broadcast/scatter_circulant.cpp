@@ -5,8 +5,8 @@
 //          1994, 357-364. Here with the allgather of J. Bruck and others, IEEE Trans. Parallel
 //          Distrib. Syst. 8(11), 1997, so that p need not be a power of two.
 // Needs    nothing: any p >= 1, any n >= 0, any root; blocks may be empty.
-// Cost     2 ceil(log2 p) alpha + 2 (p-1)/p n beta (exact when p divides n), in step. Where
-//          messages overtake each other, p no power of two, up to 7/6 rounds and 1.5 times as long.
+// Cost     2 ceil(log2 p) alpha + 2 (p-1)/p n beta (exact when p divides n), in step. If messages
+//          overtake each other, p no power of two, up to 7/6 rounds and 1.5 times as long.
 // Scratch  at most n/2 on inner ranks.
 // When     medium lengths between nodes with one rank each; with several, a ring's neighbours are
 //          nearer: scatter_allgather.

@@ -1,7 +1,7 @@
 // Sorted chain broadcast: each rank hands the message on to the next, late ranks the last ones.
 //
 // Source   P. Patarasuk, X. Yuan: Efficient MPI_Bcast across different process arrival patterns.
-//          IPDPS 2008. doi 10.1109/IPDPS.2008.4536308; here who is late is known before.
+//          IPDPS 2008. doi 10.1109/IPDPS.2008.4536308; here the late ranks are known before.
 // Needs    late ranks known to all. Any p >= 1, any n >= 0, any root.
 // Cost     in B blocks (p-2+B) (alpha + n/B beta); after the last of k late ranks
 //          (k-1+B) (alpha + n/B beta)

@@ -1,4 +1,4 @@
-// Linear gather: everybody sends its unit straight to the root.
+// Linear gather: every rank sends its unit straight to the root.
 //
 // Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.5 defines it so.
 // Needs    nothing: any p >= 1, any root, any counts; only the root has to know the others' counts.

@@ -9,7 +9,7 @@
 // Order    rank order from left to right, whatever the root; beyond 16 ranks in groups, unless the
 //          order is to be canonical: same bits in every run, whatever comes first.
 //
-// p = 3, root 0, blocks A B C; a digit is a contribution, * is final. What has come is in scratch.
+// p = 3, root 0, blocks A B C; a digit is a contribution, * is final. Received data is in scratch.
 //                 rank 0            rank 1            rank 2
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0       A0 A2             B0 B1             C1 C2

@@ -11,7 +11,7 @@
 // Order    rank order from left to right, whatever the root; beyond 16 ranks first in equal groups
 //          of at most 16, unless the order is to be canonical: same bits in every run.
 //
-// p = 4, root 0; a digit is a contribution, * is final. What has come is in scratch.
+// p = 4, root 0; a digit is a contribution, * is final. Received data is in scratch.
 //                 rank 0      rank 1    rank 2    rank 3
 //   start         0           1         2         3
 //   round 0       0 1                   2 3

@@ -42,7 +42,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   Segment sum = b.input();
   if (!children.empty()) {
     const Segment target = root ? b.output() : b.scratch(b.input());
-    std::vector<Segment> spare;   // whatever comes of a level has room
+    std::vector<Segment> spare;   // room for the messages of a level
     for (int k = 0; k < std::min(tree.radix, int(children.size())); ++k)
       spare.push_back(b.scratch(b.input()));
     for (std::size_t k = 0; k < children.size(); ++k) {
@@ -58,7 +58,7 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
 }
 
 Cost cost(const Problem& pb, const Knobs& knobs) {
-  // The root takes in one after another without a pause, and nobody begins earlier.
+  // The root takes in one message after another without a pause, and no rank begins earlier.
   const double comes = double(KNomialTree{pb.ranks, radix_of(knobs)}.children(0).size());
   return {.rounds = comes, .volume = comes, .reduced = comes, .messages = pb.ranks - 1.0};
 }

@@ -1,4 +1,4 @@
-// Linear reduce: everybody sends to the root, which adds one after the other in rank order.
+// Linear reduce: all ranks send to the root, which adds one after the other in rank order.
 //
 // Source   elementary; MPI: A Message-Passing Interface Standard 4.1, section 6.9.1 recommends the
 //          order of ranks.
@@ -21,7 +21,7 @@ namespace {
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
-// What comes before the root's own is summed apart from its own, which may lie where the sum goes.
+// Sums operands before the root's own in scratch, since its own may lie where the sum goes.
 void build(const Problem& pb, const Knobs&, Builder& b) {
   if (pb.rank != pb.root) return b.send(pb.root, {b.input()});
   const Segment came = b.scratch(b.input()), before = b.scratch(b.input());

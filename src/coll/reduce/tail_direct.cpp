@@ -7,8 +7,9 @@
 //          last one enters; after it about n beta (1 + 1/B) + B m alpha, and p n/m gamma behind it
 // Scratch  (p - 1)/m n elements, and n/m but at the root.
 // When     long messages, few ranks late by more than about half of n beta, and bits that must not
-//          follow who is late. blocks: passes B.
-// Order    rank order, beyond 16 ranks in groups: the bits of direct, whoever is predicted late.
+//          depend on which ranks are late. blocks: passes B.
+// Order    rank order, beyond 16 ranks in groups: the bits of direct, whatever ranks are predicted
+//          late.
 //
 // p = 3, root 0, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final.
 //                 rank 0            rank 1            rank 2

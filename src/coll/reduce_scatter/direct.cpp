@@ -12,7 +12,7 @@
 // Order    rank order from left to right; beyond 16 ranks first in equal groups of at most 16: same
 //          bits in every run, whatever comes first.
 //
-// p = 3, blocks A B C; a digit is a contribution, * is final. What has come is in scratch.
+// p = 3, blocks A B C; a digit is a contribution, * is final. Received data is in scratch.
 //                 rank 0            rank 1            rank 2
 //   start         A0   B0   C0      A1   B1   C1      A2   B2   C2
 //   round 0       A0 A2             B0 B1             C1 C2

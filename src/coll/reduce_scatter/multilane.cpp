@@ -35,7 +35,7 @@ std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
 
-// What a leader does: the sums of its node, by rank whose unit it is, and what comes of them.
+// A leader's sums over its node, by the rank that owns the unit, and then over the nodes.
 class Leader {
  public:
   Leader(Builder& b, const Hierarchy& h, int part) : b_(b), h_(h), part_(part) {}
@@ -72,7 +72,7 @@ class Leader {
       }
   }
 
-  // Sums go round the ring of the nodes; returned are those of the own node's units.
+  // Passes sums round the ring of the nodes; returns those of the own node's units.
   Units across() {
     const int k = h_.nodes(), node = h_.node();
     const auto mine = [&](int of) {
