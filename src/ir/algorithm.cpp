@@ -20,7 +20,7 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   return schedule;
 }
 
-// Of sums in order of arrival, where bits must not follow that.
+// The reason against sums in order of arrival, if bits must not depend on it.
 Reason follows_arrival(const Problem& problem) {
   return {str("it adds the ranks' values in the order in which they come, so that bits may differ "
               "from run to run, and numbers is ", problem.canonical ? "canonical" : "stable",

@@ -1,4 +1,4 @@
-// Algorithm: how a collective is done, as a function from a problem to a schedule. One file each.
+// Algorithm: a function from a problem to a schedule that solves it, with its cost. One file each.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,11 @@ struct Takes {
 inline constexpr Takes kTakesRadix{.radix = true};
 inline constexpr Takes kTakesBlocks{.blocks = true};
 
-// What a call takes, for a message of n bytes, where every rank sends one message and receives one
-// at a time; that is, along the longest chain of steps that wait for each other:
+// Time of a call for a message of n bytes, if every rank sends one message and receives one at a
+// time, along the longest chain of steps that wait for each other:
 //   rounds * alpha + volume * n * beta + reduced * n * gamma + copied * n * copy
-// Of an algorithm that knows nodes these rounds and this volume are those between them, at the port
-// that a node's ranks share, and inside nodes there are more.
+// For an algorithm that knows nodes, these rounds and this volume are those between nodes, at the
+// port that a node's ranks share; near_rounds and near_volume are those inside nodes.
 struct Cost {
   double rounds = 0;
   double volume = 0;     // of n, that travels on this chain
@@ -46,23 +46,23 @@ inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
 
 inline std::optional<Reason> serves_all(const Problem&) { return {}; }
 
-// What an algorithm does with the order in which ranks enter a call.
+// Use that an algorithm makes of the order in which ranks enter a call.
 enum class Arrivals : std::uint8_t {
   ignored,
   predicted,  // looks at Problem::late
   // Its ranks are positions: a rank takes the next free one as it enters the call, and sums follow,
-  // so that their bits may differ from run to run. What a position does may depend on whether it is
+  // so that their bits may differ from run to run. A position's steps may depend on whether it is
   // the root; which other one is the root may decide only which peers it signals
   // (docs/design/0044-arrival-in-the-node.md).
   claimed,
 };
 
-// In which order all ranks' values are added. Algorithms of one order that is not their own have
-// the same bits: a call may go from one to another when ranks become late.
+// Order in which all ranks' values are added. Algorithms of one order other than `own` have the
+// same bits: a call may go from one to another when ranks become late.
 enum class Bits : std::uint8_t {
-  own,      // none that another one has; of one that looks at late ranks: late ranks last
-  by_rank,  // as sum_in_groups() does. Where nodes are no matter, at once if Problem::canonical is
-            // set. By nodes: those of a node from left to right, and then the nodes' sums.
+  own,      // its own; an algorithm that looks at late ranks adds them last
+  by_rank,  // as sum_in_groups() does; at once if Problem::canonical is set and nodes do not
+            // matter. By nodes: those of a node from left to right, and then the nodes' sums.
   by_ring,  // each block as allreduce/ring, of a message in as many segments
 };
 
@@ -91,14 +91,14 @@ struct Algorithm {
   }
 };
 
-// Why it cannot serve the problem; nothing where it can.
+// Returns why it cannot serve the problem; nothing: it can.
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem);
 
-// Throws a refusal, which says what to ask for instead, where it cannot.
+// Throws a refusal, which says what to ask for instead, if it cannot.
 void check_serves(const Algorithm& algorithm, const Problem& problem);
 
 // Throws a refusal if the algorithm rejects the problem. One that expects no late ranks builds the
-// same schedule whoever is predicted to be late.
+// same schedule whatever ranks are predicted to be late.
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs = {});
 
 }  // namespace paceline

@@ -1,8 +1,8 @@
-// bind: a schedule that was built for positions, for the ranks that stand there.
+// bind: turns a schedule that was built for positions into one for the ranks that stand there.
 //
-// Where ranks are numbered in turn over the nodes, neighbours in rank order are on different nodes,
-// and a chain or a ring of them crosses between nodes at every hop. Built for positions and bound
-// to ranks node by node, it crosses once for each node.
+// If ranks are numbered in turn over the nodes, neighbours in rank order are on different nodes,
+// and a chain or a ring of them crosses between nodes at every hop. A schedule that is built for
+// positions and bound to ranks node by node crosses once for each node.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,7 @@
 
 namespace paceline {
 
-// Which rank stands where: node by node (Problem::nodes), or, where no nodes are known, as they are
-// numbered.
+// Rank at each position: node by node (Problem::nodes) or, if no nodes are known, by number.
 class Order {
  public:
   explicit Order(const Problem& problem);
@@ -28,12 +27,12 @@ class Order {
   std::vector<int> rank_at_, position_of_;
 };
 
-// Whether positions serve as well as ranks: the message is one unit, so that no block belongs to a
+// True if positions serve as well as ranks: the message is one unit, so that no block belongs to a
 // rank, and operands need not stay in rank order. An algorithm that looks at nodes, or at its
 // peers' memory, knows its ranks itself.
 bool is_bound(const Algorithm& algorithm, const Problem& problem);
 
-// What the rank has to solve at its position.
+// The problem that the rank solves at its position.
 Problem at_position(const Problem& problem, const Order& order);
 
 // The positions that ranks claim: the ranks by their arrival in seconds, those of one moment as

@@ -18,7 +18,7 @@ bool same_place(const Segment& a, const Segment& b) {
 
 }  // namespace
 
-// What a Builder and its phases record into.
+// The record that a Builder shares with its phases.
 struct Builder::Recording {
   Schedule schedule;
   std::map<std::pair<Kind, int>, int> messages;   // so far, by direction and peer

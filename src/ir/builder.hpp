@@ -1,4 +1,4 @@
-// Builder: an author writes steps in the algorithm's order; it derives who waits for whom.
+// Builder: an author writes steps in the algorithm's order; it derives the edges between them.
 #pragma once
 
 #include <initializer_list>
@@ -21,7 +21,7 @@ struct Region {
   Segment slot = {};   // scratch only: the slot
 };
 
-// Segments that somebody has listed, for as long as a call takes.
+// Segments that a caller has listed, for as long as a call takes.
 struct Segments : std::span<const Segment> {
   Segments(std::initializer_list<Segment> list) : span(list.begin(), list.size()) {}
   Segments(const std::vector<Segment>& list) : span(list) {}
@@ -32,8 +32,8 @@ class Builder {
   // `cuts`: blocks per unit of the problem's message.
   Builder(const Problem& problem, int cuts);
 
-  // The blocks [first, first + blocks) of the caller's buffers; without arguments all of them.
-  // Where a problem is in place both names mean the same memory.
+  // The blocks [first, first + blocks) of the caller's buffers; without arguments all of them. If a
+  // problem is in place, both names mean the same memory.
   Segment input(int first, int blocks = 1) const;
   Segment output(int first, int blocks = 1) const;
   Segment input() const { return input(0, total()); }
@@ -48,16 +48,16 @@ class Builder {
   // for the same shapes in the same order, before any other scratch.
   Segment staging(const Segment& shape);
   static Segment as(const Segment& slot, const Segment& shape);
-  // Of a segment in any buffer, its blocks that are called [first, first + blocks).
+  // The blocks of a segment, in any buffer, that are called [first, first + blocks).
   static Segment part(const Segment& whole, int first, int blocks);
 
   // The same blocks of the peer's buffer, which this rank reads or writes itself. Signals and waits
-  // must say when it may. The peer's problem must be in place where this rank's is.
+  // must say when it may. The peer's problem must be in place if this rank's is.
   Segment of_peer(int peer, Segment segment) const;
 
   void send(int peer, Segments message);   // empty: a message without content
   void recv(int peer, Segments message);
-  void copy(const Segment& source, const Segment& target);    // nothing where both are the same
+  void copy(const Segment& source, const Segment& target);    // nothing if both are the same
   // target = sources[0] op sources[1] op ..., in this order; the target may be one of the sources.
   void reduce(Segments sources, const Segment& target);
   // The combination of this block is complete: here an average is divided. Once per block, before
@@ -67,19 +67,19 @@ class Builder {
   void signal(int peer);
   void wait(int peer);
 
-  // The tail begins: of a message in pipeline segments it may take all together (ir/pipeline.hpp).
-  // Every rank says so at the same point of the algorithm, and whether any rank goes on to read
-  // scratch from before. The tail must not combine what it receives.
+  // Begins the tail, which may take all pipeline segments of a message together (ir/pipeline.hpp).
+  // Every rank calls this at the same point of the algorithm. `reads_scratch`: some rank goes on to
+  // read scratch from before. The tail must not combine what it receives.
   void whole(bool reads_scratch = false);
 
-  // Blocks are cut in two steps: so many of them make one block of another algorithm, and begin and
-  // end where it does. Every rank says the same, in phases too.
+  // Cuts blocks in two steps: so many of them make one block of another algorithm, and begin and
+  // end where it does. Every rank calls this alike, in phases too.
   void cut_within(int blocks);
 
   // A Builder for a collective among some of the ranks, on some of the blocks, that records into
   // this one. `problem` is the phase's own (ranks, rank and root are positions among `members`).
-  // Unless the phase completes the sum, its finish() means nothing, and where other ranks are in no
-  // such phase, no tail begins in it. Used through ir/compose.hpp.
+  // Unless the phase completes the sum, its finish() means nothing. If other ranks are in no such
+  // phase, no tail begins in it. Used through ir/compose.hpp.
   struct Part {
     Problem problem;
     int cuts = 1;

@@ -13,9 +13,9 @@ namespace paceline {
 struct Phase {
   const Algorithm* algorithm = nullptr;
   Knobs knobs = {};
-  std::vector<int> members = {};    // ranks by position; who is not among them skips the phase
+  std::vector<int> members = {};    // ranks by position; other ranks skip the phase
   int root = 0;                     // a position
-  std::vector<int> late = {};       // positions, where others are late than its late ranks
+  std::vector<int> late = {};       // positions; empty: those of the whole's late ranks
   Region input = {}, output = {};   // blocks of the whole collective's buffers
   bool completes = false;           // after this phase the sums of its blocks hold every rank
   bool leaves_out = false;          // some ranks are in no such phase: its algorithm has no tail
@@ -23,17 +23,17 @@ struct Phase {
   bool reads_scratch = false;       // the same
 };
 
-// 0, 1, ..., ranks - 1: the members of a phase in which everybody takes part.
+// 0, 1, ..., ranks - 1: the members of a phase of all ranks.
 std::vector<int> all_ranks(int ranks);
 
 // All of a buffer's blocks as a region.
 Region region_of(const Segment& segment);
 
-// The blocks of `shape` where a rank of its own accord has room for some of them only: `slot` is
-// scratch for those that the phase reads or writes here.
+// The blocks of `shape` on a rank that has room for some of them only: `slot` is scratch for those
+// that the phase reads or writes here.
 Region region_in(const Segment& slot, const Region& shape);
 
-// Records this rank's part of every phase, in order. Throws a refusal where a phase's algorithm
+// Records this rank's part of every phase, in order. Throws a refusal if a phase's algorithm
 // rejects its part.
 void compose(Builder& builder, int rank, const std::vector<Phase>& phases);
 

@@ -25,7 +25,7 @@ class RankSet {
     word(static_cast<std::size_t>(rank) / 64) |= std::uint64_t{1} << (rank % 64);
   }
   bool meets(const RankSet& other) const;
-  int lowest() const;    // -1 where empty
+  int lowest() const;    // -1: empty
   int highest() const;
   std::string key() const;   // equal exactly for equal sets of as many ranks
   RankSet& operator|=(const RankSet& other);
@@ -40,8 +40,8 @@ class RankSet {
   std::vector<std::uint64_t> more_;
 };
 
-// What a block holds: piece `id` of the collective's data, summed over these ranks. `finished` is
-// set once the sum has been declared complete. Where the problem is canonical `how` says in which
+// Content of a block: piece `id` of the collective's data, summed over these ranks. `finished` is
+// set once the sum has been declared complete. If the problem is canonical, `how` says in which
 // order and by which steps: "2" is rank 2's own, "((0 1) 2)" was added by two steps.
 struct Value {
   std::int64_t id = 0;
@@ -51,9 +51,9 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// What the block of this rank's buffer holds before and must hold after; nothing where the
-// collective does not define it. Where a problem is in place, input and output are asked for under
-// the name of the one that the steps use (home()).
+// Content that the block of this rank's buffer has before and must have after; nothing if the
+// collective does not define it. If a problem is in place, input and output are asked for under the
+// name of the one that the steps use (home()).
 std::optional<Value> before(const Schedule& schedule, Space space, int block);
 std::optional<Value> after(const Schedule& schedule, Space space, int block);
 

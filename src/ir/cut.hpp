@@ -1,9 +1,9 @@
-// Cut: into how many pieces a call is cut, and how they follow each other.
+// Cut: the number of pieces into which a call is cut, and how they follow each other.
 #pragma once
 
 namespace paceline {
 
-// What is left open by an algorithm; 0: its own choice.
+// Parameters that an algorithm leaves open; 0: its own choice.
 struct Knobs {
   int radix = 0;    // of its tree or hypercube: radix - 1 messages at a time
   int blocks = 0;   // that it cuts the message into

@@ -95,7 +95,8 @@ void derive_edges(Schedule& schedule) {
 }
 
 void derive_slots(Schedule& schedule) {
-  // Of a staging buffer's slot the first shape is what it was asked for with: equal on all ranks.
+  // The first shape of a staging buffer's slot is the one that it was asked for with: equal on all
+  // ranks.
   for (std::size_t i = 0; i < schedule.slots.size(); ++i)
     schedule.slots[i].shapes.resize(i < std::size_t(schedule.staging) ? 1 : 0);
   for (const Step& step : schedule.steps)

@@ -1,4 +1,4 @@
-// derive_edges: who waits for whom inside one schedule, from what each step reads and writes.
+// derive_edges: the edges between steps of one schedule, from what each step reads and writes.
 #pragma once
 
 #include "ir/schedule.hpp"
@@ -12,7 +12,7 @@ void derive_edges(Schedule& schedule);
 // Lists for every slot the shapes in which the steps use it.
 void derive_slots(Schedule& schedule);
 
-// Whether the step writes its i-th segment; the others it reads.
+// True if the step writes its i-th segment; the others it reads.
 bool writes(Kind kind, std::size_t index);
 
 }  // namespace paceline

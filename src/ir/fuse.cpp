@@ -23,7 +23,7 @@ std::vector<std::uint32_t> users(const Schedule& schedule, int slot) {
   return out;
 }
 
-// The slot is written by `recv` as a whole, and read by `reduce` once and exactly as written.
+// True if `recv` writes the slot as a whole, and `reduce` reads it once and exactly as written.
 bool fits(const Schedule& schedule, const Step& recv, const Step& reduce) {
   if (recv.kind != Kind::recv || recv.segments != 1 || reduce.kind != Kind::reduce) return false;
   const Segment& message = *schedule.begin(recv);
@@ -31,7 +31,7 @@ bool fits(const Schedule& schedule, const Step& recv, const Step& reduce) {
   return std::count(schedule.begin(reduce) + 1, schedule.end(reduce), message) == 1;
 }
 
-// Whether no step after `reduce` reads what `recv` left in the slot: a receive comes next.
+// True if no step after `reduce` reads what `recv` left in the slot: a receive comes next.
 bool ends(const Schedule& schedule, const std::vector<std::uint32_t>& users, std::size_t reduce) {
   return reduce + 1 == users.size() || schedule.steps[users[reduce + 1]].kind == Kind::recv;
 }
@@ -62,7 +62,7 @@ class Rounds {
     }
   }
 
-  // Whether the reduce has to wait for a send of the receive's own round, or for one behind the
+  // True if the reduce has to wait for a send of the receive's own round, or for one behind the
   // receive before it. Fused, the receive would wait for it too, while the peer's send waits for
   // the receive: ranks that exchange would wait for each other.
   bool waits_for_own_send(std::uint32_t recv, std::uint32_t reduce) const {
@@ -70,7 +70,7 @@ class Rounds {
            (last_send_[reduce] >= 0 && sent_[reduce] >= round_[recv]);
   }
 
-  // Whether the reduce also needs what a later receive brings. Fused, the earlier message would
+  // True if the reduce also needs what a later receive brings. Fused, the earlier message would
   // have to wait for the later one, and its sender would lose a round.
   bool waits_for_later_recv(std::uint32_t recv, std::uint32_t reduce) const {
     return last_recv_[reduce] > static_cast<int>(recv);
@@ -94,7 +94,7 @@ Schedule fuse(Schedule schedule) {
   const Rounds rounds(schedule);
   std::vector<std::optional<std::uint32_t>> received_by(schedule.steps.size());   // by reduce
   std::vector<bool> gone(schedule.steps.size(), false);
-  // Not what lies in a staging buffer: other ranks may read it, too.
+  // Skips the staging buffer: other ranks may read it, too.
   for (int slot = schedule.staging; slot < static_cast<int>(schedule.slots.size()); ++slot) {
     const std::vector<std::uint32_t> uses = users(schedule, slot);
     for (std::size_t i = 0; i + 1 < uses.size(); ++i) {

@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-// Who reads the schedule. A host reads it as it is run. `proof`: steps are not fused yet; verify
-// runs before and after that pass. Devices fuse nothing, and the streams of several segments go on
-// beside each other even where ranks reach each other's memory.
+// The reader of a schedule. host: runs it as it is. proof: steps are not fused yet; verify runs
+// before and after that pass. device: nothing is fused, and the streams of several segments go on
+// beside each other even if ranks reach each other's memory.
 enum class Reader { host, proof, device };
 
 // Throws a refusal if the algorithm rejects the problem, a usage error for a negative number.

@@ -18,13 +18,13 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective collective);
 Collective collective_from(std::string_view name);   // throws a usage error that lists the names
 
-// What the bits of a sum of floating types may depend on. fast: on who is predicted to be late, and
-// on who comes when. stable: on neither. canonical: on the ranks' values alone.
+// Causes on which the bits of a floating-point sum may depend. fast: on which ranks are predicted
+// late, and on the order of arrival. stable: on neither. canonical: on the ranks' values alone.
 enum class Numbers : std::uint8_t { fast, stable, canonical };
 
 std::string_view name_of(Numbers numbers);
 
-// How an algorithm gets at what its peers have.
+// Way in which an algorithm gets at its peers' data.
 enum class Access : std::uint8_t {
   messages,      // they send it
   // They send it between nodes (Problem::nodes), of any sizes: few messages, or few bytes. Inside a
@@ -50,12 +50,12 @@ struct Problem {
   bool uneven = false;       // units differ in length; gather, scatter: as only the root knows
   bool one_node = false;     // every rank reaches all ranks' scratch in memory: they share a node
   bool symmetric = false;    // of one node, and every rank reaches all inputs and outputs as well
-  // Of one node, and the system copies between a rank's buffers and its peers': a rank cannot load
-  // from theirs, nor store there.
+  // Ranks of one node, and the system copies between a rank's buffers and its peers': a rank can
+  // neither load from theirs nor store there.
   bool single_copy = false;
 
-  // Of ranks of several nodes: the node of each, from 0 on in the order of their first ranks; nodes
-  // may differ in size. Empty: nobody has looked, or they share one, or each has its own.
+  // Node of each rank, from 0 on in the order of their first ranks; nodes may differ in size.
+  // Empty: not known, or all ranks share one node, or each has its own.
   std::vector<int> nodes = {};
   bool node_staging = false;   // ranks of one node reach each other's staging buffers (`nodes`)
   // The ranks that are predicted to enter last, the latest one last; on all ranks the same. Empty:
@@ -64,15 +64,15 @@ struct Problem {
   // Bits may follow `late` and the order of arrival: numbers=fast, or sums are exact in any order.
   bool fast = false;
 
-  bool reaches(Access access) const;   // whether its ranks get at their peers' data like that
+  bool reaches(Access access) const;   // true if its ranks get at their peers' data like that
   bool operator==(const Problem&) const = default;
 };
 
-// Whether an algorithm that goes by nodes uses their staging buffers, which are laid out alike on
+// True if an algorithm that goes by nodes uses their staging buffers, which are laid out alike on
 // all ranks of a node; else it sends messages there.
 bool stages_in_nodes(const Problem& problem);
 
-// Throws a usage error where `late` is no list of ranks, each at most once.
+// Throws a usage error unless `late` lists ranks, each at most once.
 void check_late(const Problem& problem);
 
 // The message of a collective consists of units: one vector (allreduce, broadcast, reduce,

@@ -65,13 +65,13 @@ struct Schedule {
   int within = 1;                 // so many of them together are cut first, and then each such part
   int pipeline = 1;               // pipeline segments
   std::size_t grain = 1;          // elements that long parts begin at multiples of
-  int lanes = 1;                  // how many of them run at the same time
+  int lanes = 1;                  // segments that run at the same time
   int tail = 0;                   // the last steps, which may take all segments together
   bool tail_reads_scratch = false;   // some rank's: then each of the segments has its own lane
   std::vector<Step> steps;        // in the author's order
   std::vector<Segment> segments;
   std::vector<Slot> slots;
-  // So many of the slots, the first ones, lie in the rank's staging buffer, where the ranks of its
+  // Number of slots, the first ones, that lie in the rank's staging buffer, where the ranks of its
   // node reach them (Problem::node_staging); the others are memory of its own.
   int staging = 0;
   // The successors of step i are edges[edge_begin[i] .. edge_begin[i + 1]).
@@ -82,7 +82,7 @@ struct Schedule {
   int blocks() const { return units * cuts * pipeline; }
   // Steps before the tail, of all segments, which lie one after the other and are equally long.
   int head() const { return static_cast<int>(steps.size()) - tail; }
-  // Which segment a step belongs to; the tail counts as one more.
+  // Segment to which a step belongs; the tail counts as one more.
   int segment_of(std::uint32_t step) const;
   const Segment* begin(const Step& step) const { return segments.data() + step.first; }
   const Segment* end(const Step& step) const { return begin(step) + step.segments; }
