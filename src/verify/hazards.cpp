@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kNobody = -1;
 
-// Which sources reach which nodes of a graph whose edges come in topological order. A node belongs
-// to one source or to none.
+// Reachability of nodes from sources in a graph whose edges come in topological order. A node
+// belongs to one source or to none.
 class Reach {
  public:
   Reach(std::vector<int> source_of, int sources)

@@ -1,4 +1,4 @@
-// Are all steps that conflict over memory ordered by edges, whatever the timing?
+// check_hazards: proves that all steps that conflict over memory are ordered, whatever the timing.
 #pragma once
 
 #include "verify/match.hpp"
@@ -7,7 +7,8 @@ namespace paceline {
 
 // Every edge must lead to a later step; any two steps that touch the same memory, one of them
 // writing, must be ordered by edges (inside a rank) or by edges and signals (where a rank touches a
-// peer's buffer). Whoever is touched must be in the collective: entered before, leaving after.
+// peer's buffer). A rank whose memory is touched must be in the collective: entered before, leaving
+// after.
 Verdict check_hazards(const World& world, const Partners& partners);
 
 }  // namespace paceline

@@ -23,8 +23,8 @@ std::vector<int> extents(const Schedule& schedule) {
   return out;
 }
 
-// One after the other, without a step of another kind between them, signals are one. A rank counts
-// its signals for all, so a peer that counts those it is told must be told from the first one on.
+// Signals without a step of another kind between them count as one. A rank counts its signals for
+// all peers, so a peer that counts those it is told must be told from the first one on.
 Verdict check_signals(const Schedule& schedule) {
   std::set<int> now, before;
   bool is_first = true;
@@ -53,7 +53,7 @@ Verdict check_signals(const Schedule& schedule) {
 using Marks = std::vector<std::pair<int, int>>;   // lane and number, in the order of the steps
 
 Verdict check_orders(const World& world) {
-  std::map<std::pair<int, int>, Marks> told, heard;   // by who signals and who waits
+  std::map<std::pair<int, int>, Marks> told, heard;   // by signalling rank and waiting rank
   for (const Schedule& schedule : world)
     for (const Step& step : schedule.steps) {
       const int rank = schedule.problem.rank;
@@ -67,9 +67,9 @@ Verdict check_orders(const World& world) {
   return {};
 }
 
-// Peers' buffers that this rank does not see: the system copies from one buffer to another, their
-// lines, which have no other use then, say where they are, and who writes there has shown by a
-// signal that it is in the call.
+// Checks a schedule whose peers' buffers this rank does not see: the system copies from one buffer
+// to another, lines, which have no other use then, say where they are, and a rank that writes there
+// has shown by a signal that it is in the call.
 Verdict check_attached(const World& world, const Schedule& schedule) {
   const int rank = schedule.problem.rank;
   if (!schedule.slots.empty())

@@ -1,4 +1,4 @@
-// Which receive belongs to which send, in a world of schedules.
+// match: pairs each send with its receive, in a world of schedules.
 #pragma once
 
 #include <string>

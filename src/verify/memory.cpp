@@ -18,7 +18,7 @@ std::string text(const std::optional<Value>& value, int ranks) {
              value->finished ? ", finished" : "");
 }
 
-// Adds one operand to a sum; the text says why it cannot be.
+// Adds one operand to a sum; returns why it cannot, or nothing.
 std::string combine(std::optional<Value>& sum, const std::optional<Value>& operand,
                     bool commutative) {
   if (!operand) return "reads a block that nobody wrote";
@@ -36,7 +36,8 @@ std::string combine(std::optional<Value>& sum, const std::optional<Value>& opera
   return {};
 }
 
-// Who wrote this block of the rank's buffer last, in the author's order. A peer may have since.
+// Names the step that wrote this block of the rank's buffer last, in the author's order. A peer may
+// have written since.
 std::string last_writer(const Schedule& schedule, Space space, int block) {
   for (std::uint32_t i = static_cast<std::uint32_t>(schedule.steps.size()); i-- > 0;) {
     const Step& step = schedule.steps[i];
@@ -62,8 +63,8 @@ Memory::Memory(const World& world) {
   }
 }
 
-// Under another shape than it was written in, a slot's blocks have other places and lengths: what
-// is read so is nobody's.
+// A slot's blocks have other places and lengths under another shape than the one it was written in:
+// reading them so gives no values.
 Memory::Content Memory::read(int rank, const Segment& s) const {
   const Place place = place_of(rank, s);
   const auto found = content_.find(place);

@@ -1,4 +1,4 @@
-// What every block of every rank holds while a world runs symbolically.
+// Memory: the content of every block of every rank while a world runs symbolically.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// One symbolic execution of a world, an action at a time. Whoever drives it chooses the order.
+// Run: one symbolic execution of a world, an action at a time, in the order its caller chooses.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ class Run {
 
   const std::string& fault() const { return fault_; }
   bool ended() const { return open_ == 0; }
-  std::string stuck() const;            // who waits for whom, where nothing can be done any more
-  std::string judge() const;  // contract, and for a barrier that everybody knows of everybody
+  std::string stuck() const;            // the steps that wait, when none can go on
+  std::string judge() const;  // contract; for a barrier, that every rank knows of all
   std::string fingerprint() const;      // equal exactly for equal futures
 
  private:

@@ -59,7 +59,7 @@ Verdict check_layout(const World& world) {
   return {};
 }
 
-// Whether a step comes after another one of the same rank, in any schedule of its size.
+// Order of the steps of one rank: for each step, those that come before it.
 class Before {
  public:
   explicit Before(const Schedule& schedule)
@@ -69,7 +69,7 @@ class Before {
       bits_[to * words_ + from / 64] |= std::uint64_t{1} << (from % 64);
     }
   }
-  // What comes before `a` comes before `b` as well, but for signals, which `is_signal` marks.
+  // True if all that comes before `a` comes before `b` as well, except for `signals`.
   bool includes(std::uint32_t a, std::uint32_t b, const std::vector<std::uint64_t>& signals) const {
     for (std::size_t w = 0; w < words_; ++w)
       if (bits_[a * words_ + w] & ~bits_[b * words_ + w] & ~signals[w]) return false;

@@ -87,7 +87,7 @@ std::vector<Shape> on_nodes(const Shape& shape) {
   return shapes;
 }
 
-// Whether the schedule depends on nodes. Binding renames peers alone, so it is tried whole and not
+// True if the schedule depends on nodes. Binding renames peers alone, so it is tried whole and not
 // fused.
 bool knows_nodes(const Algorithm& algorithm, const Shape& shape) {
   if (algorithm.cost(problem_of(algorithm, shape, 0), shape.cut.knobs).in_node_order) return true;
@@ -95,7 +95,7 @@ bool knows_nodes(const Algorithm& algorithm, const Shape& shape) {
          is_bound(algorithm, problem_of(algorithm, shape, 0));
 }
 
-// All that shows how an algorithm takes ranks that are not alike.
+// Shapes that show how an algorithm takes ranks that are not alike.
 std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
   std::vector<Shape> shapes;
   if (algorithm.by_nodes()) {
@@ -119,7 +119,7 @@ std::vector<Shape> placed(const Algorithm& algorithm, const Shape& shape) {
   return shapes;
 }
 
-// So many different ranks.
+// Draws `count` different ranks.
 std::vector<int> drawn(int ranks, int count, Random& random) {
   std::vector<int> late;
   while (static_cast<int>(late.size()) < count)

@@ -16,8 +16,8 @@ std::vector<Shape> sweep(Collective collective, int max_ranks);
 // Values of the algorithm's knobs that show all that it does with them; none where it has no knobs.
 std::vector<Knobs> knob_corners(const Algorithm& algorithm);
 
-// Sets of late ranks. Of at most kAllLate ranks: every set, upwards and downwards in turn. Of more:
-// some sets, drawn, of one rank to half of them.
+// Sets of late ranks. With at most kAllLate ranks: every set, upwards and downwards in turn. With
+// more: some drawn sets, of one rank to half of them.
 inline constexpr int kAllLate = 7;
 std::vector<std::vector<int>> late_sets(int ranks);
 
@@ -26,7 +26,7 @@ std::vector<std::vector<int>> late_sets(int ranks);
 // is bound to their order (ir/bind.hpp).
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int max_ranks);
 
-// Those, canonical as well where the algorithm can be; and the whole ones of at most kKnobRanks
+// These worlds, canonical as well if the algorithm can be; and the whole ones of at most kKnobRanks
 // ranks with every corner of the knobs.
 inline constexpr int kKnobRanks = 17;
 std::vector<Shape> sweep(const Algorithm& algorithm, int max_ranks);

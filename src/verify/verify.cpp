@@ -55,7 +55,7 @@ std::string listed(const std::vector<int>& numbers) {
   return out;
 }
 
-// Of the rank at a position, where positions are claimed.
+// Builds a rank's schedule, for its position if positions are claimed.
 Schedule claimed(const Algorithm& algorithm, const Problem& problem, const Shape& shape) {
   if (shape.order.empty()) return build(algorithm, problem, shape.cut.knobs);
   const Order order(shape.order);

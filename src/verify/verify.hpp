@@ -2,15 +2,15 @@
 //
 //   form       steps are well-formed, all ranks have the same problem, local operands equal length
 //   match      every send meets its receive: same pair, lane, number, and length for every count
-//   staging    of staging buffers inside nodes, what is touched and counted can be
+//   staging    ranks touch and count only what they may of staging buffers inside nodes
 //   hazards    any two steps that conflict over memory are ordered by the schedule's own edges
 //   progress   the world ends although a send waits for its receive, whatever the timing
 //   contract   every block ends up with every contribution exactly once; what is read-only stays
 //
-// Where all conflicting steps are ordered, every interleaving has the same result (they differ only
-// in the order of independent steps), so the run that checks the contract stands for all of them.
-// That argument is itself tested: explore() tries every interleaving of small worlds, shake()
-// seeded ones of any world.
+// If all conflicting steps are ordered, every interleaving has the same result (they differ only in
+// the order of independent steps), so the run that checks the contract stands for all of them. That
+// argument is itself tested: explore() tries every interleaving of small worlds, shake() seeded
+// ones of any world.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ Verdict verify(const World& world);
 // Runs the world symbolically with a seeded order of steps, early (buffered) and late sends mixed.
 Verdict shake(const World& world, std::uint64_t seed);
 
-// Every interleaving, as long as there are at most `states` different states; `complete` says
-// whether there were.
+// Tries every interleaving, as long as there are fewer than `states` different states; `complete`:
+// there were.
 struct Exploration {
   Verdict verdict;
   std::size_t states = 0;
@@ -42,7 +42,7 @@ struct Exploration {
 };
 Exploration explore(const World& world, std::size_t states);
 
-// How a world is made from an algorithm: every rank lowers its own schedule.
+// A world of an algorithm's schedules: every rank lowers its own.
 struct Shape {
   Collective collective = Collective::allreduce;
   int ranks = 1;
@@ -58,7 +58,7 @@ struct Shape {
   std::vector<int> nodes = {};   // of each rank (Problem::nodes), in place of equally large ones
   bool no_staging = false;       // of one that goes by nodes: messages inside them
   Cut cut = kUncut;
-  // Where positions are claimed: the rank at each; empty: every rank has its own number.
+  // Rank at each position, if positions are claimed; empty: every rank has its own number.
   std::vector<int> order = {};
   std::vector<int> late = {};   // predicted to enter last (Problem::late)
 };
