@@ -23,8 +23,8 @@ enum class Target { portable, avx2, avx512 };
 // `average` combines like `sum`. Expects the default floating-point mode (no flush to zero).
 using Reduce = void (*)(void* dst, const void* const* sources, int source_count, std::size_t count);
 
-// Likewise into each of several targets, while it is in registers: what several ranks want to have.
-// An average is divided on the way, as divide() does it; other operations want the divisor 1.
+// The same into each of several targets, from registers, for results that several ranks want. An
+// average is divided on the way, as divide() does it; other operations want the divisor 1.
 using ReduceCopy = void (*)(void* const* targets, int target_count, const void* const* sources,
                         int source_count, std::size_t count, int divisor);
 
@@ -39,13 +39,13 @@ ReduceCopy reduce_copy_kernel(Type type, Op op, Target target);
 // Throws a refusal for bool and for divisor 0.
 void divide(void* data, Type type, std::size_t count, int divisor);
 
-// As memcpy, for a KiB or so at a time; no overlap. Where dst lies some bytes further in its page
-// than src, processors take what they load for what they have just stored, and a KiB by memcpy
-// takes twice as long.
+// As memcpy, for a KiB or so at a time; no overlap. memcpy takes twice as long for a KiB if dst
+// lies some bytes further in its page than src: processors then take what they load for what they
+// have just stored.
 void copy(void* dst, const void* src, std::size_t bytes);
 
-// Copies past the caches, for what nobody reads soon; no overlap. After nontemporal_fence() the
-// stores made so are ordered before all later ones.
+// Copies past the caches, for data that no rank reads soon; no overlap. After nontemporal_fence()
+// the stores made so are ordered before all later ones.
 void copy_nontemporal(void* dst, const void* src, std::size_t bytes);
 void nontemporal_fence();
 

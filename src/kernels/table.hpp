@@ -1,4 +1,4 @@
-// What one instruction set offers: a table of functions, filled at compile time.
+// KernelTable: the functions of one instruction set, filled in at compile time.
 //
 // Inside src/kernels only (and its tests). A table must be constant-initialised: code of a target
 // may not run, not even at start-up, before we know that the processor has its instructions.
