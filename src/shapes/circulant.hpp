@@ -14,7 +14,7 @@ struct CirculantRound {
   int held;
   int kept;
 
-  // Where the messages begin, among the offsets, and how long they are.
+  // Offsets at which the messages begin, and their lengths.
   std::vector<int> distances() const {
     std::vector<int> out;
     for (int d = kept; d < held; d += kept) out.push_back(d);
@@ -30,7 +30,7 @@ inline std::vector<CirculantRound> circulant_rounds(int ranks, int radix) {
   return rounds;
 }
 
-// What a rank sends on the whole, in messages.
+// Number of messages that a rank sends in all rounds.
 inline int circulant_messages(int ranks, int radix) {
   int count = 0;
   for (const CirculantRound& round : circulant_rounds(ranks, radix))

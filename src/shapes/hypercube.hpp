@@ -24,8 +24,8 @@ struct Hypercube {
   int rank_of(int corner) const { return corner < extra() ? 2 * corner + 1 : corner + extra(); }
   int partner(int rank, int dimension) const { return rank_of(corner_of(rank) ^ (1 << dimension)); }
 
-  // The corners that agree with this one from dimension d on upwards, and whoever these stand for,
-  // are consecutive ranks: the first of them, and the one behind the last.
+  // The corners that agree with this one from dimension d on upwards, and the ranks that these
+  // stand for, are consecutive ranks: the first of them, and the one behind the last.
   int first_near(int corner, int d) const { return first_of(corner >> d << d); }
   int behind_near(int corner, int d) const { return first_of(((corner >> d) + 1) << d); }
 

@@ -1,5 +1,5 @@
-// Multicube: a few ranks along every dimension, at most `radix`. Where the ranks have no such
-// factors, each corner of a smaller cube stands for a few consecutive ranks, led by the first.
+// Multicube: a few ranks along every dimension, at most `radix`. If the ranks have no such factors,
+// each corner of a smaller cube stands for a few consecutive ranks, led by the first.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace paceline {
 
 class Multicube {
  public:
-  // Of the cubes that fit, the one in which a rank sends the fewest messages, folding included; of
-  // equal ones the largest.
+  // Takes the cube that fits in which a rank sends the fewest messages, folding included; of equal
+  // ones the largest.
   Multicube(int ranks, int radix) : ranks_(ranks) {
     int fewest = 0;
     for (int corners = ranks; 2 * corners > ranks; --corners) {
@@ -26,7 +26,7 @@ class Multicube {
   }
 
   int corners() const { return corners_; }
-  // How many ranks along each dimension, from the one in which consecutive corners differ.
+  // Number of ranks along each dimension, from the one in which consecutive corners differ.
   const std::vector<int>& sizes() const { return sizes_; }
 
   // A corner stands for the ranks [leader(c), leader(c + 1)).
@@ -37,7 +37,7 @@ class Multicube {
     const int size = ranks_ / corners_, larger = ranks_ % corners_ * (size + 1);
     return rank < larger ? rank / (size + 1) : ranks_ % corners_ + (rank - larger) / size;
   }
-  // For how many a corner stands at most.
+  // Most ranks that a corner stands for.
   int most() const { return (ranks_ + corners_ - 1) / corners_; }
 
   // The leaders along a dimension, from the next one round to the one before.
@@ -52,7 +52,7 @@ class Multicube {
   }
 
  private:
-  // The largest factors first, none above the radix; empty where there are no such factors.
+  // The largest factors first, none above the radix; empty if there are no such factors.
   static std::vector<int> factors(int n, int radix) {
     std::vector<int> out;
     while (n > 1) {
