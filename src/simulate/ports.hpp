@@ -1,4 +1,4 @@
-// Ports: who may talk to whom at the moment, and which of the waiting messages is next.
+// Ports: the sending and receiving sides that are busy, and the waiting message that is next.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Ports {
   // The message has ended: its ports are free.
   void release(int from, int to);
 
-  // Takes the most urgent message that can start, and its ports; kNobody where there is none. To be
+  // Takes the most urgent message that can start, and its ports; kNobody: there is none. To be
   // called until then, after all that happens at one moment has been offered and released.
   std::uint32_t next();
 

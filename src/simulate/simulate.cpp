@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-// Sums of the same times in another order differ in their last bits. What lies so close together is
-// one moment; otherwise rounding, not the priority, would decide who goes first.
+// Sums of the same times in another order differ in their last bits. Times so close together are
+// one moment; otherwise rounding, not the priority, would decide which message goes first.
 constexpr double kOneMoment = 1e-12;
 
 enum class What : std::uint8_t { arrival, message, landing, local, signal };
@@ -28,7 +28,7 @@ struct Occurrence {
   }
 };
 
-// By the machine, or as the schedules know it.
+// Node of each rank: as the schedules know it, else by the machine.
 std::vector<int> nodes_of(const std::vector<Schedule>& world, const Machine& machine) {
   const Problem& any = world.front().problem;
   if (!any.nodes.empty()) return any.nodes;

@@ -8,8 +8,8 @@
 //             sending and a receiving side of its own.
 //   signal    takes alpha, holds no port and does not wait for the wait: a flag, not data.
 //   reduce    holds its rank's one compute unit for gamma per byte and combination: k sources,
-//             k - 1 of them. A copy holds it too, where copies take time; finish takes none. What
-//             takes no time does not queue. Where messages go between nodes only, what is read from
+//             k - 1 of them. A copy holds it too, where copies take time; finish takes none. Steps
+//             of no time do not queue. If messages go between nodes only, what is read from
 //             staging buffers of the node's others takes beta per byte besides.
 //   recv_reduce  arrives like a receive and combines afterwards: only what is there can be added.
 //   priority  what waits for a port or a compute unit is served most urgent call first (of equals
@@ -28,16 +28,15 @@
 
 namespace paceline {
 
-// `world`: one schedule per rank. Those that know nodes, or groups and are not near each other, are
-// on the nodes that these are; else consecutive ranks share a node, as the machine says. `count`:
-// elements per unit (the whole vector, or a rank's piece). `arrivals`: seconds by rank; empty: all
-// at 0.
+// `world`: one schedule per rank. Ranks are on the nodes that the schedules know (Problem::nodes);
+// else consecutive ranks share a node, as the machine says. `count`: elements per unit (the whole
+// vector, or a rank's piece). `arrivals`: seconds by rank; empty: all at 0.
 //
 // One event per step in the order of completion; a recv_reduce gives two, the receive and the
 // combination; a finish is a reduce of no bytes. Events of messages begin when the data starts to
 // flow, which a measurement cannot know; a wait begins when the rank starts to wait. Throws a usage
-// error where the arguments do not fit together, an internal one where the schedules do not (verify
-// says more).
+// error if the arguments do not fit together, an internal one if the schedules do not (verify says
+// more).
 Trace simulate(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
                const Machine& machine, const std::vector<double>& arrivals = {});
 

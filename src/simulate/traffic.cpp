@@ -46,8 +46,8 @@ Traffic traffic_of_step(const Schedule& schedule, const Step& step, std::uint64_
   return out;
 }
 
-// Of each rank, the first step that cannot be done before the late rank is there. Signals and waits
-// of a pair are matched in their order, and every rank does its steps in turn.
+// For each rank, the first step that cannot be done before the late rank is there. Signals and
+// waits of a pair are matched in their order, and every rank does its steps in turn.
 std::vector<std::size_t> held_up_from(const std::vector<Schedule>& world, int late) {
   const std::size_t ranks = world.size();
   std::vector<std::size_t> done(ranks, 0);   // steps that need not wait

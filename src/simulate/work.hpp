@@ -1,4 +1,4 @@
-// Work: the steps of all ranks in one list, with what each moves and whom it meets.
+// Work: the steps of all ranks in one list, with the bytes that each moves and its partner.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ struct Item {
   std::uint32_t partner = kNobody;   // item at the other end of the message or signal
   std::uint64_t message_bytes = 0;   // send, recv, recv_reduce
   std::uint64_t local_bytes = 0;     // combined (target bytes by combinations) or copied
-  std::uint64_t mates_bytes = 0;     // of what is read, from staging buffers of the node's others
+  std::uint64_t mates_bytes = 0;     // read from staging buffers of the node's other ranks
 };
 
 struct Work {
@@ -28,7 +28,7 @@ struct Work {
   std::vector<std::uint32_t> first;  // by call and rank
 };
 
-// How urgent: the smaller, the sooner.
+// Urgency: the smaller, the sooner.
 struct Urgency {
   std::uint32_t call = 0;
   std::uint32_t segment = 0;
@@ -42,7 +42,7 @@ inline Urgency urgency_of(const Item& item, std::uint32_t id) {
   return {item.call, item.segment, item.step, 0, id};
 }
 
-// Adds a call. Throws an internal error where a message lacks its other end.
+// Adds a call. Throws an internal error if a message lacks its other end.
 void gather_work(const std::vector<Schedule>& world, std::size_t count, std::size_t element_bytes,
                  Work& work);
 
