@@ -49,8 +49,8 @@ class Auto : public Store {
   // Ends the round, if something has been pushed in it; at the same push on all ranks.
   void begin_round();
   // Pushes all keys of a bucket, once in a round that begin_round() has begun. Their buffers hold
-  // the values already; who wrote them had waited for these keys before. Throws an internal error
-  // for a bucket that is not there.
+  // the values already, written after a wait for these keys. Throws an internal error for a bucket
+  // that is not there.
   void push_bucket(std::size_t number);
   void flush() override;
 

@@ -46,8 +46,8 @@ void Store::push(const std::size_t* keys, Transfer* values, std::size_t count, i
       exchange(keys[i], values[i], priority);
 }
 
-// How many of the first ones were looked at together, at least one. Short values of keys for which
-// nothing is under way are put there by one look at the engine, which costs as much as a copy.
+// Returns the number of first values that were looked at together, at least 1. One look at the
+// engine, which costs as much as a copy, puts short values of keys for which nothing is under way.
 std::size_t Store::put_together(const std::size_t* keys, Transfer* values, std::size_t count) {
   std::vector<graph::Variable> read, written;
   std::size_t together = 0;
@@ -154,8 +154,8 @@ void Store::start_pull(const std::size_t* keys, std::size_t count, Transfer* arr
   }
 }
 
-// Whoever waits drives the calls: no other thread has to be woken for each of them. While none of
-// them ends it had better sleep.
+// The thread that waits drives the calls: no other one has to be woken for each of them. It had
+// better sleep while none of them ends.
 void Store::wait_for(Key& key) {
   const std::vector<graph::Variable> own{key.buffer};
   std::size_t left = engine_.unfinished();
@@ -163,8 +163,8 @@ void Store::wait_for(Key& key) {
     const std::size_t before = std::exchange(left, engine_.unfinished());
     vain = left == before ? vain + 1 : 0;
   }
-  // What has gone wrong is told once: pulls that are over, and may have failed for the same reason,
-  // are not waited for again. Ctrl-C ends the wait, and those under way stay.
+  // An error is thrown once: pulls that are over, and may have failed for the same reason, are not
+  // waited for again. Ctrl-C ends the wait, and those under way stay.
   try {
     engine_.wait(key.buffer, idle_);
     for (const graph::Task& pull : key.pulls) engine_.wait(pull, idle_);

@@ -3,7 +3,7 @@
 // A key has a buffer on every rank. push() copies a value into it, or combines several, and has the
 // ranks' buffers combined in place; pull() copies it back. Both return at once, except for types
 // whose comment says otherwise (store/types.hpp). All ranks push the same keys in the same order.
-// One thread at a time may call. What goes wrong in a task is thrown by the next wait for its key.
+// One thread at a time may call. The next wait for a key throws what went wrong in its tasks.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace paceline::store {
 
-// How one array of the program gets into a key's buffer (push), or that into the array (pull). No
-// message: transport/transport.hpp has those under the same name.
+// A copy of an array of the program into a key's buffer (push), or back (pull). It is no message:
+// transport/transport.hpp has those under the same name.
 struct Transfer {
   std::vector<graph::Variable> values = {};   // of the array, or of the arrays that are combined
   const void* from = nullptr;                 // a plain copy of so many bytes,
@@ -36,7 +36,7 @@ struct Transfer {
   static constexpr std::size_t kShort = 32u << 10;   // bytes; to wake a thread takes longer
 };
 
-// What of a key does not change.
+// Properties of a key that do not change.
 struct KeySpec {
   std::string name;   // also the tag of its calls
   Type type = Type::f32;
@@ -55,7 +55,7 @@ class Store {
 
   std::size_t add(KeySpec spec);   // keys are numbered from 0 on
   std::byte* data(std::size_t key) const { return keys_[key].spec.data; }
-  // What stands for the key's buffer: tasks that read it come after what has been called by then.
+  // Variable of the key's buffer: tasks that read it come after the calls made by then.
   const graph::Variable& variable(std::size_t key) const { return keys_[key].buffer; }
 
   // Before each push of these keys, and before data() of them is asked for: their buffers may move.
@@ -66,7 +66,7 @@ class Store {
   void push(const std::size_t* keys, Transfer* values, std::size_t count, int priority);
   // Copies keys into arrays, those of neighbours that come together in one task.
   void pull(const std::vector<std::size_t>& keys, std::vector<Transfer>& arrays, int priority);
-  // Makes the calls that what has been pushed still waits for; on all ranks at the same place.
+  // Makes the calls that pushed values still wait for; on all ranks at the same place.
   virtual void flush() {}
   void wait(const std::vector<std::size_t>& keys);   // of these keys alone; throws what went wrong
   void wait();              // of all keys
@@ -88,14 +88,14 @@ class Store {
   virtual Communicator& communicator_of(std::size_t /*key*/) { return communicator_; }
   // Before a pull of these keys: calls that it would wait for have to be made.
   virtual void pull_comes(const std::vector<std::size_t>& /*keys*/) {}
-  // Whether its buffer holds a value that no call has been made for.
+  // True if its buffer holds a value that no call has been made for.
   virtual bool is_held_back(std::size_t /*key*/) const { return false; }
 
   // Runs the transfer into the key's buffer: now if it is short and nothing is in its way, else as
   // a task. Nothing if it is_done.
   void put(std::size_t key, Transfer& value, int priority);
-  // The same, and waits; where that fails it breaks the communicator, since peers would wait for
-  // the call, and throws.
+  // The same, and waits; if that fails, it breaks the communicator, since peers would wait for the
+  // call, and throws.
   void put_and_wait(std::size_t key, Transfer& value, int priority);
   Call allreduce(std::byte* data, std::size_t count, Type type, const std::string& name,
                  int priority) const;

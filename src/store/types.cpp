@@ -8,7 +8,7 @@
 namespace paceline::store {
 
 void Funnel::exchange(std::size_t key, Transfer& value, int priority) {
-  // What puts the value in has waited for pulls of the one that it has overwritten.
+  // The task that puts the value in waits for pulls of the one that it overwrites.
   put_and_wait(key, value, priority);
   communicator_.run(allreduce(keys_[key], 0));
 }
