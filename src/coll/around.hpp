@@ -15,7 +15,7 @@ class Around {
       : rank_(rank), ranks_(all.blocks), to_end_(Builder::part(all, rank, ranks_ - rank)),
         from_zero_(Builder::part(all, 0, rank)) {}
 
-  // Working memory for those at the offsets [first, last), and for no others.
+  // Working memory for the blocks at the offsets [first, last), and for no others.
   Around scratch(Builder& b, int first, int last) const {
     Around out = *this;
     out.to_end_.blocks = out.from_zero_.blocks = 0;
@@ -24,7 +24,7 @@ class Around {
     return out;
   }
 
-  // Those at the offsets [first, last): at most two stretches.
+  // The blocks at the offsets [first, last): at most two stretches.
   std::vector<Segment> at(int first, int last) const {
     const int wrap = ranks_ - rank_;
     std::vector<Segment> out;

@@ -1,4 +1,4 @@
-// Why algorithms reject problems, where several do so for the same reason.
+// Reasons that several algorithms have to reject problems.
 #pragma once
 
 #include <optional>

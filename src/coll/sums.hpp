@@ -1,4 +1,4 @@
-// Sums of many operands. One step adds at most kSourcesAtOnce of them, but all where the order is
+// Sums of many operands. One step adds at most kSourcesAtOnce of them, but all if the order is
 // canonical.
 #pragma once
 

@@ -60,8 +60,8 @@ class Builder {
   void copy(const Segment& source, const Segment& target);    // nothing if both are the same
   // target = sources[0] op sources[1] op ..., in this order; the target may be one of the sources.
   void reduce(Segments sources, const Segment& target);
-  // The combination of this block is complete: here an average is divided. Once per block, before
-  // it spreads.
+  // Marks the combination of this block as complete: here an average is divided. Once per block,
+  // before it spreads.
   void finish(const Segment& block);
   // Everything written above is visible to `peer` when its matching wait returns.
   void signal(int peer);

@@ -25,7 +25,7 @@ std::string canonical_sum(int ranks) {
   return ranks > 1 ? '(' + sum + ')' : sum;
 }
 
-// Names a part of the unit that rank `a` has for rank `b`; b is 0 where there are no such pairs.
+// Names a part of the unit that rank `a` has for rank `b`; b is 0 if there are no such pairs.
 std::int64_t id_of(const Schedule& s, int a, int b, int part) {
   return (std::int64_t{a} * s.problem.ranks + b) * s.cuts * s.pipeline + part;
 }

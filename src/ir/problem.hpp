@@ -1,6 +1,6 @@
 // Problem: everything an algorithm may look at when it builds its schedule.
 //
-// No count and no type: schedules are written over block indices, so that one schedule serves every
+// It has no count and no type: schedules are written over block indices, so that one serves every
 // message of the same shape. Counts become offsets when a call starts (ir/layout.hpp).
 #pragma once
 

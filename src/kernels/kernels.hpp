@@ -35,8 +35,8 @@ Reduce reduce_kernel(Type type, Op op, Target target);
 ReduceCopy reduce_copy_kernel(Type type, Op op);
 ReduceCopy reduce_copy_kernel(Type type, Op op, Target target);
 
-// data[i] /= divisor: what ends an average. 16-bit floats divide in float32, integers towards zero.
-// Throws a refusal for bool and for divisor 0.
+// data[i] /= divisor, at the end of an average. 16-bit floats divide in float32, integers towards
+// zero. Throws a refusal for bool and for divisor 0.
 void divide(void* data, Type type, std::size_t count, int divisor);
 
 // As memcpy, for a KiB or so at a time; no overlap. memcpy takes twice as long for a KiB if dst

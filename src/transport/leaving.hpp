@@ -7,7 +7,8 @@ namespace paceline {
 
 enum class Leaving : std::uint8_t { ended = 1, interrupted = 2 };   // 0: it is there
 
-// For the error of a peer that waits for it. paceline.errors.RankLost knows the first by its words.
+// Text for the error of a peer that waits for it. paceline.errors.RankLost knows the first by its
+// words.
 constexpr const char* words_of(Leaving why) {
   return why == Leaving::interrupted ? "it has left (interrupted by Ctrl-C)"
                                      : "it has left (finalize, or its program ended)";

@@ -1,4 +1,4 @@
-// Matching: which arriving message belongs to which posted receive of one peer.
+// Matcher: pairs arriving messages with the posted receives of one peer.
 #pragma once
 
 #include <algorithm>

@@ -13,13 +13,13 @@ namespace paceline {
 
 class Vigil {
  public:
-  // The process of a rank on this machine, whose number that rank has proven.
+  // Takes the process of a rank on this machine, whose number that rank has proven.
   void know(int rank, int process_id);
-  // That process, by the descriptor that there is of it already, if there is one.
+  // Watches that process, by the descriptor that exists of it already, if there is one.
   SharedWatch watch(int rank, int process_id) const;
   const Watches& processes() const { return processes_; }
   void forget_all() { processes_.clear(); }   // and give back their descriptors
-  // Of those that are known, one that has ended and has yet to set key(rank); -1: none.
+  // Returns a known rank whose process has ended and that has yet to set key(rank); -1: none.
   template <class Key>
   int missing(Store& store, Key&& key) const {
     for (const auto& [rank, process] : processes_)

@@ -1,4 +1,4 @@
-// Are these schedules well-formed, and parts of one and the same collective?
+// check_form: proves that schedules are well-formed, and parts of one and the same collective.
 #pragma once
 
 #include "verify/match.hpp"

@@ -68,8 +68,8 @@ Verdict check_orders(const World& world) {
 }
 
 // Checks a schedule whose peers' buffers this rank does not see: the system copies from one buffer
-// to another, lines, which have no other use then, say where they are, and a rank that writes there
-// has shown by a signal that it is in the call.
+// to another. Lines have no other use then and say where the buffers are. A rank that writes to a
+// peer's has shown by a signal that it is in the call.
 Verdict check_attached(const World& world, const Schedule& schedule) {
   const int rank = schedule.problem.rank;
   if (!schedule.slots.empty())

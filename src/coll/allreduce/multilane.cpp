@@ -1,5 +1,4 @@
-// Multi-lane allreduce: the ranks of a node share the sum of the node in its staging buffers, each
-// sums its part across nodes, and all read the parts of the others.
+// Multi-lane allreduce: ranks of a node sum a part each, then across nodes, and read other parts.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373; here with load/store inside the node.

@@ -41,7 +41,7 @@ class Block {
         sums_(sums),
         turn_(turn) {}
 
-  // Beyond kSourcesAtOnce ranks the own slice as well: the sum would overwrite it in place.
+  // Shows the own slice as well beyond kSourcesAtOnce ranks: the sum would overwrite it in place.
   void show() const {
     const bool all = p_ > kSourcesAtOnce;
     show(0, all ? p_ : r_);

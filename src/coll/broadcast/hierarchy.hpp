@@ -1,4 +1,4 @@
-// Broadcast in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
+// Broadcast in a hierarchy, with any algorithm between nodes. The root leads its node.
 #pragma once
 
 #include "coll/in_node.hpp"

@@ -1,5 +1,4 @@
-// Single-copy broadcast: the root writes a part of the message into each peer, which reads the
-// rest.
+// Single-copy broadcast: the root writes part of the message into each peer, which reads the rest.
 //
 // Source   ours (docs/design/0014-shared-buffers.md); single copies by help of the kernel: T. Ma,
 //          G. Bosilca, A. Bouteiller, J. Dongarra: Kernel-assisted and topology-aware MPI

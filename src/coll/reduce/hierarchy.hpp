@@ -1,4 +1,4 @@
-// Reduce in a hierarchy, whichever algorithm goes between nodes. The root leads its node.
+// Reduce in a hierarchy, with any algorithm between nodes. The root leads its node.
 #pragma once
 
 #include "coll/in_node.hpp"
@@ -33,7 +33,7 @@ inline void reduce_in_hierarchy(Builder& b, const Algorithm& between) {
   const Problem& pb = b.problem();
   const Hierarchy h(pb, 1);
   if (!h.stages()) return reduce_by_messages(b, h, between);
-  const Segment shown = b.staging(b.output());   // shaped alike where the root is in place
+  const Segment shown = b.staging(b.output());   // shaped alike if the root is in place
   if (h.part() != 0) {
     b.copy(b.input(), shown);
     b.signal(h.leader());

@@ -38,12 +38,12 @@ class Mailbox {
     send(peer, header, 0, [](std::byte*) {});
   }
 
-  // The next message, if poll() has seen it. `trouble`: MPI's code where it cannot receive.
+  // The next message, if poll() has seen it. `trouble`: MPI's code if it cannot receive.
   bool next(Letter& letter, int& trouble);
   void give_back(Buffer memory) { pool_.give(std::move(memory)); }
 
-  void pending(std::vector<int>& messages) const;  // what to poll for
-  // Frees what has been sent. Calls failed(peer, code) for what could not be.
+  void pending(std::vector<int>& messages) const;  // messages to poll for
+  // Frees messages that have been sent. Calls failed(peer, code) for those that could not be.
   template <class Failed>
   void collect(Failed&& failed) {
     Ended how;
@@ -67,7 +67,7 @@ class Mailbox {
   };
   void post(int peer, Buffer memory, std::size_t bytes);
   void receive();   // posts one ahead
-  void take();      // receives what has arrived, where none are posted ahead
+  void take();      // receives a message that has arrived, if none are posted
 
   MpiPort& port_;
   Pool pool_;

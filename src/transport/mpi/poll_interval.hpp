@@ -57,7 +57,7 @@ class PollInterval {
   std::mutex mutex_;   // several threads may wait
   bool stirred_ = true, slept_ = false, told_ = false, untold_ = false;
   int trust_ = 0;
-  double stirred_s_ = 0;   // when next_us() found that something had
+  double stirred_s_ = 0;   // time at which next_us() found it stirred
 };
 
 }  // namespace paceline::mpi

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Whatever gives up by itself says more, and comes first.
+// An MPI that gives up by itself says more, and comes first.
 constexpr std::chrono::seconds kGrace{5};
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 

@@ -82,9 +82,9 @@ class Streams {
   // The peer has sent only so many chunks of a stream.
   void withdraw(int peer, std::uint32_t tag, std::uint32_t chunks);
 
-  void pending(std::vector<int>& messages) const;  // what to poll for
+  void pending(std::vector<int>& messages) const;  // messages to poll for
   bool progress();                                 // after a poll; true if anything moved
-  bool comes_from(int peer) const;                 // true if a receive has begun from it
+  bool comes_from(int peer) const;                 // true if a stream from it has a receive
 
   bool idle() const { return out_.empty() && in_.empty() && leftovers_.empty(); }
   void close();    // receives nothing more
@@ -93,7 +93,7 @@ class Streams {
  private:
   static constexpr std::uint32_t kProbe = 2;   // chunks under way before the first has arrived
   static constexpr std::uint32_t kWindow = 4;  // and afterwards
-  // Shortest time of a chunk, if the rate is known: a more urgent message waits for a window of
+  // Time that a chunk should take at the expected rate: a more urgent message waits for a window of
   // them. Chunks of a probe are copied on both sides.
   static constexpr double kChunkS = 0.01;
   static constexpr std::size_t kLongestChunk = 1u << 20;

@@ -1,4 +1,4 @@
-// route: two transports as one. Ranks of the own node by the near one, all others by the far one.
+// route: two transports as one. The near one serves ranks of the own node, the far one all others.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,7 @@
 namespace paceline {
 
 // Both call ranks by the same numbers; `near` serves those in `neighbours`, the own rank among
-// them. Both are looked into at every progress(); a sleeper looks at far often, since only near can
-// wake it.
+// them. progress() looks into both; a sleeper looks at far often, since only near can wake it.
 std::unique_ptr<Transport> make_route(std::unique_ptr<Transport> near,
                                       const std::vector<int>& neighbours,
                                       std::unique_ptr<Transport> far);

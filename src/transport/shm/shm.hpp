@@ -19,14 +19,15 @@ struct ShmConfig {
   std::string dir = "/dev/shm";
   std::size_t bytes = 32u << 20;  // of all rings together, within limits per ring
   std::size_t stage_bytes = 8u << 20;  // of a communicator's stages together, within limits each
-  // What the ranks of the meeting are called outside, in order; empty: as in the meeting.
+  // Numbers of the ranks in the world, in order; empty: as in the meeting.
   std::vector<int> names = {};
   std::string single_copy = "auto";   // copies between ranks' memory: see PeerMemory
-  int stopped_ms = 5000;   // how long a rank that a signal has stopped is waited for; 0: for ever
+  int stopped_ms = 5000;   // time to wait for a rank that a signal has stopped; 0: for ever
 };
 
-// Among the ranks of a meeting. Returns once every rank has attached to every other; throws on all
-// of them where one cannot. Always meets twice, so that several can be made in parts of a meeting.
+// Makes the transport among the ranks of a meeting. Returns once every rank has attached to every
+// other; throws on all of them if one cannot. Always meets twice, so that several can be made in
+// parts of a meeting.
 std::unique_ptr<Transport> make_shm(Bootstrap& meeting, const ShmConfig& config);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// A binding: functions and handles of one MPI, and what every caller of them does with errors.
+// A binding: functions and handles of one MPI, and the handling of their errors.
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 namespace paceline::mpi {
 
-// Throw a refusal where a symbol is missing.
+// Throw a refusal if a symbol is missing.
 std::shared_ptr<MpiLibrary> make_mpich(const Symbols& symbols);
 std::shared_ptr<MpiLibrary> make_openmpi(const Symbols& symbols);
 std::shared_ptr<MpiLibrary> make_standard(const Symbols& symbols);
