@@ -29,7 +29,7 @@ namespace {
 
 int cuts(const Problem&, const Knobs&) { return 1; }
 
-// Doubles the number of nodes whose units it has in every round, this one and those after it.
+// In every round doubles the number of nodes whose units it has: this one and those after it.
 void across(Builder& b, const Hierarchy& h) {
   const int k = h.nodes(), node = h.node();
   const auto units_of_nodes = [&](int first, int last) {
