@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace paceline::binding {
 namespace {
 
-// What the lengths of one call are measured against.
+// The lengths of one call are checked against these.
 struct Rules {
   std::string_view call;
   std::size_t ranks;
@@ -84,7 +84,7 @@ void must_have(const Buffer& buffer, const Where& where, std::size_t count,
          plural(buffer.count()), "; it must have ", count, " (", because, ").");
 }
 
-// How long the longer buffer of a call with pieces must be, and why.
+// Required length of the longer buffer of a call with pieces, and the reason.
 struct Total {
   std::size_t count;
   std::string because;

@@ -1,4 +1,4 @@
-// Arguments: from what Python passed, a Call that fits together, or an error that says why not.
+// Arguments of a call from Python, made into a Call; an error says why they do not fit together.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,13 +10,13 @@
 
 namespace paceline::binding {
 
-// The two buffers of a call, and so what must stay alive until it is over.
+// The two buffers of a call: they must stay alive until the call is over.
 struct Kept {
   Buffer input;
   Buffer output;
 };
 
-// A call as Python hands it over; None wherever something does not apply.
+// A call as Python hands it over; None: does not apply.
 struct Arguments {
   std::string_view collective;
   nanobind::handle input;  // equal to output: in place
@@ -28,7 +28,7 @@ struct Arguments {
   nanobind::handle knobs;  // what calls.knobs() returns, or None
 };
 
-// Who calls, among how many.
+// Rank of the caller and size of its communicator.
 struct Seat {
   int rank;
   int ranks;

@@ -1,4 +1,4 @@
-// What the files of the Python module _core offer each other.
+// Functions that the files of the Python module _core offer each other.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -24,7 +24,7 @@ constexpr std::string_view kTypesText =
 
 std::string class_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
-// What Python prints for an attribute; nothing can go wrong while an error is being described.
+// Returns what Python prints for an attribute. Never throws: an error is being described already.
 std::string text_of(nb::handle object, const char* attribute) {
   const nb::object value = nb::getattr(object, attribute, nb::none());
   const nb::object text = nb::steal(PyObject_Str(value.ptr()));
@@ -126,8 +126,8 @@ std::optional<Type> type_of(const nb::dlpack::dtype& type) {
   }
 }
 
-// What we need of torch, looked up when the first tensor comes. Never freed: the interpreter may be
-// gone by then.
+// The attributes of torch in use, looked up when the first tensor comes. Never freed: the
+// interpreter may be gone by then.
 struct Torch {
   PyObject* tensor = nullptr;              // the class torch.Tensor
   std::array<PyObject*, kTypes> dtypes{};  // by Type; dtypes are singletons
@@ -135,7 +135,7 @@ struct Torch {
            *numel = nullptr;
 };
 
-// Null while nobody has imported torch: then no object can be a tensor.
+// Returns null before torch is imported: then no object can be a tensor.
 const Torch* torch() {
   static const Torch* loaded = nullptr;
   if (loaded) return loaded;
@@ -300,7 +300,7 @@ void Buffer::from_dlpack(const Where& where) {
   if (device == kCuda) device_ = array.device_id();
   data_ = const_cast<void*>(static_cast<const void*>(array.data()));
   count_ = array.size();
-  // What DLPack hands out owns the memory: it is kept in place of the object that it came from.
+  // The array from DLPack owns the memory: it replaces the object that it came from.
   object_ = nb::capsule(new nb::ndarray<nb::ro>(std::move(array)), [](void* kept) noexcept {
     delete static_cast<nb::ndarray<nb::ro>*>(kept);
   });

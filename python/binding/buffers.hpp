@@ -13,7 +13,7 @@
 
 namespace paceline::binding {
 
-// Which argument of which call: "allreduce: out".
+// Names an argument of a call in errors: "allreduce: out".
 struct Where {
   std::string_view call;
   const char* argument;
@@ -21,7 +21,7 @@ struct Where {
 
 inline constexpr int kOnHost = -1;
 
-// Whether memory of CUDA devices will do, or that of the host alone.
+// Memory that a call accepts: the host's alone, or that of CUDA devices as well.
 enum class Accepts { host, devices };
 
 // Contiguous memory of a numpy array, a torch tensor on the CPU or a CUDA device, or any object
@@ -43,13 +43,13 @@ class Buffer {
   std::size_t count() const { return count_; }  // elements
   Type type() const { return type_; }
   bool read_only() const { return read_only_; }
-  // Elements along each dimension, where the object has said so by itself.
+  // Elements along each dimension, if the object describes them itself.
   std::optional<std::span<const Py_ssize_t>> lengths() const {
     if (!view_.obj) return {};
     return std::span(view_.shape, static_cast<std::size_t>(view_.ndim));
   }
   int device() const { return device_; }   // of CUDA; kOnHost: the memory is the host's
-  // What its owner orders its work by on that device: a CUstream; 0: the default stream.
+  // The stream by which its owner orders work on that device: a CUstream; 0: the default stream.
   std::uintptr_t stream() const { return stream_; }
 
  private:

@@ -37,7 +37,7 @@ Seat seat_of(const Communicator& communicator) {
   return {communicator.rank(), communicator.size(), Accepts::devices};
 }
 
-// With where its buffers are.
+// Makes the call, with the place of its buffers.
 Call placed_call(const Communicator& self, const Arguments& arguments, Kept& kept) {
   Call call = call_from(arguments, seat_of(self), kept);
   call.device = place_of(kept);
@@ -54,7 +54,7 @@ void run(Communicator& self, std::string_view collective, nb::handle input, nb::
     const nb::gil_scoped_release unlocked;
     self.run(call);
   } catch (const nb::python_error&) {
-    // Ctrl-C: the collective goes on without the caller, and nobody can tell when it ends.
+    // Ctrl-C: the collective goes on without the caller, and its end is unknown: the buffers stay.
     new Kept(std::move(kept));
     throw;
   }
@@ -106,8 +106,8 @@ std::optional<Communicator> split(Communicator& self, int colour, int key) {
 
 using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
-// Zeroed bytes that all ranks reach, as a numpy array that holds them; whether they do; and on one
-// rank why not.
+// Returns zeroed bytes in a numpy array that holds them, true if all ranks reach them, and on one
+// rank the reason if they do not.
 std::tuple<Bytes, bool, std::string> allocate(Communicator& self, std::size_t bytes) {
   auto memory = [&] {
     const nb::gil_scoped_release unlocked;
@@ -137,8 +137,8 @@ void bind_request(nb::module_& m) {
            "timeout_ms\n"
            "milliseconds (0: the communicator's limit), MismatchError or RankLost.")
       .def("join", &Pending::join, "stream"_a,
-           "Of a call on memory of a CUDA device: what is enqueued on the stream (a CUstream)\n"
-           "from now on comes after the call. The host does not wait.")
+           "Makes work that is enqueued on the stream (a CUstream) from now on come after a call\n"
+           "on memory of a CUDA device. The host does not wait.")
       .def_prop_ro("is_on_device", &Pending::is_on_device)
       .def_prop_ro("result", &Pending::result,
                    "The array that holds the result after wait(), or None.");

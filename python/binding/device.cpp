@@ -40,7 +40,7 @@ class PyDeviceGroup {
   ~PyDeviceGroup() {
     try {
       wait();
-    } catch (...) {   // whoever wants to know synchronises
+    } catch (...) {   // callers see the error if they synchronise
     }
   }
 
@@ -139,7 +139,7 @@ std::vector<std::pair<double, double>> spans(PyEmulated& self, const std::string
   return found;
 }
 
-// What a device is called, and where it is.
+// Returns the name of a device and its place in the system.
 nb::dict describe_device(const PyDevices& self, int device) {
   nb::dict about;
   const auto* cuda = dynamic_cast<const device::Cuda*>(self.driver.get());
@@ -184,7 +184,7 @@ void bind_device(nb::module_& m) {
       .def("link", [](const PyDevices& self, int device, int peer) {
         return self.driver->link(device, peer);
       }, nb::arg("device"), nb::arg("peer"),
-           "How slow the link from one device to another is, beside others; 0: the fastest.")
+           "Returns how slow the link between two devices is, beside others; 0: the fastest.")
       .def("describe", describe_device, nb::arg("device"));
   nb::class_<PyEmulated, PyDevices>(m, "EmulatedDevices", "Devices of the host.")
       .def("__init__", [](PyEmulated* self, int devices, bool threads, std::uint64_t seed,
@@ -200,11 +200,11 @@ void bind_device(nb::module_& m) {
            "When what was enqueued since the last time would have run on such a machine, whose\n"
            "alpha, beta and gamma are those of copies and sums: (begin, end), in seconds.");
   m.def("cuda_devices", [] { return PyDevices{device::cuda_driver(), nullptr}; },
-        "Those of CUDA. Raises RefusalError, which says what is missing.");
+        "Returns those of CUDA. Raises RefusalError, which says what is missing.");
   m.def("has_cuda_kernels", [] { return device::kernel_image() != nullptr; },
-        "Whether the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.");
+        "True if the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.");
   m.def("trouble_with_cuda", device::trouble_with_cuda,
-        "Why there are none; empty: there are.");
+        "Returns why there are none; empty: there are.");
   nb::class_<PyDeviceGroup>(m, "DeviceGroup", "Devices as the ranks of collectives.")
       .def(nb::init<const PyDevices&, std::vector<int>, const std::string&>(), nb::arg("devices"),
            nb::arg("positions"), nb::arg("machine"))

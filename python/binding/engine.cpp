@@ -29,18 +29,18 @@ using namespace nb::literals;
 namespace paceline::binding {
 namespace {
 
-// So much is copied in less time than it takes to wake a thread for it.
+// Arrays up to this size are copied in less time than it takes to wake a thread.
 constexpr std::size_t kShortBytes = 32u << 10;
 
-// An exception of a Python task on its way to whoever waits.
+// An exception of a Python task, kept for the threads that wait for it.
 class PythonFailure : public std::exception {
  public:
   explicit PythonFailure(const nb::python_error& error)
       : value_(droppable_anywhere(nb::borrow(error.value()))),
         text_(str(Py_TYPE(value_->ptr())->tp_name, ": ", nb::str(*value_).c_str())) {}
   const char* what() const noexcept override { return text_.c_str(); }
-  // Raises a copy where that is possible. What has been raised holds the frames that it came
-  // through, and these may hold the task, which holds what is here: nobody could free the circle.
+  // Raises a copy if one can be made. A raised exception holds the frames that it came through,
+  // and these may hold the task, which holds this exception: a cycle that is never freed.
   void raise() const {
     nb::object raised = *value_;
     try {
@@ -55,7 +55,7 @@ class PythonFailure : public std::exception {
   std::string text_;
 };
 
-// What a Python task calls, and what that returned.
+// Callable of a Python task, and its result.
 struct Function {
   nb::object call;
   nb::object result;
@@ -68,7 +68,7 @@ struct PyTask {
   std::shared_ptr<nb::object> result;   // of a native one
 };
 
-// What all kinds of tasks have.
+// Settings that all kinds of tasks have.
 struct Spec {
   const std::vector<PyVariable*>& read;
   const std::vector<PyVariable*>& write;
@@ -143,7 +143,7 @@ PyTask copy(PyEngine& self, nb::handle source, nb::handle target,
   return {self.get(), self.get()->push(work, std::move(spec)), nullptr, std::move(result)};
 }
 
-// Refuses what copy() and combine() would refuse of an array, for those who have more than one.
+// Refuses what copy() and combine() would refuse of an array, for callers with several arrays.
 void check_array(nb::handle array, std::string_view call, bool is_written) {
   const Buffer buffer(array, {call, "value"}, Accepts::devices);
   if (is_written && buffer.read_only())
@@ -224,7 +224,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 }
 
 void bind_tasks(nb::module_& m) {
-  nb::class_<PyVariable>(m, "Variable", "What tasks read and write.")
+  nb::class_<PyVariable>(m, "Variable", "Value that tasks read and write.")
       .def_prop_ro("name", [](const PyVariable& self) { return self.variable->name; })
       .def("wait", [](PyVariable& self) {
         self.engine->wait(self.variable, look_for_signals);
@@ -236,11 +236,11 @@ void bind_tasks(nb::module_& m) {
            "array it wrote. Raises its error, or that of a task it depends on.")
       .def("cancel", [](PyTask& self) { return self.engine->cancel(self.task); },
            nb::call_guard<nb::gil_scoped_release>(),
-           "Keeps it from running; False where it has begun. What needs it fails.")
+           "Keeps it from running; False if it has begun. Tasks that depend on it fail.")
       .def_prop_ro("done", [](const PyTask& self) {
         const nb::gil_scoped_release unlocked;
         return self.engine->is_complete(self.task);
-      }, "Whether it is complete; it may have failed.");
+      }, "True if it is complete; it may have failed.");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace paceline::binding {
 
 using EnginePointer = std::shared_ptr<graph::Engine>;
 
-// Moves a Python object, or what holds some, to where any thread may drop it.
+// Wraps a Python object, or a value that holds some, so that any thread may drop it.
 template <class Value>
 std::shared_ptr<Value> droppable_anywhere(Value value) {
   return {new Value(std::move(value)), [](Value* held) {
@@ -29,13 +29,13 @@ struct PyVariable {
   graph::Variable variable;
 };
 
-// The communicators of an engine's calls, for as long as some of them are under way or can come.
+// The communicator of an engine's calls; kept while calls are under way or may come.
 struct Caller {
   Communicator communicator;
 };
 
-// Ends its engine when Python drops it, without waiting for anybody: one with tasks that are not
-// complete stays for ever, and so does what a forked child has of its parent's.
+// Ends its engine when Python drops it, without waiting. An engine with incomplete tasks stays for
+// ever, and so does what a forked child has of its parent's.
 class PyEngine {
  public:
   PyEngine(int compute, int copy, int communication)
@@ -49,7 +49,7 @@ class PyEngine {
     }
     try {
       engine_->close();
-    } catch (...) {   // whoever wants to know calls close()
+    } catch (...) {   // callers see the error if they call close()
     }
   }
   PyEngine(const PyEngine&) = delete;

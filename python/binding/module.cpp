@@ -13,7 +13,7 @@ NB_MODULE(_core, m) {
   bind_device(m);
   bind_device_ranks(m);
   bind_tools(m);
-  // At exit, a script may still hold requests in variables that nobody clears. Tests turn it on.
+  // At exit, variables of a script may still hold requests. Tests turn the warnings on.
   nanobind::set_leak_warnings(false);
   m.def("warn_of_leaks", [] { nanobind::set_leak_warnings(true); });
 }

@@ -45,7 +45,7 @@ void bind_mpi(nb::module_& m) {
       .def("wake_peers", &MpiWorld::wake_peers, Unlocked(),
            "Lets MPI go on with what it has yet to send.")
       .def("allgather", &MpiWorld::allgather, "mine"_a, Unlocked(),
-           "What every rank says, by rank. Collective.")
+           "Returns what every rank says, by rank. Collective.")
       .def_prop_ro("communicator", [](const MpiWorld& self) {
         return reinterpret_cast<std::uintptr_t>(self.communicator_address());
       }, "The address of its MPI_Comm, a duplicate; valid as long as this object is.");
@@ -57,7 +57,7 @@ void bind_mpi(nb::module_& m) {
       .def_prop_ro("is_finalized", &MpiLibrary::is_finalized)
       .def("init", [](MpiLibrary& self) { return std::string(name_of(init_mpi(self))); },
            Unlocked(),
-           "Initialises it where nobody has; how threads may call it.")
+           "Initialises it unless it is; returns how threads may call it.")
       .def("finalize", &MpiLibrary::finalize, Unlocked(),
            "Finalises it if init() initialised it. Collective.")
       .def("world", [](MpiLibrary& self) { return self.open(nullptr); }, Unlocked(),
@@ -65,10 +65,10 @@ void bind_mpi(nb::module_& m) {
       .def("join", join, "communicator"_a.none() = nb::none(), "timeout_ms"_a.none() = nb::none(),
            "start_timeout_ms"_a.none() = nb::none(),
            "Joins the world of the processes of an MPI communicator, given by its address; None:\n"
-           "of all processes. Initialises MPI where nobody has. Collective.");
+           "of all processes. Initialises MPI unless it is. Collective.");
   m.def("load_mpi", &MpiLibrary::load, "path"_a, Unlocked(),
         "Loads an MPI; an empty path means the one that is in the process already.");
-  m.def("has_mpi", &MpiLibrary::is_in_process, "Whether an MPI is in the process already.");
+  m.def("has_mpi", &MpiLibrary::is_in_process, "True if an MPI is in the process already.");
   m.def("finish_mpi", &finish_mpi, Unlocked(),
         "Finalises the MPI that join() has started, if it has. Collective.");
 }

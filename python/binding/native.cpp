@@ -33,8 +33,8 @@ Native* call_of(nb::handle owner, std::string_view collective, nb::handle input,
                     [&communicator, call] { communicator.run(call); });
 }
 
-// By the kernels of the collectives. Their stores are ordinary ones, as a program's are; those of
-// memcpy go past the cache where it is long.
+// Uses the kernels of the collectives. Their stores are ordinary ones, as a program's are; those of
+// memcpy bypass the cache if it is long.
 Native* combination_of(nb::handle target, const nb::list& sources, std::string_view op) {
   Buffer output(target, {"native_combine", "target"});
   if (output.read_only()) fail(Fault::usage, "native_combine: target is read-only.");
@@ -63,7 +63,7 @@ void bind_native(nb::module_& m) {
   nb::class_<Native>(m, "Native", "Work of the core that is ready, for other extension modules.")
       .def("__call__", &Native::run, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("capsule", &Native::capsule,
-                   "What such a module calls without Python between: python/binding/native.hpp.");
+                   "Entry point for such a module, without Python: python/binding/native.hpp.");
   m.def("native_call", call_of, "communicator"_a, "collective"_a, "input"_a.none(),
         "output"_a.none(), "op"_a, "root"_a, "knobs"_a.none(),
         nb::sig("def native_call(communicator: Communicator, collective: str, input: object | None,"

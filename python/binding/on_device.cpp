@@ -70,7 +70,7 @@ std::function<void()> device_copy(const Buffer& from, const Buffer& to) {
   const Buffer& leads = to.device() != kOnHost ? to : from;
   const std::shared_ptr<DeviceEnd> end = cuda_end(leads.device());
   const device::Event after = end->mark(cuda_stream(leads.device(), leads.stream()));
-  // What the other device's owner has enqueued there, if it is another one.
+  // Event after what the other device's owner has enqueued there, if it is another device.
   std::shared_ptr<DeviceEnd> other;
   device::Event first = {};
   if (from.device() != kOnHost && from.device() != leads.device()) {

@@ -1,4 +1,4 @@
-// Where a call's buffers are on a CUDA device: the end of messages there, and the owner's stream.
+// Device side of a call's buffers: the end of messages on a CUDA device, and the owner's stream.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace paceline::binding {
 
-// The host's, for calls whose buffers are there. Throws a refusal where there is no CUDA.
+// Returns the host for calls whose buffers are there. Throws a refusal if there is no CUDA.
 OnDevice place_of(const Kept& kept);
 
-// A stream of the device, as its owner has it.
+// Returns a stream of the device from its owner's handle.
 device::Stream cuda_stream(int device, std::uintptr_t native);
 
-// The end of messages on a CUDA device of this process; made when first asked for, and kept.
+// Returns the end of messages on a CUDA device of this process; made on first use, and kept.
 std::shared_ptr<DeviceEnd> cuda_end(int device);
 
-// A copy of which at least one side is on a device: after what is on the owners' streams now, and
-// done when the function returns. The buffers must live until then.
+// Returns a function that copies, with at least one side on a device. The copy comes after what is
+// on the owners' streams now; it is done on return. The buffers must live until then.
 std::function<void()> device_copy(const Buffer& from, const Buffer& to);
 
-// Sources of a sum on the host, of which some are on devices: pinned memory holds them meanwhile.
+// Sources of a sum on the host, some of them on devices: pinned memory holds these meanwhile.
 class Fetched {
  public:
-  // The next source, as it is once its owner's stream has done what is on it now.
+  // Adds the next source, as it is once its owner's stream has done what is on it now.
   void add(const Buffer& source);
-  // Brings those on devices here, and puts where they are now in their places.
+  // Copies those on devices to the host, and replaces their addresses.
   void fetch(std::vector<const void*>& sources);
   void give_back();
   ~Fetched() { give_back(); }

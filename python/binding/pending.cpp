@@ -28,7 +28,7 @@ bool has_ended(Orphan& orphan) {
   try {
     return orphan.request.test();
   } catch (const Error&) {
-    return true;  // whoever uses the communicator next gets the same error
+    return true;  // the communicator's next call gets the same error
   }
 }
 
@@ -39,7 +39,7 @@ void look_for_signals() {
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
 }
 
-// An error is being made already: whatever goes wrong here must not hide it.
+// An error is being made already: a failure here must not hide it.
 std::string call_site() {
   const nb::gil_scoped_acquire locked;
   try {
@@ -58,7 +58,7 @@ void bury_orphans() {
   if (!orphans().empty()) std::erase_if(orphans(), has_ended);
 }
 
-// Tries to come to the end; afterwards nothing is kept alive any more, and an error is remembered.
+// Tries to complete the call; on completion releases the buffers, and remembers an error.
 template <class Attempt>
 bool Pending::attempt(Attempt&& attempt) {
   if (error_) throw Error(*error_);
@@ -88,7 +88,7 @@ bool Pending::sleep_for(int milliseconds) {
   return attempt([=](Request& request) { return request.sleep_for(milliseconds); });
 }
 
-// One that is over has nothing left to wait for.
+// Does nothing once the call is over.
 void Pending::join(std::uintptr_t stream) {
   if (error_) throw *error_;
   if (!request_.valid()) return;
@@ -121,7 +121,7 @@ void PendingPlan::start() {
   ++starts_;
 }
 
-// Another thread may have waited for it as well, and have started the next one since.
+// Another thread may have waited for it as well, and may have started the next one since.
 void PendingPlan::end(std::uint64_t start) {
   if (starts_ == start) request_ = Request();
 }

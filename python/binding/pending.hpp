@@ -14,14 +14,14 @@
 
 namespace paceline::binding {
 
-// What a waiting caller does now and then, without the GIL. Ctrl-C throws, and so ends the wait;
-// the collective goes on.
+// Called now and then by a waiting caller, without the GIL. Ctrl-C throws, which ends the wait; the
+// collective goes on.
 void look_for_signals();
 
-// Where in the Python program the calling thread is, without the GIL.
+// Returns the place of the calling thread in the Python program. Called without the GIL.
 std::string call_site();
 
-// Given up by Python while the core still works on the buffers. They live as long as it does.
+// Keeps buffers alive that Python has dropped while the core still works on them.
 void orphan(Request request, Kept kept);
 void bury_orphans();  // frees the buffers of those that have ended
 
@@ -50,7 +50,7 @@ class Pending {
   Request request_;  // invalid once it is over
   Kept kept_;
   nanobind::object result_;
-  std::optional<Error> error_;  // how it ended, for whoever asks again
+  std::optional<Error> error_;  // for callers that ask again
 };
 
 // A plan with its buffers, and its present start.
@@ -74,7 +74,7 @@ class PendingPlan {
 
   Plan plan_;
   Request request_;  // invalid between a wait and the next start
-  std::uint64_t starts_ = 0;   // so far: who waits beside another thread ends its own start alone
+  std::uint64_t starts_ = 0;   // so far; a waiting thread ends only its own start
   Kept kept_;
   nanobind::object result_;
 };

@@ -29,12 +29,12 @@ using namespace nb::literals;
 namespace paceline::binding {
 namespace {
 
-// Of a list of any length so many arrays are transferred before the next ones are looked at: what
-// they take stays in the cache.
+// Arrays of a list that are transferred before the next ones are looked at: they stay in the
+// cache.
 constexpr std::size_t kTogether = 128;
 
-// What calls need while they are under way, also where the store is gone: whoever gives up the
-// engine finds their communicators.
+// Communicators of calls under way, kept also after the store is gone: giving up the engine
+// reaches them.
 using Callers = std::shared_ptr<std::vector<std::shared_ptr<Caller>>>;
 
 std::shared_ptr<void> kept_by_calls(const Callers& callers, nb::handle memory) {
@@ -48,7 +48,7 @@ struct PyKey {
   Type type;
 };
 
-// What is pushed to one key, or pulled from it: of a list that has the key twice, all of it.
+// The values pushed to one key, or pulled from it; all of them if a list has the key twice.
 struct Entry {
   std::size_t key;
   std::size_t first, count;   // of the list's arrays
@@ -72,7 +72,7 @@ class PyStore {
     const Op combined = op_from(op);
     if (type == "funnel") {
       store_ = std::make_unique<store::Funnel>(e, communicator, combined, look_for_signals);
-      return;   // its calls are made by who pushes: the engine has none to give up
+      return;   // pushing threads make its calls: the engine has none to give up
     }
     callers_->push_back(engine.caller(communicator));
     for (const Communicator& other : others) callers_->push_back(engine.caller(other));
@@ -103,7 +103,7 @@ class PyStore {
                                  .keeps = kept_by_calls(callers_, array)});
   }
 
-  // False where something does not fit: nothing has been done then, and Python says what it is.
+  // False if something does not fit: nothing has been done then, and Python says what it is.
   bool push(nb::handle keys, nb::handle values, int priority);
   bool pull(nb::handle keys, nb::handle arrays, int priority);
   bool wait(const std::vector<nb::object>& keys);
@@ -111,7 +111,7 @@ class PyStore {
   void barrier() { store_->barrier(); }
   void flush() { store_->flush(); }
 
-  // Of auto: what a plan is made of, and the plan.
+  // For type auto: the input of a plan, and the plan.
   std::vector<std::pair<std::size_t, double>> seen() const {
     std::vector<std::pair<std::size_t, double>> found;
     for (const store::Auto::Seen& one : auto_->seen()) found.emplace_back(one.key, one.ready_s);
@@ -203,7 +203,7 @@ std::optional<Entries> PyStore::entries(nb::handle keys, nb::handle values) cons
   return fit ? std::optional(std::move(found)) : std::nullopt;
 }
 
-// The memory of a value of this key, or nothing where it is not one.
+// Opens the memory of a value of this key; false if it is not one.
 bool PyStore::open(const PyKey& key, nb::handle value, Buffer& buffer) const try {
   static PyObject* const kShape = PyUnicode_InternFromString("shape");
   buffer = Buffer(value, {"kvstore", "value"}, Accepts::devices);
@@ -231,7 +231,7 @@ bool refers_to(nb::handle reference, nb::handle object) {
 #endif
 }
 
-// As Engine.variable_of() of Python finds it, or makes it.
+// Finds or makes the variable as Engine.variable_of() of Python does.
 graph::Variable PyStore::variable_of(nb::handle array) const {
   const nb::object id = nb::steal(PyLong_FromVoidPtr(array.ptr()));
   if (PyObject* const known = PyDict_GetItemWithError(of_arrays_.ptr(), id.ptr()))
@@ -240,7 +240,7 @@ graph::Variable PyStore::variable_of(nb::handle array) const {
   return nb::cast<PyVariable&>(variable_of_(array)).variable;
 }
 
-// What puts one value, or the sum of several, into the key's buffer.
+// Returns the transfer that puts one value, or the sum of several, into the key's buffer.
 store::Transfer PyStore::put_of(const Entry& entry, const nb::object* arrays,
                                 const Buffer* held) const {
   const PyKey& key = keys_[entry.key];
@@ -382,10 +382,10 @@ void bind_store(nb::module_& m) {
       .def("add", &PyStore::add, "key"_a, "name"_a, "array"_a, "shape"_a)
       .def("variable", &PyStore::variable, "number"_a)
       .def("push", &PyStore::push, "keys"_a.none(), "values"_a.none(), "priority"_a,
-           "False where something does not fit: nothing has been done then.")
+           "False if something does not fit: nothing has been done then.")
       .def("pull", &PyStore::pull, "keys"_a.none(), "arrays"_a.none(), "priority"_a,
-           "False where something does not fit: nothing has been done then.")
-      .def("wait", &PyStore::wait, "keys"_a, "Whether all keys are known; else it does not wait.")
+           "False if something does not fit: nothing has been done then.")
+      .def("wait", &PyStore::wait, "keys"_a, "False, without a wait, if a key is unknown.")
       .def("wait_for_all", &PyStore::wait_for_all, nb::call_guard<nb::gil_scoped_release>())
       .def("barrier", &PyStore::barrier, nb::call_guard<nb::gil_scoped_release>())
       .def("flush", &PyStore::flush, nb::call_guard<nb::gil_scoped_release>())
@@ -394,7 +394,7 @@ void bind_store(nb::module_& m) {
       .def("begin_round", &PyStore::begin_round, nb::call_guard<nb::gil_scoped_release>())
       .def("push_bucket", &PyStore::push_bucket, "number"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Of the plan; its keys' buffers hold the values, and nothing is under way for them.");
+           "Pushes a bucket of the plan: its keys' buffers hold the values, none is under way.");
 }
 
 }  // namespace paceline::binding

@@ -1,4 +1,4 @@
-// What the command line shows: names, options, costs; worlds and traces come from worlds.cpp.
+// Data for the command line: names, options, costs; worlds and traces come from worlds.cpp.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -88,7 +88,7 @@ void bind_options(nb::module_& m) {
   }, "Every option as a dict: what it is, what is in force, and where that comes from.");
   m.def("checked_option", &checked_option, "name"_a, "value"_a, "where"_a,
         "A value from elsewhere than the environment, checked; `where` names it in the error.");
-  m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that nobody reads.");
+  m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that no option reads.");
   m.def("parse_bytes", [](const std::string& size) {
     const auto bytes = parse_bytes(size);
     if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GiB.");
@@ -103,32 +103,32 @@ void bind_options(nb::module_& m) {
   m.def("human_bytes", &human_bytes, "bytes"_a);
 }
 
-// A communicator's ranks know each other's waits in few digits.
+// A communicator's ranks exchange their waits as numbers of few digits.
 using WaitsNs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 void bind_predictor(nb::module_& m) {
   nb::class_<Predictor>(m, "Predictor",
-                        "Which ranks a call takes for late, from how they came to those before.")
+                        "Predicts which ranks a call takes for late, from their earlier arrivals.")
       .def("__init__", [](Predictor* p, int ranks, std::size_t bytes, const std::string& machine) {
         const Problem problem{.collective = Collective::allreduce, .ranks = ranks};
         const ChoiceInputs now{bytes, machine_from(machine)};
         new (p) Predictor(ranks, prices_for_late(problem, now, choose(problem, now)));
-      }, "ranks"_a, "bytes"_a, "machine"_a, "Of allreduces of so many bytes, one rank a node.")
+      }, "ranks"_a, "bytes"_a, "machine"_a, "For allreduces of so many bytes, one rank a node.")
       .def("next", [](Predictor& p) {
         const std::vector<int> late = p.late();
         p.count_call();
         return late;
-      }, "Whom the next call takes for late, the latest one last; counts that call.")
+      }, "Returns the ranks that the next call takes for late, latest last; counts that call.")
       .def("learn", [](Predictor& p, const WaitsNs& waits, const std::vector<int>& taken) {
         std::vector<Wait> known;
         for (const auto& [waited, rest] : waits)
           known.push_back({unpacked(packed(waited)), unpacked(packed(rest))});
         p.learn(known, taken);
       }, "waits"_a, "taken"_a,
-           "One call. `waits`: of each rank the ns until the last one entered, and from then on;\n"
-           "`taken`: whom it took for late.");
+           "Learns from one call. `waits`: each rank's ns until the last one entered, and after;\n"
+           "`taken`: the ranks that the call took for late.");
 }
 
-// Equally many ranks on each node, side by side; none where they make no two nodes.
+// Divides the ranks equally over nodes, side by side; empty if they make no two nodes.
 std::vector<int> nodes_of(int ranks, int ranks_per_node) {
   std::vector<int> nodes;
   if (ranks_per_node < 2 || ranks_per_node >= ranks || ranks % ranks_per_node != 0) return nodes;
@@ -220,7 +220,7 @@ Machine machine_on(const std::string& name, const std::vector<int>& nodes, int r
   return machine;
 }
 
-// What bits may depend on; empty: what the option says.
+// Sets what the result's bits may depend on; empty: as the option says.
 void take_numbers(Problem& problem, const std::string& wanted) {
   const std::string mode = wanted.empty()
                                ? text_of(Option::numbers)
@@ -229,7 +229,7 @@ void take_numbers(Problem& problem, const std::string& wanted) {
   problem.fast = !has_op(problem.collective) || mode == "fast";
 }
 
-// What a call of this size takes, and why; a wish that cannot be met is an error.
+// Returns the choice of a call of this size, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
                 const std::string& algorithm, int segments, int window, int radix, int blocks,
                 const std::string& machine, bool attach,
@@ -253,21 +253,21 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   problem.one_node = near && ranks > 1;
   problem.single_copy = attach && problem.one_node && text_of(Option::single_copy) == "auto";
   bool by_nodes = false;
-  // One that works on shared memory is asked for by those who have it.
+  // A caller that asks for an algorithm on shared memory has such memory.
   if (!wish.algorithm.empty() && wish.algorithm != "auto") {
     const Algorithm& asked = find_algorithm(problem.collective, wish.algorithm);
     problem.symmetric = asked.uses(Access::symmetric);
     by_nodes = asked.by_nodes();
     problem.single_copy = problem.single_copy || asked.uses(Access::single_copy);
     problem.one_node = problem.one_node || asked.is_load_store();
-    // Of what type the call is nobody says: exact sums may take it in any numbers but canonical.
+    // The call's type is unknown here: exact sums allow it in any numbers but canonical.
     problem.fast = problem.fast || (asked.claims() && !problem.canonical);
   }
   if (!problem.one_node)
     problem.nodes = nodes.empty() || model.ranks_per_node == 1
                         ? nodes_of(ranks, model.ranks_per_node) : nodes;
   const bool on_nodes = !problem.nodes.empty();
-  // Whoever asks for an algorithm that goes by nodes knows that there are some.
+  // A caller that asks for an algorithm that goes by nodes has several nodes.
   if (by_nodes) problem.nodes.resize(static_cast<std::size_t>(ranks));
   problem.node_staging = !problem.nodes.empty();
   const auto together = static_cast<std::size_t>(number_of(Option::stage_bytes));
@@ -283,7 +283,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   return out;
 }
 
-// What the system says to huge pages in a folder of shared memory: empty if it grants them.
+// Returns why the system refuses huge pages in a folder of shared memory; empty: it grants them.
 std::string trouble_with_huge_pages(const std::string& folder) try {
   const int error = SharedFile::create(folder, kHugePage).use_huge_pages();
   return error == 0 ? "" : std::strerror(error);
@@ -312,7 +312,7 @@ void bind_choice(nb::module_& m) {
     return settings_of(machine_from(machine));
   }, "machine"_a, "All settings of a machine model: alpha_us=1.5,gbit_per_s=100,...");
   m.def("assumed_machine", [] { return describe(assumed_by(text_of(Option::machine))); },
-        "What choices between nodes reckon with before anything is measured, and why.");
+        "The machine that choices between nodes assume before measurements, and why.");
   m.def("machine_file", [] {
     const MachineFile file = read_machine_file(machine_folder());
     nb::list machines;
@@ -334,9 +334,9 @@ void bind_choice(nb::module_& m) {
                       const std::string& machine) {
     return bound_s(machine_from(machine), collective_from(collective), ranks, bytes);
   }, "collective"_a, "ranks"_a, "bytes"_a, "machine"_a,
-        "What no algorithm can beat on this machine, in seconds; 0: it says nothing.");
+        "A lower bound of every algorithm on this machine, in seconds; 0: unknown.");
   m.def("trouble_with_huge_pages", &trouble_with_huge_pages, "folder"_a,
-        "Why shared memory in `folder` gets no huge pages; empty: it does.");
+        "Returns why shared memory in `folder` gets no huge pages; empty: it gets them.");
 }
 
 }  // namespace

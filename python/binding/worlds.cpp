@@ -56,7 +56,7 @@ struct Place {
     check_late(problem_of(*algorithm, shape, 0));
   }
 
-  // Who takes which position when ranks come at these times, in seconds.
+  // Assigns positions to ranks that arrive at these times, in seconds.
   Shape arriving(const std::vector<double>& arrivals) const {
     Shape out = shape;
     if (algorithm->claims() && static_cast<int>(arrivals.size()) == shape.ranks)
@@ -82,7 +82,7 @@ struct Place {
   Traffic traffic(std::size_t count, std::size_t element_bytes) const {
     return traffic_of(make_world(*algorithm, shape), count, element_bytes);
   }
-  // By rank, what each gives of its schedule.
+  // Applies `each` to every rank's schedule; results by rank.
   template <class Each>
   auto by_rank(Each&& each) const {
     std::vector<decltype(each(Schedule{}))> ranks;
@@ -100,7 +100,7 @@ nb::dict named(const std::array<Moved, kRows>& rows) {
   return out;
 }
 
-// What came out of some worlds of a sweep.
+// The results of some worlds of a sweep.
 struct Outcome {
   std::size_t proven = 0;
   std::map<std::string, std::size_t> rejected;               // "allreduce/ring: why" -> worlds
@@ -169,19 +169,19 @@ void add_shape(nb::class_<Place>& place) {
 void add_counts(nb::class_<Place>& place) {
   place
       .def_prop_ro("is_load_store", &Place::is_load_store,
-                   "Whether ranks share memory and send nothing: then traffic is counted.")
+                   "True if ranks share memory and send nothing: then traffic is counted.")
       .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
-           "What the steps of all ranks together read and write.")
+           "Bytes that the steps of all ranks together read and write.")
       .def("traffic_by_rank",
            [](const Place& p, std::size_t count, std::size_t bytes) {
              return p.by_rank([&](const Schedule& s) { return traffic_of(s, count, bytes); });
            },
-           "count"_a, "element_bytes"_a, Unlocked(), "The same of each rank.")
+           "count"_a, "element_bytes"_a, Unlocked(), "The same for each rank.")
       .def("traffic_by_step",
            [](const Place& p, std::size_t count, std::size_t bytes) {
              return p.by_rank([&](const Schedule& s) { return traffic_by_step(s, count, bytes); });
            },
-           "count"_a, "element_bytes"_a, Unlocked(), "Of each rank, of each of its steps.")
+           "count"_a, "element_bytes"_a, Unlocked(), "The same for each step of each rank.")
       .def("traffic_after",
            [](const Place& p, int late, std::size_t count, std::size_t bytes) {
              if (late < 0 || late >= p.shape.ranks)
@@ -192,7 +192,7 @@ void add_counts(nb::class_<Place>& place) {
                                   bytes);
            },
            "late"_a, "count"_a, "element_bytes"_a, Unlocked(),
-           "Of each rank, once one that all have long been waiting for has come.");
+           "The same for each rank after a rank has come that all have long been waiting for.");
 }
 
 }  // namespace
@@ -211,7 +211,7 @@ void check_nodes(std::string_view where, const std::vector<int>& nodes, int rank
 }
 
 void bind_traces(nb::module_& m) {
-  nb::class_<Event>(m, "Event", "What one rank did from begin_s to end_s.")
+  nb::class_<Event>(m, "Event", "An activity of one rank, from begin_s to end_s.")
       .def_ro("rank", &Event::rank)
       .def_prop_ro("activity", [](const Event& e) { return std::string(name_of(e.activity)); })
       .def_ro("peer", &Event::peer)
@@ -221,7 +221,7 @@ void bind_traces(nb::module_& m) {
       .def_ro("begin_s", &Event::begin_s)
       .def_ro("end_s", &Event::end_s)
       .def_ro("bytes", &Event::bytes);
-  nb::class_<Trace>(m, "Trace", "Who did what and when, simulated or measured.")
+  nb::class_<Trace>(m, "Trace", "The activities of all ranks, simulated or measured.")
       .def_ro("title", &Trace::title)
       .def_ro("provenance", &Trace::provenance)
       .def_ro("ranks", &Trace::ranks)
@@ -240,9 +240,9 @@ void bind_traffic(nb::module_& m) {
   nb::class_<Moved>(m, "Moved", "Bytes that steps read and write.")
       .def_ro("read", &Moved::read)
       .def_ro("written", &Moved::written)
-      .def_ro("again", &Moved::again, "Of those read: made by the same rank in the steps before.")
+      .def_ro("again", &Moved::again, "Part of those read: made by the same rank in earlier steps.")
       .def_prop_ro("total", &Moved::total);
-  nb::class_<Traffic>(m, "Traffic", "What steps move; what is not moved at all is not listed.")
+  nb::class_<Traffic>(m, "Traffic", "Bytes that steps move, by kind; empty kinds are left out.")
       .def_prop_ro("passes", [](const Traffic& t) { return named<Pass>(t.by_pass); })
       .def_prop_ro("homes", [](const Traffic& t) { return named<Home>(t.by_home); })
       .def_prop_ro("total", &Traffic::total)
@@ -290,7 +290,7 @@ void bind_worlds(nb::module_& m) {
       .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")
       .def("verify",
            [](const Place& p) { return verify(make_world(*p.algorithm, p.shape)).fault; },
-           Unlocked(), "What is wrong; empty: proven.")
+           Unlocked(), "Returns the fault; empty: proven.")
       .def("shake",
            [](const Place& p, std::uint64_t seed) {
              return shake(make_world(*p.algorithm, p.shape), seed).fault;

@@ -113,8 +113,8 @@ class Request:
 
     def join(self, stream: int) -> None:
         """
-        Of a call on memory of a CUDA device: what is enqueued on the stream (a CUstream)
-        from now on comes after the call. The host does not wait.
+        Makes work that is enqueued on the stream (a CUstream) from now on come after a call
+        on memory of a CUDA device. The host does not wait.
         """
 
     @property
@@ -167,7 +167,7 @@ class MpiWorld:
         """Lets MPI go on with what it has yet to send."""
 
     def allgather(self, mine: str) -> list[str]:
-        """What every rank says, by rank. Collective."""
+        """Returns what every rank says, by rank. Collective."""
 
     @property
     def communicator(self) -> int:
@@ -189,7 +189,7 @@ class Mpi:
     @property
     def is_finalized(self) -> bool: ...
     def init(self) -> str:
-        """Initialises it where nobody has; how threads may call it."""
+        """Initialises it unless it is; returns how threads may call it."""
 
     def finalize(self) -> None:
         """Finalises it if init() initialised it. Collective."""
@@ -205,7 +205,7 @@ class Mpi:
     ) -> Communicator:
         """
         Joins the world of the processes of an MPI communicator, given by its address; None:
-        of all processes. Initialises MPI where nobody has. Collective.
+        of all processes. Initialises MPI unless it is. Collective.
         """
 
 def load_mpi(path: str) -> Mpi:
@@ -214,7 +214,7 @@ def load_mpi(path: str) -> Mpi:
     """
 
 def has_mpi() -> bool:
-    """Whether an MPI is in the process already."""
+    """True if an MPI is in the process already."""
 
 def finish_mpi() -> None:
     """Finalises the MPI that join() has started, if it has. Collective."""
@@ -226,7 +226,7 @@ class Native:
     @property
     def capsule(self) -> CapsuleType:
         """
-        What such a module calls without Python between: python/binding/native.hpp.
+        Entry point for such a module, without Python: python/binding/native.hpp.
         """
 
 def native_call(
@@ -247,7 +247,7 @@ def native_combine(target: object, sources: list[object], op: str) -> Native:
     """
 
 class Variable:
-    """What tasks read and write."""
+    """Value that tasks read and write."""
 
     @property
     def name(self) -> str: ...
@@ -266,11 +266,13 @@ class Task:
         """
 
     def cancel(self) -> bool:
-        """Keeps it from running; False where it has begun. What needs it fails."""
+        """
+        Keeps it from running; False if it has begun. Tasks that depend on it fail.
+        """
 
     @property
     def done(self) -> bool:
-        """Whether it is complete; it may have failed."""
+        """True if it is complete; it may have failed."""
 
 def check_array(array: object, call: str, is_written: bool) -> None: ...
 
@@ -357,13 +359,13 @@ class Store:
     def add(self, key: object, name: str, array: object, shape: object) -> None: ...
     def variable(self, number: int) -> Variable: ...
     def push(self, keys: object | None, values: object | None, priority: int) -> bool:
-        """False where something does not fit: nothing has been done then."""
+        """False if something does not fit: nothing has been done then."""
 
     def pull(self, keys: object | None, arrays: object | None, priority: int) -> bool:
-        """False where something does not fit: nothing has been done then."""
+        """False if something does not fit: nothing has been done then."""
 
     def wait(self, keys: Sequence[object]) -> bool:
-        """Whether all keys are known; else it does not wait."""
+        """False, without a wait, if a key is unknown."""
 
     def wait_for_all(self) -> None: ...
     def barrier(self) -> None: ...
@@ -377,7 +379,7 @@ class Store:
     def begin_round(self) -> None: ...
     def push_bucket(self, number: int) -> None:
         """
-        Of the plan; its keys' buffers hold the values, and nothing is under way for them.
+        Pushes a bucket of the plan: its keys' buffers hold the values, none is under way.
         """
 
 class Devices:
@@ -390,7 +392,7 @@ class Devices:
     def reaches(self, device: int, peer: int) -> bool: ...
     def link(self, device: int, peer: int) -> int:
         """
-        How slow the link from one device to another is, beside others; 0: the fastest.
+        Returns how slow the link between two devices is, beside others; 0: the fastest.
         """
 
     def describe(self, device: int) -> dict: ...
@@ -417,15 +419,17 @@ class EmulatedDevices(Devices):
         """
 
 def cuda_devices() -> Devices:
-    """Those of CUDA. Raises RefusalError, which says what is missing."""
+    """
+    Returns those of CUDA. Raises RefusalError, which says what is missing.
+    """
 
 def has_cuda_kernels() -> bool:
     """
-    Whether the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.
+    True if the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.
     """
 
 def trouble_with_cuda() -> str:
-    """Why there are none; empty: there are."""
+    """Returns why there are none; empty: there are."""
 
 class DeviceGroup:
     """Devices as the ranks of collectives."""
@@ -512,7 +516,7 @@ def checked_option(name: str, value: str, where: str) -> object:
     """
 
 def unknown_variables() -> list[str]:
-    """PACELINE_* variables that nobody reads."""
+    """PACELINE_* variables that no option reads."""
 
 def parse_bytes(size: str) -> int: ...
 def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
@@ -524,20 +528,22 @@ def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
 def human_bytes(bytes: float) -> str: ...
 
 class Predictor:
-    """Which ranks a call takes for late, from how they came to those before."""
+    """
+    Predicts which ranks a call takes for late, from their earlier arrivals.
+    """
 
     def __init__(self, ranks: int, bytes: int, machine: str) -> None:
-        """Of allreduces of so many bytes, one rank a node."""
+        """For allreduces of so many bytes, one rank a node."""
 
     def next(self) -> list[int]:
         """
-        Whom the next call takes for late, the latest one last; counts that call.
+        Returns the ranks that the next call takes for late, latest last; counts that call.
         """
 
     def learn(self, waits: Sequence[tuple[int, int]], taken: Sequence[int]) -> None:
         """
-        One call. `waits`: of each rank the ns until the last one entered, and from then on;
-        `taken`: whom it took for late.
+        Learns from one call. `waits`: each rank's ns until the last one entered, and after;
+        `taken`: the ranks that the call took for late.
         """
 
 def choose(
@@ -573,7 +579,7 @@ def machine_settings(machine: str) -> str:
 
 def assumed_machine() -> str:
     """
-    What choices between nodes reckon with before anything is measured, and why.
+    The machine that choices between nodes assume before measurements, and why.
     """
 
 def machine_file() -> dict:
@@ -583,14 +589,16 @@ def machine_file() -> dict:
 
 def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
     """
-    What no algorithm can beat on this machine, in seconds; 0: it says nothing.
+    A lower bound of every algorithm on this machine, in seconds; 0: unknown.
     """
 
 def trouble_with_huge_pages(folder: str) -> str:
-    """Why shared memory in `folder` gets no huge pages; empty: it does."""
+    """
+    Returns why shared memory in `folder` gets no huge pages; empty: it gets them.
+    """
 
 class Event:
-    """What one rank did from begin_s to end_s."""
+    """An activity of one rank, from begin_s to end_s."""
 
     @property
     def rank(self) -> int: ...
@@ -612,7 +620,7 @@ class Event:
     def bytes(self) -> int: ...
 
 class Trace:
-    """Who did what and when, simulated or measured."""
+    """The activities of all ranks, simulated or measured."""
 
     @property
     def title(self) -> str: ...
@@ -645,13 +653,13 @@ class Moved:
     def written(self) -> int: ...
     @property
     def again(self) -> int:
-        """Of those read: made by the same rank in the steps before."""
+        """Part of those read: made by the same rank in earlier steps."""
 
     @property
     def total(self) -> int: ...
 
 class Traffic:
-    """What steps move; what is not moved at all is not listed."""
+    """Bytes that steps move, by kind; empty kinds are left out."""
 
     @property
     def passes(self) -> dict: ...
@@ -697,7 +705,7 @@ class World:
         """Why the algorithm cannot serve this world; empty: it can."""
 
     def verify(self) -> str:
-        """What is wrong; empty: proven."""
+        """Returns the fault; empty: proven."""
 
     def shake(self, seed: int) -> str:
         """The same after one run in an order drawn from the seed."""
@@ -736,19 +744,21 @@ class World:
 
     @property
     def is_load_store(self) -> bool:
-        """Whether ranks share memory and send nothing: then traffic is counted."""
+        """True if ranks share memory and send nothing: then traffic is counted."""
 
     def traffic(self, count: int, element_bytes: int) -> Traffic:
-        """What the steps of all ranks together read and write."""
+        """Bytes that the steps of all ranks together read and write."""
 
     def traffic_by_rank(self, count: int, element_bytes: int) -> list[Traffic]:
-        """The same of each rank."""
+        """The same for each rank."""
 
     def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
-        """Of each rank, of each of its steps."""
+        """The same for each step of each rank."""
 
     def traffic_after(self, late: int, count: int, element_bytes: int) -> list[Traffic]:
-        """Of each rank, once one that all have long been waiting for has come."""
+        """
+        The same for each rank after a rank has come that all have long been waiting for.
+        """
 
 class Outcome:
     @property
