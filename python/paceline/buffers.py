@@ -16,7 +16,7 @@ Buffer = Any
 
 
 def shape_of(x: Buffer) -> tuple[int, ...]:
-    """The shape of `x`; of things without one, that of the numpy array over them."""
+    """The shape of `x`, or that of the numpy array over it if it has none."""
     shape = getattr(x, "shape", None)
     return tuple(numpy.asarray(x).shape) if shape is None else tuple(shape)
 
@@ -25,7 +25,7 @@ def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
     """An array of `shape` with the type of `x`, not set to anything.
 
     A torch tensor for a torch tensor, a numpy array for everything else. Raises ResourceError,
-    which names `call`, where there is no memory for it.
+    which names `call`, if memory runs out.
     """
     try:
         new_empty = getattr(x, "new_empty", None)
@@ -43,7 +43,7 @@ def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
 
 
 def host_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
-    """Like empty_like, but on the host, also where `x` is on a device."""
+    """Like empty_like, but always on the host."""
     if getattr(x, "is_cpu", True) and not hasattr(x, "__cuda_array_interface__"):
         return empty_like(x, shape, call)
     if hasattr(x, "new_empty") and hasattr(x, "is_cpu"):
@@ -52,7 +52,7 @@ def host_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
 
 
 def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
-    """What Communicator.empty() says. A torch tensor for a torch dtype, else a numpy array."""
+    """Implements Communicator.empty(). A torch tensor for a torch dtype, else a numpy array."""
     shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
     lengths = [operator.index(n) for n in shape]
     if any(n < 0 for n in lengths):
@@ -92,7 +92,7 @@ def piece(x: Buffer, ranks: int, rank: int, counts: Sequence[int] | None, call: 
 
 
 def _wholes(counts: Any) -> list[int]:
-    """`counts`, or 0 and nothing where they are no counts: the core then says what is wrong."""
+    """`counts`, or 0 and nothing if they are no counts: the core then says what is wrong."""
     if not isinstance(counts, Iterable):
         return []
     return [operator.index(n) if _is_count(n) else 0 for n in counts]

@@ -1,4 +1,4 @@
-"""Where in a program a thread is; asked only when an error is being made: no call pays for it."""
+"""Finds a thread's place in the program; called only when an error is made: calls pay nothing."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ def here() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        # How a thread begins is nobody's line: one of ours would seem to be there.
+        # Skips threading.py: the line that starts a thread would seem to be one of ours.
         if not file.startswith(_OWN) and file != threading.__file__:
             outside.append(frame)
             if not theirs or not file.startswith(theirs + os.sep):
@@ -33,7 +33,7 @@ def _line(frame) -> str:
 
 
 def _short(path: str) -> str:
-    """As seen from where the program runs, where that is shorter."""
+    """The path relative to the working directory, if that is shorter."""
     try:
         seen = os.path.relpath(path)
     except (OSError, ValueError):

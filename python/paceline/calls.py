@@ -1,4 +1,4 @@
-"""What each collective needs of its arguments: one function each, for all ways of calling it.
+"""Checks the arguments of each collective: one function each, for all ways of calling it.
 
 Each returns (arguments of the core, result): the core takes collective, input, output, op, root,
 counts and received counts; the result is what the call returns when it is complete.
@@ -151,7 +151,7 @@ def knobs(
     return Knobs(algorithm, segments, window, radix, blocks, tag, priority, timeout_ms)
 
 
-# How a call is cut: what it may ask for, and all that decides how a World is made (ir/cut.hpp).
+# Options that cut a call, and all keywords that decide how a World is made (ir/cut.hpp).
 ASKED = ("segments", "window", "radix", "blocks")
 CUT = (*ASKED, "in_step", "whole_tail")
 OPTIONS = ("algorithm", *ASKED, "timeout_ms", "tag", "priority")

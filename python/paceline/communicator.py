@@ -19,19 +19,19 @@ class Communicator:
     DLPack or __cuda_array_interface__, on the CPU or both on one CUDA device: contiguous, of type
     float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 or bool. Nothing is
     copied: data goes from and into the memory of the caller, and `out` may not overlap `x` unless a
-    method says how. Where a method makes `out` itself, it is of the library and type of `x`.
+    method says how. A method that makes `out` itself makes it of the library and type of `x`.
     Lengths below are in elements; n is any length, also 0.
 
     Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
       segments    cut the message into so many pieces that follow each other; None: chosen
       window      how many segments may be under way at a time; None: chosen
-      radix       of the algorithm's tree or hypercube, where it has one; None: chosen
-      blocks      that the algorithm cuts the message into, where it does; None: chosen
+      radix       radix of the algorithm's tree or hypercube, if it has one; None: chosen
+      blocks      number of blocks that the algorithm cuts the message into; None: chosen
       tag         what the call exchanges, such as the name of a gradient: calls with different
                   tags are not taken for each other (MismatchError); a name or a number from 1 on
-      priority    of calls under way at a time the most urgent goes first, at the borders of
-                  messages and their segments; higher is more urgent; from -2**20 to 2**20, None: 0
+      priority    the most urgent of the calls under way goes first, at the borders of messages
+                  and their segments; higher is more urgent; from -2**20 to 2**20, None: 0
       timeout_ms  give up after so many milliseconds; None: the communicator's timeout_ms
 
     The methods with an `i` in front start the collective and return a Request: test() works on
@@ -71,12 +71,12 @@ class Communicator:
         return self._core.broken
 
     def is_called(self) -> bool:
-        """Whether a message of a call is here that this rank has yet to make."""
+        """True if a message has come for a call that this rank has yet to make."""
         return self._core.is_called()
 
     @property
     def timeout_ms(self) -> int:
-        """How long calls wait that have no time-out of their own, in milliseconds.
+        """Limit in milliseconds of calls that have no time-out of their own.
 
         Settable, from 1 on (UsageError); each rank has its own. Communicators made of this one
         later begin with the same; that of the world with PACELINE_TIMEOUT_MS.
@@ -94,7 +94,7 @@ class Communicator:
         torch's, for a tensor. allreduce, broadcast, reduce_scatter, allgather and alltoall whose
         buffers all lie in such arrays, at the same place on every rank, read and write them
         directly: no data is sent. They may be called on any communicator of this world whose ranks
-        all belong to this one. Across nodes, or where memory cannot be shared, these are arrays
+        all belong to this one. Across nodes, or if memory cannot be shared, these are arrays
         like any others. The memory lives as long as an array or a view of it does, on each rank for
         itself. Keep in mind that peers write into it until their call has ended, also when it fails
         here. Raises UsageError and ResourceError.
@@ -102,7 +102,7 @@ class Communicator:
         return shared_empty(self, shape, dtype)
 
     def allocate(self, nbytes: int) -> tuple[Any, bool, str]:
-        """empty() in bytes: (memory, whether the ranks share it, on one rank why they do not)."""
+        """empty() in bytes: (memory, True if the ranks share it, on one rank why they do not)."""
         return self._core.allocate(nbytes)
 
     def allreduce(self, x: Buffer, out: Buffer = None, op: str = "sum", **options: Any) -> Buffer:
@@ -265,12 +265,12 @@ class Communicator:
         return self._core.plan(*call, settings, result)
 
     def explain(self, collective: str, *arguments: Any, **keywords: Any) -> str:
-        """Which algorithm a call with these arguments would take, and why. Sends nothing."""
+        """Returns the algorithm that such a call would take, and why. Sends nothing."""
         call, _, settings = self._prepare(collective, arguments, keywords)
         return self._core.explain(*call, settings)
 
     def flight_record(self, folder: str | None = None) -> dict[str, Any]:
-        """What this process has called last, and what it is in, in all communicators of this world.
+        """Last calls of this process, and those under way, in all communicators of this world.
 
         As a dict: rank, ranks, reason, and for each of `communicators` its ranks, whether it is
         broken, and its last calls, oldest first: number, call, and for those under way waited_s

@@ -28,7 +28,7 @@ from paceline.buffers import Buffer
 from paceline.communicator import Communicator
 from paceline.errors import UsageError
 
-# What the choice of an algorithm takes for granted of devices that nobody has measured.
+# The model by which algorithms are chosen for devices without measurements.
 USUAL = "alpha_us=8,gbit_per_s=200,reduce_gbyte_per_s=400"
 
 
@@ -55,8 +55,8 @@ def near_order(devices: Any) -> list[int]:
 
 
 class Array:
-    """A flat array in the memory of a device, which other libraries can take: it has
-    __cuda_array_interface__ where the devices are CUDA's."""
+    """A flat array in the memory of a device, which other libraries can take: on CUDA devices it
+    has __cuda_array_interface__."""
 
     def __init__(self, devices: Any, device: int, count: int, dtype: Any = "float32"):
         self.dtype = numpy.dtype(dtype)
@@ -94,7 +94,7 @@ class Array:
 def empty(devices: Any, device: int, count: int, dtype: Any = "float32") -> Any:
     """An array of `count` elements on a device, which Peers can open in other processes.
 
-    Of emulated devices a numpy array, of CUDA an Array. Raises ResourceError, UsageError.
+    A numpy array on emulated devices, an Array on CUDA. Raises ResourceError, UsageError.
     """
     if devices.kind == "cuda":
         return Array(devices, device, count, dtype)
@@ -144,7 +144,7 @@ class _Calls:
 
 
 class _OfRank(_Calls):
-    """What is the same for a rank with one device, however it reaches the others."""
+    """The methods of a rank with one device, however it reaches the others."""
 
     def __init__(self, comm: Communicator, core: Any):
         self._core = core
@@ -156,7 +156,7 @@ class _OfRank(_Calls):
         return result
 
     def explain(self, collective: str, *arguments: Any, **options: Any) -> str:
-        """What such a call would do, and why. Of Peers: collective."""
+        """Says what such a call would do, and why. With Peers: collective."""
         call, _ = calls.named(collective)(self, *arguments)
         return self._core.explain(call, calls.knobs(**options) if options else None)
 
@@ -168,7 +168,7 @@ class _OfRank(_Calls):
 class Link(_OfRank):
     """A rank's device, whose messages go through pinned memory of the host, anywhere.
 
-    comm: of whose ranks each makes one. devices: of cuda() or emulated(); arrays are on `device`
+    comm: each of its ranks makes one. devices: of cuda() or emulated(); arrays are on `device`
     (of emulated devices: numpy arrays). Methods enqueue and return at once; the host copies out,
     sends, receives and copies in while the device combines, block by block. Calls on one device
     begin in the same order on all ranks, also those of several communicators; else they may time
@@ -183,7 +183,7 @@ class Link(_OfRank):
         super().__init__(comm, _core.DeviceLink(comm._core, devices, device))
 
     def stages(self) -> dict[str, Any]:
-        """For how long each stage of the pipeline was at work, so far.
+        """Seconds that each stage of the pipeline has been at work so far.
 
         seconds: by stage, with at least one block in it; register: pinning memory, which later
         calls find in the pool. calls_s: with a call under way. Stages overlap: the seconds may be
@@ -235,11 +235,11 @@ class Group(_Calls):
         return f"<paceline.device.Group of {self.size}>"
 
     def synchronize(self) -> None:
-        """Returns when all that was enqueued is done. Raises RankLost where a device has gone."""
+        """Returns when all that was enqueued is done. Raises RankLost if a device has gone."""
         self._core.synchronize()
 
     def explain(self, collective: str, *arguments: Any, **options: Any) -> str:
-        """What such a call would enqueue, and why."""
+        """Says what such a call would enqueue, and why."""
         prepared, _ = self._prepare(collective, *arguments)
         return self._core.explain(prepared, self._knobs(options))
 

@@ -1,4 +1,4 @@
-"""What copies and sums take on CUDA devices, measured: the model by which algorithms are chosen."""
+"""Measures copies and sums on CUDA devices: the model by which algorithms are chosen."""
 
 import statistics
 import time
@@ -8,7 +8,7 @@ from typing import Any
 from paceline import device
 
 REPEATS, WARMUPS = 10, 2
-LONG = 64 << 20  # bytes: what starts a copy takes little of its time
+LONG = 64 << 20  # bytes: the start of a copy is little of its time
 SHORT, BLOCKS = 4 << 10, 64  # bytes of a block whose time is that of starting it; so many
 
 
@@ -58,7 +58,7 @@ def rates(
 
 
 def machine_of(found: tuple[float, float, float], positions: Sequence[int]) -> str:
-    """What rates() has found, in the words of --machine. Positions that share a device share its
+    """The figures of rates() in the words of --machine. Positions on one device share its
     memory."""
     copies, sums, starts_s = found
     shared = max(list(positions).count(where) for where in positions)

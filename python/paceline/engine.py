@@ -25,7 +25,7 @@ Task = _core.Task
 Variable = _core.Variable
 Operand = Variable | Buffer
 
-GIVE_UP_MS = 5000  # so long give_up() waits for tasks that run, which nobody can end
+GIVE_UP_MS = 5000  # limit of give_up()'s wait for running tasks, which cannot be ended
 
 _open: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 _dropped: "set[Engine]" = set()  # by their holders, before their tasks were complete
@@ -33,7 +33,7 @@ _left: "list[Engine]" = []  # given up, with tasks that would not end
 
 
 class Engine:
-    """Runs tasks in threads of its own. Whoever pushes a task does not wait for it.
+    """Runs tasks in threads of its own. The caller that pushes a task does not wait for it.
 
     A task names what it reads and writes: variables, or arrays, each of which stands for a variable
     of its own (views that share memory do not know of each other: give them one variable()).
@@ -58,7 +58,7 @@ class Engine:
         _bury()
 
     def __del__(self) -> None:
-        # What has been pushed goes on: nobody knows for how long, so nobody waits for it here.
+        # Pushed tasks go on for an unknown time: the destructor does not wait for them.
         core = getattr(self, "_core", None)
         if core is not None and core.unfinished and _dropped is not None:
             _dropped.add(self)
@@ -82,7 +82,7 @@ class Engine:
                 f"engine: a {type(x).__name__} cannot stand for a variable; pass an array, a "
                 "tensor, or one of variable()."
             ) from None
-        # Another thread may have been here meanwhile: whoever comes first says which it is.
+        # Another thread may have been here meanwhile: the first one's variable counts.
         return of_arrays.setdefault(key, (reference, self._core.variable("")))[1]
 
     def push(
@@ -165,7 +165,7 @@ class Engine:
         `priority` is also the call's, and so equal on all ranks: of calls that are under way the
         most urgent goes first.
 
-        Raises RefusalError where calls go on only while somebody waits (PACELINE_PROGRESS=caller).
+        Raises RefusalError if calls go on only while a thread waits (PACELINE_PROGRESS=caller).
         """
         if name:
             keywords.setdefault("tag", name)
@@ -199,7 +199,7 @@ class Engine:
 
     @property
     def unfinished(self) -> int:
-        """How many tasks are not complete."""
+        """Number of tasks that are not complete."""
         return self._core.unfinished
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ class Engine:
                       RuntimeWarning, stacklevel=2)
 
     def _flush(self) -> None:
-        """What holds tasks back until more come pushes them now: nothing more may come."""
+        """Pushes what feeders hold back until more tasks come: none may come any more."""
         for feeder in list(self._feeders):
             feeder._flush()
 
@@ -250,14 +250,14 @@ class Engine:
 
 
 def _bury() -> None:
-    """Ends the threads of engines that nobody holds and whose tasks are complete by now."""
+    """Ends the threads of dropped engines whose tasks are complete by now."""
     for engine in list(_dropped):
         if not engine.unfinished:
             _dropped.discard(engine)
 
 
 def _end_all() -> None:
-    """At exit: completes what has been pushed, or gives it up where an error ends the program."""
+    """At exit: completes what has been pushed, or gives it up if an error ends the program."""
     error = open_worlds.fatal_error()
     engines = [engine for engine in {*_open, *_dropped} if not engine._core.is_closed]
     steps = [*(engine._flush for engine in engines), *(engine.close for engine in engines)]
@@ -279,7 +279,7 @@ def _end_all() -> None:
 
 
 def why_ends(error: BaseException, ends: str = "ends") -> str:
-    """For peers; paceline.errors.RankLost knows the first by its words."""
+    """The reason for peers; paceline.errors.RankLost knows the first by its words."""
     if isinstance(error, KeyboardInterrupt):
         return "was interrupted by Ctrl-C"
     return f"{ends} because of {type(error).__name__}: {error}"
@@ -287,7 +287,7 @@ def why_ends(error: BaseException, ends: str = "ends") -> str:
 
 def _settle() -> None:
     """Before a world is left: returns when the engines that make calls have completed what they
-    have been given. What goes wrong is for their own waits to raise."""
+    have been given. Errors are raised by the engines' own waits."""
     engines = [engine for engine in {*_open, *_dropped} if engine._makes_calls]
     for engine in engines:
         engine._flush()
@@ -303,8 +303,8 @@ def _forget() -> None:
 
 
 def _copy_of(error: BaseException) -> BaseException:
-    """Another exception that says the same. No constructor is called but those of Python's own
-    types: one of the program's takes arguments that nobody knows."""
+    """Returns another exception that says the same. Calls constructors of Python's own types only:
+    the arguments of the program's constructors are unknown."""
     kind, (_, arguments, *state) = type(error), error.__reduce__()
     try:
         made = kind.__new__(kind, *arguments)

@@ -1,10 +1,10 @@
-"""What can go wrong. Every message says where, what with values, which rule, and what to do."""
+"""Errors of Paceline. Every message says where, what with values, which rule, and what to do."""
 
 import builtins
 
 
 class Error(RuntimeError):
-    """Whatever Paceline raises is one of these; as torch's own errors, a RuntimeError."""
+    """Base of all errors that Paceline raises; a RuntimeError, as torch's own errors are."""
 
 
 class UsageError(Error, ValueError):
@@ -29,7 +29,7 @@ class RankLost(Error):
 
     @property
     def is_interrupt(self) -> bool:
-        """Whether that rank was interrupted by Ctrl-C, which this one may be handed yet."""
+        """True if that rank was interrupted by Ctrl-C, which may yet reach this one."""
         return "interrupted by Ctrl-C" in str(self)
 
 

@@ -1,4 +1,4 @@
-"""Files that somebody else may have written, or damaged: read with a bound, and checked."""
+"""Reads files that other programs may have written, or damaged: with a bound, and checked."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def read_json(path: str | Path, what: str, check: Callable[[Any], Any]) -> Any:
 
 
 def read_text(path: str | Path, what: str, check: Callable[[str], Any]) -> Any:
-    """The same of a file that holds other text than JSON."""
+    """The same for a file that holds other text than JSON."""
     try:
         return check(_text_of(path))
     except (OSError, ValueError, RecursionError) as error:
@@ -31,7 +31,7 @@ def read_text(path: str | Path, what: str, check: Callable[[str], Any]) -> Any:
 
 
 def _text_of(path: str | Path) -> str:
-    # A pipe would keep whoever opens or reads it waiting.
+    # A plain open or read of a pipe would wait.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is no plain file")
@@ -42,7 +42,7 @@ def _text_of(path: str | Path) -> str:
 
 
 def member(fields: Any, name: str, kind: type, fallback: Any = ...) -> Any:
-    """fields[name], which must be of this kind; the fallback where there is none."""
+    """fields[name], which must be of this kind; the fallback if there is none."""
     if not isinstance(fields, dict):
         raise ValueError(f"where {name} should be there is {_shown(fields)}")
     value = fields.get(name, fallback)
@@ -79,7 +79,7 @@ def wholes(fields: Any, name: str, least: int, most: int, fallback: Any = ...) -
 
 
 def _shown(value: Any) -> str:
-    """A value may be anything, also an integer of more digits than Python prints."""
+    """A value as text; it may be anything, also an integer of more digits than Python prints."""
     if isinstance(value, int) and abs(value) > 10**30:
         return "a number of more than 30 digits"
     text = repr(value) if isinstance(value, (int, float, str, type(None))) else type(value).__name__

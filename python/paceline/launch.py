@@ -6,8 +6,8 @@ Every rank gets PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which 
 finds the others, PACELINE_SECRET, which is new for each launch and tells them from others that
 reach the store, and the variables of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
 MASTER_ADDR, MASTER_PORT), for torch.distributed.init_process_group("paceline").
-OMP_NUM_THREADS is set to 1 where it is not set: as many ranks as cores, each with a thread pool
-of its own, would only be in each other's way. Ranks are not pinned to cores.
+OMP_NUM_THREADS is set to 1 if it is not set: as many ranks as cores, each with a thread pool
+of its own, would slow each other down. Ranks are not pinned to cores.
 """
 
 import glob
@@ -185,7 +185,7 @@ class _Run:
                 pass
 
     def _groups(self) -> list[subprocess.Popen]:
-        """The ranks of whose process group something is alive."""
+        """The ranks whose process group has a live process."""
         return [process for process in self.ranks if _group_lives(process.pid)]
 
     def _thread(self, target: Callable, *arguments: object) -> None:
@@ -203,8 +203,8 @@ class _Run:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether a process of the group runs. One that has ended, and that nobody has asked for its
-    status, does not count: in containers there may be nobody who ever will."""
+    """True if a process of the group runs. A zombie does not count: in containers it may never be
+    reaped."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -228,7 +228,7 @@ def _words(command: Sequence[str]) -> list[str]:
 
 
 def _numbers(rank: int, ranks: int) -> dict[str, str]:
-    """Who a rank is: in our words, and in torchrun's."""
+    """The rank's numbers, in our variables and in torchrun's."""
     return {
         "PACELINE_RANK": str(rank), "PACELINE_RANKS": str(ranks),
         "RANK": str(rank), "LOCAL_RANK": str(rank),

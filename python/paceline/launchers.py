@@ -1,4 +1,4 @@
-"""Which MPI launcher started this process, if one has: read from the variables that they set."""
+"""Finds the MPI launcher that started this process, if any, by the variables that it sets."""
 
 import os
 import re
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 OPENMPI, MPICH, STANDARD = "openmpi", "mpich", "standard"
 
-# Who has started a process most closely: an MPI launcher further out does not count then.
+# Set by launchers that started the process more closely: an MPI launcher does not count then.
 _CLOSER = ("TORCHELASTIC_RUN_ID", "PACELINE_STORE")
 
-# By these ranks find each other without any launcher: scripts for srun often set them themselves.
+# Ranks find each other by these without any launcher: scripts for srun often set them themselves.
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -29,7 +29,7 @@ class Launcher:
 
     @property
     def is_one_node(self) -> bool:
-        """Whether all ranks are known to be on one node."""
+        """True if all ranks are known to be on one node."""
         return self.local_ranks == self.ranks
 
 
@@ -74,7 +74,7 @@ def mpi_launcher(env: Mapping[str, str] = os.environ) -> Launcher | None:
 
 
 def _tasks_of_node(env: Mapping[str, str]) -> int | None:
-    """How many tasks srun has started on this node: "2(x3),1" means 2, 2, 2 and 1."""
+    """Number of tasks that srun has started on this node: "2(x3),1" means 2, 2, 2 and 1."""
     counts: list[int] = []
     for part in env.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)

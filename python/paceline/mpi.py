@@ -19,14 +19,14 @@ from paceline.launchers import MPICH, OPENMPI, STANDARD, Launcher
 
 FAMILIES = (MPICH, OPENMPI, STANDARD)
 FAMILY_NAMES = {MPICH: "MPICH's family", OPENMPI: "Open MPI", STANDARD: "the standard ABI"}
-# How their libraries are called, by family.
+# File names of their libraries, by family.
 _NAMES = {
     OPENMPI: ("libmpi.so.40", "libmpi.so"),
     MPICH: ("libmpi.so.12", "libmpich.so.12", "libmpi.so"),
     STANDARD: ("libmpi_abi.so.1",),
 }
-# What srun must be told to start their ranks.
 _GRACE_S = 5.0  # for what gives up by itself at the limit, and says more
+# Option of srun that starts their ranks.
 _SRUN = {OPENMPI: "--mpi=pmix", MPICH: "--mpi=pmi2", STANDARD: "--mpi=pmi2"}
 
 
@@ -37,7 +37,7 @@ class Found:
     path: str
     why: str
     family: str = ""  # empty: not known before it is loaded
-    wanted: bool = False  # somebody named it: it is an error if it cannot be used
+    wanted: bool = False  # the user named it: an error if it cannot be used
 
 
 _loaded: "tuple[_core.Mpi, Found] | None" = None
@@ -91,7 +91,7 @@ def _mapped() -> list[str]:
 
 
 def path_of(found: Found) -> str:
-    """Where a loaded library lies, also one that the loader has found."""
+    """Path of a loaded library, also of one that the loader has found."""
     if os.path.isabs(found.path):
         return found.path
     names = [path for path in _mapped() if os.path.basename(path).startswith("libmpi")]
@@ -112,9 +112,9 @@ def family_of(path: str) -> str:
 
 
 def load(launcher: Launcher | None = None) -> "tuple[_core.Mpi, Found]":
-    """The MPI of this process and why it is that one; fits the launcher where there is one.
+    """The MPI of this process and why it is that one; fits the launcher, if there is one.
 
-    Raises RefusalError for one that does not fit, ResourceError where there is none.
+    Raises RefusalError for one that does not fit, ResourceError if there is none.
     """
     global _loaded
     families = launcher.families if launcher else FAMILIES
@@ -157,10 +157,10 @@ def _load(launcher: Launcher | None, families: tuple[str, ...]) -> "tuple[_core.
 
 
 def _lacks_pmix(launcher: Launcher, library: "_core.Mpi", found: Found) -> bool:
-    """Whether this is an MPICH without PMIx, which the launcher's ranks need.
+    """True if this is an MPICH without PMIx, which the launcher's ranks need.
 
-    In MPI_Init version 5 ends the process then, and version 4 is alone. Of its relatives we know
-    too little.
+    Its MPI_Init then ends the process in version 5, and is alone in version 4. The behaviour of its
+    relatives is unknown.
     """
     if not launcher.has_pmix or library.is_initialized or "MPICH Version" not in library.version:
         return False
@@ -172,7 +172,7 @@ def _lacks_pmix(launcher: Launcher, library: "_core.Mpi", found: Found) -> bool:
 
 
 def _starter(launcher: Launcher, family: str) -> str:
-    """What starts the ranks of such an MPI, where this launcher has not."""
+    """The command that starts ranks of such an MPI, for a launcher that cannot."""
     return f"`srun {_SRUN[family]}`" if launcher.is_srun else "the mpiexec of this MPI"
 
 
@@ -212,7 +212,7 @@ def ready(launcher: Launcher, start_timeout_ms: int | None = None) -> "_core.Mpi
 def _limit(
     launcher: Launcher, limit_ms: int, late: str = "MPI has not started", grace_s: float = 0
 ) -> Iterator[None]:
-    """Ends the process where MPI waits for longer: it cannot be called off.
+    """Ends the process if MPI waits for longer: it cannot be called off.
 
     srun, unlike mpiexec, lets ranks wait for one that has ended already.
     """
@@ -237,7 +237,7 @@ def _limit(
 
 
 def check_size(launcher: Launcher, size: int) -> None:
-    """Fails where MPI counts other ranks than the launcher: each process would be alone."""
+    """Fails if MPI counts other ranks than the launcher: each process would be alone."""
     if size != launcher.ranks:
         library, found = load()
         starter = _starter(launcher, library.abi) if launcher.is_srun else "its own mpiexec"
@@ -267,12 +267,12 @@ def join_communicator(comm: Any) -> _core.Communicator:
 
 
 def libraries_to_start() -> list[str]:
-    """What ranks on several nodes, started without MPI, may start: MPICH's family can be."""
+    """Libraries that ranks on several nodes, started without MPI, may start: MPICH's family can."""
     return [found.path for found in candidates((MPICH, STANDARD))]
 
 
 def finalize() -> None:
-    """Finalises what we have initialised, and nothing else. Collective."""
+    """Finalises the MPI if this library initialised it. Collective."""
     _core.finish_mpi()
     if _loaded:
         _loaded[0].finalize()
@@ -291,5 +291,5 @@ def describe() -> tuple[str, str]:
 
 
 def version_of(library: "_core.Mpi") -> str:
-    """What the library calls itself, on one line and without the spaces of a table."""
+    """The library's own version text, on one line and without the spaces of a table."""
     return " ".join(library.version.split())

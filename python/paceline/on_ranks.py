@@ -11,7 +11,7 @@ from paceline.launch import TIMED_OUT, launch
 AT = "@size "  # rank 0 begins a line so when it goes on to the next size
 LIMIT_S = 3600
 TAIL_LINES = 20
-# What launch() tells a rank.
+# Variables that launch() sets for a rank.
 LAUNCHED = ("PACELINE_RANK", "PACELINE_RANKS", "PACELINE_STORE", "PACELINE_SECRET", "RANK",
             "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
@@ -60,7 +60,7 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
 
 
 def ended(status):
-    """How the first rank that failed did, by launch()'s status."""
+    """Describes how the first rank failed, by launch()'s status."""
     number = status - 128
     if number in {int(one) for one in signal.Signals}:
         return f"one was ended by {signal.Signals(number).name}"

@@ -17,7 +17,7 @@ _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
 _before: list[Callable[[], None]] = []  # at exit, while the worlds are still there
 _settle: list[Callable[[], None]] = []  # before finalize() leaves a world
 _inherited: Any = None  # in a child of fork(): what its parent had joined, kept as it is
-_spoiled = False  # a world has been left broken: somebody may be missing
+_spoiled = False  # a world has been left broken: a rank may be missing
 
 
 def keep(world: "Communicator") -> "Communicator":
@@ -37,8 +37,8 @@ def before_leaving(end: Callable[[], None], settle: Callable[[], None]) -> None:
 
 
 def settle() -> None:
-    """Returns when the calls that are still to be made have been; at once in the middle of an
-    error, which may keep them from coming."""
+    """Returns when the calls that are still to be made have been made; at once after an error,
+    which may keep them from coming."""
     if sys.exc_info()[0] is None:
         for each in _settle:
             each()
@@ -50,7 +50,7 @@ def _register() -> None:
 
 
 def fatal_error() -> BaseException | None:
-    """The exception that ends this program; None where it ends as it should. In an interactive
+    """The exception that ends this program; None if it ends as it should. In an interactive
     session Python keeps the last of all errors, which has not ended anything."""
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
@@ -58,8 +58,8 @@ def fatal_error() -> BaseException | None:
 def leave(world: "Communicator", fatal: BaseException | None = None) -> None:
     """Leaves the world of a communicator that keep() knows; a second time does nothing.
 
-    Calls that are under way are completed first, also those that nobody waits for: a peer may. But
-    not after a fatal error, which peers are to hear of at once; and that it was Ctrl-C, if so.
+    Completes calls under way first, also those that no thread here waits for: a peer may. After a
+    fatal error it does not: peers are to hear of it at once, and that it was Ctrl-C, if so.
     """
     global _spoiled
     if world in _open:
@@ -73,7 +73,7 @@ def leave(world: "Communicator", fatal: BaseException | None = None) -> None:
 
 
 def by_parent() -> bool:
-    """Whether this is a child of fork(), whose parent had joined a world."""
+    """True in a child of fork() whose parent had joined a world."""
     return _inherited is not None
 
 

@@ -24,7 +24,7 @@ HOW = ("write uniform:MIF (such as uniform:10), late:RANK[,RANK]:FACTOR (such as
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a word such as uniform:10 says. `factor`: in message times; `rows`: of a trace."""
+    """A parsed word such as uniform:10. `factor`: in message times; `rows`: of a trace."""
 
     words: str
     kind: str
@@ -43,11 +43,11 @@ class Pattern:
         return list(self.rows[call % len(self.rows)])
 
     def longest_s(self, message_s):
-        """No rank comes later than that."""
+        """The largest delay of any rank."""
         return max(map(max, self.rows)) if self.rows else self.factor * message_s
 
     def check(self, ranks):
-        """Raises UsageError where it does not fit so many ranks."""
+        """Raises UsageError if it does not fit so many ranks."""
         beyond = [rank for rank in self.late if rank >= ranks]
         if beyond:
             raise UsageError(f"--arrival {self.words} names rank {beyond[0]}; with {ranks} ranks "
@@ -58,7 +58,7 @@ class Pattern:
 
 
 def parse(words):
-    """The Pattern of a word. Raises UsageError that says what one looks like."""
+    """The Pattern of a word. Raises UsageError that shows the forms of a word."""
     kind, _, rest = words.partition(":")
     if kind == "trace" and rest:
         return Pattern(words, kind, rows=read_trace(rest))

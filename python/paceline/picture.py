@@ -13,12 +13,12 @@ TONES = {
     "signal": (0.585, 0.45), "wait": (0.60, 0.10), "compute": (0.13, 0.30),
     "copy in": (0.76, 0.40), "copy out": (0.455, 0.55),
 }  # fmt: skip
-WAY_IN = {"wait": 0.85}   # how light an activity is where there are no segments
+WAY_IN = {"wait": 0.85}   # lightness of an activity without segments
 INK, FAINT, LANE, ABSENT = "#22272e", "#77808c", "#f3f5f8", "#dfe3e9"
 
 
 def colour(name, segment=0, segments=1):
-    """Of a kind of event; early segments are dark, late ones light."""
+    """The colour of a kind of event; early segments are dark, late ones light."""
     hue, saturation = TONES[first(name)]
     late = segment / (segments - 1) if segments > 1 else WAY_IN.get(name, 0.35)
     red, green, blue = colorsys.hls_to_rgb(hue, 0.40 + 0.36 * late, saturation)
@@ -26,7 +26,7 @@ def colour(name, segment=0, segments=1):
 
 
 def told(event, start_s):
-    """What the event is, in words: the tool tip of its box."""
+    """The event in words: the tool tip of its box."""
     unit, scale = unit_of(max(event.end_s - start_s, 1e-9))
     begin, end = ((t - start_s) / scale for t in (event.begin_s, event.end_s))
     peer = {"send": f" to {event.peer}", "signal": f" to {event.peer}",
@@ -59,7 +59,7 @@ def stacked(events):
 
 
 class Picture:
-    """Where everything is, and the SVG made of it piece by piece."""
+    """Computes the layout, and makes the SVG of it piece by piece."""
 
     LEFT, RIGHT, TOP = 74, 24, 66
     LINE, CHARACTER, NAMES = 17, 6.4, 16   # of the summary: pixels, and the longest name

@@ -1,4 +1,4 @@
-"""Where numbers come from: machine, date, command, versions. No number leaves without it."""
+"""Provenance of numbers: machine, date, command, versions. All stored numbers carry it."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ def version_of(package):
 
 
 def machine():
-    """What a reader needs to know about the machine; `load` tells whether others were using it."""
+    """Facts about the machine; `load_before` shows whether other programs were using it."""
     return {
         "processor": processor(),
         "cores": os.cpu_count(),

@@ -1,5 +1,5 @@
-"""Flight records of several ranks, held against each other: who has done something else, who is
-missing, who waits for whom. What src/runtime/diagnostics/record.hpp writes is read here.
+"""Compares flight records of several ranks: which rank called something else, is missing, or waits
+for which. Reads what src/runtime/diagnostics/record.hpp writes.
 """
 
 from collections import defaultdict
@@ -52,7 +52,7 @@ def checked(record):
 
 
 def plain(text):
-    """What a terminal may be sent: nothing that it would obey."""
+    """The text without characters that a terminal would obey."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -68,7 +68,7 @@ def ranks_of(ranks):
 
 
 def findings(records):
-    """What there is to say about records by rank: sentences, the most telling first."""
+    """Sentences about records by rank, the most telling first."""
     ranks = max(record["ranks"] for record in records.values())
     by_context = defaultdict(dict)
     for record in records.values():
@@ -87,7 +87,7 @@ def findings(records):
 
 
 def name_of(communicator):
-    """How sentences call a communicator."""
+    """A communicator's name in sentences."""
     size = len(next(iter(communicator.values()))["ranks"])
     return f"communicator of {size} rank{'s' if size > 1 else ''}"
 
@@ -112,7 +112,7 @@ def divergence(communicator):
 
 
 def places(communicator):
-    """Where in their programs the ranks were when the communicator broke."""
+    """Places in the ranks' programs when the communicator broke."""
     by_place = defaultdict(list)
     for rank, one in communicator.items():
         if one.get("called_at"):
@@ -122,7 +122,7 @@ def places(communicator):
 
 
 def lag(communicator):
-    """Who has come less far than the others."""
+    """Ranks that have come less far than the others."""
     last = {rank: one["calls"][-1] if one["calls"] else None for rank, one in communicator.items()}
     reached = {rank: call["number"] if call else 0 for rank, call in last.items()}
     furthest = max(reached.values())
@@ -137,7 +137,7 @@ def lag(communicator):
 
 
 def waiting(communicator):
-    """Who waits for whom, longest first."""
+    """Ranks that wait, and for which others, longest first."""
     said = []
     for rank, one in sorted(communicator.items()):
         for call in one["calls"]:
@@ -151,7 +151,7 @@ def waiting(communicator):
 
 
 def reasons(records):
-    """Why the records were written: (ranks, reason), the most frequent first."""
+    """Reasons why the records were written: (ranks, reason), the most frequent first."""
     by_reason = defaultdict(list)
     for rank, record in records.items():
         by_reason[record["reason"]].append(rank)

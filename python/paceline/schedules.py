@@ -1,4 +1,4 @@
-"""How the World of a call is made: the length of its units, and what a choice says of it."""
+"""Arguments for the World of a call: the length of its units, and the choice's keywords."""
 
 from paceline import calls
 

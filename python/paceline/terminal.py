@@ -9,7 +9,7 @@ from .units import number, ticks, unit_of
 
 
 class Screen:
-    """A trace in character cells: each shows what took most of its stretch of time."""
+    """A trace in character cells: each shows the kind that took most of its time."""
 
     LABEL = 9
     ENOUGH = 0.2                       # of a cell's time; less is left blank, so that gaps show
@@ -87,7 +87,7 @@ class Screen:
         out.append("\n")
 
     def notes(self, out, summary):
-        """What was counted, and where the time went."""
+        """Adds the counts, and the table of times."""
         pad = " " * self.LABEL
         for line in self.trace.counted.splitlines():
             out.append(f"\n{pad}{line}", "dim")

@@ -1,4 +1,4 @@
-"""spent: where the time of a call went, rank by rank, as a small table."""
+"""spent: the time of a call by activity, rank by rank, as a small table."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from .trace import LABELS, kind, kinds
 from .units import human_bytes, unit_of
 
-REST = "rest"                  # starting, ending, and what nobody recorded
+REST = "rest"                  # starting, ending, and what was not recorded
 WIDTHS = (8, 9, 9, 11)         # of a cell's share, time, bytes and rate, in characters
 SHARE = 9                      # of a cell that holds a share alone, under "rank 10"
-# What a rank does itself comes before what it waits for at the same time.
+# A rank's own work comes before its waits at the same time.
 FIRST = ("reduce", "copy", "compute", "send", "recv", "wait", "signal")
 
 
 @dataclass
 class Share:
-    """What one activity took of a rank's call."""
+    """Time and bytes of one activity in a rank's call."""
 
     seconds: float = 0.0
     moved: float = 0               # bytes read and written meanwhile; 0: not counted
 
     @property
     def rate(self):
-        """Bytes a second; 0 where none are counted."""
+        """Bytes a second; 0 if none are counted."""
         return self.moved / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -47,7 +47,7 @@ def spent(trace, rank):
 
 
 def mean(ranks):
-    """The same of several ranks: what one of them took on the average."""
+    """The same for several ranks: their average."""
     out = {}
     for shares in ranks:
         for name, share in shares.items():
@@ -69,8 +69,8 @@ def cells(share, total_s):
 def table(trace, room):
     """[(name, [(text, width)])], the first line the heading: of at most `room` characters.
 
-    All ranks with all that is known of them; where that is too wide the share of each, and the
-    average rank; at the worst that one alone.
+    Shows all figures of all ranks; if that is too wide, each rank's share and the average rank; at
+    the worst the average alone.
     """
     ranks = [spent(trace, rank) for rank in range(trace.ranks)]
     columns = [(f"rank {rank}", shares, WIDTHS) for rank, shares in enumerate(ranks)]

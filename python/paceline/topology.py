@@ -1,4 +1,4 @@
-"""Where CUDA devices are: who is near whom, so that a chain of them has short hops.
+"""Places of CUDA devices: orders them so that a chain has short hops.
 
 A link counts first: what the driver says of it, NVLink before PCI Express. Then the same switch,
 the same socket.
@@ -11,8 +11,8 @@ NODES = "/sys/bus/pci/devices"
 
 
 def place(bus, system=NODES):
-    """Where a device is plugged in: its switch (the bridge above it) and its NUMA node; "" where
-    the system does not tell."""
+    """A device's place: its switch (the bridge above it) and its NUMA node; "" if the system does
+    not tell."""
     folder = Path(system) / f"{bus}.0"
     try:
         switch = Path(os.path.realpath(folder)).parent.name
@@ -23,7 +23,7 @@ def place(bus, system=NODES):
 
 
 def chain(buses, link=lambda device, peer: 0, system=NODES):
-    """The devices in an order whose neighbours are near. From the first socket's first device on,
+    """The devices in an order whose neighbours are near. Starts at the first socket's first device;
     each is followed by the nearest that is left.
 
     link: (device, peer) -> how slow their link is, beside the others'; 0: the fastest.

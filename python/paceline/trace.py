@@ -1,4 +1,4 @@
-"""A trace as plain data: who did what and when. The mirror of src/trace/trace.hpp."""
+"""A trace as plain data: the activities of ranks, with times. The mirror of src/trace/trace.hpp."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -27,7 +27,7 @@ class Event:
     begin_s: float = 0.0
     end_s: float = 0.0
     bytes: int = 0
-    what: str = ""             # more exactly than the activity, where the schedule was asked
+    what: str = ""             # more exact than the activity, if the schedule was asked
     moved: int = 0             # bytes read and written, likewise
 
 
@@ -83,7 +83,7 @@ def from_fields(fields):
 
 
 def _event(fields, ranks):
-    """One event; what its numbers mean together is for checked() to say."""
+    """One event; checked() tests what its numbers mean together."""
     unknown = set(member({"event": fields}, "event", dict)) - set(Event.__dataclass_fields__)
     if unknown:
         raise ValueError(f"an event has {min(unknown)!r}, which none has")
@@ -98,12 +98,12 @@ def _event(fields, ranks):
 
 
 def kind(event):
-    """What an event counts as: its activity, or more exactly what its steps do."""
+    """The event's kind: its activity, or more exactly what its steps do."""
     return event.what or event.activity
 
 
 def is_load_store(trace):
-    """Whether its events say what their steps are for: then a rank does one thing at a time."""
+    """True if events say what their steps are for: then a rank does one thing at a time."""
     return any(event.what for event in trace.events)
 
 
@@ -116,20 +116,20 @@ ORDER = ("send", "recv", "copy in", "reduce", "copy", "copy out", "signal", "wai
 def rows(trace):
     """The row of a rank's lane that each kind of event has, by its first word or two.
 
-    What leaves is above, what is made in the middle, what comes below. Of a load/store call: copies
-    in, sums, copies out, and the meetings.
+    Sends are above, sums in the middle, receives below. A load/store call has copies in, sums,
+    copies out, and the meetings.
     """
     table = LOAD_STORE_ROWS if is_load_store(trace) else ROWS
     return {name: table[first(name)] for name in kinds(trace)}
 
 
 def first(name):
-    """Of 'reduce + copy in' the reduce."""
+    """The first part of a name: 'reduce' of 'reduce + copy in'."""
     return name.split(" + ")[0]
 
 
 def kinds(trace):
-    """What occurs, in the order of a legend."""
+    """The kinds that occur, in the order of a legend."""
     used = {kind(event) for event in trace.events}
     return sorted(used, key=lambda name: (ORDER.index(first(name)), name))
 

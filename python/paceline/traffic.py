@@ -1,4 +1,4 @@
-"""traffic: what the steps of a call read and write, told in words and beside their times.
+"""Describes what the steps of a call read and write, in words and beside their times.
 
 The core counts it from the schedules (src/simulate/traffic.hpp); docs/design/0020-traffic.md says
 what is counted.
@@ -10,7 +10,7 @@ from paceline import _core
 
 
 def sentences(world, count, element_bytes=4):
-    """What all ranks of a node move together, in two lines; empty where messages are sent.
+    """Bytes that all ranks of a node move together, in two lines; empty if messages are sent.
 
     `count`: elements per unit of the message, as for World.simulate.
     """
@@ -25,7 +25,7 @@ def sentences(world, count, element_bytes=4):
 
 
 def kind_of(steps):
-    """What these steps of one rank do: 'reduce + copy in' where a sum goes on into a stage."""
+    """The work of these steps of one rank: 'reduce + copy in' if a sum goes on into a stage."""
     names = [name for step in steps for name in step.passes]
     return " + ".join(dict.fromkeys(names))
 

@@ -42,12 +42,12 @@ class Case:
             self.output = empty(len(self.expected), np.float32)
 
     def brought(self, rank):
-        """What a rank brings: whole numbers, so that sums are exact."""
+        """The input of a rank: whole numbers, so that sums are exact."""
         pieces = self.ranks if self.collective in ("reduce_scatter", "scatter", "alltoall") else 1
         return ((np.arange(self.unit * pieces) * 7 + rank * 31) % 251).astype(np.float32)
 
     def due(self):
-        """What this rank must hold afterwards; None where it receives nothing."""
+        """The expected result on this rank; None if it receives nothing."""
         every = [self.brought(rank) for rank in range(self.ranks)]
         mine = slice(self.rank * self.unit, (self.rank + 1) * self.unit)
         if self.collective in ("reduce", "gather") and self.rank != self.root:
@@ -75,7 +75,7 @@ class Case:
         return lambda: run(x, out, **rooted, **knobs)
 
     def check(self):
-        """Raises InternalError where the result is wrong."""
+        """Raises InternalError if the result is wrong."""
         if self.expected is None or np.array_equal(self.output, self.expected):
             return
         first = int(np.flatnonzero(self.output != self.expected)[0])
@@ -93,7 +93,7 @@ def agreed_start(comm, oversubscribed):
 
 
 def wait_until(moment_ns, spin):
-    """Sleeps most of the way; spins for the rest where a core can be spared."""
+    """Sleeps most of the way; spins for the rest if a core can be spared."""
     left = moment_ns - time.monotonic_ns() - (SPIN_NS if spin else 0)
     time.sleep(max(0, left) / 1e9)
     while spin and time.monotonic_ns() < moment_ns:
@@ -145,14 +145,14 @@ def merged(ranks, spec, size):
 
 
 def empty_for(comm, collective, algorithm):
-    """What makes the buffers: some algorithms work on shared ones alone."""
+    """The function that makes the buffers: some algorithms work on shared ones alone."""
     symmetric = any(row["access"] == "symmetric" for row in _core.algorithms()
                     if (row["collective"], row["name"]) == (collective, algorithm))
     return comm.empty if symmetric else np.empty
 
 
 def calls_of(comm, spec, size):
-    """What one size is on this rank: arrival, exit and events of each call."""
+    """Runs one size on this rank; returns arrival, exit and events of each call."""
     collective, algorithm = spec["collective"], spec.get("algorithm")
     case = Case(collective, unit_count(collective, comm.size, size), comm, spec.get("root", 0),
                 empty_for(comm, collective, algorithm))

@@ -83,7 +83,7 @@ def empty(shape: Any, dtype: Any = "float32") -> Any:
 
 
 def is_initialized() -> bool:
-    """Whether init() has been called, and finalize() not since."""
+    """True if init() has been called, and finalize() not since."""
     return _world is not None
 
 

@@ -243,7 +243,7 @@ def test_torch_store_waits_in_silence(capfd):
     server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     client = dist.TCPStore("127.0.0.1", server.port, is_master=False)
     store = TorchStore(client, "prefix")
-    with pytest.raises(paceline.TimeoutError, match="nobody set 'key'"):
+    with pytest.raises(paceline.TimeoutError, match="no rank set 'key'"):
         store.get("key", timedelta(seconds=1))
     timer = threading.Timer(0.3, lambda: TorchStore(server, "prefix").set("key", b"value"))
     timer.start()

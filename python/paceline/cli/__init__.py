@@ -19,7 +19,7 @@ COMMANDS = {
     "draw": ("paceline.cli.draw", "Show in time and space what a collective does."),
     "explain": ("paceline.cli.explain", "Show which algorithm a call takes, and why."),
     "simulate": ("paceline.cli.simulate", "Simulate collectives, also with ranks that come late."),
-    "profile": ("paceline.cli.profile", "See who enters which collective when, and who is late."),
+    "profile": ("paceline.cli.profile", "Show when ranks enter collectives, and which are late."),
 }
 # Entry points of this group add commands: each names a table like COMMANDS.
 GROUP = "paceline.commands"
@@ -117,6 +117,6 @@ def main(arguments=None):
         return 1
     except (click.Abort, KeyboardInterrupt):  # Ctrl-C
         return 130
-    except BrokenPipeError:  # `paceline options | head`: whoever read has seen enough
+    except BrokenPipeError:  # `paceline options | head`: the reader has seen enough
         sys.stderr.close()
         return 141

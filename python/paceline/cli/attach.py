@@ -1,4 +1,4 @@
-"""Whether ranks of a world here would copy from each other's memory, and what stops it."""
+"""Checks if ranks of a world here would copy from each other's memory, and what stops it."""
 
 import ctypes
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 from paceline import _core
 
-# Reads and writes 8 bytes of its parent, which is no more to it than one rank is to another.
+# Reads and writes 8 bytes of its parent: the system treats them like two ranks.
 PROBE = """
 import ctypes, errno, os, sys
 class Piece(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
@@ -18,7 +18,7 @@ for call in (libc.process_vm_readv, libc.process_vm_writev):
         sys.exit(errno.errorcode[ctypes.get_errno()])
 """
 
-# Who may trace whom is what decides.
+# The right to trace the other process decides.
 REASONS = {
     "EPERM": "ptrace rights are missing: a container without CAP_SYS_PTRACE, a seccomp filter, or "
              "kernel.yama.ptrace_scope above 0",

@@ -1,4 +1,4 @@
-"""What several commands need: the console, kinds of arguments, options from the table."""
+"""Shared parts of commands: the console, kinds of arguments, options from the table."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from paceline import _core
 
-PIPE_COLUMNS = 100  # where there is no terminal whose width one could ask for
+PIPE_COLUMNS = 100  # width if the output is no terminal
 COLLECTIVES = "COLLECTIVE is one of " + ", ".join(_core.collectives()) + "."
 
 
@@ -23,7 +23,7 @@ def console():
 
 
 def kept_figures(file):
-    """What choices between nodes take from the machine file (_core.machine_file())."""
+    """Describes the machine file's figures (_core.machine_file()) for choices between nodes."""
     machines = file["machines"]
     if not machines:
         return f"the first start measures, and keeps what it finds in {file['path']}"
@@ -144,7 +144,7 @@ class Numbers(Number):
 
 
 def checked_file(context, parameter, value):
-    """A file whose folder is there: or it would be missed when all is done."""
+    """Checks that the file's folder exists: an error at the end would lose the results."""
     if value is not None and not value.parent.is_dir():
         raise click.BadParameter(f"{value.parent} is no folder.", context, parameter)
     return value
@@ -163,10 +163,10 @@ def write_json(content, file, out):
 
 
 def knob_options(command):
-    """--radix and --blocks: what some algorithms leave open."""
+    """Adds --radix and --blocks, which some algorithms leave open."""
     for name, text in (
         ("blocks", "Blocks that the named algorithm cuts the message into; 0 = chosen."),
-        ("radix", "Of the named algorithm's tree or hypercube; 0 = chosen."),
+        ("radix", "Radix of the named algorithm's tree or hypercube; 0 = chosen."),
     ):
         most = {"blocks": 4096, "radix": 16}[name]
         command = click.option(f"--{name}", default=0, type=Number(0, most), help=text)(command)
@@ -174,7 +174,7 @@ def knob_options(command):
 
 
 def details(choice, window=True):
-    """What a choice says beside the algorithm: ", radix 3, 8 segments, 6 at a time"."""
+    """A choice's cut as text: ", radix 3, 8 segments, 6 at a time"."""
     parts = []
     if choice["radix"]:
         parts.append(f"radix {choice['radix']}")
@@ -189,7 +189,7 @@ def details(choice, window=True):
 
 
 def world_options(*without):
-    """The options of the library that everybody may set, as flags; see `set_options`."""
+    """Adds a flag for each option that any user may set; see `set_options`."""
 
     def add(command):
         for row in reversed(_core.options()):

@@ -1,4 +1,4 @@
-"""`paceline doctor`: what would keep Paceline from working here, and what to do about it."""
+"""`paceline doctor`: finds what would keep Paceline from working here, and says what to do."""
 
 import ctypes
 import errno
@@ -27,7 +27,7 @@ PIDFD_OPEN = 434  # the same number on every architecture
 
 @dataclass
 class Finding:
-    """One line: how it is, and what to do where it is not well."""
+    """One line: the state, and what to do if it is not well."""
 
     subject: str
     state: str  # ok, warn, fail
@@ -36,7 +36,7 @@ class Finding:
 
 
 def core(ranks):
-    """That the compiled core is there, and which kernels it takes."""
+    """Checks that the compiled core is there, and which kernels it takes."""
     version = provenance.version_of("paceline") or "not installed"
     targets = _core.kernel_targets()
     best = targets[-1]
@@ -48,7 +48,7 @@ def core(ranks):
 
 
 def cores(ranks):
-    """Enough cores for the ranks."""
+    """Checks that there are enough cores for the ranks."""
     allowed = len(os.sched_getaffinity(0))
     text = f"{allowed} of {os.cpu_count()} allowed"
     if allowed < ranks:
@@ -59,7 +59,7 @@ def cores(ranks):
 
 
 def load(ranks):
-    """How busy other programs keep the cores."""
+    """Reports how busy other programs keep the cores."""
     busy, there = os.getloadavg()[0], os.cpu_count()
     text = f"{busy:.1f} over the last minute, on {there} cores"
     if busy + ranks > there + 0.5:
@@ -70,7 +70,7 @@ def load(ranks):
 
 
 def shared_memory(ranks):
-    """Room in the folder of shared memory."""
+    """Checks the free space in the folder of shared memory."""
     folder = str(_core.option("shm_dir"))
     wanted = _core.option("shm_bytes")
     try:
@@ -90,7 +90,7 @@ def shared_memory(ranks):
 
 
 def unnamed_files(ranks):
-    """That files without a name can be made, and opened by others through /proc."""
+    """Checks that files without a name can be made, and opened by others through /proc."""
     folder, advice = str(_core.option("shm_dir")), ""
     try:
         file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
@@ -108,7 +108,7 @@ def unnamed_files(ranks):
 
 
 def huge_pages(ranks):
-    """Whether the system grants huge pages for shared memory to those who ask."""
+    """Checks if the system grants huge pages for shared memory on request."""
     asked = _core.option("huge_pages") == "on"
     trouble = _core.trouble_with_huge_pages(str(_core.option("shm_dir")))
     if trouble:
@@ -120,7 +120,7 @@ def huge_pages(ranks):
 
 
 def machine(ranks):
-    """What choices between nodes would reckon with, and who says so."""
+    """Reports the machine that choices between nodes assume, and its source."""
     asked = _core.option("machine")
     try:
         assumed = _core.assumed_machine()
@@ -138,7 +138,7 @@ def machine(ranks):
 
 
 def kept_figures(file):
-    """What the machine file says, and whether a start could write it."""
+    """Reports the figures of the machine file, and checks that a start could write it."""
     if file["trouble"]:
         return Finding("machine", "warn", f"between nodes every start measures: {file['trouble']}",
                        "Remove it, or set PACELINE_MACHINE_DIR to a folder of yours.")
@@ -152,7 +152,7 @@ def kept_figures(file):
 
 
 def single_copies(ranks):
-    """Whether ranks would copy from one's memory straight into another's."""
+    """Checks if ranks would copy from one's memory straight into another's."""
     trouble = attach.trouble()
     text = ("broadcasts from 1 MiB on between 2 ranks, by cross-memory attach" if not trouble
             else f"none; no cross-memory attach: {trouble}")
@@ -160,7 +160,7 @@ def single_copies(ranks):
 
 
 def process_handles(ranks):
-    """pidfd_open, by which a dead peer is noticed at once."""
+    """Checks pidfd_open, by which a dead peer is noticed at once."""
     call = ctypes.CDLL(None, use_errno=True).syscall
     handle = call(PIDFD_OPEN, os.getpid(), 0)
     if handle >= 0:
@@ -171,7 +171,7 @@ def process_handles(ranks):
 
 
 def torch(ranks):
-    """That torch is one that we know, and knows us."""
+    """Checks that torch is a known version, and that it knows Paceline."""
     found = provenance.version_of("torch")
     if found is None:
         return Finding("torch", "ok", "not installed: only paceline.Communicator is to be had")
@@ -195,7 +195,7 @@ def torch(ranks):
 
 
 def mpi(ranks):
-    """Which MPI would be taken under mpiexec, and between machines."""
+    """Reports the MPI that would be taken under mpiexec, and between machines."""
     from paceline import mpi as chosen
 
     try:
@@ -210,7 +210,7 @@ def mpi(ranks):
 
 
 def _advice(version):
-    """What makes this MPI faster, where only its launcher can do it."""
+    """Advice that makes this MPI faster, if only its launcher can follow it."""
     room = "FI_OFI_RXM_BUFFER_SIZE"
     if "Intel" not in version or room in os.environ:
         return ""
@@ -219,27 +219,27 @@ def _advice(version):
 
 
 def devices(ranks):
-    """CUDA devices, who reaches whom, and what is missing for what."""
+    """Reports CUDA devices, which of them reach each other, and what is missing."""
     from paceline.cli import gpus
 
     return Finding("devices", *gpus.finding())
 
 
 def variables(ranks):
-    """Options that are wrong, or that nobody reads."""
+    """Reports options that are wrong, and variables that name no option."""
     wrong = [row["error"] for row in _core.options() if row["error"]]
     if wrong:
         return Finding("options", "fail", wrong[0], "Correct or unset the variable.")
     unknown = _core.unknown_variables()
     if unknown:
-        return Finding("options", "warn", f"nobody reads {', '.join(unknown)}",
+        return Finding("options", "warn", f"there is no option {', '.join(unknown)}",
                        "Is it misspelt? `paceline options` lists the names.")
     given = sum(row["source"] == "environment" for row in _core.options())
     return Finding("options", "ok", f"{given} set, the others at their defaults")
 
 
 def self_test(ranks):
-    """An allreduce on this machine, checked and timed."""
+    """Times and checks an allreduce on this machine."""
     from paceline import trial
     from paceline.on_ranks import Failed
 
@@ -256,7 +256,7 @@ CHECKS = (core, cores, load, shared_memory, unnamed_files, huge_pages, single_co
 
 
 def finding_of(check, ranks):
-    """What a check finds. Where it raises, that is its finding, and the checks after it run."""
+    """The check's finding; an error is a finding too, so that the other checks still run."""
     try:
         return check(ranks)
     except Error as error:
@@ -264,7 +264,7 @@ def finding_of(check, ranks):
 
 
 def compare_records(folder):
-    """Prints what the flight records in a folder say when they are held against each other."""
+    """Prints what a comparison of the flight records in a folder finds."""
     out = console()
     records = record.read(folder)
     for ranks, reason in record.reasons(records):
@@ -283,8 +283,8 @@ def command(ranks, folder):
     """Look for what would keep Paceline from working here.
 
     Each line is ok, a warning or a failure, with what to do about it. The exit status is 1 if
-    there is a failure. With --record: who has called something else, who is missing, and who
-    waits for whom, from what the ranks have written to PACELINE_RECORD_DIR.
+    there is a failure. With --record: which ranks called something else, are missing, or wait for
+    which others, from what the ranks have written to PACELINE_RECORD_DIR.
 
     \b
     paceline doctor -n 8

@@ -16,7 +16,7 @@ WIDTH_PX = 1000
 
 
 class Arrivals(click.ParamType):
-    """When each rank enters: 0,0,0,1ms for all ranks, or 3=1ms for those who come late."""
+    """Times at which ranks enter: 0,0,0,1ms for all ranks, or 3=1ms for late ones only."""
 
     name = "times"
 
@@ -65,21 +65,21 @@ def save(picture, svg, json, summary):
 @click.argument("collective", type=Collective())
 @click.option("--algorithm", metavar="NAME", help="[default: what a call would take]")
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 4096),
-              help="Among how many ranks.")
+              help="Number of ranks.")
 @click.option("--root", default=0, show_default=True, type=Number(0),
-              help="Of broadcast, reduce, gather and scatter.")
+              help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
 @click.option("--segments", default=0, type=Number(0, 4096),
               help="Cut the message into so many pipelined segments. [default: as a call would]")
 @click.option("--window", default=0, type=Number(0, 1024),
-              help="How many segments at a time. [default: as a call would]")
+              help="Number of segments under way at a time. [default: as a call would]")
 @knob_options
 @click.option("--machine", default="edr-100g", show_default=True,
               help="The model of the machine: a name, or settings such as "
               "alpha_us=5,gbit_per_s=10,ranks_per_node=2; --machine list shows the names.")
 @click.option("--arrivals", type=Arrivals(), default="0",
-              help="When the ranks enter: 3=1ms (rank 3 is late), or one time per rank.")
+              help="Times at which the ranks enter: 3=1ms (rank 3 is late), or one for each rank.")
 @click.option("--late", type=Ranks(), default=(), metavar="RANKS",
               help="Ranks predicted to enter last, the latest one last: 2,5.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
@@ -94,7 +94,7 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     receives. The schedule is the one that the library executes; a machine model or, with
     --measured, this machine gives the times.
 
-    Where the ranks share memory and send nothing, a lane shows copies into the rank's stage, sums,
+    If the ranks share memory and send nothing, a lane shows copies into the rank's stage, sums,
     copies out, and the meetings. Below a measured picture, and below any of such a call, a table
     says where each rank's time went; bytes are counted from the steps.
 

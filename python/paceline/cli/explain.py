@@ -17,8 +17,8 @@ LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing ch
 
 
 def able(collective, ranks, choice):
-    """What _core.algorithms tells of those that could serve where this was chosen, and of the one
-    that was; then the names of the others that only could if all ranks were on one node."""
+    """Rows of _core.algorithms that could serve the call, and the chosen one's; then the names of
+    the others, which could only if all ranks were on one node."""
     rows = [row for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1)
             if row["collective"] == collective
             and (row["canonical"] or not choice["canonical"])
@@ -59,7 +59,7 @@ def times_message(moved, size):
 
 
 def counted(collective, ranks, size, choice):
-    """What the steps of the chosen algorithm read and write on a node; None where it sends."""
+    """Table of what the chosen algorithm's steps read and write on a node; None if it sends."""
     world = _core.World(collective, choice["algorithm"], ranks, **how(choice))
     if not world.is_load_store:
         return None
@@ -110,7 +110,7 @@ def span(choices, knob):
 
 
 def table_of_all(ranks, where):
-    """What is chosen for every collective, from which size on."""
+    """Table of the choices for every collective, with the size from which each holds."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("collective", no_wrap=True)
     out.add_column("from", justify="right", no_wrap=True)
@@ -129,10 +129,10 @@ def table_of_all(ranks, where):
 
 
 def numbers():
-    """What the option `numbers` leaves of the choice; empty where it leaves all."""
+    """A sentence on how the option `numbers` limits the choice; empty if it does not."""
     if _core.option("numbers") == "fast":
-        return ("numbers=fast: sums of floating types may follow who is predicted late, and differ "
-                "in their last bits from run to run; shown is what nobody late takes")
+        return ("numbers=fast: sums of floating types may follow the ranks predicted late, and "
+                "differ in their last bits from run to run; the choice shown is for no late rank")
     if _core.option("numbers") != "canonical":
         return ""
     return ("numbers=canonical: sums, products and averages of floating types take only algorithms "
@@ -140,14 +140,14 @@ def numbers():
 
 
 def attached(trouble):
-    """Whether ranks' buffers are copied straight from one to another, or why not."""
+    """Says if ranks' buffers are copied straight from one to another, or why not."""
     if trouble:
         return f"not attached: {trouble}"
     return "ranks of a node are attached: what one has is copied straight into another's memory"
 
 
 def about_kept_figures(machine, out):
-    """Where nodes differ from the model asked for: what ranks would reckon with, and its file."""
+    """Prints what ranks would assume between nodes, and its file, unless the model is given."""
     if _core.option("machine") != "auto" or machine == "shm":
         return
     file = _core.machine_file()
@@ -223,7 +223,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     lists the choices of every collective, and from which size each holds. Rounds, bytes and bytes
     combined are those of the longest path of the uncut schedule. The expected time is the price of
     a call: between nodes the choice takes the least, in shared memory the first row of its table
-    whose measured lengths fit. `paceline draw` simulates the schedule. Where ranks share memory and
+    whose measured lengths fit. `paceline draw` simulates the schedule. If ranks share memory and
     send nothing, the second table counts what the steps read and write; n is the message.
 
     With --keys it shows how a KVStore of type auto exchanges a net's gradients: the calls, when

@@ -10,7 +10,7 @@ from paceline.errors import UsageError
 
 @dataclass(frozen=True)
 class Key:
-    """What a plan wants to know of one."""
+    """The facts that a plan needs of a key."""
 
     key: str
     number: int  # in the order of the forward pass
@@ -54,7 +54,7 @@ def sizes(words):
 
 
 def plan_text(words, ranks, machine, compute_s, cores, threads, every_call):
-    """What rank 0 of such a job would show as its plan."""
+    """The plan that rank 0 of such a job would show."""
     from paceline.kvstore.auto import OUTSTANDING, _is_against
     from paceline.kvstore.cores import Cores
     from paceline.kvstore.described import describe
@@ -71,6 +71,6 @@ def plan_text(words, ranks, machine, compute_s, cores, threads, every_call):
 
 
 def nodes_of(machine, ranks):
-    """How many nodes so many ranks take."""
+    """Number of nodes that so many ranks take."""
     settings = dict(part.split("=") for part in _core.machine_settings(machine).split(","))
     return -(-ranks // int(float(settings["ranks_per_node"])))

@@ -1,4 +1,4 @@
-"""What `paceline doctor` says about CUDA devices."""
+"""CUDA devices in `paceline doctor`."""
 
 from paceline import _core, topology
 from paceline.errors import Error

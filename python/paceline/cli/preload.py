@@ -17,7 +17,7 @@ LIMIT_S = 60
 
 
 def answer_of(mpicc):
-    """What `mpicc -show` says: its compiler with the folders of its MPI, and so which MPI it is."""
+    """Returns the output of `mpicc -show`: compiler and folders, which identify the MPI."""
     path = shutil.which(mpicc)
     if path is None:
         raise UsageError(

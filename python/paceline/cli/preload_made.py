@@ -1,4 +1,4 @@
-"""Makes the drop-in library for an MPI of what a wheel carries, once, in the user's cache."""
+"""Compiles the drop-in library for an MPI from the wheel's sources, once, in the user's cache."""
 
 import hashlib
 import os
@@ -23,10 +23,10 @@ COMMON = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-fno-semantic-inte
 CXX = (*COMMON, "-std=c++20", "-fvisibility-inlines-hidden")
 SHARED = ("-shared", "-pthread")
 SYSTEM = ("-ldl", "-lrt")
-# Which calls there must be for families of them to be there: the stub is told.
+# A family of calls exists if this call of it does; the stub gets the macro.
 FAMILIES = {"Gather_c": "PACELINE_MPI_HAS_LONG_COUNTS",
             "Gather_init": "PACELINE_MPI_HAS_PERSISTENT"}  # fmt: skip
-# Which MPI an mpi.h is of, as the preprocessor leaves it.
+# Names the MPI of an mpi.h: the preprocessor leaves one line.
 ASKS = """#include <mpi.h>
 #if defined(OPEN_MPI)
 mpi openmpi OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
@@ -39,7 +39,7 @@ mpi mpich MPICH_VERSION
 
 
 def compiler(variable, usual):
-    """The words that call it. Raises ResourceError where there is none."""
+    """The words of the command. Raises ResourceError if there is none."""
     words = shlex.split(os.environ.get(variable, "")) or [usual]
     if shutil.which(words[0]) is None:
         raise ResourceError(
@@ -50,7 +50,7 @@ def compiler(variable, usual):
 
 
 def run(*command, **options):
-    """What a compiler prints. Raises ResourceError with the first line that says error."""
+    """Returns a compiler's output. Raises ResourceError with the first line that says error."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               timeout=LIMIT_S, **{"input": "", **options})
@@ -67,7 +67,7 @@ def run(*command, **options):
 
 
 def cache():
-    """The folder of what is compiled: of the user, by XDG's rules."""
+    """The user's folder for compiled files, by XDG's rules."""
     for variable, below in (("XDG_CACHE_HOME", "paceline"), ("HOME", ".cache/paceline")):
         value = os.environ.get(variable, "")
         if value.startswith("/"):
@@ -77,7 +77,7 @@ def cache():
 
 
 def ask_header(mpicc, flags):
-    """(family, version, macros for the stub) of the MPI whose mpi.h these flags lead to. Raises
+    """(family, version, macros for the stub) of the MPI whose mpi.h these flags find. Raises
     ResourceError."""
     try:
         text = run(*compiler("CC", "cc"), "-E", "-P", "-x", "c", *flags, "-", input=ASKS)
@@ -93,7 +93,7 @@ def ask_header(mpicc, flags):
 
 
 def digest(*texts):
-    """Of these, and of all that the wheel carries: a new version is compiled anew."""
+    """Digest of these texts and of all that the wheel carries: a new version is compiled anew."""
     sha = hashlib.sha256("\n".join(texts).encode())
     for path in sorted(path for path in CARRIED.rglob("*") if path.is_file()):
         sha.update(str(path.relative_to(CARRIED)).encode() + b"\0" + path.read_bytes())
@@ -114,7 +114,7 @@ def library(mpicc, shown):
                 made.mkdir()
                 compile_into(made, Path(room), flags, has, f"{family} {version}", folder)
                 (made / "mpicc.txt").write_text(f"{shown}\n", encoding="utf-8")
-                if not folder.exists():  # else somebody else was as quick
+                if not folder.exists():  # else another process made it meanwhile
                     made.rename(folder)
         except OSError as error:
             if not (folder / STUB).exists():
@@ -123,7 +123,7 @@ def library(mpicc, shown):
 
 
 def compile_into(made, room, flags, has, name, folder):
-    """Both parts of the library. What it is about goes to stderr: stdout is for the path."""
+    """Compiles both parts of the library. Messages go to stderr: stdout is for the path."""
     cxx, cc = compiler("CXX", "c++"), compiler("CC", "cc")
     source = CARRIED / "src/preload"
     files = sorted(source.glob("*.cpp"))

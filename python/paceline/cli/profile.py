@@ -1,4 +1,4 @@
-"""`paceline profile`: who enters and leaves which collective when, and who is late."""
+"""`paceline profile`: records when ranks enter and leave collectives, and shows which are late."""
 
 import json as json_format
 import os
@@ -35,7 +35,7 @@ def mpicc_of(program, given):
 
 
 def environment(folder, program, mpicc, room, serve):
-    """What the program's ranks find in their environment."""
+    """The environment of the program's ranks."""
     made = {**os.environ, "PACELINE_PROFILE": str(folder)}
     if room:
         made["PACELINE_PROFILE_BYTES"] = str(room)
@@ -51,8 +51,8 @@ def environment(folder, program, mpicc, room, serve):
 
 
 def run(program, env):
-    """The program's exit status. Ctrl-C and SIGTERM are the program's; whatever it has recorded is
-    shown."""
+    """Returns the program's exit status. Ctrl-C and SIGTERM are passed to the program; what it has
+    recorded is shown."""
     started, early = None, []   # one that comes while the program is being started is kept for it
 
     def pass_on(number, _):
@@ -99,7 +99,7 @@ def show(folder, out, html, trace, json, machine):
 
 
 def check(program, read, machine):
-    """Errors that only a look at several options finds."""
+    """Raises errors that concern several options together."""
     if bool(program) == bool(read):
         raise click.UsageError("Name a PROGRAM to profile, behind --, or a folder with --read.")
     if machine is not None:
@@ -127,15 +127,15 @@ def check(program, read, machine):
               help="Let the drop-in library serve a program of MPI meanwhile; else its MPI does "
               "everything, and calls are recorded alone.")
 @click.option("--room", type=Size(), metavar="SIZE",
-              help="For a rank's records, of 56 bytes a call. [default: 16MiB]")
+              help="Memory for a rank's records, of 56 bytes a call. [default: 16MiB]")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENTS]...]")
 def command(out, read, html, trace, json, machine, mpicc, serve, room, program):
-    """See who enters which collective when, and who is late.
+    """Show when ranks enter collectives, and which are late.
 
-    PROGRAM starts ranks: an MPI's mpiexec, torchrun, paceline run. Of a program of MPI all
-    collectives are recorded, whatever language it is written in, through the library that paceline
-    preload finds; of torch and the Python API those that Paceline serves. The exit status is the
-    program's. A program that is killed leaves what it had recorded.
+    PROGRAM starts ranks: an MPI's mpiexec, torchrun, paceline run. All collectives of an MPI
+    program are recorded, in any language, through the library that paceline preload finds; of
+    torch and the Python API, those that Paceline serves. The exit status is the program's. A
+    program that is killed leaves what it had recorded.
 
     \b
     paceline profile -- mpiexec -n 4 ./app

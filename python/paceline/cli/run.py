@@ -8,7 +8,7 @@ from paceline.cli.common import Number, set_options, world_options
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @click.option("--ranks", "-n", required=True, type=Number(1, 4096),
-              help="How many ranks to start.")
+              help="Number of ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin every line of output with the rank's number.")
 @click.option("--timeout-s", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="End everything after this long; the exit status is then 124.")

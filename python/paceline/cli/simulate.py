@@ -1,4 +1,4 @@
-"""`paceline simulate`: collectives on a machine's model, whose ranks come at different times."""
+"""`paceline simulate`: collectives under a machine model, with ranks that enter at given times."""
 
 import statistics
 
@@ -37,8 +37,8 @@ def message_s(machine, nbytes):
 
 
 def simulated(chosen, ranks, collective, count, machine, pattern, alpha_s):
-    """Medians over calls: (last arrival to last exit, mean time in the call, imbalance). Who takes
-    which position may depend on who comes first: each call has its own world."""
+    """Medians over calls: (last arrival to last exit, mean time in the call, imbalance). Positions
+    may depend on the order of arrival: each call has its own world."""
     found = []
     for call in range(CALLS if pattern.kind != "late" else 1):
         arrivals = pattern.delays_s(ranks, call, alpha_s)
@@ -56,20 +56,20 @@ def simulated(chosen, ranks, collective, count, machine, pattern, alpha_s):
 @click.option("--sizes", type=Sizes(), default="64KiB,1MiB,16MiB", show_default=True,
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4.")
 @click.option("--ranks", "-n", default=8, show_default=True, type=Number(2, 1024),
-              help="How many ranks.")
+              help="Number of ranks.")
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--machine", default="ethernet-10g", show_default=True,
               help="A model's name or its settings, as paceline explain takes them.")
 @click.option("--arrival", default="uniform:0", show_default=True, metavar="PATTERN",
-              help="How ranks come: uniform:MIF, late:RANK[,RANK]:FACTOR, trace:FILE; factors are "
+              help="Arrival pattern: uniform:MIF, late:RANK[,RANK]:FACTOR, trace:FILE; factors are "
               "of a message's time.")
 @file_option("--json", help="Write all records to this file.")
 def command(collective, sizes, ranks, algorithm, machine, arrival, json):
     """Simulate collectives, also with ranks that come late.
 
-    Reads the schedules that the library executes under a machine's model: how long from the last
-    arrival to the last exit, and how long ranks stand in the call.
+    Runs the schedules that the library executes under a machine model. Reports the time from the
+    last arrival to the last exit, and the ranks' mean time in the call.
 
     \b
     paceline simulate allreduce -n 16 --algorithm auto,ring,recursive_doubling

@@ -29,7 +29,7 @@ def chunks(sweep):
 
 
 class Proofs:
-    """What has come out of a sweep so far."""
+    """The results of a sweep so far."""
 
     def __init__(self, sweep):
         self.proven, self.rejected, self.faults = 0, Counter(), []
@@ -42,7 +42,7 @@ class Proofs:
         self.faults += outcome.faults
 
     def ranks(self):
-        """All worlds of so many ranks are done: those of few ranks come first."""
+        """Number of ranks up to which all worlds are done: small worlds come first."""
         at_end = self.worlds == len(self.sweep)
         return self.sweep.ranks(self.worlds - 1 if at_end else self.worlds) - (not at_end)
 
@@ -137,7 +137,7 @@ def node_numbers(context, parameter, text):
 @click.option("--ranks", type=Number(1, 4096), help="Prove the one world that is named by "
               "this and the following options.")
 @click.option("--root", default=0, type=Number(0),
-              help="Of broadcast, reduce, gather and scatter.")
+              help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
 @click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
 @click.option("--in-step", is_flag=True, help="Messages wait for those of the round before.")
@@ -167,7 +167,7 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     """Prove that the algorithms do what they promise.
 
     A proof covers every message length and every timing: each contribution arrives exactly once,
-    nothing is overwritten while somebody reads it, and the ranks cannot wait for each other in a
+    nothing is overwritten while a rank reads it, and the ranks cannot wait for each other in a
     circle. Without --ranks, all algorithms are proven for every number of ranks up to --max-ranks:
     several roots, in place or not, with fused steps or not, pipelined or not, for units of equal
     and of differing length, and for operations that do not commute; up to 17 ranks also with other

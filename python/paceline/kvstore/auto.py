@@ -27,13 +27,13 @@ class Auto(KVStore):
     """push() returns at once. A key has a call of its own in the step in which it is pushed first.
     When the next step begins, rank 0 says whether gradients became ready in the order of the pushes
     or against it, and keys are put into buckets in that order: long enough that calls cost little,
-    the last ones short, since nothing hides them. Of the buckets that are ready when the links are,
-    as rank 0 saw it in that step, the one whose keys came first in init() is exchanged first: the
-    next forward pass needs it first. Up to `outstanding` sums are under way. Push all keys, then
-    pull them: a pull of a key whose bucket is not complete takes the key out of it for this step.
-    Where one rank alone pulls, or waits for, such a key its calls differ from the others', which is
-    a MismatchError on all.
-    Where ranks share one node, and their threads that compute (torch's, else one for each rank)
+    the last ones short, since nothing hides them. When the links are free, as rank 0 saw it in that
+    step, the ready bucket whose keys came first in init() is exchanged first: the next forward pass
+    needs it first. Up to `outstanding` sums are under way. Push all keys, then pull them: a pull of
+    a key whose bucket is not complete takes the key out of it for this step. If one rank alone
+    pulls, or waits for, such a key its calls differ from the others', which is a MismatchError on
+    all.
+    If ranks share one node, and their threads that compute (torch's, else one for each rank)
     leave no core of it, computing hides nothing: all keys of a type are one bucket.
 
     With `show` rank 0 prints the plan on stderr; `plan` has its text.
@@ -63,8 +63,8 @@ class Auto(KVStore):
         entries = list(self._entries.values())
         told_s, self._ready_s = self._ready_s, {}
         ready_s = {number: told_s.get(number, at_s) for number, at_s in self._core.seen()}
-        # What lies where in a bucket must be alike on all ranks, and keys that have a bucket may
-        # have been pushed in other orders elsewhere: rank 0's holds.
+        # The layout of a bucket must be alike on all ranks, but keys that have a bucket may have
+        # been pushed in other orders elsewhere: rank 0's order holds.
         pushed = numpy.array([_is_against(list(ready_s.values())), *ready_s], dtype="int64")
         against, *pushed = self._comm.broadcast(pushed, tag="the order of auto").tolist()
         prices = Prices.of(self._comm._core.machine, self.num_workers, self._comm._core.nodes)
@@ -86,8 +86,8 @@ class Auto(KVStore):
 
     def _begin_round(self) -> list[list[int]]:
         """At the same place on all ranks, before keys are pushed: buckets of the plan, if there is
-        one by now. Where a bucket's values have been written into buffer() of its keys, after
-        wait(), _push_bucket() pushes all of them."""
+        one by now. _push_bucket() pushes all values of a bucket that have been written into
+        buffer() of its keys, after wait()."""
         self._core.begin_round()
         return self._buckets
 
@@ -99,7 +99,7 @@ class Auto(KVStore):
 
     def _arrays_for(self, buckets: list[list[Entry]]) -> list[Buffer]:
         """A flat array for each bucket, in memory that all ranks of a node reach: there they are
-        summed where they lie. Collective. Private ones where that cannot be."""
+        summed in place. Collective. Private arrays if memory cannot be shared."""
         ends = list(itertools.accumulate(-(-_nbytes(bucket) // _ALIGNED) * _ALIGNED
                                          for bucket in buckets))
         if self._shares and self.num_workers > 1 and ends[-1] >= _LEAST_BYTES:
@@ -137,7 +137,7 @@ def _over(memory: Any, like: Buffer) -> Buffer:
 
 
 def _is_against(ready_s: list[float]) -> bool:
-    """Whether what was pushed later was, by and large, ready earlier.
+    """True if later pushes were, by and large, ready earlier.
 
     One bit, and not the times themselves: small differences between two runs must not put keys
     into other buckets, and so change the last bits of sums.

@@ -1,4 +1,4 @@
-"""Whether the ranks of a node leave a core on which sums could overlap computing."""
+"""Counts the cores of a node, and its ranks' threads: is a core left on which sums overlap?"""
 
 import os
 import sys
@@ -13,14 +13,14 @@ _PROCESSORS = 4096  # whose numbers are told
 
 @dataclass(frozen=True)
 class Cores:
-    """Of the node that all ranks share."""
+    """Cores and threads of the node that all ranks share."""
 
-    count: int  # that any of them may run on
-    threads: int  # that compute, of all of them
+    count: int  # on which any rank may run
+    threads: int  # of all ranks, that compute
 
     @property
     def are_full(self) -> bool:
-        """Then what sums takes its time from what computes."""
+        """True if computing takes all cores: then sums take time from it."""
         return self.threads >= self.count
 
     @classmethod
@@ -37,6 +37,6 @@ class Cores:
 
 
 def _threads() -> int:
-    """That compute on this rank: torch's, or the one that calls."""
+    """Number of threads that compute on this rank: torch's, or the calling one alone."""
     torch = sys.modules.get("torch")
     return torch.get_num_threads() if torch is not None else 1

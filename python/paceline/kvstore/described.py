@@ -1,4 +1,4 @@
-"""What a plan of auto does and why, what its alternatives would take: for people, in 80 columns."""
+"""Describes a plan of auto, with reasons and alternatives, as text of 80 columns."""
 
 import itertools
 import textwrap

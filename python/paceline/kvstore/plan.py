@@ -1,4 +1,4 @@
-"""Which keys are exchanged together, and in which order."""
+"""Plans which keys are exchanged together, and in which order."""
 
 import heapq
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from paceline.kvstore.cores import Cores
 from paceline.kvstore.prices import LEAST_BYTES, Prices
 from paceline.kvstore.store import Entry
 
-PIECE = 4  # times a bucket's length: what is longer is exchanged in pieces
+PIECE = 4  # times a bucket's length: longer keys are exchanged in pieces
 DDP_BYTES = (1 << 20, 25 << 20)  # of its first bucket, and of the others
 TAIL = 3  # so many buckets at the end are each half as long as the one before
 
 
 def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
-    """When each of these calls, (ready, takes) in seconds, is over: they follow each other.
-    Computing hides nothing: it ends later by what they take."""
+    """Times at which these calls, (ready, takes) in seconds, end: they follow each other. If
+    computing hides nothing, it ends later by what they take."""
     now = 0.0 if hides else max(ready_s for ready_s, _ in calls)
     found = []
     for ready_s, takes_s in calls:
@@ -26,9 +26,9 @@ def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
 def order_of_calls(
     ready_s: list[float], needed: list[int], cost_s: list[float]
 ) -> list[int]:
-    """The order in which buckets are exchanged: whenever the links are free, the one of those that
-    are ready which is needed first. So what became ready early, and is needed late, lets the others
-    pass once they are there, and travels while the next forward pass goes on.
+    """The order in which buckets are exchanged: when the links are free, the ready bucket that is
+    needed first. A bucket that is ready early, but needed late, lets the others pass once they are
+    ready, and travels while the next forward pass goes on.
 
     ready_s: when the gradients of each bucket are there; needed: the smaller, the earlier; cost_s:
     what its exchange takes.
@@ -51,10 +51,10 @@ def order_of_calls(
 
 @dataclass(frozen=True)
 class Predicted:
-    """Of a way to exchange all keys, in seconds from the first gradient on."""
+    """Prediction for a way to exchange all keys, in seconds from the first gradient on."""
 
     calls: int
-    begins_s: float  # the next forward pass: when what it needs first is there
+    begins_s: float  # the next forward pass: when its first key is there
     over_s: float
 
 
@@ -71,7 +71,7 @@ class Plan:
     def make(
         cls, pushed: list[Entry], is_reversed: bool, prices: Prices, cores: Cores | None = None
     ) -> "Plan":  # fmt: skip
-        """Buckets of about equal length; the last ones, which nothing hides, are shorter. Where
+        """Buckets of about equal length; the last ones, which nothing hides, are shorter. If
         computing hides none of them there is only one: fewer calls cost less.
 
         `pushed`: in the order of the first step's pushes. Keys of different types never share a
@@ -98,8 +98,8 @@ class Plan:
 
     @property
     def hides(self) -> bool:
-        """Whether computing goes on beside calls. Between nodes the links work meanwhile; inside
-        of one it takes a core that nobody computes on."""
+        """True if computing goes on beside calls. Between nodes the links work meanwhile; inside
+        a node calls take a core that no rank computes on."""
         return self.cores is None or not self.cores.are_full
 
     @property
@@ -137,7 +137,7 @@ class Plan:
     def predicted(
         self, order: list[int], ready_s: dict[int, float], prices: Prices
     ) -> dict[str, "Predicted"]:
-        """By way: this plan, and those that it is an alternative to, were the links nobody else's.
+        """By way: this plan and its alternatives, if no other program uses the links.
         `order` and `ready_s` as order() has them."""
         first_s = min(ready_s.values())
         ready_s = {number: at_s - first_s for number, at_s in ready_s.items()}

@@ -1,4 +1,4 @@
-"""What an allreduce of all ranks is expected to take, by its length."""
+"""Expected times of an allreduce of all ranks, by its length."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,8 @@ class Prices:
 
     @classmethod
     def of(cls, machine: str, ranks: int, nodes: int) -> "Prices":
-        """As the choice of algorithms expects it on this machine (PACELINE_MACHINE), with what the
-        task graph adds to a call. Equal on all ranks if the arguments are."""
+        """Prices that the choice of algorithms expects on this machine (PACELINE_MACHINE), with the
+        overhead of the task graph. Equal on all ranks if the arguments are."""
         settings = dict(part.split("=") for part in _core.machine_settings(machine).split(","))
         on = f"{machine},ranks_per_node={-(-ranks // nodes)}"
         return cls(tuple(1e-6 * float(settings["task_us"]) +

@@ -1,4 +1,4 @@
-"""What all types of KVStore have: keys, their arrays, and how values get there and back."""
+"""The base of all types of KVStore: keys, their arrays, and the copies of values."""
 
 import hashlib
 import json
@@ -47,15 +47,15 @@ class Entry:
 class KVStore:
     """Arrays by key on every rank of a communicator. See create().
 
-    A key is an int or a str. Where a method takes keys and values it takes one of each, or two
-    lists of equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA
+    A key is an int or a str. Methods that take keys and values take one of each, or two lists of
+    equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA
     device, or a list of them, one per local device: these are summed first. Copies to and from
-    devices are tasks of the engine. push() and pull() return at once, but
-    where the type says otherwise: leave the values alone until wait(). All ranks make the same
+    devices are tasks of the engine. push() and pull() return at once, unless
+    the type says otherwise: leave the values alone until wait(). All ranks make the same
     calls with the same keys in the same order.
 
-    Errors: UsageError before anything is sent; MismatchError where ranks differ; what goes wrong in
-    the background is raised by wait().
+    Errors: UsageError before anything is sent; MismatchError if ranks differ; wait() raises errors
+    of the background.
     """
 
     type = ""
@@ -81,7 +81,7 @@ class KVStore:
         self._engine._feeders.add(self)
 
     def __del__(self) -> None:
-        # What it still holds back goes on without it, as what it has pushed does.
+        # Values that it still holds back are exchanged without it, like those it has pushed.
         core, engine = getattr(self, "_core", None), getattr(self, "_engine", None)
         if core is not None and engine._core.is_here and not engine._core.is_closed:
             core.flush()
@@ -93,7 +93,7 @@ class KVStore:
 
     @property
     def num_workers(self) -> int:
-        """How many ranks share the store."""
+        """Number of ranks that share the store."""
         return self._comm.size
 
     def init(self, keys: Key | Sequence[Key], values: Any) -> None:
@@ -132,9 +132,9 @@ class KVStore:
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
         """The values of all ranks, summed (or combined by the store's op), become the keys'.
 
-        Values of a key that is there twice are summed, as those of several devices are. Of sums
-        that are under way together the links, and the thread that sums, serve that of the highest
-        `priority` first, from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
+        Values of a key that is there twice are summed, as those of several devices are. The links,
+        and the thread that sums, serve the sum of the highest `priority` first, of those under way
+        together: from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
         its most urgent key.
         """
         if not self._core.push(keys, values, priority):
@@ -153,8 +153,8 @@ class KVStore:
         self.pull(keys, values if out is None else out, priority)
 
     def buffer(self, key: Key) -> Buffer:
-        """The key's value on this rank where it lies, in the array that the ranks' are combined in:
-        after wait(), and until the next push. What is written here and pushed is not copied.
+        """The key's value on this rank, in the array in which the ranks' values are combined: after
+        wait(), and until the next push. Values written here and pushed are not copied.
 
         It moves when auto makes its plan. Raises UsageError for a key that is not known.
         """
@@ -190,8 +190,8 @@ class KVStore:
         return []
 
     def _note_ready(self, ready_s: dict[Key, float]) -> None:
-        """When the values of the last round were made, on a clock of the caller's: for one who
-        pushes them later than that. The next plan reckons with it."""
+        """Takes the times at which the last round's values were made, on the caller's clock, from
+        a caller that pushes them later. The next plan uses them."""
 
     def _variable(self, key: Key) -> engines.Variable:
         """For tasks that read or write the key's buffer(): they come after what has been called by
@@ -199,7 +199,7 @@ class KVStore:
         return self._core.variable(self._entry("variable", key).number)
 
     def _flush(self) -> None:
-        """What has been pushed must not wait for more to come."""
+        """Exchanges what has been pushed, without waiting for more to come."""
         self._core.flush()
 
     def _refuse(self, call: str, keys: Any, values: Any) -> NoReturn:

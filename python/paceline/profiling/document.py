@@ -1,4 +1,4 @@
-"""What the document shows of a profile, from a measured one: its figures 2 to 4 and tables 1 and 2.
+"""The document's figures 2 to 4 and tables 1 and 2, drawn from a measured profile.
 
 P. Alizadeh et al., EuroMPI 2022, section 4. A page calls these with the Calls of a folder of
 profiles (profiling.calls.read) and their Summary (profiling.summary.summarise).

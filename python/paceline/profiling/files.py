@@ -32,7 +32,7 @@ WORDS = {"bcast": "broadcast"}  # MPI's name: ours
 
 @dataclass
 class Reading:
-    """How far a clock was from rank 0's."""
+    """Offset of a rank's clock from rank 0's."""
 
     when: str
     at_ns: int
@@ -42,7 +42,7 @@ class Reading:
 
 @dataclass
 class RankFile:
-    """What one rank has recorded. Times are nanoseconds of its own clock."""
+    """The records of one rank. Times are nanoseconds of its own clock."""
 
     path: str
     source: str
@@ -81,7 +81,7 @@ class RankFile:
 
     @property
     def last_ns(self):
-        """When it ended, or what it did last."""
+        """Time at which it ended, or of its last event."""
         if self.end_ns:
             return self.end_ns
         if not len(self.records):
@@ -90,7 +90,7 @@ class RankFile:
 
 
 def read_folder(folder):
-    """All ranks' files of a folder. Raises UsageError where there are none, or one is damaged."""
+    """All ranks' files of a folder. Raises UsageError if there are none, or one is damaged."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"profile: there is no folder {folder}. Make a profile first: "
@@ -147,7 +147,7 @@ def _checked(path):
 
 
 def _read_lines(text, found):
-    """What the numbers stand for. A line that was being written when the program died is not."""
+    """Reads the meaning of the numbers. Skips a line that a dying program left unfinished."""
     for line in text.replace(b"\0", b"").split(b"\n")[:-1]:
         try:
             said = json.loads(line)
@@ -176,7 +176,7 @@ def _read_lines(text, found):
 
 
 def _check_records(found):
-    """Records that name what no line explains, or times that cannot be."""
+    """Raises ValueError for records that name what no line explains, or have impossible times."""
     records = found.records
     if not len(records):
         return

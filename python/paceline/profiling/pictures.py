@@ -1,4 +1,4 @@
-"""Pictures of a profile, as SVG by matplotlib: figures 2 to 4 of the document, and who was late.
+"""Pictures of a profile, as SVG by matplotlib: figures 2 to 4 of the document, and late ranks.
 
 Each takes a Summary and returns the SVG's text; `paceline report arrival` draws the same.
 """
@@ -37,7 +37,7 @@ def drawn(draw, inches):
 
 
 def shares(found):
-    """Figure 2: how much of the calls, and of the time in them, each collective is."""
+    """Figure 2: each collective's share of the calls, and of the time in them."""
     rows = [row for row in found.rows if row.sizes == "all"][:MOST_KINDS]
     total_s = sum(row.time_s for row in found.rows if row.sizes == "all") or 1.0
     return pairs([row.collective for row in rows],
@@ -46,7 +46,7 @@ def shares(found):
 
 
 def sizes(found, collective="allreduce"):
-    """Figure 3: how much of one collective's calls, and of its time, each class of messages is."""
+    """Figure 3: each message class's share of one collective's calls, and of its time."""
     rows = {row.sizes: row for row in found.rows if row.collective == collective}
     whole = rows.get("all")
     if whole is None:
@@ -78,7 +78,7 @@ def pairs(names, calls, times, label):
 
 
 def thinned(some):
-    """At most MOST_MARKS of them: of each stretch the one with the largest imbalance."""
+    """At most MOST_MARKS of them: the one with the largest imbalance of each stretch."""
     if len(some) <= MOST_MARKS:
         return list(range(len(some)))
     parts = np.array_split(np.arange(len(some)), MOST_MARKS)
@@ -115,7 +115,7 @@ def invocations(found, collective="allreduce"):
 
 
 def lateness(found, calls):
-    """Each rank's arrival after the first one, call by call: a picture of who is late when."""
+    """Each rank's arrival after the first one, call by call: shows which ranks are late when."""
     groups = [group for group in calls.groups if len(group.members) > 1]
     if not groups:
         return ""
@@ -177,23 +177,23 @@ def all_of(found, calls):
     """[(heading, what it shows, SVG)] of all pictures that there is something for."""
     collective = main_collective(found)
     parts = [
-        ("Collectives", "How much of all collective calls each one is, and of the time in them "
+        ("Collectives", "Each one's share of all collective calls, and of the time in them "
          "(the document's figure 2).", shares(found)),
-        (f"Messages of {collective}", "How much of its calls and of its time each range of sizes "
-         "is: small up to 1 KiB, medium up to 64 KiB (figure 3).", sizes(found, collective)),
+        (f"Messages of {collective}", "Each size range's share of its calls and of its time: "
+         "small up to 1 KiB, medium up to 64 KiB (figure 3).", sizes(found, collective)),
         (f"Imbalance of {collective}, call by call", "Worst and average imbalance factor of each "
          "call, in the order of the program (figure 4); of very many calls the worst of each "
          "stretch.", invocations(found, collective)),
-        ("Who is late, and when", "How long after the first rank each rank came; where there are "
+        ("Late ranks over time", "Arrival of each rank after the first one; if there are "
          "many calls a column is the mean of several.", lateness(found, calls)),
-        ("Waiting apart from transfer", "Of each rank's time in collectives, what it waited for "
+        ("Waiting apart from transfer", "Each rank's time in collectives: waiting for "
          "the last rank to come, and the rest.", waiting(found, calls)),
     ]
     return [part for part in parts if part[2]]
 
 
 def main_collective(found):
-    """The one that most time goes into, of those that move data."""
+    """The collective that takes most time, of those that move data."""
     whole = [row for row in found.rows if row.sizes == "all"]
     moving = [row for row in whole if row.collective != "barrier"] or whole
     return moving[0].collective if moving else "allreduce"

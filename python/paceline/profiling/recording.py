@@ -10,7 +10,7 @@ FOLDER = "paceline-profile"
 
 
 class Recording:
-    """A profile under way, and afterwards what is in it. `folder`: where the ranks' files are."""
+    """A profile under way, and afterwards its contents. `folder`: where the ranks' files are."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -32,7 +32,7 @@ class Recording:
         return read(self.folder)
 
     def report(self):
-        """What a terminal shows, as text."""
+        """The text that a terminal shows."""
         from paceline.profiling import terminal
 
         return terminal.text(self.calls())
@@ -52,7 +52,7 @@ def profile(folder=FOLDER, *, bytes=16 << 20):
     reach, gets a file of each rank; `paceline profile --read FOLDER` shows it. bytes: room for a
     rank's records, of 56 bytes each.
 
-    Raises ResourceError where the file cannot be made, UsageError for less room than a page.
+    Raises ResourceError if the file cannot be made, UsageError for less room than a page.
     """
     if bytes < 4096:
         raise UsageError(f"profile: bytes is {bytes}; it must be at least 4096.")

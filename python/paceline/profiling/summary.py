@@ -1,4 +1,4 @@
-"""What there is to see in a profile: imbalance, shares, waiting apart from transfer, who was late.
+"""Summary of a profile: imbalance, shares, waiting apart from transfer, and late ranks.
 
 Imbalance by equations 2.1 to 2.3 of P. Alizadeh et al., EuroMPI 2022, computed by _core.imbalance;
 factors are multiples of the time that a message of that size takes.
@@ -41,7 +41,7 @@ class Invocation:
     node_average_s: float
     transfer_s: float    # from the last arrival to the last exit
     last: int            # the rank that came last
-    alone_s: float       # how long all others had been there by then
+    alone_s: float       # time that all others had been there by then
     factor_of: float = np.nan  # the time of a message, which the factors are divided by
 
     @property
@@ -79,19 +79,19 @@ class Row:
 
 @dataclass
 class Late:
-    """How often a rank came last, and for how long it alone was missing."""
+    """Number of calls in which a rank came last, and the time that it alone was missing."""
 
     rank: int
     node: str
     last: int            # calls in which it came last, and late enough to matter
     share: float         # of all calls that it is in
     alone_s: float
-    waits_s: float       # how long it waited for others
+    waits_s: float       # its waiting for others
 
 
 @dataclass
 class Summary:
-    """All of it. `factors`: what the factors are divided by, in words."""
+    """All figures of a profile. `factors`: what the factors are divided by, in words."""
 
     ranks: int
     nodes: int
@@ -109,12 +109,12 @@ class Summary:
 
     @property
     def recording(self):
-        """Of the run time, the share that recording took at most: as if each rank had made all
+        """Upper limit of the share of run time that recording took: as if each rank had made all
         calls."""
         return self.calls * MOST_RECORDING_S / self.run_s if self.run_s else 0.0
 
     def plain(self):
-        """As JSON has it: NaN becomes null."""
+        """The fields for JSON: NaN becomes null."""
         found = asdict(self) | {"recording": self.recording}
         found["rows"] = [_plain(row) for row in found["rows"]]
         found["late"] = [_plain(row) for row in found["late"]]
@@ -163,7 +163,7 @@ def arrivals_of(calls):
 
 
 def invocations_of(place, group, nodes):
-    """The Invocations of a group that every rank has entered, where there are several ranks."""
+    """The Invocations of a group that every rank has entered, if it has several ranks."""
     if len(group.members) < 2:
         return []
     on_node = defaultdict(list)
@@ -207,7 +207,7 @@ def set_factors(invocations, machine):
 
 
 def message_s(machine, ranks, nbytes):
-    """What a machine's model takes to bring one message of so many bytes from a rank to another."""
+    """Seconds of one message of so many bytes between two ranks, by a machine's model."""
     chosen = _core.World("broadcast", "binomial", 2).simulate(int(max(nbytes, 1)), 1, machine, [])
     return chosen.span_s
 
@@ -263,7 +263,7 @@ def rows_of(calls, invocations, spent, run_s):
 
 
 def sites_of(calls, invocations):
-    """Where in the program the calls stand, by waiting caused there: at most 20."""
+    """Places of the calls in the program, by waiting caused there: at most 20."""
     found = defaultdict(lambda: [0, 0.0, 0.0])
     for one in invocations:
         part = found[one.site, one.collective, class_of(one.bytes)]
@@ -293,6 +293,6 @@ def late_of(calls, invocations, waits):
 
 
 def mean(values):
-    """The mean of those that are known."""
+    """The mean of the known values."""
     known = [value for value in values if np.isfinite(value)]
     return float(np.mean(known)) if known else np.nan

@@ -44,7 +44,7 @@ def screen(found):
 
 
 def heading(found):
-    """What was recorded, in a line or two."""
+    """A summary of the recording, in a line or two."""
     nodes = f" on {found.nodes} nodes" if found.nodes > 1 else ""
     clocks = (f"; clocks agree to {human_time(found.clock_error_s)}"
               if found.clock_error_s else "")
@@ -88,11 +88,11 @@ def shown_rows(found):
 
 
 def late_table(found):
-    """Who came last, how often, and for how long all others waited for that rank alone."""
+    """Ranks that came last, how often, and how long all others waited for that rank alone."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in ("who was late", "last in", "of its calls", "others waited for it alone",
+    for name in ("late rank", "last in", "of its calls", "others waited for it alone",
                  "it waited"):
-        table.add_column(name, justify="left" if name == "who was late" else "right")
+        table.add_column(name, justify="left" if name == "late rank" else "right")
     for row in found.late[:MOST_LATE]:
         node = f" ({escape(row.node)})" if found.nodes > 1 else ""
         table.add_row(f"rank {row.rank}{node}", str(row.last), percent(row.share),
@@ -101,7 +101,7 @@ def late_table(found):
 
 
 def sites_table(found):
-    """Where in the program ranks come apart."""
+    """Places in the program at which ranks come apart."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in ("where", "collective", "size", "calls", "worst", "waited for the last"):
         table.add_column(name, justify="right" if name in ("calls", "worst", "waited for the last")

@@ -1,15 +1,15 @@
 """torch.distributed over Paceline: `dist.init_process_group("paceline")`.
 
 With Paceline installed, `import torch` registers the backend by itself (the entry point
-torch.backends); where that is switched off, `import paceline.torch` does.
+torch.backends); if that is switched off, `import paceline.torch` does.
 
-What differs from other backends:
+Differences from other backends:
 - Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline"). Those
   that are not contiguous are copied, in and out. On CUDA devices the current stream waits for a
   call, and the host does not (paceline.torch.streams). As with NCCL, the calls of several groups on
   one device begin in the same order on all ranks; else they may time out.
-- A send to oneself is refused, and so is a receive that is not as long as what comes. What a rank
-  sends before it is asked for is kept by the receiver, if that asks for what comes later.
+- A send to oneself is refused, and so is a receive that is not as long as what comes. The receiver
+  keeps a message that is sent before it asks for it, if it asks for a later one.
 - ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
 
 PACELINE_REPLACE=gloo, or mpi, serves CPU tensors of scripts that name that backend, as they stand.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paceline.torch.memory import empty
     from paceline.torch.overlap import Overlap, overlap
 
-# Loaded when first used: only those who use the backend pay for the core.
+# Loaded on first use: a program that does not use the backend does not pay for the core.
 _LAZY = {
     "Overlap": "paceline.torch.overlap",
     "SharedBuckets": "paceline.torch.buckets",
@@ -44,7 +44,7 @@ __all__ = ["Overlap", "SharedBuckets", "autoload", "empty", "overlap", "share_bu
 
 
 def autoload() -> None:
-    """What `import torch` calls. Never raises: torch must come up without us, too."""
+    """Called by `import torch`. Never raises: torch must come up without us, too."""
     try:
         _register()
     except Exception as error:
@@ -68,7 +68,7 @@ def _register() -> None:
     import torch.distributed as dist
 
     if dist.is_available() and "PACELINE" not in dist.Backend._plugins:
-        # Whether there is a device is not asked: that would initialise CUDA, and forbid a fork.
+        # Does not ask if there is a device: that would initialise CUDA, and forbid a fork.
         devices = ["cpu", "cuda"] if torch.backends.cuda.is_built() else ["cpu"]
         dist.Backend.register_backend("paceline", _create, extended_api=True, devices=devices)
         from paceline.torch import limits, rendezvous

@@ -1,4 +1,4 @@
-"""When gradients are complete, in an order that is the same on all ranks."""
+"""Finds out when gradients are complete, in an order that is the same on all ranks."""
 
 import contextlib
 import time
@@ -15,7 +15,7 @@ from paceline.errors import RefusalError, UsageError
 
 
 class _End:
-    """What autograd calls when a pass is over. One of a pass that fails is dropped instead."""
+    """Called by autograd when a pass is over. Dropped, not called, if the pass fails."""
 
     def __init__(self, end: Callable[[], None]):
         self._end = end
@@ -36,7 +36,7 @@ class Groups:
         self._groups: list[list[int]] = []
         self._group_of: list[int] = []  # by parameter
         self._left: list[int] = []  # of each group, gradients that are not there yet
-        self.exist = False  # whether this pass has some
+        self.exist = False  # True if this pass has some
 
     def begin(self, groups: list[list[int]]) -> None:
         """A pass begins; no groups: its gradients are launched one by one."""
@@ -61,20 +61,20 @@ class Backward:
     Calls begin() when the first gradient of a pass is there, launch(i) for each of them once its
     gradient is complete, then finish(used). The order of i is
     the one in which rank 0's gradients became ready in the first pass: there every rank launches at
-    the end; from then on each gradient is launched when it and those before it are there. One that
-    a pass has left out is zero then; used[i] says whether any rank has a gradient of it, and where
-    none has there is none afterwards. Parameters are numbered as they are given; all ranks give the
-    same ones.
+    the end; from then on each gradient is launched when it and those before it are there. A
+    gradient that a pass has left out is zero then; used[i] is True if any rank has a gradient of
+    it, and if none has there is none afterwards. Parameters are numbered as they are given; all
+    ranks give the same ones.
 
     begin() may return groups of parameters, alike on all ranks: then `grouped` takes gradients as
     they come, in any order, in the place of launch().
 
     A pass that fails is completed with zeros when the next one begins, and finish(None) then drops
     what it brings: so each pass that has begun makes the same calls on all ranks, and those that
-    have skipped it together go on. Where it has failed on some ranks only, the others raise.
+    have skipped it together go on. If it has failed on some ranks only, the others raise.
 
-    Whoever wants the watch to go on holds it: the parameters do not, for nobody could collect that
-    circle through torch.
+    The caller holds the watch for as long as it is to go on: the parameters do not, since that
+    cycle through torch could never be collected.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Backward:
         engine.queue_callback(end)
 
     def _prepared(self, i: int, parameter: torch.Tensor) -> torch.Tensor:
-        """Its gradient, as it is exchanged."""
+        """The parameter's gradient, in the form in which it is exchanged."""
         grad = parameter.grad
         if grad is None:
             parameter.grad = torch.zeros_like(parameter)
@@ -249,7 +249,7 @@ class Backward:
 
 
 def trained(model: nn.Module, call: str) -> list[tuple[str, nn.Parameter]]:
-    """The parameters that want gradients, with their names; RefusalError for what is not served."""
+    """The parameters that need gradients, with their names; RefusalError for unsupported ones."""
     found = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     for name, parameter in found:
         if parameter.device.type != "cpu":
@@ -272,7 +272,7 @@ def spread_from_root(comm: Communicator, model: nn.Module) -> None:
 
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
-    """Each once. At a fraction of what model.modules() costs in each pass."""
+    """Each module once. At a fraction of what model.modules() costs in each pass."""
     found, seen = [model], {id(model)}
     for module in found:
         for child in module._modules.values():
@@ -295,6 +295,6 @@ def spread_buffers(comm: Communicator, modules: list[nn.Module]) -> None:
             comm.broadcast(together, tag=f"buffers of {type}")
             parts = together.split([buffer.numel() for buffer in buffers])
             for buffer, part in zip(buffers, parts, strict=True):
-                # What is as it was is left alone: a graph that is kept may have saved it.
+                # An unchanged buffer is left alone: a graph that is kept may have saved it.
                 if not torch.equal(buffer.reshape(-1), part):
                     buffer.copy_(part.view(buffer.shape))

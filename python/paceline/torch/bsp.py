@@ -28,7 +28,7 @@ from paceline.torch.registry import register, remove_former, unregister
 
 SEGMENT_BYTES = 64 << 10  # of the linear pipeline, as published
 
-# What each method takes for broadcast, reduce and allreduce; and whether it is cut into segments.
+# Algorithms of each method for broadcast, reduce and allreduce; True: cut into segments.
 METHODS: dict[str, tuple[str, str, str, bool]] = {
     "linear_pipeline": ("chain", "chain", "chain", True),
     "minimum_spanning_tree": ("binomial", "binomial", "binomial", False),
@@ -132,7 +132,7 @@ class BSP:
             spread_buffers(self._comm, modules_of(model))
 
     def _used(self) -> list[bool]:
-        """Whether any rank has a gradient, for each parameter: where none has, none is made up."""
+        """True for each parameter of which any rank has a gradient; for others none is made up."""
         flags = numpy.array([parameter.grad is not None for _, parameter in self._named], "uint8")
         self._comm.allreduce(flags, op="max", tag="gradients that there are")
         return [bool(flag) for flag in flags]

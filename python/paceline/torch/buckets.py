@@ -34,11 +34,11 @@ class SharedBuckets:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of buckets are in shared memory now, on this rank."""
+        """Bytes of buckets that are in shared memory now, on this rank."""
         return sum(storage.nbytes() for storage in self._held.values())
 
     def __len__(self) -> int:
-        """How many buckets are in shared memory now."""
+        """Number of buckets that are in shared memory now."""
         return len(self._held)
 
     def __reduce__(self) -> Any:
@@ -68,7 +68,7 @@ class SharedBuckets:
     def _move(self, index: int, storage: torch.UntypedStorage) -> None:
         """Puts the storage of a bucket that is new into shared memory. Collective if it is."""
         held = self._held.get(index)
-        # What is held cannot be freed, so no other has its address.
+        # A held storage cannot be freed, so no other has its address.
         if held is not None and held._cdata == storage._cdata:
             return
         if held is not None:  # DDP has made all of them anew
@@ -118,8 +118,8 @@ def share_buckets(model: DistributedDataParallel) -> SharedBuckets:
 
     Peers then sum them where they lie, instead of sending them. Call it on all ranks, before the
     first backward pass. Each rank needs as much shared memory (PACELINE_SHM_DIR) as it has
-    gradients; where that does not suffice on one rank, all go on without, and that one warns.
-    Likewise, without a warning, for a group that spans several nodes, and under model.join().
+    gradients; if that does not suffice on one rank, all go on without, and that one warns. The same
+    holds, without a warning, for a group that spans several nodes, and under model.join().
 
     Gradients are averages over the ranks: on two ranks bit for bit those of DDP without this; on
     more the order of the sum may differ, and it is divided once, at the end.

@@ -39,8 +39,8 @@ _REFUSED = calls.knobs(tag=_core.REFUSED)
 
 
 def _heard(method: Callable[..., Work]) -> Callable[..., Work]:
-    """A call that this rank is refused before it is made is made as one that says so: the others,
-    who may have begun theirs, hear it at once; and where all are refused nothing is broken."""
+    """Makes a call that this rank is refused as one that says so: the others, which may have begun
+    theirs, hear it at once; if all are refused nothing is broken."""
 
     @functools.wraps(method)
     def call(self: "Collectives", *args: Any, **keywords: Any) -> Work:
@@ -251,7 +251,7 @@ class Collectives:
         received = self._counts(output, output_splits, "output")
         memory, finish = room(moved(output))
         source = held(moved(input))
-        # Some ranks may say what others leave out: all use the form with counts.
+        # Some ranks may give splits and others none: all use the form with counts.
         return self._call(
             [output], finish, opts,
             "alltoall", source, memory, "sum", 0,
@@ -328,8 +328,8 @@ class Collectives:
 
     @contextlib.contextmanager
     def _refused_by_root(self, call: str) -> Iterator[None]:
-        """Whatever the root alone is given and cannot be served is told to the others, who have
-        begun the call: its group is broken. What all ranks give comes before, and breaks nothing.
+        """Tells the others, which have begun the call, of an error in an argument that the root
+        alone has: the group is broken. Errors in the arguments of all ranks come before: no harm.
         """
         try:
             yield
@@ -370,7 +370,7 @@ def _listed(tensors: Tensors | Tensor) -> list[Tensor]:
 
 
 def _op(opts: Any) -> str:
-    """The operation of options; of None, SUM; some callers pass the operation itself."""
+    """The operation of options; SUM for None; some callers pass the operation itself."""
     return "sum" if opts is None else op_of(getattr(opts, "reduceOp", opts))
 
 

@@ -1,4 +1,4 @@
-"""Who completes the futures of calls, and so runs the callbacks that users attach to them.
+"""Completes the futures of calls, which runs the callbacks that users attach to them.
 
 A callback may wait for another future of ours. So one thread, the watcher, only finds out which
 calls are complete. Runners complete their futures, in the order of the calls: one runner does it
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paceline.torch.work import Work
 
-_LOOK_MS = 10  # how long the watcher sleeps at most before it looks at all calls
-_PATIENCE_S = 0.01  # a callback that takes longer keeps nobody else's from running
+_LOOK_MS = 10  # longest sleep of the watcher before it looks at all calls
+_PATIENCE_S = 0.01  # a callback that takes longer gets a second runner beside it
 
 
 class _Runner:
@@ -49,7 +49,7 @@ class Completer:
 
     def add(self, work: "Work") -> None:
         """Completes work._base as soon as `work` is over."""
-        if work.is_completed():  # nobody has attached a callback yet
+        if work.is_completed():  # no callback is attached yet
             work._base.set_result(None)
             return
         work._is_nested = getattr(self._local, "is_runner", False)
@@ -80,7 +80,7 @@ class Completer:
                 if request is not None:
                     request.sleep_for(_LOOK_MS)
             except Exception:
-                pass  # is_completed() meets it again, and keeps it for whoever waits
+                pass  # is_completed() meets it again, and keeps it for the waiting thread
             self._look()
 
     def _look(self) -> None:
@@ -91,7 +91,7 @@ class Completer:
         with self._changed:
             for work in over:
                 self._works.remove(work)
-                # Whoever asked for it from inside a callback may keep a runner until it has it.
+                # A callback that asked for it may keep a runner until it has it.
                 if work._is_nested:
                     self._complete.appendleft((work, True))
                 else:
@@ -99,13 +99,13 @@ class Completer:
             self._call_runner()
 
     def _call_runner(self) -> None:
-        """Holding the lock: sees to it that somebody completes what is complete."""
+        """Makes sure that a runner completes what is complete. The caller holds the lock."""
         if not self._complete:
             return
         is_nested = self._complete[0][1]
         latest = time.monotonic() - (0 if is_nested else _PATIENCE_S)
         if any(runner.inside_since > latest for runner in self._busy):
-            return  # it comes back soon, as far as anybody can tell
+            return  # it probably comes back soon
         if self._idle:
             self._busy.add(self._idle.pop())
             self._called.notify()

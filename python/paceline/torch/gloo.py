@@ -1,4 +1,4 @@
-"""What scripts know from gloo alone: barriers that name who is missing, sums of sparse tensors."""
+"""Features of gloo alone: barriers that name the missing ranks, sums of sparse tensors."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class GlooOnly:
         """A barrier through torch's store, over which rank 0 watches; it harms no later call.
 
         Raises TimeoutError: on rank 0 with the first rank that has not come within `timeout` (None:
-        the group's), or with all of them where wait_all_ranks is set; on ranks that have come, too.
+        the group's), or with all of them if wait_all_ranks is set; on ranks that have come, too.
         """
         limit = getattr(timeout, "timeout", timeout)  # a backend is given options
         if limit is None or limit < timedelta(0):
@@ -47,11 +47,11 @@ class GlooOnly:
         if missing:
             ranks = f"Rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"
             raise TimeoutError(f"{ranks} failed to pass monitoredBarrier in {_ms(limit)} ms.")
-        for key in ("missing", *map(str, range(1, self._comm.size))):  # whoever came has read it
+        for key in ("missing", *map(str, range(1, self._comm.size))):  # the ranks that came read it
             before.delete_key(key)
 
     def _missing(self, store: Any, limit: timedelta, wait_all_ranks: bool) -> list[int]:
-        """On rank 0: who has not come in time; without wait_all_ranks the first of them."""
+        """On rank 0: ranks that have not come in time; only the first without wait_all_ranks."""
         missing: list[int] = []
         end = time.monotonic() + limit.total_seconds()
         for rank in range(1, self._comm.size):
@@ -68,7 +68,7 @@ class GlooOnly:
         return missing
 
     def _report(self, store: Any, limit: timedelta) -> None:
-        """On the others: here, and what rank 0 says of the rest."""
+        """On other ranks: reports arrival, and reads what rank 0 says of the rest."""
         store.set(str(self._comm.rank), "")
         try:
             store.wait(["missing"], limit + _GRACE)
@@ -84,7 +84,7 @@ class GlooOnly:
     def _allreduce_sparse(self, tensor: torch.Tensor, op: str) -> Work:
         """A sum of COO tensors of one shape, each with elements of its own. Waits for the counts.
 
-        The result is coalesced. Raises UsageError where shapes differ, before elements are sent.
+        The result is coalesced. Raises UsageError if shapes differ, before elements are sent.
         """
         if op != "sum":
             raise RefusalError(f"{op} of sparse tensors is not supported; only their SUM is.")

@@ -40,8 +40,8 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long calls of this group wait that start from now on; PACELINE_TIMEOUT_MS where
-        torch's default stands."""
+        """Limit of this group's calls that start from now on; PACELINE_TIMEOUT_MS if it is torch's
+        default."""
         limit_ms = _chosen_ms(timeout)
         if limit_ms is None and os.environ.get("PACELINE_TIMEOUT_MS"):
             limit_ms = _core.option("timeout_ms")
@@ -65,7 +65,7 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
 
 
 class Destroyed:
-    """In the place of the communicator of a group that has been destroyed."""
+    """Takes the place of the communicator of a group that has been destroyed."""
 
     def __init__(self, rank: int, size: int):
         self.rank, self.size = rank, size
@@ -98,7 +98,7 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
 
 
 def _create_part(prefix: str, ranks: list[int], options: Any, taken_for: str) -> PacelineGroup:
-    """Of the group of these ranks. A try that failed may be repeated: torch's names count tries,
+    """Makes the group of these ranks. A failed try may be repeated: torch's names count tries,
     of which a rank may have made more than another, and so the place is named by the ranks."""
     digest = hashlib.blake2b(repr(ranks).encode(), digest_size=8).hexdigest()
     alike = f"{prefix}/{digest}"
@@ -117,10 +117,10 @@ def _join_default(prefix: str, options: Any, taken_for: str) -> Communicator:
     """A world of all ranks: over the MPI that has started them, else by the store."""
     launcher = launchers.mpi_launcher()
     if launcher is None or not launcher.families or launcher.ranks != options.group_size:
-        # To be tried again in the same place, where torch counts its names on.
+        # A try is repeated in the same place, while torch's names count on.
         store = TorchStore(_without_names(options.store), prefix)
         return _join(store, prefix, options, taken_for)
-    # In torch's order, where somebody has chosen one.
+    # The order of ranks is torch's, which a caller may have chosen.
     joined = world.join_launched(launcher, start_timeout_ms=_chosen_ms(options.timeout))
     return open_worlds.keep(joined.split(0, options.group_rank))
 
@@ -130,7 +130,7 @@ def _join(store: TorchStore, place: str, options: Any, taken_for: str) -> Commun
         return world.join(store, options.group_rank, options.group_size, "torch",
                           start_timeout_ms=_chosen_ms(options.timeout), place=place)
     except TimeoutError as error:
-        if taken_for:  # a rank without it is in that backend, and nobody hears of it there
+        if taken_for:  # a rank without it is in that backend, unseen by the others
             error.args = (f"{error} Is PACELINE_REPLACE={taken_for} set on every rank? Each must "
                           "have it, or none.",)  # fmt: skip
         raise
@@ -146,7 +146,7 @@ def _without_names(store: Any) -> Any:
 
 
 def _chosen_ms(timeout: timedelta) -> int | None:
-    """Milliseconds of a time-out; None where it is torch's default, so that our options count."""
+    """Milliseconds of a time-out; None if it is torch's default, so that our options count."""
     return None if timeout == dist.constants.default_pg_timeout else _ms(timeout)
 
 

@@ -1,12 +1,12 @@
-"""What differs between the minor versions of torch. Asked of torch itself, never of its version.
+"""Differences between the minor versions of torch. Found by tests of torch, not by its version.
 
-How a Python class becomes part of a process group:
+Ways in which a Python class becomes part of a process group:
 - as its backend for one device, where Python can derive from torch's Backend (2.14 and 2.15):
   groups may then have other backends for other devices, torch's hooks see each call, and its
   dispatcher refuses some tensors before the backend is asked (docs/conformance.md);
 - as the whole group, before that.
 
-What a call of a Python backend returns, torch wraps into a Work that passes on wait() and
+torch wraps what a Python backend's call returns into a Work that passes on wait() and
 get_future() alone (2.14 and 2.15), so that is_completed() never becomes true. There Work's other
 methods are replaced by some that look for ours behind the wrapper.
 """
@@ -33,7 +33,7 @@ _CPU = torch.device("cpu")
 
 
 class _Part:
-    """What torch asks of either."""
+    """Methods that torch calls on a backend and on a whole group."""
 
     _comm: Communicator
     _backend_name: str  # "paceline", or the one whose place it takes
@@ -123,7 +123,7 @@ class AsGroup(_Part, dist.ProcessGroup):
 
 
 def can_derive_backend() -> bool:
-    """Whether torch lets a Python class be a Backend; where it does not, none can be made."""
+    """True if torch lets a Python class be a Backend; otherwise none can be made."""
 
     class Probe(Backend):
         pass
@@ -170,7 +170,7 @@ def behind(work: _Work) -> _Work:
 
 @functools.cache
 def see_through_wrappers() -> None:
-    """Makes what torch wraps our works into answer as they do, where it does not by itself."""
+    """Makes torch's wrappers of our works answer as these do, unless they do so already."""
     if passes_on():
         return
 
@@ -187,7 +187,7 @@ def see_through_wrappers() -> None:
 
 
 def passes_on() -> bool:
-    """Whether what a wrapper is asked reaches the Work behind it."""
+    """True if calls of a wrapper's methods reach the Work behind it."""
 
     class Probe(Backend):
         getBackendName = staticmethod(lambda: "probe")
@@ -202,7 +202,8 @@ def passes_on() -> bool:
 
 
 def part_of(group: dist.ProcessGroup | None) -> Any:
-    """What serves the CPU in a group: its backend, or the group if it is its own; None for None."""
+    """The part of a group that serves the CPU: its backend, or the group if it is its own; None for
+    None."""
     if group is None or isinstance(group, AsGroup):
         return group
     try:
@@ -226,6 +227,6 @@ def warn_if_newer(version: str | None = None) -> None:
 
 
 def _minor(version: str) -> tuple[int, ...]:
-    """2.15.0+cu132 -> (2, 15); of what has another form, nothing."""
+    """2.15.0+cu132 -> (2, 15); (): another form."""
     words = version.split(".")[:2]
     return tuple(map(int, words)) if all(word.isdigit() for word in words) else ()

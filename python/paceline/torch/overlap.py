@@ -90,20 +90,20 @@ class Overlap:
             parameter.grad = None
 
     def _put(self, i: int, grad: torch.Tensor) -> None:
-        """At once, while the processor has the gradient at hand; and the next layer's is made in
-        the memory that this one leaves."""
+        """Pushes at once, while the processor has the gradient in its cache; the next layer's is
+        made in the memory that this one leaves."""
         if grad.data_ptr() != self._places[i]:
             buffer = self._buffers[i]
             buffer.copy_(grad.detach() if grad.requires_grad else grad)
             self._parameters[i].grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
-        """Then, once pushed, it becomes the sum, and is this rank's gradient no more, whether the
-        pass ends or not."""
+        """True if the gradient lies in the store: once pushed, it becomes the sum, and is this
+        rank's gradient no more, whether the pass ends or not."""
         return self._parameters[i].grad.data_ptr() == self._places[i]
 
     def _find_buffers(self) -> None:
-        """Where gradients are summed: elsewhere, once auto has made a plan."""
+        """Finds the buffers in which gradients are summed: others, once auto has made a plan."""
         self._buffers = [self.store.buffer(name) for name, _ in self._named]
         self._places = [buffer.data_ptr() for buffer in self._buffers]
 
@@ -122,7 +122,7 @@ class Overlap:
             self._updates.start(self._buffers, self._variables, used)
             return
         self.store.wait()
-        if used is not None:  # nobody wants the averages of a pass that has failed
+        if used is not None:  # the averages of a pass that has failed are dropped
             for parameter, buffer in zip(self._parameters, self._buffers, strict=True):
                 parameter.grad = buffer
 
@@ -181,7 +181,7 @@ def overlap(
     pushed into a KVStore of type `mode` (paceline.kvstore, which takes `options`) as soon as it is
     complete, and backward() returns when all averages are there: optimisers, gradient clipping and
     accumulation work as without it. A gradient then lies in the store, where it is averaged:
-    nothing is copied back, and nothing there either where zero_grad(set_to_none=False) has the next
+    nothing is copied back, and nothing there either if zero_grad(set_to_none=False) has the next
     pass add to it. On one node it is memory of all its ranks. So a gradient that you keep changes
     with the next pass; clone() it. Gradients of a copy, by copy.deepcopy or torch.save, are not
     exchanged.
@@ -191,11 +191,11 @@ def overlap(
     update only. Gradients are None from then on: neither step() nor zero_grad() is needed, and both
     do nothing. Gradients are clipped to `clip_norm` (their norm over all layers; every update then
     waits for all of them); accumulation is no_sync(), as without. A schedule of the learning rate
-    counts from the next backward pass on. What reads or writes weights without a forward pass,
-    state_dict() or load_state_dict() calls wait() before; Overlap.wait() lists such calls.
+    counts from the next backward pass on. Before code that reads or writes weights without a
+    forward pass, call wait(); state_dict() and load_state_dict() do. Overlap.wait() lists others.
 
     All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
-    where all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
+    if all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
     Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each backward
     pass, as DistributedDataParallel has them before each forward pass: so a rank may evaluate alone
     what all would. Without `broadcast_buffers` they are each rank's own, and nothing is sent.

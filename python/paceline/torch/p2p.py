@@ -6,10 +6,9 @@ length and holds what is short; what is long follows behind. So messages of one 
 the order in which they are sent, and take no more memory for more tags.
 
 Messages match receives by source and tag, in order, as in MPI: an envelope goes to the first
-receive posted that asks for it; what nobody has asked for yet is kept until somebody does. The
-receiver reads a direction only while it has receives for it, so that what it has not asked for
-stays with the sender as long as possible. Whoever waits for a receive reads; for those that nobody
-waits for a thread does.
+receive posted that asks for it, or is kept until one does. The receiver reads a direction only
+while it has receives for it, so that other messages stay with the sender as long as possible. A
+thread that waits for a receive reads; for receives without a waiting thread the watcher reads.
 """
 
 import hashlib
@@ -93,14 +92,14 @@ class PointToPoint:
         return self._work(receive, list(tensors), finish)
 
     def _channel(self, source: int, target: int) -> "Channel":
-        """That of one direction, made when it is first used."""
+        """The channel of one direction, made when it is first used."""
         channel = self._channels.get((source, target))
         if channel is None:
             if source == target:
                 raise RefusalError(
                     f"send: rank {source} to itself is not supported; copy the tensor."
                 )
-            # Apart from what anything else calls its groups.
+            # Apart from the names of other groups.
             name = hashlib.blake2b(b"points %d %d" % (source, target), digest_size=8)
             number = int.from_bytes(name.digest(), "little")
             channel = Channel(self, self._comm.subgroup((source, target), number), source)
@@ -119,7 +118,7 @@ class PointToPoint:
             watcher.add(self)
 
     def _look(self) -> None:
-        """Holding the lock: reads what has come, as long as receives ask for it."""
+        """Reads what has come, as long as receives ask for it. The caller holds the lock."""
         while any([self._read(source) for source in self._asked_sources()]):
             pass
 
@@ -130,7 +129,7 @@ class PointToPoint:
         return sorted(sources)
 
     def _read(self, source: int) -> bool:
-        """Whether there was another message of this source."""
+        """True if there was another message of this source."""
         try:
             channel = self._channel(source, self._comm.rank)
             is_named = any(receive.source == source for receive in self._posted)
@@ -167,7 +166,7 @@ class Channel:
     def __init__(self, points: PointToPoint, comm: Communicator, source: int):
         self._p2p, self._comm, self._source = points, comm, source
         self._envelope = bytearray()
-        self.request: Any = None  # for the next envelope, while somebody asks for it
+        self.request: Any = None  # for the next envelope, while a receive asks for it
         self.error: BaseException | None = None  # why nothing more can be read
 
     def broadcast(self, memory: Any) -> Any:
@@ -175,8 +174,8 @@ class Channel:
         return self._comm.start("broadcast", None, memory, "sum", 0, None, None, knobs, None)
 
     def next_message(self, is_awaited: bool) -> "Message | None":
-        """The next one if it is there. Whether to wait for one, so that a rank that is lost or late
-        is told, or only to look whether one is there."""
+        """The next message if it is there. `is_awaited`: waits for one, so that a lost or late rank
+        is reported; otherwise only looks if one is there."""
         if self.error is not None:
             raise self.error
         if self.request is None:
@@ -204,7 +203,7 @@ class Channel:
 
 
 class Message:
-    """One whose envelope has come."""
+    """A message whose envelope has come."""
 
     def __init__(self, channel: Channel, source: int, envelope: bytearray):
         self.source, self._channel, self._envelope = source, channel, envelope
@@ -218,17 +217,17 @@ class Message:
         return self.length == memory.nbytes and self.type == memory.dtype
 
     def goes_into(self, memory: torch.Tensor) -> bool:
-        """Whether it can be received there as it comes."""
+        """True if it can be received there as it comes."""
         return self.fits(memory) and memory.is_cpu == (self._where != _ON_DEVICE)
 
     def room(self) -> torch.Tensor:
-        """Memory for it where it cannot go to its own, or nobody has asked for it yet."""
+        """Memory for it if it cannot go to its own, or no receive has asked for it yet."""
         device = "cuda" if self._where == _ON_DEVICE else "cpu"
         return torch.empty(self.length // self.type.itemsize, dtype=self.type, device=device)
 
     def begins(self, memory: torch.Tensor | None = None) -> bool:
         """Receives the rest, at once, there or into memory of its own: what follows on the channel
-        comes behind it. False where that cannot be; then the channel has the error."""
+        comes behind it. False if that fails; then the channel has the error."""
         try:
             self.memory = self.room() if memory is None else memory
             raw = _bytes_of(self.memory)
@@ -244,7 +243,7 @@ class Message:
 class Receive:
     """A receive that is posted; afterwards like the request of that receive.
 
-    source: of whom; -1: of any, until it is found.
+    source: the sending rank; -1: any, until it is found.
     """
 
     def __init__(self, points: PointToPoint, memory: torch.Tensor, source: int, tag: int):
@@ -258,7 +257,7 @@ class Receive:
         return self.tag == message.tag and self.source in (-1, message.source)
 
     def take(self, message: Message) -> None:
-        """Holding the lock: this is the one."""
+        """Takes this message. The caller holds the lock."""
         self.source, memory = message.source, self._memory
         if not message.fits(memory):
             self.error = MismatchError(
@@ -296,8 +295,8 @@ class Receive:
         self._ends(lambda request: request.wait() or True)
 
     def join(self, stream: int) -> None:
-        """Of memory on a device: the stream waits for what follows the envelope, which the host
-        waits for."""
+        """For memory on a device: the stream waits for what follows the envelope; the host waits
+        for the envelope."""
         while not self._has_begun():
             time.sleep(LOOK_S)
         message = self._message
@@ -327,7 +326,7 @@ class Receive:
         return True
 
     def _nap(self) -> None:
-        """Until something may have come."""
+        """Sleeps until something may have come."""
         points = self._p2p
         channel = points._channels.get((self.source, points._comm.rank))
         request = channel.request if channel is not None else None
@@ -336,7 +335,7 @@ class Receive:
         else:
             try:
                 request.wait_for(_NAP_MS)
-            except Exception:  # whoever looks next meets it again
+            except Exception:  # the next look meets it again
                 pass
 
     def _has_begun(self) -> bool:
@@ -348,7 +347,7 @@ class Receive:
         return self._message is not None
 
     def _is_withdrawn(self) -> bool:
-        """Whether it takes no message any more: it has not begun, and now never will."""
+        """True if it takes no message any more: it has not begun, and now never will."""
         with self._p2p._p2p_lock:
             if self not in self._p2p._posted:
                 return False

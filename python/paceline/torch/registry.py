@@ -1,4 +1,4 @@
-"""Which Overlap or BSP exchanges the gradients of a model: one at a time.
+"""Records the Overlap or BSP that exchanges the gradients of a model: one at a time.
 
 Two of them would exchange a gradient twice.
 """
@@ -24,7 +24,7 @@ _of_models: weakref.WeakKeyDictionary[nn.Module, Entry] = weakref.WeakKeyDiction
 
 
 def remove_former(model: nn.Module, named: Named, call: str) -> None:
-    """Calls remove() of what exchanges this model's gradients now, if anything does. Raises
+    """Calls remove() of the owner that exchanges this model's gradients now, if any. Raises
     UsageError if another model's Overlap or BSP exchanges some of these parameters."""
     for other, entry in list(_of_models.items()):
         both = [name for name, parameter in named if id(parameter) in entry.parameters]

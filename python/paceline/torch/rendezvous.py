@@ -1,8 +1,8 @@
 """`env://` under mpiexec and srun, which set none of the variables that torch looks for.
 
-RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are what the launcher says in words of its own;
-where rank 0 opens its store is agreed on over MPI. Only for init_process_group(), whatever the
-backend, and only where RANK is not set: `import torch` does not touch MPI.
+RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE come from the launcher's own variables; the
+address of rank 0's store is agreed on over MPI. Only for init_process_group(), whatever the
+backend, and only if RANK is not set: `import torch` does not touch MPI.
 """
 
 import importlib
@@ -25,7 +25,7 @@ _ours = False  # RANK and its companions were set here
 
 
 def install() -> None:
-    """Serves env:// where an MPI launcher has started this process."""
+    """Serves env:// if an MPI launcher has started this process."""
     if launchers.mpi_launcher() is None:
         return
     # By name: the package has a function that is called like the module.
@@ -74,7 +74,7 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
 def meet_in_store(world: Any, store: dist.Store, timeout: timedelta) -> None:
     """Calls MPI until every rank has the address.
 
-    Some MPIs send only while they are called, and whoever comes next may not call it.
+    Some MPIs send only while they are called, and the code that comes next may not call it.
     """
     deadline = time.monotonic() + timeout.total_seconds()
     store.add("paceline/met", 1)
@@ -84,7 +84,7 @@ def meet_in_store(world: Any, store: dist.Store, timeout: timedelta) -> None:
 
 
 def own_host(launcher: Launcher) -> str:
-    """Under which address the other ranks reach this one; MASTER_ADDR where it is set."""
+    """The address by which the other ranks reach this one; MASTER_ADDR if it is set."""
     if os.environ.get("MASTER_ADDR") and not _ours:
         return os.environ["MASTER_ADDR"]
     if launcher.is_one_node:

@@ -1,13 +1,13 @@
 """PACELINE_REPLACE=gloo, or mpi: CPU tensors of scripts that name that backend, as they stand.
 
-torch asks BackendConfig which backend serves which device. There it is ours where a script has
+torch asks BackendConfig which backend serves which device. There it is ours if a script has
 named the one whose place we take; the name itself stays, so that scripts, and torch, find the
 backend that they expect: dist.get_backend() is "gloo". A group that is made of backends has one
 that stands for all, by its type: while such a group is made the name means ours, and not gloo's
 class, which DDP in C++ would look for.
 
 torch may have reasons of its own to leave us out, and newer ones may make groups in another way:
-once a group is there it is looked at, and a sentence says who serves it if we do not.
+once a group is there it is looked at, and a sentence names the backend that serves it, if not ours.
 """
 
 import functools
@@ -85,7 +85,7 @@ def taken_for(rank: int) -> str:
 
 
 def _look_who_serves(name: str) -> None:
-    """Says so where the default group's CPU tensors are still served by the one to replace."""
+    """Says so if the default group's CPU tensors are still served by the one to replace."""
     from paceline.torch.minors import part_of  # not before a group is there: it asks torch much
 
     group = dist.group.WORLD
@@ -102,7 +102,7 @@ def _look_who_serves(name: str) -> None:
 
 
 def _say(sentence: str, rank: int) -> None:
-    """Once, on rank 0."""
+    """Prints the sentence once, on rank 0."""
     global _is_said
     if not _is_said and rank == 0:
         sys.stderr.write(f"paceline: {sentence}\n")
@@ -110,7 +110,7 @@ def _say(sentence: str, rank: int) -> None:
 
 
 def _is_replaced(backends: dict[str, Any], name: str) -> bool:
-    """Whether the CPU's backend is the one to replace, and no device that is here needs another.
+    """True if the CPU's backend is the one to replace, and no device that is here needs another.
 
     A group of ours serves the CPU alone; one that serves a device as well is left as it is.
     """

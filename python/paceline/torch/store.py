@@ -1,4 +1,4 @@
-"""torch's key-value stores, as Paceline's core wants them."""
+"""Adapts torch's key-value stores to the interface of Paceline's core."""
 
 import os
 import time
@@ -12,7 +12,7 @@ _SHORTEST_S, _LONGEST_S = 0.0005, 0.05  # between two looks
 
 
 def attempt() -> str:
-    """Which start of these ranks torchrun has made: its store keeps the keys of earlier ones."""
+    """Number of torchrun's restarts of these ranks: its store keeps the keys of earlier starts."""
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
 
 
@@ -37,7 +37,7 @@ class TorchStore:
             left = timeout.total_seconds() - waited
             if left <= 0:
                 raise TimeoutError(
-                    f"start-up: nobody set '{key}' in torch's store within {timeout}. "
+                    f"start-up: no rank set '{key}' in torch's store within {timeout}. "
                     "Did every rank start?"
                 )
             time.sleep(min(left, max(_SHORTEST_S, min(_LONGEST_S, waited / 8))))
@@ -48,7 +48,7 @@ class TorchStore:
             return self._store.check([key])
         except dist.DistNetworkError as error:
             raise ResourceError(
-                f"start-up: torch's store no longer answers ({error}). Whoever holds it, rank 0 "
+                f"start-up: torch's store no longer answers ({error}). Its process, rank 0 "
                 "or torchrun's agent, has ended; look at what that wrote last."
             ) from error
 
@@ -59,7 +59,7 @@ _kept: list[dist.Store] = []
 def torchrun_store(start_timeout_ms: int) -> tuple[int, int, TorchStore]:
     """Rank, ranks and store of a process that torchrun started: the agent's store.
 
-    Where a script has set the variables it is rank 0's, and lives as long as that process: others
+    If a script has set the variables it is rank 0's, and lives as long as that process: others
     may read it when rank 0 has read all it needs.
     """
     handler = dist.rendezvous("env://", timeout=timedelta(milliseconds=start_timeout_ms))

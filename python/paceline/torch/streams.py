@@ -1,8 +1,8 @@
 """Works on tensors of a CUDA device: streams wait for them, and the host does not.
 
 A call starts after what is on the stream that is current where it is made, and whatever is put on
-the current stream after wait() comes after the call, as with NCCL. What goes wrong shows in the
-next call, in is_completed() and in exception(): the host has not waited to see it.
+the current stream after wait() comes after the call, as with NCCL. Errors show in the
+next call, in is_completed() and in exception(): the host has not waited to see them.
 """
 
 from datetime import timedelta
@@ -13,7 +13,7 @@ from paceline.torch.minors import CallWork
 
 
 def is_on_device(request: object) -> bool:
-    """Whether a request, or the first of several, is of memory on a CUDA device."""
+    """True if a request, or the first of several, is of memory on a CUDA device."""
     several = getattr(request, "_requests", None)
     if several is not None:
         return bool(several) and is_on_device(several[0])
@@ -40,7 +40,7 @@ class DeviceWork(CallWork):
     synchronize = wait
 
     def get_future(self) -> torch.futures.Future:
-        """A future that is complete at once: who waits for it has a stream wait."""
+        """A future that is complete at once: to wait for it is to have a stream wait."""
         with self._lock:
             if self._future is None:
                 device = self._device()
@@ -55,7 +55,7 @@ class DeviceWork(CallWork):
         return self._tensors[0].device
 
     def _join(self, locked: bool = False) -> None:
-        """What is enqueued on the current stream from now on comes after the call."""
+        """Makes what is enqueued on the current stream from now on come after the call."""
         stream = torch.cuda.current_stream(self._device())
         for request in requests_of(self._request):
             request.join(stream.cuda_stream)

@@ -25,7 +25,7 @@ class Layer:
 
 class Updates:
     """Updates each layer of `model` when its gradients are there; its next forward pass waits for
-    that, and for nothing else. What saves or loads the model or the optimizer waits for all layers.
+    that, and for nothing else. Saving or loading the model or the optimizer waits for all layers.
     Layers that come first in the model are updated first."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Updates:
             handle.remove()
 
     def _update(self, grads: dict[int, torch.Tensor], options: list[dict[str, Any]]) -> None:
-        # Stand-ins with the same memory: whoever trains may set or clear the gradients meanwhile.
+        # Stand-ins with the same memory: the program may set or clear the gradients meanwhile.
         groups: dict[int, list[nn.Parameter]] = {}
         state: Any = collections.defaultdict(dict)
         pairs = []
@@ -135,7 +135,7 @@ class Updates:
 
 
 def _clip(grads: list[torch.Tensor], most: float) -> None:
-    """As torch.nn.utils.clip_grad_norm_."""
+    """Clips as torch.nn.utils.clip_grad_norm_ does."""
     norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
     scale = torch.clamp(most / (norm + 1e-6), max=1.0)
     for grad in grads:
@@ -163,5 +163,5 @@ def _groups(
     more = sum(number not in known for number in found)
     if more:
         raise UsageError(f"overlap: the optimizer has {more} parameters that the model does not "
-                         "train; nobody would update them.")
+                         "train; they would never be updated.")
     return [found[id(parameter)] for _, parameter in named]

@@ -1,4 +1,4 @@
-"""Who reads messages for receives that nobody waits for."""
+"""Reads messages for receives that no thread waits for."""
 
 import atexit
 import os
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from paceline.torch.p2p import PointToPoint
 
 LOOK_S = 0.0002
-_LONGEST_S = 0.002  # between two looks, when nobody has sent for long
-_IDLE_S = 0.1  # after so long without receives it sleeps, until somebody wakes it
+_LONGEST_S = 0.002  # between two looks, when no message has come for long
+_IDLE_S = 0.1  # after so long without receives it sleeps until woken
 
 
 class Watcher:
-    """A thread that reads for receives that nobody waits for. It looks now and then for as long as
-    there are some, and a while longer, so that those who wait themselves need not wake it."""
+    """A thread that reads for receives that no thread waits for. It looks now and then for as long
+    as there are some, and a while longer, so that threads that wait themselves need not wake it."""
 
     def __init__(self) -> None:
         self._begin()
@@ -59,7 +59,7 @@ class Watcher:
                 idle_s = 0.0
 
     def _look(self, p2p: "PointToPoint") -> bool:
-        """Whether a receive has found its message."""
+        """True if a receive has found its message."""
         with p2p._p2p_lock:
             before = len(p2p._posted)
             try:

@@ -1,4 +1,4 @@
-"""Work: what torch.distributed's calls return. Futures of it fail loudly, also for C++."""
+"""Work: the result of torch.distributed's calls. Futures of it fail loudly, also for C++."""
 
 import copy
 import threading
@@ -17,7 +17,7 @@ from paceline.torch.futures import completer
 class Work(_Work):
     """One call, perhaps of several requests; what it has to copy out is copied once."""
 
-    # Of one that is complete from the start: most are, and should cost little.
+    # Values of a Work that is complete from the start: most are, and should cost little.
     _request: Any = None
     _finish: Callable[[], object] | None = None
     _source = -1
@@ -65,7 +65,7 @@ class Work(_Work):
         return True
 
     def _ends_within(self, limit_ms: int) -> bool:
-        """Whether it is over, well or not, before so many milliseconds have passed; 0: it is."""
+        """True if it is over, well or not, before so many milliseconds have passed; 0: no limit."""
         request = self._request
         if request is not None:
             try:
@@ -80,7 +80,7 @@ class Work(_Work):
         return True
 
     def is_completed(self) -> bool:
-        """Whether it is over, well or not. Works on what is under way."""
+        """True if it is over, well or not. Works on what is under way."""
         request = self._request
         if request is not None:
             try:
@@ -139,7 +139,7 @@ class Work(_Work):
                 # Raised as copies: a traceback's frames have torch's wrapper around this Work,
                 # which keeps it: a circle through C++ that no garbage collector sees.
                 self._error = error.with_traceback(None)
-            self._request = None  # last: whoever sees None finds everything done
+            self._request = None  # last: a thread that sees None finds everything done
 
 
 class Requests:
@@ -193,6 +193,6 @@ class Works:
 
 
 def _each_within(milliseconds: int, waits: list[Callable[[int], bool]]) -> bool:
-    """Whether all come to their end within so long, together."""
+    """True if all end within so many milliseconds together."""
     end = time.monotonic() + 1e-3 * milliseconds
     return all(wait(max(1, round(1e3 * (end - time.monotonic())))) for wait in waits)
