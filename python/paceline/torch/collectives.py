@@ -329,7 +329,7 @@ class Collectives:
     @contextlib.contextmanager
     def _refused_by_root(self, call: str) -> Iterator[None]:
         """Tells the others, which have begun the call, of an error in an argument that the root
-        alone has: the group is broken. Errors in the arguments of all ranks come before: no harm.
+        alone has: the group is broken. Errors that all ranks have come before, and break nothing.
         """
         try:
             yield
