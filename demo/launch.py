@@ -1,4 +1,4 @@
-"""Starts train.py on every rank through torchrun, and hands on what rank 0 says, step by step."""
+"""Starts train.py on every rank through torchrun, and yields rank 0's events, step by step."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """One training run: where its files go, who carries it, and for how long at most."""
+    """One training run: its backend, its ranks, the folder of its files, and its time limit."""
 
     backend: str
     ranks: int

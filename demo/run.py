@@ -64,7 +64,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def present(module: str) -> bool:
-    """Whether Python can find a module; its packages are imported, itself it is not."""
+    """True if Python can find a module; its packages are imported, itself it is not."""
     try:
         found = importlib.util.find_spec(module)
     except ImportError:
@@ -124,7 +124,7 @@ def train_all(options: argparse.Namespace, console: Console) -> list[list[list[d
 
 
 def machine() -> dict:
-    """What a reader needs to judge the figures."""
+    """Facts about the machine that a reader needs to judge the figures."""
     processor = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -187,7 +187,7 @@ def ratios_of(summary: dict, label: str) -> list[float]:
 
 
 def comparison_table(summary: dict) -> Table:
-    """How far each backend's losses are from the reference's, and whether that is allowed."""
+    """Difference of each backend's losses from the reference's, and the tolerance."""
     reference = summary["reference"]
     table = Table(title=f"Compared with {reference}")
     table.add_column("")
@@ -208,7 +208,7 @@ def comparison_table(summary: dict) -> Table:
 
 
 def judge(summary: dict) -> list[str]:
-    """What is wrong with the results, in sentences; empty when nothing is."""
+    """Faults of the results, in sentences; empty if there are none."""
     wrong = [
         f"demo: the ranks ended with different weights over {label}; data-parallel ranks must "
         "stay equal. Compare weights_sha256 in the rank files."

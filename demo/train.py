@@ -102,7 +102,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def specification(options, train_count: int, ranks: int) -> tuple[dict, int]:
-    """What the trainer wants to know, and how many steps there are in all."""
+    """The trainer's specification, and the number of steps in all."""
     each = data.Shard(train_count, 0, ranks, options.batch, options.seed).steps
     total = options.steps or options.epochs * each
     spec = {"model": MODEL, "data": "digits", "side": 0, "batch": options.batch, "steps": 0,

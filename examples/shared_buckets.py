@@ -1,4 +1,4 @@
-"""DDP's gradients in memory that all ranks of a node reach: how, and what it is worth here.
+"""Puts DDP's gradients in memory that all ranks of a node reach, and measures the gain here.
 
     paceline run -n 2 examples/shared_buckets.py
     torchrun --nproc-per-node=2 examples/shared_buckets.py
@@ -43,7 +43,7 @@ def trainer(model, batch, width):
 
 
 def seconds(prepare, action):
-    """How long `action` takes on the slowest rank, all beginning together after `prepare`."""
+    """Seconds of `action` on the slowest rank, all beginning together after `prepare`."""
     prepare()
     dist.barrier()
     begin = time.perf_counter()

@@ -1,1 +1,1 @@
-"""What ./dev is made of. Standard library only: it runs before anything is installed."""
+"""Modules of ./dev. Standard library only: it runs before anything is installed."""

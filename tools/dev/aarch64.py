@@ -1,8 +1,8 @@
 """64-bit Arm, on another machine: Debian's cross compiler builds the tests, and the emulator runs
 them one case at a time, so that one which ends its process takes no other with it.
 
-What the emulator cannot do is in LACKS: those cases may fail. One that passes all the same is said,
-so that the table does not outlive its reasons.
+LACKS lists what the emulator cannot do: those cases may fail. A listed case that passes is
+reported, so that the table does not outlive its reasons.
 """
 
 import re
@@ -59,7 +59,7 @@ def test(left_s):
 
 
 def lacking():
-    """Of TOOLS, what is missing although it was asked for."""
+    """The TOOLS that are still missing after an attempt to install them."""
     for tool, package in TOOLS.items():
         if not shutil.which(tool):
             prepare.install_system(package)
@@ -67,7 +67,7 @@ def lacking():
 
 
 def run_all(kind, end):
-    """Case -> how it ended: "" if rightly, "skipped", or what was wrong."""
+    """Case -> its end: "" if right, "skipped", or what was wrong."""
     names = cases(kind)
     # Ranks of a process test are many, and wait for each other.
     with ThreadPoolExecutor(cores() if kind == "unit" else 1) as some:

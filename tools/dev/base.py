@@ -1,7 +1,7 @@
-"""Which proofs and sanitizers `./dev test` runs: those of code that has changed since a base.
+"""Selects the proofs and sanitizers of `./dev test`: those of code changed since a base.
 
 `tests/base` names the base, a commit whose `./dev test` was green; `./dev base` moves it. In a
-clean clone the answer depends on two commits alone. Where git does not know the base, all run.
+clean clone the answer depends on two commits alone. If git does not know the base, all run.
 """
 
 import re
@@ -23,25 +23,25 @@ CHECKED = {
 
 
 def due(changed):
-    """Those of CHECKED that these changed files concern; all of them where `changed` is None."""
+    """Those of CHECKED that these changed files concern; all of them if `changed` is None."""
     return [name for name, checked in CHECKED.items()
             if changed is None or any(re.search(checked, path) for path in changed)]  # fmt: skip
 
 
 def changed_since(base):
-    """The files that differ from this commit, uncommitted ones too; None where git cannot say."""
+    """The files that differ from this commit, uncommitted ones too; None if git cannot say."""
     differ = git("diff", "--name-only", "--no-renames", base, "--") if base else None
     new = git("ls-files", "--others", "--exclude-standard")
     return None if differ is None or new is None else [*differ.splitlines(), *new.splitlines()]
 
 
 def read():
-    """The base; empty where there is none."""
+    """The base; empty if there is none."""
     return FILE.read_text().strip() if FILE.exists() else ""
 
 
 def move(name):
-    """Make this commit the base. Failed where it is not part of HEAD's history."""
+    """Make this commit the base. Failed if it is not part of HEAD's history."""
     commit = (git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or "").strip()
     if not commit or git("merge-base", "--is-ancestor", commit, "HEAD") is None:
         raise Failed(f"{name} is no commit of this branch")
@@ -50,7 +50,7 @@ def move(name):
 
 
 def git(*words):
-    """What git prints; None where it fails."""
+    """The output of git; None if it fails."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

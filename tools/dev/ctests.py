@@ -1,4 +1,4 @@
-"""The C++ tests, by ctest: what failed once more; why parts of them were skipped."""
+"""Runs the C++ tests by ctest: failed ones once more; says why parts of them were skipped."""
 
 import re
 
@@ -24,17 +24,17 @@ def test(preset, *, limit_s, only=None, without=None, env=None, test_limit_s=TES
 
 
 def tell(child):
-    """What a run that is ended was at."""
+    """Describes the processes of a run that is ended for its time."""
     return f"UNDER WAY:\n{stacks.describe(stacks.tree(child)[1:])}"
 
 
 def flaky(lines):
-    """What a green run says, with the tests named that passed at their second try."""
+    """The output of a green run, with the tests named that passed at their second try."""
     return re.sub(r".*Test +#\d+: (\S+) \.*\*\*\*(.*)", r"FLAKY \1: \2", lines)
 
 
 def skipped(log):
-    """The tests that ctest's log shows as skipped, and why; Failed for a reason that nobody knows.
+    """The tests that ctest's log shows as skipped, and why; Failed for a reason not in skips.py.
     """
     found = sorted(set(re.findall(r"^SKIPPED (.*)$", log, re.MULTILINE)))
     unknown = [line for line in found if not skips.is_known(line.partition(" [in: ")[0])]

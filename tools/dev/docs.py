@@ -76,13 +76,13 @@ class Entry:
 
     @property
     def cost(self):
-        """Without the conditions."""
+        """The cost without its conditions."""
         end = r"\s+\((?=exact|about|at most|when)|[;:.]( |$)|,? (?=where|when)|, (?=n )"
         return re.split(end, self.fields["Cost"])[0].strip().rstrip(",")
 
     @property
     def source(self):
-        """Who and when, linked where there is a number to link to."""
+        """Authors and year, with a link if there is a number to link to."""
         text = self.fields["Source"]
         if text.startswith("elementary"):
             return "elementary"
@@ -183,7 +183,7 @@ def pages():
 
 
 def design_list(folder):
-    """The decisions by number and title: what docs/design/README.md holds."""
+    """The decisions by number and title: the text of docs/design/README.md."""
     rows = []
     for path in sorted(folder.glob("[0-9]*.md")):
         with path.open(encoding="utf-8") as page:
@@ -193,7 +193,7 @@ def design_list(folder):
 
 
 def differences(wanted, folder):
-    """What is in the folder otherwise than wanted: missing, stale, or nobody's."""
+    """Files of the folder that differ from `wanted`: missing, stale, or superfluous."""
     here = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     stale = {name for name in here & set(wanted)
              if (folder / name).read_text(encoding="utf-8") != wanted[name]}

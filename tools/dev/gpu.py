@@ -19,7 +19,7 @@ from pathlib import Path
 from dev import build, prepare
 from dev.process import ROOT, VENV, Failed, environment, run
 
-# What nvcc needs of PyPI, in one version.
+# nvcc's packages on PyPI, in one version.
 NVCC = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime",
         "nvidia-cuda-cccl")
 FEIGNED = ROOT / "build/release/tests/fakes/cuda"
@@ -57,7 +57,7 @@ def find_nvcc():
 
 
 def bring_nvcc():
-    """An nvcc, from PyPI where there is none."""
+    """An nvcc, from PyPI if there is none."""
     if find_nvcc() is None:
         run([VENV / "bin/python", "-m", "pip", "install", "-q", *NVCC], timeout_s=900)
     found = find_nvcc()
@@ -107,7 +107,7 @@ def test(options):
 
 
 def bench(collective, kind, participants, sizes, env, words=()):
-    """What `paceline bench --device` writes: date, records. words: more for the command line."""
+    """Runs `paceline bench --device`: returns date and records. words: more for its command."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
         run([VENV / "bin/paceline", "bench", collective, "--device", kind, "-n", str(participants),
@@ -134,8 +134,8 @@ def multi_process_service(wanted):
 
 
 def ways(options, participants):
-    """What is measured: its kind, its sizes, more words for `paceline bench`, what is added to the
-    name of its way, and whether under CUDA's multi-process service."""
+    """The ways to measure: kind, sizes, more words for `paceline bench`, a suffix for the name, and
+    True for CUDA's multi-process service."""
     sizes = SHORT_SIZES if options.short else SIZES
     if options.feigned:
         return (("emulated", sizes, (), "", False), ("peers", SHORT_SIZES, (), "", False))
@@ -163,7 +163,7 @@ def measure(options):
 
 
 def rows_of(date, records, participants, added):
-    """Of one run of `paceline bench`."""
+    """Rows of one run of `paceline bench`."""
     return [{**{name: record.get(name) for name in FIELDS}, "date": date,
              "participants": participants, "way": record["variant"] + added} for record in records]
 

@@ -1,4 +1,4 @@
-"""What `./dev test --long` asks besides, in parts of at most an hour each, and when each last ran.
+"""The parts of `./dev test --long`, of at most an hour each, and the time when each last ran.
 
 `tests/long` has a line for each part: its name, the commit, the day, and how it ended. A part is
 due that has never been green, or not for OLD commits.
@@ -15,7 +15,7 @@ NAMES = ("ctest", "pytest", "fuzz", "asan", "tsan", "aarch64", "torch")
 
 
 def ages():
-    """Part -> commits since it was green; None where it was not, or git does not know."""
+    """Part -> commits since it was green; None if it was not, or git does not know."""
     lines = map(str.split, FILE.read_text().splitlines() if FILE.exists() else ())
     green = {name: commit for name, commit, _, result in lines if result == "green"}
     return {name: commits_since(green.get(name)) for name in NAMES}
@@ -33,7 +33,7 @@ def oldest():
 
 
 def described():
-    """What is due, on a line; empty where nothing is."""
+    """The parts that are due, on a line; empty if none is."""
     due = [f"{name} ({'never green' if age is None else f'{age} commits'})"
            for name, age in ages().items() if age is None or age > OLD]  # fmt: skip
     return f"due of --long: {', '.join(due)}; ./dev test --due runs the oldest" if due else ""

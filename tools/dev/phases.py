@@ -1,8 +1,8 @@
 """./dev test: the phases of a full check, each timed, each bounded, all of them run.
 
-Every commit, day and machine is asked the same. What is asked besides decides about no commit:
-`--long`, in parts (parts.py), and `--draw`, some of the long Python tests and random programs of
-the day. `./dev check` is the quick one.
+Every commit, day and machine runs the same phases. Further tests decide about no commit: `--long`,
+in parts (parts.py), and `--draw`, some of the long Python tests and random programs of the day.
+`./dev check` is the quick one.
 """
 
 import ctypes
@@ -38,7 +38,7 @@ PROGRAMS, MORE_PROGRAMS = 250, 1000
 FUZZ_ON = ("loop", "shm", "mpi", "preload")  # from other seeds on
 FUZZ_S = 60  # on each
 LONG = {"PACELINE_LONG": "1"}
-# What `./dev check` asks: the tests of one core library, on its own and on real ranks.
+# Tests of `./dev check`: those of one core library, on its own and on real ranks.
 CHECK_CPP = r"(unit|process)\.|world\.(execute|graph_calls|mpi|verify)_test"
 CHECK_PYTHON = ("cli", "communicator", "failures", "launch")
 
@@ -63,7 +63,7 @@ def test():
 
 
 def check():
-    """What says in five minutes, on a fresh machine and without torch, whether the core works."""
+    """Tests in five minutes, on a fresh machine and without torch, that the core works."""
     report = Report("./dev check", commit(), LIMIT_S, CHECK_TARGET_S)
     ready = report.phase("setup", lambda _: prepare.ensure(torch=False))
     if ready and report.phase("build", lambda _: build.core()):
@@ -85,8 +85,8 @@ def long(names):
 
 
 def draw(seed):
-    """What a seed, or else the day, chooses of what no commit is asked: before something is called
-    done. The same seed is the same tests and programs again."""
+    """Runs long tests and random programs drawn by a seed, or by the day: for use before work is
+    called done. The same seed draws the same tests and programs."""
     seed = today() if seed is None else seed
     command = f"./dev test --draw --seed {seed}"
     print(f"again: {command}", flush=True)
@@ -99,7 +99,7 @@ def draw(seed):
 
 
 def begin(report, long=False):
-    """What every run needs; whether it is there."""
+    """Prepares every run; True if all is there."""
     ready = report.phase("setup", lambda _: prepare.ensure())
     report.phase("mpi", lambda _: mpis.ensure(long))
     if ready := ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
@@ -108,19 +108,19 @@ def begin(report, long=False):
 
 
 def phase(report, name, action):
-    """One that hangs when it takes four times as long as usual, slow as this machine is now."""
+    """Runs a phase, which hangs if it takes four times its usual time on a machine this slow."""
     return report.phase(name, action, HANGS * USUAL_S[name] * slowness.factor())
 
 
 def drawn(seed):
-    """Files of tests."""
+    """The files of tests that the seed draws."""
     files = sorted(path.relative_to(ROOT) for folder in ("tests/python", "bench/tests")
                    for path in ROOT.glob(f"{folder}/test_*.py"))
     return sorted({ALWAYS_DRAWN, *random.Random(seed).sample(files, len(files) // DRAWN)})
 
 
 def due():
-    """Which of base.CHECKED run; says why."""
+    """The names of base.CHECKED that run; prints why."""
     commit = base.read()
     changed = base.changed_since(commit)
     found = base.due(changed)
@@ -133,12 +133,12 @@ def due():
 
 
 def today():
-    """20261103, wherever the clock's owner lives."""
+    """The day in UTC as a number: 20261103."""
     return int(datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d"))
 
 
 def commit():
-    """What git calls the tree; zeros where there is no git."""
+    """The hash of git's HEAD; zeros if there is no git."""
     command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -184,7 +184,7 @@ def sanitize(preset, left_s, long=False):
 
 
 def why_not(sanitizer):
-    """What an empty program of it says where it does not run; empty where it does."""
+    """The error of an empty program with this sanitizer; empty if it runs."""
     with tempfile.TemporaryDirectory(prefix="paceline-sanitizer-") as folder:
         source, program = Path(folder, "empty.cpp"), Path(folder, "empty")
         source.write_text("int main() {}\n")
@@ -198,7 +198,7 @@ def why_not(sanitizer):
 
 
 def tidy():
-    """The house rules; ruff too where .venv has it."""
+    """The house rules; ruff too if .venv has it."""
     commands = [[sys.executable, "tests/tidy/tidy.py"]]
     if (VENV / "bin/ruff").exists():
         commands.append([VENV / "bin/ruff", "check", "--quiet", "."])

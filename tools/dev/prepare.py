@@ -31,7 +31,7 @@ def has_doctest():
     return any((root / "doctest/doctest.h").exists() for root in roots)
 
 
-# What pip cannot bring: name, test, Debian package, and whether there is another way to get it.
+# Tools that pip cannot bring: name, test, Debian package, True if there is another way to get it.
 SYSTEM = (
     ("a C++ compiler", lambda: shutil.which(os.environ.get("CXX", "c++")), "g++", False),
     ("Python's venv", lambda: importlib.util.find_spec("ensurepip"), "python3-venv", False),
@@ -88,7 +88,7 @@ def install_system(package):
 
 
 def ask_venv(program):
-    """What `program` prints when .venv's Python runs it; nothing if it cannot."""
+    """The output of `program` in .venv's Python; empty if it fails."""
     answer = subprocess.run(
         [VENV / "bin/python", "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
     )

@@ -73,9 +73,9 @@ def alive(child):
 
 @contextlib.contextmanager
 def ended_by_signals():
-    """Within, SIGTERM and SIGHUP end us by SystemExit, so that what follows a `finally` is done.
+    """Makes SIGTERM and SIGHUP end this process by SystemExit, so that `finally` blocks run.
 
-    Once is enough: a second one must not cut that short. What nohup has us ignore stays ignored.
+    A second signal is ignored: it must not cut these short. What nohup ignores stays ignored.
     """
     before = {sign: signal.getsignal(sign) for sign in (signal.SIGTERM, signal.SIGHUP)}
     ours = [sign for sign, handler in before.items() if handler == signal.SIG_DFL]
@@ -95,8 +95,8 @@ def ended_by_signals():
 
 
 def default_signals():
-    """What a child does first: every signal as usual, none blocked. A shell starts what it runs in
-    the background with SIGINT ignored, and that would be inherited."""
+    """Run first by a child: resets every signal, blocks none. A shell starts background commands
+    with SIGINT ignored, and that would be inherited."""
     for sign in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(sign, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

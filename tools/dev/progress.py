@@ -11,7 +11,7 @@ STEP = re.compile(r"\[(\d+)/(\d+)\] ")
 
 
 def show(stream, title, out=None):
-    """Read a build's output to its end; return its last lines, for whom it fails.
+    """Read a build's output to its end; return its last lines, for an error message.
 
     On a terminal one line grows; elsewhere there is a line at each quarter.
     """

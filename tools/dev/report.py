@@ -1,4 +1,4 @@
-"""What the phases of ./dev test found: printed as a table, and as a row of docs/reliability.md."""
+"""Reports the phases of ./dev test: as a table, and as a row of docs/reliability.md."""
 
 import datetime
 import re
@@ -11,8 +11,8 @@ from dev.process import Failed
 
 
 class Report:
-    """What ran, how long it took, how it ended; no phase goes on after `limit_s` in all. Who takes
-    longer than `target_s` is told so; that makes nothing red."""
+    """The phases that ran, their times and ends; no phase goes on after `limit_s` in all. A run
+    longer than `target_s` is reported, but does not fail."""
 
     def __init__(self, command, commit, limit_s=None, target_s=None):
         self.command, self.commit = command, commit
@@ -21,7 +21,7 @@ class Report:
         self.rows = []  # (phase, wall and processor seconds, failure or None, lines to keep)
 
     def phase(self, name, action, limit_s=600):
-        """Run one phase: action(seconds that it may take); whether it was green. A failure is
+        """Run one phase: action(seconds that it may take); True if it was green. A failure is
         written down, and the next phase can still run."""
         print(f"\n=== {name} ===", flush=True)
         start, cpu_s, failure = time.monotonic(), processor_seconds(), None
@@ -42,7 +42,7 @@ class Report:
         return failure is None
 
     def seconds(self):
-        """So far."""
+        """Seconds so far."""
         return time.monotonic() - self.begun
 
     def finish(self):
@@ -70,7 +70,7 @@ class Report:
                 for line in (lines or "").splitlines() if line.startswith("FLAKY ")]  # fmt: skip
 
     def row(self):
-        """Of the table in docs/reliability.md: commit, minutes, counts, why tests were skipped."""
+        """A row for docs/reliability.md: commit, minutes, counts, why tests were skipped."""
         minutes = ", ".join(f"{name} {wall / 60:.1f}" for name, wall, *_ in self.rows)
         failed = [name for name, _, _, failure, _ in self.rows if failure]
         counts = "; ".join(f"{name}: {brief(lines)}" for name, *_, lines in self.rows if lines)
@@ -82,13 +82,13 @@ class Report:
 
 
 def brief(lines):
-    """What a phase counted, on one line that a table can hold."""
+    """The counts of a phase, on one line that a table can hold."""
     words = (re.sub(r"^=+ | =+$", "", line) for line in lines.splitlines()
              if not re.match(r"FAILED |FLAKY |[\d.]+s ", line))  # fmt: skip
     return ", ".join(words).replace("|", "/")
 
 
 def processor_seconds():
-    """Of all processes that have ended and were waited for, by us or by them."""
+    """Processor seconds of all descendants that have ended and were waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

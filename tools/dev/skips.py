@@ -1,7 +1,7 @@
-"""Why a test may be left out: every reason that is known, of the C++ tests and of the Python tests.
+"""Known reasons to skip a test, of the C++ tests and of the Python tests.
 
 A run in which one is left out for another reason fails (running.py; tools/dev/phases.py for ctest).
-So a new reason gets a row here, a regular expression, and a thought about who will ever run it.
+So a new reason gets a row here, a regular expression, and a thought about the run that covers it.
 """
 
 import re
@@ -10,7 +10,7 @@ KNOWN = (
     # Not in this run, by intent.
     r"PACELINE_LONG=1 tries this, too",
     r"this torch lets no Python class be a Backend",  # `./dev test --long` brings the newest
-    # What a machine may lack, and `./dev mpi` or `./dev setup` brings where they can.
+    # Programs that a machine may lack, and `./dev mpi` or `./dev setup` bring if they can.
     r"no [\w, ]*(munged|slurmctld|slurmd|srun|sbatch): apt-get install slurm-wlm",
     r"this Slurm has no plug-in for \w+",
     r"no MPI of that family where the loader looks",
@@ -29,7 +29,7 @@ KNOWN = (
     r"could not import '(torch|PIL\.Image|matplotlib|sklearn|expecttest|psutil|mpi4py)': .*",
     r"could not import '(nanobind|ruff)': .*",
     r"(lightning|accelerate|transformers|ray) is not installed \(pip install \w+\)",
-    # What needs root, or a system that has it.
+    # Tests that need root, or a system that has it.
     r"slurmd and munged are started as root",
     r"only root can .*",
     r"the lab makes namespaces and interfaces; it needs root",

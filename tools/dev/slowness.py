@@ -1,6 +1,6 @@
-"""How slow this machine is now: one number, by which the limits of tests and phases are multiplied.
+"""Measures how slow this machine is now: the factor for the time limits of tests and phases.
 
-It is the time of a fixed start over what that takes on two idle cores, and never less than 1.
+It is the time of a fixed start over its time on two idle cores, and never less than 1.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What processes wait for: who they are, and their stacks, by gdb or py-spy where one is there."""
+"""Describes processes that wait: their commands, and their stacks, by gdb or py-spy if present."""
 
 import os
 import shutil
@@ -36,8 +36,8 @@ def tree(root):
 
 
 def told(*settings):
-    """Processes that were started with all of these "NAME=value" in their environment, whoever
-    their parent is by now."""
+    """Processes that were started with all of these "NAME=value" in their environment, under any
+    parent."""
     wanted = [setting.encode() for setting in settings]
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -64,7 +64,7 @@ def line(process):
 
 
 def stack(process):
-    """The stacks of its threads; empty where nothing at hand can tell."""
+    """The stacks of its threads; empty if no tool here can tell."""
     commands = []
     if shutil.which("py-spy"):
         commands.append(["py-spy", "dump", "--nonblocking", "--pid", str(process)])

@@ -1,15 +1,15 @@
-"""One verdict over two tries: what failed is run once more, alone. What passes then is flaky: it is
-named, it is a defect that is mended next, and it does not make the run red."""
+"""Makes one verdict of two tries: failed tests are run once more, alone. Those that pass then are
+flaky: a flaky test is named, is a defect to mend next, and does not make the run red."""
 
 import json
 
 from dev.process import Failed
 
-MOST_AGAIN = 200  # tests; where more fail, a second try says nothing new
+MOST_AGAIN = 200  # tests; if more fail, a second try says nothing new
 
 
 def judge(first, again):
-    """The lines to keep of both tries; Failed, with the lines, where a test failed twice.
+    """The lines to keep of both tries; Failed, with the lines, if a test failed twice.
 
     first: a Try. again: runs the tests of these names alone and returns a Try.
     """
@@ -29,8 +29,8 @@ def judge(first, again):
 
 
 class Try:
-    """How it went: `failed`: test -> (why, whether another try can say more); `failure`: what ended
-    the command other than well, `late` where that was its limit."""
+    """The result of a run. `failed`: test -> (why, True if another try can say more); `failure`:
+    the error that ended the command; `late`: that error was its time limit."""
 
     def __init__(self, failed, failure=None, lines=""):
         self.failed, self.failure, self.lines = failed, failure, lines
@@ -46,7 +46,7 @@ def joined(*texts):
 
 
 def read(file):
-    """`failed` as in Try, of the lines that tests/python/naming.py has written."""
+    """`failed` as in Try, from the lines that tests/python/naming.py has written."""
     failed = {}
     for line in file.read_text().splitlines() if file.exists() else ():
         try:

@@ -1,9 +1,9 @@
-"""Who runs which test, and since when: told in files of a folder, so that what hangs is named and
-ended from outside, however it waits, and the other tests go on.
+"""Records which process runs which test, and since when, in files of a folder: a test that hangs
+is named and ended from outside, however it waits, and the other tests go on.
 
-Each process that runs tests tells in a file of its own what it is at (`Teller`). A thread of the
-process that hands the tests out (`Watcher`) reads these files. Who is late is ended with all that
-it has started; pytest-xdist then starts another worker, which goes on with the next test.
+Each process that runs tests writes its present test to a file of its own (`Teller`). A thread of
+the process that hands the tests out (`Watcher`) reads these files. It ends a late process with all
+that this has started; pytest-xdist then starts another worker, which goes on with the next test.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ MEMORY = Path("/dev/shm")
 
 
 def memory_prefix(process):
-    """How the folders begin in which the ranks of a process's tests share memory."""
+    """Prefix of the folders in which the ranks of a process's tests share memory."""
     return f"paceline-tests-{process}-"
 
 
@@ -36,13 +36,13 @@ def memory_prefix(process):
 
 
 class Teller:
-    """Tells what this process is at, and leaves its stacks of Python when it is late."""
+    """Writes down this process's present test, and leaves its stacks of Python when it is late."""
 
     def __init__(self):
         folder = os.environ.get(FOLDER)
         self.file = Path(folder) / str(os.getpid()) if folder else None
         self.stacks = None
-        # Nobody else can end the process that also hands out the tests.
+        # Without xdist no other process can end the one that also hands out the tests.
         self.alone = "PYTEST_XDIST_WORKER" not in os.environ
 
     @contextlib.contextmanager
@@ -73,7 +73,7 @@ class Teller:
             self.write("{}")
 
     def write(self, text):
-        """As a whole: who reads it never sees half of it."""
+        """Replaces the file as a whole: a reader never sees half of it."""
         part = self.file.with_suffix(".part")
         part.write_text(text)
         part.replace(self.file)
@@ -103,7 +103,7 @@ class UnderWay:
 
 
 def under_way(folder):
-    """What tests are being run by processes that are still there."""
+    """The tests that live processes are running."""
     found = []
     for file in Path(folder).glob("[0-9]*"):
         if not file.name.isdigit() or not Path("/proc", file.name).exists():
@@ -115,7 +115,7 @@ def under_way(folder):
 
 
 def describe(folder):
-    """The tests under way, and the stacks of their processes: for whoever ends all of them."""
+    """The tests under way, and the stacks of their processes: printed before all of them end."""
     text = []
     for one in under_way(folder):
         text += [f"UNDER WAY: {one}", stacks.describe(stacks.tree(one.process))]
@@ -123,7 +123,7 @@ def describe(folder):
 
 
 class Watcher(threading.Thread):
-    """Ends whoever is late, and says so; `ended`: test -> why."""
+    """Ends late processes, and says so; `ended`: test -> why."""
 
     def __init__(self, folder, say):
         super().__init__(name="tests' watcher", daemon=True)
@@ -157,7 +157,7 @@ class Watcher(threading.Thread):
 
 
 def give_back(process):
-    """The shared memory of a process that could not do so itself."""
+    """Removes the shared memory of a process that could not do so itself."""
     for folder in MEMORY.glob(memory_prefix(process) + "*"):
         if os.path.ismount(folder):
             subprocess.run(["umount", "-l", str(folder)], capture_output=True)

@@ -1,7 +1,7 @@
 """Asks a node to run something, as ssh does: over a socket that only root can reach.
 
 One request per connection: its length, then JSON, with three descriptors beside it. The answer is
-the exit status; who hangs up before ends what was running.
+the exit status; a client that hangs up before ends what was running.
 """
 
 import array
@@ -17,7 +17,7 @@ def ask(path, request, descriptors=(0, 1, 2), limit_s=None):
     """Sends a request to the node behind a socket; its answer, a whole number.
 
     Raises TimeoutError after limit_s, and hangs up."""
-    own = os.getpriority(os.PRIO_PROCESS, 0)  # what runs for somebody is as urgent as they are
+    own = os.getpriority(os.PRIO_PROCESS, 0)  # the command gets this process's priority
     text = json.dumps({**request, "nice": own}).encode()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(os.fspath(path))

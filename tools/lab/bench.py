@@ -16,7 +16,7 @@ FILE, RECORDS, TRACE = "bench.json", "records.json", "trace.json"
 
 
 def description(plan, ppn, spin, scattered=False):
-    """What paceline bench wants to know about the nodes (paceline_bench/measure/links.py)."""
+    """The description of the nodes for paceline bench (paceline_bench/measure/links.py)."""
     return {
         "nodes": plan.nodes, "ppn": ppn, "rate": plan.rate, "interface": network.INTERFACE,
         "folder": str(plan.file("meetings")),
@@ -31,7 +31,7 @@ def description(plan, ppn, spin, scattered=False):
 
 
 def seen(rest, state):
-    """The words of paceline bench, a trace where nodes see it: each has a /tmp of its own."""
+    """The words of paceline bench, with a trace copied to where nodes see it: /tmp is private."""
     plan, words = state.plan(), []
     for word in rest:
         before, kind, name = word.partition("trace:")
@@ -43,7 +43,7 @@ def seen(rest, state):
 
 
 def words(name, state, about, ranks, rest, records):
-    """What is to be run on a node. about: the description, which is put where it can be read."""
+    """The command to run on a node. about: the description, which is put where it can be read."""
     plan, mpi = state.plan(), mpis.installed(name)
     file, written = plan.file(FILE), plan.file(RECORDS)
     state.inside(file).write_text(json.dumps(about), encoding="utf-8")

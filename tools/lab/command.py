@@ -22,7 +22,7 @@ def between(least, most):
 
 
 def parser_of():
-    """Of the whole command line."""
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(prog="./dev lab", description=__doc__)
     parser.add_argument("--at", default=FOLDER, metavar="FOLDER", help="another lab than the one")
     commands = parser.add_subparsers(dest="name", required=True,

@@ -2,9 +2,9 @@
  *
  * All nodes share the cores of one machine. A rank that polls without pause, as MPIs do where each
  * has a core of its own, takes the core from the one that it waits for. After kPatience looks in
- * vain at sockets every further look of a thread waits for them: for kNap at most, since what it
- * waits for may lie elsewhere, or as long as IDLE_NAP_NS says. Who only offers the core to others,
- * without a look in between, sleeps for kNap.
+ * vain at sockets every further look of a thread waits for them: for kNap at most, since the
+ * message may come another way, or as long as IDLE_NAP_NS says. A thread that only yields the
+ * core, without a look in between, sleeps for kNap.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ static struct timespec nap(void) {
   return (struct timespec){0, ns};
 }
 
-/* Whether the next look is to wait. */
+/* True if the next look is to wait. */
 static int is_vain(int found, int timeout) {
   ++looks;
   if (found != 0) vain = 0;
@@ -39,7 +39,7 @@ static int is_vain(int found, int timeout) {
 
 static int ended(int found) {
   if (found > 0) vain = 0;
-  return found < 0 ? 0 : found;   /* interrupted: nobody waits long enough to be told */
+  return found < 0 ? 0 : found;   /* interrupted: nothing was found */
 }
 
 /* The function of that name that would have been called. */

@@ -1,4 +1,4 @@
-"""Builds what lets waiting ranks rest: idle.c beside this file."""
+"""Builds idle.c, beside this file, which lets waiting ranks rest."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ def about(ppn):
 
 
 def environment(folder, ppn):
-    """Of ranks that rest."""
+    """The environment of ranks that rest."""
     return {"LD_PRELOAD": str(Path(folder) / LIBRARY), "IDLE_NAP_NS": str(1000 * nap_us(ppn))}
 
 

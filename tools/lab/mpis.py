@@ -1,4 +1,4 @@
-"""How the MPIs start ranks on the nodes: by environment alone, so that any mpiexec does."""
+"""Starts ranks of the MPIs on the nodes: by environment alone, so that any mpiexec works."""
 
 import os
 import sysconfig
@@ -12,13 +12,13 @@ from lab.plan import ROOT, LabError, hosts_file
 AGENT = ROOT / "tools/lab/agent"
 FOLDER = "PACELINE_LAB_FOLDER"  # where the agent finds the nodes' sockets
 INSTALLED = ROOT / "build/mpi"
-# What a launcher tells its own processes; another node's must not take it for theirs.
+# Variables by which a launcher tells its own processes things; another node's must not see them.
 OF_LAUNCHERS = ("PMIX_", "PRTE_", "PMI_", "HYDRA_", "HYDI_", "OMPI_COMM_WORLD", "MPIEXEC_")
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """One that the lab can start."""
+    """An MPI that the lab can start."""
 
     name: str
     family: str
@@ -29,7 +29,7 @@ class Mpi:
 
     @property
     def folder(self):
-        """Where ./dev mpi has put it, or the system's packages."""
+        """The folder of ./dev mpi, or of the system's packages."""
         return Path("/usr") if self.of_system else INSTALLED / (self.installed_as or self.name)
 
     @property
@@ -49,7 +49,7 @@ MPIS = {mpi.name: mpi for mpi in (
 
 
 def installed(name):
-    """One that is there. Raises LabError."""
+    """The MPI, which must be installed. Raises LabError."""
     if not MPIS[name].mpiexec.exists():
         by = "root, with apt-get" if MPIS[name].of_system else "anybody"
         raise LabError(f"{name} is not installed ({MPIS[name].mpiexec} is not there); ./dev mpi, "
@@ -58,12 +58,12 @@ def installed(name):
 
 
 def of_the_user(environment):
-    """What of it goes to another node: all but what one launcher's processes tell each other."""
+    """The part of it for another node: all but what one launcher's processes tell each other."""
     return {name: value for name, value in environment.items()
             if not name.startswith(OF_LAUNCHERS)}
 
 
-# Of both: messages go by TCP between nodes.
+# Settings of both Open MPIs: messages go by TCP between nodes.
 OPENMPI = {"OMPI_MCA_btl_tcp_if_include": INTERFACE, "OMPI_MCA_pml": "ob1",
            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -79,7 +79,7 @@ def openmpi4(folder, ppn):
 
 
 def openmpi5(folder, ppn):
-    """PRRTE does."""
+    """PRRTE starts its daemons by the agent."""
     return {
         **OPENMPI, "OMPI_MCA_btl": "self,sm,tcp",
         "PRTE_MCA_plm_ssh_agent": str(AGENT), "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
@@ -90,19 +90,19 @@ def openmpi5(folder, ppn):
 
 
 def mpich5(folder, ppn):
-    """Hydra; libfabric, as Paceline has it where it starts MPI."""
+    """Hydra; libfabric, with the settings with which Paceline starts MPI."""
     return {**hydra(folder, ppn), "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp",
             "FI_TCP_IFACE": INTERFACE}
 
 
 def mpich5_ucx(folder, ppn):
-    """What the wheel takes by itself, which loses receives from anybody between nodes."""
+    """The wheel's default, which loses receives from any source between nodes."""
     return {**hydra(folder, ppn), "MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self",
             "UCX_NET_DEVICES": INTERFACE}
 
 
 def hydra(folder, ppn):
-    """Of MPICH."""
+    """Settings of MPICH's launcher."""
     return {"HYDRA_LAUNCHER": "ssh", "HYDRA_LAUNCHER_EXEC": str(AGENT),
             "HYDRA_HOST_FILE": str(folder / hosts_file("mpich", ppn))}
 
@@ -124,7 +124,7 @@ IN_TURN = {"openmpi4": {"OMPI_MCA_rmaps_base_mapping_policy": "node"},
 
 
 def environment(name, folder, ppn, spin=False, scattered=False):
-    """What the launcher of this MPI needs on a node, and its ranks.
+    """The environment of this MPI's launcher and its ranks on a node.
 
     spin: they poll as they would with a core for each. scattered: consecutive ranks lie on
     different nodes."""
@@ -143,6 +143,6 @@ def environment(name, folder, ppn, spin=False, scattered=False):
 
 
 def words(name, ranks, command):
-    """What starts a command as ranks of this MPI, on a node."""
+    """The command that starts ranks of this MPI, on a node."""
     more = ["--oversubscribe", "--bind-to", "none"] if MPIS[name].family == "openmpi" else []
     return [str(installed(name).mpiexec), *more, "-n", str(ranks), *command]

@@ -12,7 +12,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def checked(result, what):
-    """Raises OSError, which says what was tried."""
+    """Raises OSError, which names the failed call."""
     if result:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -24,7 +24,7 @@ def unshare(flags):
 
 
 def try_out(flags):
-    """Raises OSError where there are no such namespaces."""
+    """Raises OSError if there are no such namespaces."""
     child = os.fork()
     if not child:
         try:
@@ -62,7 +62,7 @@ def cover(folder, keep=(), mode="1777"):
 def spawn(flags, main):
     """Runs main() as process 1 of a new process namespace and others; its number seen from here.
 
-    It ends with main(), or with its parent's namespace; who is process 1 there inherits it."""
+    It ends with main(), or with its parent's namespace; process 1 of that namespace inherits it."""
     read, write = os.pipe()
     between = os.fork()
     if not between:
@@ -90,7 +90,7 @@ def spawn(flags, main):
 
 
 def private_mounts():
-    """From here on mounts are nobody else's; the processes are those of this namespace."""
+    """Makes mounts private from here on; the processes are those of this namespace."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("proc", "/proc", "proc", NOSUID | NODEV)
 
@@ -109,7 +109,7 @@ def reap():
 
 def end_all():
     """Ends every process of this namespace but this one, which is process 1. The (process, status)
-    of all of them: once they are reaped, nobody sees them any more."""
+    of all of them, which is lost once they are reaped."""
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:

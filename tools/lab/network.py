@@ -11,7 +11,7 @@ from pathlib import Path
 
 INTERFACE, BRIDGE = "eth0", "lab"
 MTU = 9000
-# What a bucket holds back leaves at once: little, or short messages are faster than the link.
+# Bytes that a bucket lets pass at once: few, or short messages are faster than the link.
 BURST_BYTES, BURST_S = 20_000, 50e-6
 QUEUE_BYTES = 4 << 20  # what several nodes send to one at a time waits, as in a switch
 # The default is the machine's, may be any, and may not be changed for a namespace: so by route.
@@ -39,7 +39,7 @@ def rate_of(text):
 
 
 def address(node):
-    """Of a node."""
+    """The address of a node."""
     return f"10.77.{node // 200}.{node % 200 + 1}"
 
 
@@ -52,7 +52,7 @@ def run(words, lines):
 
 
 def burst_bytes(rate):
-    """What may pass at once: more where the link is faster than the kernel's clock."""
+    """Bytes that may pass at once: more if the link is faster than the kernel's clock."""
     return max(BURST_BYTES, int(rate / 8 * BURST_S))
 
 
@@ -63,7 +63,7 @@ def shape(interface, rate):
 
 
 def no_offloads(interface):
-    """Packets as long as the link's: else the kernel hands over 64 KiB at a time."""
+    """Turns off packets longer than the link's: else the kernel hands over 64 KiB at a time."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for command in OFFLOADS.values():
             value = array.array("I", [command, 0])
@@ -73,7 +73,7 @@ def no_offloads(interface):
 
 
 def without_ipv6():
-    """Its announcements would be counted as if they were messages."""
+    """Turns IPv6 off: its announcements would be counted as if they were messages."""
     for name in ("all", "default"):
         switch = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
         if switch.exists():
@@ -81,7 +81,7 @@ def without_ipv6():
 
 
 def make_bridge():
-    """In this namespace."""
+    """Makes the bridge in this namespace."""
     without_ipv6()
     run("ip", ["link set lo up", f"link add {BRIDGE} mtu {MTU} type bridge",
                f"link set {BRIDGE} up"])

@@ -14,7 +14,7 @@ GRACE_S = 2
 
 
 def set_up(number, plan, plugged):
-    """All that makes it a machine of its own; waits on `plugged` for its link."""
+    """Sets up all that makes it a machine of its own; waits on `plugged` for its link."""
     namespaces.private_mounts()
     socket.sethostname(plan.name(number))
     namespaces.mount("sysfs", "/sys", "sysfs")  # shows the interfaces of this node
@@ -33,7 +33,7 @@ class Server:
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
         self.running = {}  # connection by process
-        self.ends = socket.socketpair()  # a signal writes into one, which wakes who reads the other
+        self.ends = socket.socketpair()  # a signal writes into one, which wakes the selector
         for end in self.ends:
             end.setblocking(False)
         signal.set_wakeup_fd(self.ends[1].fileno(), warn_on_full_buffer=False)
@@ -41,13 +41,13 @@ class Server:
         self.selector.register(self.ends[0], selectors.EVENT_READ, self.ended)
 
     def serve(self):
-        """For ever."""
+        """Serves for ever."""
         while True:
             for key, _ in self.selector.select():
                 key.data(key.fileobj)
 
     def accept(self, listener):
-        """Somebody asks."""
+        """Handles a new connection."""
         connection, _ = listener.accept()
         connection.settimeout(5)
         descriptors = []
@@ -79,7 +79,7 @@ class Server:
         return child.pid
 
     def ended(self, woken):
-        """Children have ended."""
+        """Reaps children that have ended."""
         try:
             woken.recv(4096)
         except BlockingIOError:
@@ -87,7 +87,7 @@ class Server:
         self.told(namespaces.reap())
 
     def told(self, ends):
-        """Of each (process, status) that was asked for, the status goes back."""
+        """Sends back the status of each (process, status) that a client has asked for."""
         for process, status in ends:
             connection = self.running.pop(process, None)
             if connection:
@@ -95,7 +95,7 @@ class Server:
                 self.answer(connection, status if status >= 0 else 128 - status)
 
     def hung_up(self, process, connection):
-        """Whoever asked is gone: what runs for it ends, too."""
+        """Ends a process whose client is gone."""
         self.selector.unregister(connection)
         connection.close()
         self.running.pop(process, None)
@@ -108,7 +108,7 @@ class Server:
         subprocess.Popen(["sh", "-c", later], start_new_session=True).returncode = 0
 
     def answer(self, connection, status):
-        """The last word on a connection."""
+        """Sends the status, the last word on a connection."""
         try:
             connection.sendall(str(status).encode())
         except OSError:

@@ -1,4 +1,4 @@
-"""What a lab is: how many nodes, how fast their links, and where its files lie."""
+"""The plan of a lab: number of nodes, rate of their links, and place of its files."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,12 +6,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_NODES, MOST_PPN = 64, 16
-# How a list of hosts says how many ranks go to each, by the MPI's family.
+# Format of the number of ranks in a list of hosts, by the MPI's family.
 HOSTS = {"mpich": ":{}", "openmpi": " slots={}"}
 
 
 class LabError(Exception):
-    """What went wrong, and what to do, in a sentence."""
+    """An error of the lab, with the remedy, in a sentence."""
 
 
 def hosts_file(family, ppn):
@@ -31,15 +31,15 @@ class Plan:
 
     @property
     def keep(self):
-        """What nodes see although it lies in a folder that is private to each."""
+        """Paths that nodes see although they lie in a folder that is private to each."""
         return str(ROOT), self.folder
 
     def name(self, node):
-        """What a node calls itself."""
+        """The host name of a node."""
         return f"node{node}"
 
     def socket(self, node):
-        """Where a node listens."""
+        """The path of the socket on which a node listens."""
         return Path(self.folder) / f"{self.name(node)}.socket"
 
     def file(self, name):
@@ -47,7 +47,7 @@ class Plan:
         return Path(self.folder) / name
 
     def to_json(self):
-        """For other processes."""
+        """The plan as text for other processes."""
         return json.dumps(asdict(self))
 
 

@@ -1,4 +1,4 @@
-"""The one lab of a folder: whether it is up, and what `run` and `down` need to know about it."""
+"""The one lab of a folder: is it up, and the data that `run` and `down` need about it."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def forbidden():
 
 
 def begun(process):
-    """When a process began, in the kernel's words: with its number it names it for good."""
+    """Start time of a process, in the kernel's units: with its number it is unique."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -41,13 +41,13 @@ def begun(process):
 
 
 def is_up(found):
-    """Whether the lab that read() has found runs. One that had ended before its beginning could be
+    """True if the lab that read() has found runs. A lab that ended before its start time could be
     written down has none."""
     return bool(found) and found[1] != "" and begun(found[0]) == found[1]
 
 
 class State:
-    """What is written about the lab of a folder."""
+    """The file that describes the lab of a folder."""
 
     def __init__(self, folder=FOLDER):
         self.folder = Path(folder).absolute()
@@ -62,7 +62,7 @@ class State:
         return found["process"], found["begun"], plan_from(found["plan"])
 
     def plan(self):
-        """Of the lab that is up. Raises LabError."""
+        """The plan of the lab that is up. Raises LabError."""
         found = self.read()
         if not is_up(found):
             raise LabError("no lab is up; ./dev lab up NODES --rate 200mbit")
@@ -107,7 +107,7 @@ class State:
         return plan
 
     def start(self, plan):
-        """Its process 1, written down before anything else happens; returns when all nodes run."""
+        """Starts its process 1, and writes it down first; returns when all nodes run."""
         read, write = os.pipe()
         sys.stdout.flush()
         process = namespaces.spawn(LAB, lambda: self.life(plan, write))
@@ -121,7 +121,7 @@ class State:
         idle.build(self.inside(plan.folder))
 
     def life(self, plan, write):
-        """Of the lab's process 1: apart from whoever has started it, and from their files."""
+        """The life of the lab's process 1: apart from the process that started it and its files."""
         os.setsid()
         os.closerange(3, write)
         os.closerange(write + 1, os.sysconf("SC_OPEN_MAX"))
@@ -135,14 +135,14 @@ class State:
         switch.main(plan, write)
 
     def log(self):
-        """What its processes have said."""
+        """The output of its processes."""
         try:
             return (self.folder / "log").read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             return ""
 
     def down(self):
-        """Ends the lab, if there is one; whether there was. The kernel takes the rest away."""
+        """Ends the lab, if there is one; True if there was. The kernel takes the rest away."""
         found = self.read()
         was_up = is_up(found)
         if was_up:

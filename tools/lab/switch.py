@@ -15,12 +15,12 @@ NODE = namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT
 
 
 def files_of(plan, address):
-    """By name what the files of the lab contain."""
+    """The text of each of the lab's files, by name."""
     names = [plan.name(number) for number in range(plan.nodes)]
     return {
         "hosts": "127.0.0.1 localhost\n" + "".join(
             f"{address(number)} {name}\n" for number, name in enumerate(names)),
-        "resolv.conf": "",  # nobody outside can be asked
+        "resolv.conf": "",  # no server outside can be asked
         "plan.json": plan.to_json(),
         **{hosts_file(family, ppn): "".join(f"{name}{form.format(ppn)}\n" for name in names)
            for family, form in HOSTS.items() for ppn in range(1, MOST_PPN + 1)},
@@ -28,7 +28,7 @@ def files_of(plan, address):
 
 
 def write_files(plan):
-    """In memory that the nodes share, and over what would lead out of the lab."""
+    """Writes the files to memory that the nodes share; mounts two of them over those in /etc."""
     namespaces.mount("paceline-lab", plan.folder, "tmpfs", data="mode=0700")
     for name, text in files_of(plan, network.address).items():
         plan.file(name).write_text(text, encoding="utf-8")
@@ -39,7 +39,7 @@ def write_files(plan):
 
 
 def start_nodes(plan, ready):
-    """All nodes, each plugged in."""
+    """Starts all nodes, each plugged in."""
     for number in range(plan.nodes):
         read, write = os.pipe()
         process = namespaces.spawn(NODE, lambda: node.main(number, plan, read, ready))  # noqa: B023
