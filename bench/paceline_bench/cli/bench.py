@@ -37,10 +37,10 @@ PYTHON = """\
 paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
 mpi: the MPI's own collective, on the same memory."""
 NATIVE = """\
-No Python between: paceline and its algorithms are calls of the core, as the C interface makes \
+Calls without Python: paceline and its algorithms are calls of the core, as the C interface makes \
 them, mpi is the MPI's own function; mpi non-blocking its non-blocking one and a wait, mpi x N and \
 by SIZE several of these at once and a wait for all. A batch is one call; of short messages it is \
-several, on inputs written once, where nobody can run ahead or ranks outnumber cores: {batches}. \
+several, on inputs written once, if no rank can run ahead or ranks outnumber cores: {batches}. \
 Shared: in buffers of Communicator.empty()."""
 
 BAD = ("wrong result", REFUSED)  # notes that say so
@@ -56,7 +56,7 @@ Waiting: {waiting}."""
 
 
 def how(rows, plan):
-    """How the times came about."""
+    """The text below the table: how the times were measured."""
     if plan.cluster:
         return LINKS.format(**plan.cluster.about)
     if not plan.native:
@@ -71,7 +71,7 @@ def how(rows, plan):
 
 
 def check(collective, dtype, op, against, verdict, launches):
-    """Errors that only a look at several options can find."""
+    """Raises errors that concern several options together."""
     if _core.has_op(collective) and not _core.is_defined(op, dtype):
         raise click.UsageError(f"--op {op} means nothing for --dtype {dtype}.")
     if verdict and not against:
@@ -84,7 +84,7 @@ def check(collective, dtype, op, against, verdict, launches):
 
 
 def check_forms(collective, against, native, forms, no_reduce):
-    """Errors of the options about other forms of a call."""
+    """Raises errors of the options about other forms of a call."""
     if any(forms) and (against != "mpi" or not native):
         raise click.UsageError("--peer-segments and --peer-ring go with --against mpi, natively.")
     if no_reduce and not native:
@@ -94,7 +94,7 @@ def check_forms(collective, against, native, forms, no_reduce):
 
 
 def without_prediction(asked):
-    """PACELINE_PREDICT of what --no-predict adds; empty: it adds nothing."""
+    """The value of PACELINE_PREDICT that --no-predict adds; empty: it adds nothing."""
     if asked and _core.option("predict") == "off":
         raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict nodes "
                                "the others do.")
@@ -102,7 +102,7 @@ def without_prediction(asked):
 
 
 def check_native(collective, through, against, batch, separate, mpi_settings, no_reduce):
-    """Whether calls are timed in the core; errors of options that go with it."""
+    """True if calls are timed in the core; raises errors of options that go with it."""
     native = through == "native" or (through is None and (against == "mpi" or no_reduce))
     if native and against == "gloo":
         raise click.UsageError("--through native: torch has Python between; use --through python.")
@@ -116,7 +116,7 @@ def check_native(collective, through, against, batch, separate, mpi_settings, no
 
 
 def cluster_of(file, plan):
-    """The nodes that a file describes. There MPI starts the ranks, and the core times them."""
+    """The nodes that a file describes. MPI starts their ranks, and the core times them."""
     from paceline_bench.measure.links import cluster_from
 
     if not plan.mpiexec or not plan.native or plan.batch:
@@ -127,7 +127,7 @@ def cluster_of(file, plan):
 
 
 def measured(plan, launches, verdict, out):
-    """The files of all ranks. For a verdict some launches more where too few are of one mode."""
+    """The files of all ranks. For a verdict starts more launches if too few are of one mode."""
     from paceline_bench.measure.launching import launch_all
 
     found = launch_all(plan, launches, out)
@@ -140,7 +140,7 @@ def measured(plan, launches, verdict, out):
 
 
 def show(out, rows, notes, plan, verdict):
-    """The tables, what is missing from them, and how they came about."""
+    """Prints the tables, what is missing from them, and how the times were measured."""
     out.print(report.times_table(rows, plan))
     if any(row.transfers for row in rows):
         out.print()
@@ -162,7 +162,7 @@ def show(out, rows, notes, plan, verdict):
 
 
 def check_cold(through, against, batch, shared, no_reduce, verdict):
-    """The same for the first calls of new processes, which are timed in the core."""
+    """Checks options of the first calls of new processes, which are timed in the core."""
     for given, words in ((through == "python", "--through python"), (batch, "--batch"),
                          (against == "gloo", "--against gloo"), (shared, "--shared"),
                          (no_reduce, "--no-reduce"), (verdict, "--verdict")):
@@ -173,7 +173,7 @@ def check_cold(through, against, batch, shared, no_reduce, verdict):
 
 
 def show_cold(plan, launches, head, file, out):
-    """Measures, prints and writes the first calls of new processes; the status."""
+    """Measures, prints and writes the first calls of new processes; returns the status."""
     from paceline_bench.measure import cold
 
     rows = cold.measure(plan, launches)
@@ -192,13 +192,13 @@ def show_cold(plan, launches, head, file, out):
               help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
               "message: the vector, or all ranks' pieces together.")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
-              help="How many ranks to start on this machine.")
+              help="Number of ranks to start on this machine.")
 @click.option("--dtype", default="float32", show_default=True, metavar="TYPE",
               type=click.Choice(list(_core.types())), help=f"One of {', '.join(_core.types())}.")
 @click.option("--op", default="sum", show_default=True, metavar="OP",
               type=click.Choice(_core.ops()), help=f"One of {', '.join(_core.ops())}.")
 @click.option("--root", default=0, show_default=True, type=Number(0),
-              help="Of broadcast, reduce, gather and scatter.")
+              help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--segments", type=Names(), default="0",
@@ -221,11 +221,11 @@ def show_cold(plan, launches, head, file, out):
 @click.option("--peer-ring", is_flag=True,
               help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
 @click.option("--through", type=click.Choice(["native", "python"]),
-              help="Who makes the calls: the core, with no Python between, or the Python package. "
+              help="Caller: the core, with no Python between, or the Python package. "
               "[default: native with --against mpi, else python]")
 @click.option("--batch", default=0, type=Number(0, 100_000),
               help="Calls between two looks at the clock, natively. [default: 8 up to 1 KiB in "
-              "collectives where nobody can run ahead, else 1; more where ranks outnumber cores]")
+              "collectives where no rank can run ahead, else 1; more if ranks outnumber cores]")
 @click.option("--shared", is_flag=True,
               help="Measure ours in buffers of Communicator.empty(), too.")
 @click.option("--separate", is_flag=True,
@@ -234,7 +234,7 @@ def show_cold(plan, launches, head, file, out):
               help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
 @click.option("--no-predict", is_flag=True,
               help="Measure ours with PACELINE_PREDICT=off, too, in processes of its own: what "
-              "does it win to know who comes late?")
+              "does prediction of late ranks win?")
 @click.option("--cold", is_flag=True,
               help="The first ten calls of new processes instead, each variant in its own, nothing "
               "warmed up: what does a library put off until it is called?")

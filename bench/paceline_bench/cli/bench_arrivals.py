@@ -1,4 +1,4 @@
-"""`paceline bench --arrival`: what goes with it, and what it shows."""
+"""`paceline bench --arrival`: checks its options, and shows its results."""
 
 import click
 from paceline import _core, patterns
@@ -22,7 +22,7 @@ shorter than the links allow. Waiting: {waiting}."""
 
 
 def check(arrival, plan, batch, verdict, cold):
-    """Errors of --arrival; the plan then has it."""
+    """Raises errors of --arrival; the plan then has it."""
     if not arrival:
         return
     for given, words in ((batch, "--batch"), (verdict, "--verdict"), (cold, "--cold")):
@@ -34,7 +34,7 @@ def check(arrival, plan, batch, verdict, cold):
 
 
 def check_in_lab(plan):
-    """Errors that only nodes of a lab have."""
+    """Raises errors that only nodes of a lab have."""
     pattern = patterns.parse(plan.arrival)
     if pattern.factor and 0 in plan.sizes:
         raise click.UsageError(
@@ -43,7 +43,7 @@ def check_in_lab(plan):
 
 
 def how(rows, plan):
-    """How the times came about."""
+    """The text below the table: how the times were measured."""
     if not plan.cluster:
         return HOW.format(**HERE)
     sizes = {row.bytes: row.message_s for row in rows}
@@ -55,13 +55,13 @@ def how(rows, plan):
 
 
 def heading(plan):
-    """What is measured, in a line."""
+    """Title of the table: what is measured, in a line."""
     nodes = f" on {plan.cluster.nodes} nodes" if plan.cluster else ""
     return f"{plan.collective}, {plan.ranks} ranks{nodes}, --arrival {plan.arrival}"
 
 
 def show(plan, launches, head, file, out):
-    """Measures, prints and writes calls whose ranks come at different times; the status."""
+    """Measures, prints and writes calls whose ranks enter at different times; the status."""
     from paceline_bench.measure import arrivals
     from paceline_bench.measure.launching import launch_all
 

@@ -35,12 +35,12 @@ CUTS = ("algorithm", "segments", "window")  # which ranks with a device each hee
 
 
 def was_given(context, name):
-    """Whether the command line has this option."""
+    """True if the command line has this option."""
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def check(context, kind, collective, ranks):
-    """Raises click.UsageError for what --device does not time, and for what it would not heed."""
+    """Raises click.UsageError for what --device does not time, and for options without effect."""
     from paceline_bench.measure import devices
 
     if collective not in devices.WAYS:
@@ -58,7 +58,7 @@ def check(context, kind, collective, ranks):
 
 
 def calls_of(context):
-    """What the calls of ranks with a device each are given: the algorithm and how it is cut."""
+    """Options of the calls of ranks with a device each: the algorithm and its cut."""
     given = {}
     for name in CUTS:
         value = context.params[name]
@@ -89,7 +89,7 @@ def model_of(kind, options):
 
 
 def rows_of(kind, collective, sizes, ranks, machine, calls, out):
-    """Times and prints; the records. calls: what calls of ranks with a device each are given."""
+    """Times and prints; the records. calls: options of the calls of ranks with a device each."""
     from paceline import device
 
     from paceline_bench.measure import devices, devices_cuda, devices_peers, stages

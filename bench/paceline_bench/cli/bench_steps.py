@@ -22,11 +22,11 @@ times do not."""
 
 @click.command("store")
 @click.option("--keys", default="160", show_default=True, type=Numbers(1, 100_000),
-              help="How many arrays of float32 a step sums; several numbers by turns.")
+              help="Number of arrays of float32 that a step sums; several numbers by turns.")
 @click.option("--bytes", "nbytes", default=1024, show_default=True, type=Number(4, 1 << 30),
-              help="Of each of them.")
+              help="Bytes of each of them.")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
-              help="How many ranks to start on this machine.")
+              help="Number of ranks to start on this machine.")
 @click.option("--repeats", default=50, show_default=True, type=Number(1, 100_000),
               help="Steps of each way.")
 @file_option("--json", help="Write all records to this file.")
@@ -52,19 +52,19 @@ def store(keys, nbytes, ranks, repeats, json):
 
 @click.command("overlap")
 @click.option("--parameters", default=160, show_default=True, type=Number(2, 10_000),
-              help="Of a stack of linear layers, each a weight and a bias.")
+              help="Parameters of a stack of linear layers, each a weight and a bias.")
 @click.option("--bytes", "nbytes", default=25_000_000, show_default=True,
-              type=Number(16, 1 << 36), help="Of all of them together, about.")
+              type=Number(16, 1 << 36), help="Bytes of all of them together, about.")
 @click.option("--model", metavar="NAME",
               help="A network of `paceline train` instead, such as resnet50.")
 @click.option("--batch", default=0, type=Number(0, 1 << 20),
               help="Inputs of a rank and step. [default: 64; of a network that of paceline train]")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
-              help="How many ranks to start on this machine.")
+              help="Number of ranks to start on this machine.")
 @click.option("--repeats", default=20, show_default=True, type=Number(1, 100_000),
               help="Steps of each way.")
 @click.option("--seed", default=1, show_default=True, type=Number(0, 1 << 31),
-              help="Of weights and inputs.")
+              help="Seed of weights and inputs.")
 @file_option("--json", help="Write all records to this file.")
 def overlap(parameters, nbytes, model, batch, ranks, repeats, seed, json):
     """Measure a step of overlap() beside DDP.
@@ -94,7 +94,7 @@ def overlap(parameters, nbytes, model, batch, ranks, repeats, seed, json):
 
 
 def write(records, file, out):
-    """The records as a file, where one was asked for."""
+    """Writes the records to a file, if one was asked for."""
     from paceline.provenance import provenance
 
     if file:
@@ -105,10 +105,10 @@ STEPS = {"store": store, "overlap": overlap}
 
 
 class WithSteps(click.Command):
-    """`paceline bench`, of which those in STEPS are other commands."""
+    """`paceline bench`, in which the words of STEPS are other commands."""
 
     def make_context(self, info_name, args, parent=None, **extra):
-        """That of the command which the first word names."""
+        """The context of the command that the first word names."""
         if args and args[0] in STEPS:
             return STEPS[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)

@@ -9,8 +9,8 @@ from rich.markup import escape
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
-                        "a campaign of bench/results (*.csv); repeat it for more. Of a folder, all "
-                        "of both.")
+                        "a campaign of bench/results (*.csv); repeat it for more. A folder stands "
+                        "for all of both in it.")
 LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
 
 
@@ -21,7 +21,7 @@ def html(default):
 
 
 def files_in(path):
-    """The file, or all of a folder. Raises click.UsageError where there are none."""
+    """The file, or all of a folder. Raises click.UsageError if there are none."""
     found = sorted([*path.glob("*.json"), *path.glob("*.csv")]) if path.is_dir() else [path]
     if not found:
         raise click.UsageError(f"There is no *.json and no *.csv in {path}.")
@@ -29,8 +29,8 @@ def files_in(path):
 
 
 def make(module, claims_of, paths, page, **limits):
-    """Writes the page and the table of a report, whose `claims_of` says of its figures what became
-    of the document's claims."""
+    """Writes the page and the table of a report. `claims_of`: returns the document's claims with
+    the outcomes in its figures."""
     from paceline.profiling.page import check_extra
 
     from paceline_bench.report import measured, page as pages, verdicts
@@ -128,7 +128,7 @@ def ring(measured, lab, html):
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
               help="Files of `paceline bench --device cuda --json`, or `peers` or `staged`, or "
-              "the CSV of `./dev gpu`; repeat it for more. Of a folder, all of both.")
+              "the CSV of `./dev gpu`; repeat it for more. A folder stands for all of both in it.")
 @html("device.html")
 @click.option("--largest", default="256MiB", show_default=True, type=Size(),
               help="Messages up to this size.")
@@ -145,7 +145,7 @@ def device(measured, html, largest):
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
               help="Files of `paceline train --json` or `paceline train replay --json`, or "
-              "a CSV of the latter; repeat it for more. Of a folder, all of both.")
+              "a CSV of the latter; repeat it for more. A folder stands for all of both in it.")
 @LAB
 @html("dag.html")
 def dag(measured, lab, html):
@@ -164,7 +164,7 @@ def dag(measured, lab, html):
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
               help="Files of `paceline train replay --json`, a CSV of such, or "
-              "bench/results/training.csv; repeat it for more. Of a folder, all of both.")
+              "bench/results/training.csv; repeat it for more. A folder stands for all of these.")
 @LAB
 @html("training.html")
 def training(measured, lab, html):
@@ -180,7 +180,7 @@ def training(measured, lab, html):
 @command.command("arrival")
 @MEASURED
 @click.option("--profile", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              metavar="FOLDER", help="What `paceline profile --out` has left of a program: its "
+              metavar="FOLDER", help="Output of `paceline profile --out` for a program: its "
               "figures and tables of collectives, sizes and imbalance.")
 @html("arrival.html")
 def arrival(measured, profile, html):

@@ -21,12 +21,12 @@ MODELS = ("resnet110", "resnet20", "resnet50", "alexnet", "vgg11", "vgg16", "goo
 
 
 def need_torch():
-    """Raises UsageError where it is not installed."""
+    """Raises UsageError if torch is not installed."""
     need("torch", "torch is not installed. pip install 'paceline[torch]'")
 
 
 def need(module, words):
-    """Raises UsageError where Python does not find it; imports nothing, which takes seconds."""
+    """Raises UsageError if Python does not find it; imports nothing, which takes seconds."""
     from importlib.util import find_spec
 
     if find_spec(module) is None:
@@ -34,7 +34,7 @@ def need(module, words):
 
 
 def check(spec, ranks):
-    """All that can be refused before ranks start; what is trained: (side, classes)."""
+    """Refuses what can be refused before ranks start; returns what is trained: (side, classes)."""
     from paceline_bench.train import data, memory, models, ways
 
     model = models.known(spec["model"])
@@ -102,7 +102,7 @@ def table(found):
 
 
 def keep(spec, ranks, json_file, out, **more):
-    """Writes --json, if that was asked for."""
+    """Writes --json, if it was given."""
     from paceline.provenance import provenance
 
     if json_file:
@@ -112,7 +112,7 @@ def keep(spec, ranks, json_file, out, **more):
 
 
 def report(spec, found, out, json_file, picture):
-    """What a person reads, and the files."""
+    """Prints the result, and writes the files."""
     from paceline_bench.train.picture import svg
 
     ranks = found["ranks"]
@@ -131,7 +131,7 @@ def report(spec, found, out, json_file, picture):
 
 @contextlib.contextmanager
 def keeping(spec, watcher, json_file, out):
-    """Keeps what was measured where training ends before its time."""
+    """Keeps what was measured if training ends before its time."""
     from paceline.on_ranks import Failed
 
     try:
@@ -150,8 +150,8 @@ def keeping(spec, watcher, json_file, out):
 
 
 def what_ended(error):
-    """Launchers hand Ctrl-C to one rank after another: a rank may lose a peer to it before it
-    hears of it itself, and is not to stumble over its own when that comes."""
+    """The error to show. Launchers hand Ctrl-C to one rank after another: a rank may lose a peer to
+    it before it gets its own, and that must not interrupt it then."""
     if isinstance(error, RankLost) and error.is_interrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return KeyboardInterrupt()
@@ -159,7 +159,7 @@ def what_ended(error):
 
 
 def train_first():
-    """Without arguments."""
+    """`paceline train` without arguments."""
     need("sklearn", "scikit-learn, which the digits come with, is not installed. pip install "
          "'paceline-bench[train]', or train on other data, as `paceline train --help` says.")
     from paceline_bench.train import first
@@ -175,7 +175,7 @@ def train_first():
 
 
 def was_asked_nothing(context):
-    """Whether the command line has no option at all."""
+    """True if the command line has no option at all."""
     return all(context.get_parameter_source(one.name) != ParameterSource.COMMANDLINE
                for one in context.command.params)
 
@@ -184,36 +184,37 @@ def was_asked_nothing(context):
 @click.option("--ranks", "-n", type=Number(1, 4096),
               help="Start so many here [default: 2; inside an mpiexec those that it started].")
 @click.option("--model", default="resnet110", show_default=True, type=click.Choice(MODELS),
-              metavar="NAME", help=f"Which network: {', '.join(MODELS)}.")
+              metavar="NAME", help=f"Name of the network: {', '.join(MODELS)}.")
 @click.option("--way", default="overlap", show_default=True, type=click.Choice(WAYS),
-              metavar="NAME", help="How gradients are exchanged: ddp (DistributedDataParallel), a "
+              metavar="NAME", help="Exchange of gradients: ddp (DistributedDataParallel), a "
               "type of KVStore (funnel, concom, depcha, auto), an algorithm of BSP-SGD (bsp1, bsp2,"
               " bsp3, bsp3-overlap), overlap, or overlap-updates (in the background).")
 @click.option("--over", default="paceline", show_default=True,
-              type=click.Choice(("paceline", "gloo", "mpi")), help="Who carries the gradients.")
+              type=click.Choice(("paceline", "gloo", "mpi")), help="Library for the exchange.")
 @click.option("--collectives", metavar="NAME",
-              help="Of bsp: lp, mst, be (linear pipeline, minimal spanning tree, bidirectional "
+              help="For bsp: lp, mst, be (linear pipeline, minimal spanning tree, bidirectional "
               "exchange), or an algorithm that `paceline explain` lists.")
 @click.option("--data", default="synthetic", show_default=True,
               help="digits, synthetic, a folder (CIFAR-10's binary files; train/ and val/ of "
               "pictures by class), or for gpt a file of text.")
 @click.option("--epochs", default=1, show_default=True, type=Number(1, 100000),
-              help="How often all data are gone through.")
+              help="Number of passes over all data.")
 @click.option("--steps", default=0, type=Number(0, 10**9),
-              help="Of an epoch, at most [default: all].")
+              help="Steps of an epoch, at most [default: all].")
 @click.option("--batch", default=0, type=Number(0, 10**6),
               help="Pictures of a rank and step [default: by the model].")
 @click.option("--side", default=0, type=Number(0, 4096),
-              help="Of pictures [default: as published].")
+              help="Side of pictures, in pixels [default: as published].")
 @click.option("--rate", default=0.1, show_default=True,
               help="Learning rate of one worker; it is scaled with their number.")
-@click.option("--most-rate", default=1.0, show_default=True, help="Up to which it is scaled.")
+@click.option("--most-rate", default=1.0, show_default=True,
+              help="Upper limit of the scaled learning rate.")
 @click.option("--validation", default=0, type=Number(0, 10**9),
               help="Batches of a rank to validate with [default: all].")
 @click.option("--threads", default=1, show_default=True, type=Number(1, 1024),
-              help="Of torch in each rank.")
+              help="Threads of torch in each rank.")
 @click.option("--seed", default=1, show_default=True, type=int,
-              help="Of the weights, the order of the data, and synthetic data.")
+              help="Seed of the weights, the order of the data, and synthetic data.")
 @file_option("--json", "json_file", help="Write all that was found here.")
 @file_option("--picture", help="Draw the last step of every rank, as SVG.")
 @world_options()
@@ -230,9 +231,9 @@ def command(context, ranks, json_file, picture, **options):
     and ends within a minute of the ranks' start with a table and a picture.
 
     With arguments it shows the network's parameters, and flops of a picture's forward pass, beside
-    published ones where the publication has them; images/s and the validation accuracy of every
+    published ones if the publication has them; images/s and the validation accuracy of every
     epoch; then what a step takes: computing alone, the exchange alone, and both. The exit status is
-    1 where weights differ at the end. Data are synthetic unless --data names real ones, and the
+    1 if weights differ at the end. Data are synthetic unless --data names real ones, and the
     output says which. Ctrl-C ends it; --json has what was measured until then.
     """
     need_torch()
@@ -261,7 +262,7 @@ def command(context, ranks, json_file, picture, **options):
 
 
 def trained(spec, rank, ranks, out, watcher):
-    """The result: of ranks that are started here, or as one of those that somebody has started."""
+    """The result: of ranks that are started here, or of this process as one started elsewhere."""
     from paceline_bench.train import starting, worker
 
     if rank is None:

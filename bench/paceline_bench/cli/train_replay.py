@@ -15,12 +15,13 @@ RECORDED = "resnet50"
 @click.command("record", short_help="Write when layers begin and gradients are ready.")
 @click.option("--models", default=RECORDED, show_default=True, type=Names(),
               help="Names that `paceline train --model` takes.")
-@click.option("--images", default=2, show_default=True, type=Number(1, 4096), help="Of a pass.")
+@click.option("--images", default=2, show_default=True, type=Number(1, 4096),
+              help="Images of a pass.")
 @click.option("--passes", default=5, show_default=True, type=Number(1, 1000),
-              help="Of which the medians are written.")
+              help="Number of passes; their medians are written.")
 @click.option("--folder", default=".", type=click.Path(file_okay=False, exists=True,
                                                        path_type=Path), show_default=True,
-              help="Where MODEL.json is written.")
+              help="Folder of MODEL.json.")
 def record(models, images, passes, folder):
     """Write when each layer begins and each gradient is ready, of real passes.
 
@@ -105,7 +106,7 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, slow,
 
 
 def content_of(job, made, ways, steps, machine, paces):
-    """What a file begins with: plan, bounds, and what is simulated. Those are of the slowest rank,
+    """The head of a file: plan, bounds, and simulated times. Those are of the slowest rank,
     as all wait for it, and know of no jitter."""
     from paceline.provenance import provenance
 
@@ -141,8 +142,8 @@ def begun(path, content, append):
 
 
 def run(job, made, content, launches, path):
-    """So many launches, each in the file as soon as it has ended; fails where one was refused. What
-    there is by then is shown where one fails or somebody interrupts."""
+    """Runs so many launches, each in the file as soon as it has ended; fails if one was refused.
+    After a failure or an interrupt it shows what there is by then."""
     from paceline_bench.train import pace, replay as replays
 
     plan, begin = content["plan"], len(content["launches"])
@@ -179,7 +180,7 @@ def run(job, made, content, launches, path):
 
 
 def show(job, made, content, path):
-    """The table, and what was refused: that is returned."""
+    """Prints the table, and returns what was refused."""
     from paceline_bench.train import pace, perfect, replay as replays
 
     plan, out = content["plan"], console()

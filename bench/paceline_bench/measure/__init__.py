@@ -1,1 +1,1 @@
-"""How long collectives take: ranks are started, variants run in turn, times are judged."""
+"""Times collectives: ranks are started, variants run in turn, times are judged."""

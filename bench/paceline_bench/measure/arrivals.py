@@ -2,8 +2,8 @@
 
 Before each call every rank computes, for as long as the pattern says; then it enters. Entry and
 exit are read as absolute times on the clock that the ranks of a machine share, one call at a time.
-What counts is the time from the last arrival to the last exit: what the collective still has to do
-once everybody is there. The time of a message, which factors multiply, is measured in the same
+The result is the time from the last arrival to the last exit: what the collective still has to do
+once all ranks are there. The time of a message, which factors multiply, is measured in the same
 launch: half of a round trip of that size between ranks 0 and 1.
 
 On the nodes of an emulated cluster, which share that clock as well, a message takes what its bytes
@@ -28,9 +28,9 @@ from paceline_bench.measure.statistics import CONFIDENCE, median_interval
 PINGS = 7
 TAG = 0x61727269 << 16
 KNEAD = 64  # numbers that the computation before a call works on: they stay in the cache
-LONGEST_S = 60.0  # of all calls of one size: what has not been repeated by then is left out
-# Calls before that, in which is learned who comes late. Between nodes (docs/design/0042-predict.md)
-# it takes PLACE calls to come to where the next ones are as the last ones, a few until somebody is
+LONGEST_S = 60.0  # of all calls of one size: repetitions after that are left out
+# Calls before that, in which late ranks are learned. Between nodes (docs/design/0042-predict.md)
+# it takes PLACE calls to come to where the next ones are as the last ones, a few until a rank is
 # named, and 16 until it is known what that wins; in a node some 20 in all (0044).
 LEARNING, PLACE = 32, 9
 
@@ -73,8 +73,8 @@ class Timed:
         self.faults, self.refused = {}, {}  # why there are no times, on this rank and on all
 
     def call(self, label, number, counts=True):
-        """One, with the arrivals that the pattern has for the call of that number. What is refused
-        once it is known who comes late, is refused on all ranks."""
+        """Makes one call, with the arrivals that the pattern has for the call of that number. A
+        call that is refused once the late ranks are known is refused on all ranks."""
         if label in self.refused:
             return
         delay_s = self.pattern.delays_s(self.worker.ranks, number, self.message_s)
@@ -99,7 +99,7 @@ class Timed:
             self.leave[label].append(left * 1e-9)
 
     def learn(self):
-        """Calls that are not timed, until those that learn who comes late may know it."""
+        """Makes calls that are not timed, until those that learn late ranks may know them."""
         begin = time.monotonic()
         for variant in self.worker.variants:
             if variant.label not in self.calls or not variant.learns or not predicts():
@@ -110,7 +110,7 @@ class Timed:
                     break
 
     def repeat(self, repeats):
-        """All variants in turn, once to warm up; what comes first is looked at."""
+        """Runs all variants in turn, once to warm up; the first result is checked."""
         turn, begin = list(self.calls), time.monotonic()
         for repetition in range(-1, repeats):
             for label in turn:
@@ -122,11 +122,11 @@ class Timed:
                 break
 
     def is_over(self, begin):
-        """Whether that has taken long enough; equal on all ranks."""
+        """True if that has taken long enough; equal on all ranks."""
         return bool(self.worker.meeting.agreed({"on": time.monotonic() - begin < LONGEST_S}))
 
     def check(self, label):
-        """Whether the last call's result is right: by now it may know who is late."""
+        """Checks the last call's result: by now the call may know which ranks are late."""
         variant = next(v for v in self.worker.variants if v.label == label)
         fault = self.cases[label].fault() if variant.combines else ""
         if fault and label not in self.refused:
@@ -134,7 +134,7 @@ class Timed:
 
     @property
     def notes(self):
-        """Why some variants have no times, by label."""
+        """Reasons why some variants have no times, by label."""
         return {**self.faults, **self.refused}
 
     def found(self):
@@ -149,12 +149,12 @@ class Timed:
 
 
 def predicts():
-    """Whether anything is learned in this process."""
+    """True if late ranks are learned in this process."""
     return _core.option("predict") in ("nodes", "auto")
 
 
 def timed(worker, calls, cases, nbytes, repeats):
-    """What a rank's file says of one size, and by label why some have no times."""
+    """The entry of one size in a rank's file, and by label why some variants have no times."""
     calls_at = Timed(worker, calls, cases, nbytes)
     calls_at.learn()
     calls_at.repeat(repeats)
@@ -180,12 +180,12 @@ class Row:
 
     @property
     def median_s(self):
-        """Of last arrival to last exit."""
+        """The median time from last arrival to last exit."""
         return statistics.median(self.after_last)
 
 
 def row_of(variant, found, plan):
-    """The Row of a variant from the launches' cases at one size; None where it has no times."""
+    """The Row of a variant from the launches' cases at one size; None if it has no times."""
     label, first = variant.label, found[0][0]
     if not all(rank["enter"].get(label) for launch in found for rank in launch):
         return None
@@ -204,14 +204,14 @@ def row_of(variant, found, plan):
 
 
 def refusal(row, launches, found, plan):
-    """Why figures of ranks on several nodes are not to be believed; empty if they are."""
+    """The reason to refuse figures of ranks on several nodes; empty if they are credible."""
     if not plan.cluster:
         return ""
     spans = {row.variant.label: [row.span] * len(launches)}
     why = wire_check.refusal(row.variant, launches, found, spans, plan)
     if why or plan.collective != "allreduce" or plan.cluster.nodes < 2:
         return why
-    # What the last rank brings has yet to come to all other nodes.
+    # The last rank's input has yet to come to all other nodes.
     return links.too_fast(row.message_s / row.median_s, row.bytes)
 
 
@@ -234,8 +234,8 @@ def rows_of(launches, plan):
 
 
 def untaught(plan, launches):
-    """A sentence where algorithms for late ranks were asked for by name, and nobody was late to
-    them: they go by what calls that ask for nothing have learned in the same processes."""
+    """A sentence if algorithms for late ranks were asked for by name, and no rank was late to
+    them: they use what calls that ask for nothing have learned in the same processes."""
     predict = launches[0][0]["cases"][0]["predict"]
     is_told = predict.startswith("static:")
     if is_told or predict != "off" and any(v.learns for v in plan.variants):
@@ -243,13 +243,13 @@ def untaught(plan, launches):
     aware = {row["name"] for row in _core.algorithms()
              if row["collective"] == plan.collective and row["expects_late"]}
     names = [v.label for v in plan.variants if v.algorithm in aware]
-    return [f"{', '.join(names)}: took nobody for late, since nothing says who is; set "
+    return [f"{', '.join(names)}: took no rank for late, since nothing names one; set "
             "PACELINE_PREDICT=nodes and measure auto beside them, or PACELINE_PREDICT=static:RANK."
             ] if names else []
 
 
 def table(rows, plan):
-    """For the terminal."""
+    """The table for the terminal."""
     from paceline.units import human_time
     from rich.table import Table
 
@@ -274,7 +274,7 @@ def table(rows, plan):
 
 
 def record(row, plan):
-    """As the other records of `paceline bench --json`; time_us is last arrival to last exit."""
+    """A record like those of `paceline bench --json`; time_us is last arrival to last exit."""
     after = sorted(1e6 * seconds for seconds in row.after_last)
     in_call, message = 1e6 * statistics.fmean(row.in_call), 1e6 * row.message_s
     interval = median_interval(after)

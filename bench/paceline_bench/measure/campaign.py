@@ -22,7 +22,7 @@ WHOLE = ("ranks", "bytes", "segments", "segment_bytes", "launches")
 NUMBERS = ("time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
            "ratio_high", "message_us", "in_call_us_mean", "imbalance_us_median")
 TRUTHS = ("combines", "chosen", "cold")
-# Where ranks came at different times, time_us is from last arrival to last exit. Files of others
+# Columns of runs with arrival patterns: time_us is from last arrival to last exit. Other files
 # lack these.
 ARRIVALS = ("arrival", "predict", "message_us", "in_call_us_mean", "imbalance_us_median")
 HEAD = ("machine", "date", "command", "mpi", "versions", "paceline_machine", "notes")
@@ -57,7 +57,7 @@ def record_of(row):
 
 
 def shown(value):
-    """A cell."""
+    """The text of a cell."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def shown(value):
 
 
 def value_of(name, cell):
-    """What a cell says. Raises ValueError."""
+    """The value of a cell. Raises ValueError."""
     if cell == "":
         return False if name in TRUTHS else None
     if name in TRUTHS:
@@ -83,7 +83,7 @@ def read(file):
 
 
 def parsed(text):
-    """The same from the text. Raises ValueError."""
+    """Parses the text of such a file. Raises ValueError."""
     lines = text.splitlines(keepends=True)
     heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
     rows = csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
@@ -128,13 +128,13 @@ def text_of(series):
 
 
 def add(file, series, hide=""):
-    """Puts series into a file, in the place of those of the same names; `hide` is a path that is
-    nobody else's business."""
+    """Puts series into a file, in the place of those of the same names; `hide` is a path that the
+    file must not show."""
     return put(file, series, hide, read, text_of)
 
 
 def put(file, series, hide, read, text_of):
-    """The same of any file of series; `read` and `text_of` are its reader and writer."""
+    """The same for any file of series; `read` and `text_of` are its reader and writer."""
     file = Path(file)
     before = read(file) if file.exists() else {}
     file.parent.mkdir(parents=True, exist_ok=True)

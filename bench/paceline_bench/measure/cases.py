@@ -1,4 +1,4 @@
-"""One collective at one size on one rank: its buffers, what goes in, and what must come out."""
+"""One collective at one size on one rank: its buffers, its inputs, and its expected result."""
 
 import copy
 
@@ -50,17 +50,17 @@ class Case:
         return other
 
     def brought(self, rank):
-        """What a rank brings along, or None."""
+        """The input of a rank, or None."""
         if self.collective == "barrier":
             return None
-        # A unit is all that a rank brings where its piece is one of many.
+        # The input is one unit if a rank's piece is one of many.
         count = self.unit if self.collective in ("allgather", "gather") else self.count
         if self.collective == "scatter" and rank != self.root:
             return None
         return values.inputs(rank, count, self.dtype, self.op, self.ranks)
 
     def due(self):
-        """What this rank must hold afterwards, or None."""
+        """The expected result on this rank, or None."""
         if self.collective in ("allreduce", "reduce", "reduce_scatter"):
             if self.collective == "reduce" and self.rank != self.root:
                 return None
@@ -93,7 +93,7 @@ class Case:
             self.output.view(np.uint8).fill(0xA5)
 
     def fault(self):
-        """What is wrong with the result; empty if it is exact."""
+        """Describes what is wrong with the result; empty if it is exact."""
         if self.expected is None:
             return ""
         got, want = (array.view(np.uint8).reshape(len(array), -1)

@@ -1,4 +1,4 @@
-"""What no library can beat inside one node: the time to touch each byte as often as one must.
+"""A bound for all libraries inside one node: the time to touch each byte as often as one must.
 
 The ceiling of an allreduce of n bytes on p ranks: every rank adds one p-th of the vectors straight
 from where they lie (p reads and one write of it), then copies the other results (a read and a
@@ -33,7 +33,7 @@ def touched(collective, ranks):
 
 
 def seconds(collective, ranks, nbytes, rates):
-    """The ceiling as a time; None where it says nothing. `rates` is (add, copy) in bytes/s."""
+    """The ceiling as a time; None if there is none. `rates` is (add, copy) in bytes/s."""
     added, copied = touched(collective, ranks)
     if nbytes < LEAST_BYTES or added + copied == 0 or ranks == 1 or rates is None:
         return None
@@ -43,7 +43,7 @@ def seconds(collective, ranks, nbytes, rates):
 def rates(nbytes, meeting):
     """This rank's [add, copy] rates in bytes/s while all ranks do the same; to be summed up.
 
-    On arrays of `nbytes`, at most LARGEST_BYTES; None where a ceiling would say nothing."""
+    On arrays of `nbytes`, at most LARGEST_BYTES; None if there is no ceiling."""
     if nbytes < LEAST_BYTES:
         return None
     a, b, c = np.ones((3, max(1, min(nbytes, LARGEST_BYTES) // 4)), np.float32)

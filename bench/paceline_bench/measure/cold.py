@@ -1,8 +1,8 @@
 """The first calls of a library in new processes: `paceline bench --cold`.
 
 Each launch starts the ranks anew, with one variant alone in them, and times CALLS calls from the
-very first one on. What a library puts off until it is called (connections, registration of memory,
-choices, code) is in the first one; nothing is warmed up, and no other library has opened anything.
+very first one on. The first one includes all work that a library puts off until it is called
+(connections, registration of memory, choices, code); nothing is warmed up or opened before.
 
 Started by paceline_bench.measure.launching as `python -m paceline_bench.measure.cold SPEC`.
 """
@@ -47,12 +47,12 @@ class Row:
 
     @property
     def first_to_median(self):
-        """How many times the median the first call takes."""
+        """Ratio of the first call to the median."""
         return statistics.median(a / b for a, b in zip(self.firsts, self.medians))
 
     @property
     def slowest_to_median(self):
-        """The slowest call after the first, likewise."""
+        """Ratio of the slowest later call to the median."""
         return statistics.median(max(calls[1:]) / b for calls, b in zip(self.runs, self.medians))
 
 
@@ -85,7 +85,7 @@ def measure(plan, launches, show=lambda done: None):
 
 
 def table(rows, plan):
-    """For the terminal."""
+    """The table for the terminal."""
     from paceline.units import human_time
     from rich.table import Table
 
@@ -102,7 +102,7 @@ def table(rows, plan):
 
 
 def record(row, plan):
-    """As the other records of `paceline bench --json`, with the runs."""
+    """A record like those of `paceline bench --json`, with the runs."""
     every = sorted(1e6 * seconds for calls in row.runs for seconds in calls)
     bound_s = plan.cluster and plan.cluster.bound_s(plan.collective, plan.ranks, row.bytes)
     return {
@@ -120,7 +120,7 @@ def record(row, plan):
 
 
 def library_of(spec, variant):
-    """(the library, its rank, its number of ranks, what goes on meanwhile); it alone is started."""
+    """(the library, its rank, its number of ranks, action while waiting); it alone is started."""
     if variant.library == "paceline":
         comm = paceline.init()
         return variants.OfPaceline(comm, spec["native"]), comm.rank, comm.size
@@ -142,7 +142,7 @@ def main():
     for _ in range(CALLS):
         [[took]] = _native.alternate(meeting.line, [call], 0, 1, [1])
         times.append(took)
-        if variant.library == "mpi":  # which may have yet to send what others wait for
+        if variant.library == "mpi":  # it may have yet to send messages that others wait for
             meeting.settle(library.world.wake_peers)
     fault = case.fault()
     if fault:

@@ -1,4 +1,4 @@
-"""What crosses the border of this rank's node in each call of a benchmark between nodes."""
+"""Counts what crosses the border of this rank's node in each call of a benchmark between nodes."""
 
 from dataclasses import astuple
 
@@ -18,8 +18,8 @@ class Counted:
         self.passed = {label: [] for label in labels} if tap else {}
 
     def around(self, label, run, counts=True):
-        """What run() returns, which makes one call of a variant. Returns once that has ended on all
-        ranks, and nobody begins another while one still reads its counters."""
+        """Returns the result of run(), which makes one call of a variant. Returns once that has
+        ended on all ranks, and no rank begins another while one still reads its counters."""
         before = links.counters(self.interface)
         if self.tap:
             self.tap.discard()
@@ -35,7 +35,7 @@ class Counted:
         return found
 
     def found(self, cases):
-        """All that is known about these calls, and how they were made."""
+        """The counts of these calls, and how the calls were made."""
         rested, ticks = (b - a for a, b in zip(self.idle, links.idle_clock()))
         worker = self.worker
         return {"moved": self.moved, "passed": self.passed, "calls": self.calls,
@@ -44,7 +44,7 @@ class Counted:
                               if v.label in self.calls and v.library == "paceline"}}
 
     def explained(self, variant, case):
-        """What was chosen, in words."""
+        """The choice for a variant, in words."""
         comm = self.worker.communicator
         wished = knobs(**variant.options(case.bytes))
         return comm._core.explain(*variants.core_call(comm, case), None, None, wished)

@@ -1,8 +1,8 @@
 """Collectives between devices, in model time: `paceline bench --device emulated`.
 
-What a linear pipeline (LP, in blocks of 64 KiB or of a length of its own), a minimal spanning tree
-(MST) and a bidirectional exchange (BE) take on devices with a copy engine each way, beside what
-links and copy engines allow. Nothing is moved and nothing is measured: the same machine always
+Times a linear pipeline (LP, in blocks of 64 KiB or of a length of its own), a minimal spanning tree
+(MST) and a bidirectional exchange (BE) on devices with a copy engine each way, beside the bound of
+links and copy engines. Nothing is moved and nothing is measured: the same machine always
 gives the same table.
 """
 
@@ -36,7 +36,7 @@ class Row:
 
 
 def options_of(way, nbytes, block):
-    """How a way is cut."""
+    """Options that cut a way's message."""
     if way != "LP":
         return {} if way in (OWN_BLOCK, CHOSEN) else {"segments": 1}
     blocks = max(1, min(-(-nbytes // block), MOST_BLOCKS))
@@ -44,7 +44,7 @@ def options_of(way, nbytes, block):
 
 
 def seconds(collective, algorithm, devices, nbytes, machine, options):
-    """From the first start to the last end, in model time."""
+    """Seconds from the first start to the last end, in model time."""
     emulated = device.timed(devices, moves=False)
     group = device.Group(emulated, machine=machine)
     count = unit_count(collective, devices, nbytes)
@@ -68,14 +68,14 @@ def measure(collective, sizes, devices, machine, block=BLOCK):
 
 
 def human_time(seconds):
-    """A time as a person reads it; short ones are those of a model."""
+    """A time as text; short ones are those of a model."""
     from paceline.units import human_time as longer
 
     return longer(seconds) if seconds >= 1e-6 or not seconds else f"{1e9 * seconds:.3g} ns"
 
 
 def ratio(whole, part):
-    """How many times as long, with no more digits than tell something."""
+    """A ratio of times, with the digits that count."""
     if not part:
         return "-"
     times = whole / part
@@ -95,7 +95,7 @@ def grid(title, *names):
 
 
 def table(rows, machine):
-    """For the terminal."""
+    """The table for the terminal."""
     first = rows[0]
     out = grid(f"{first.collective} between {first.devices} emulated devices, {machine}",
                "size", *WAYS[first.collective], CHOSEN, "bound", "best / bound")
@@ -109,7 +109,7 @@ def table(rows, machine):
 
 
 def record(row, kind="emulated", on=()):
-    """As `paceline bench --json` has it. `on`: what is known of the devices."""
+    """A record of `paceline bench --json`. `on`: facts about the devices."""
     return {"collective": row.collective, "bytes": row.bytes, "ranks": row.devices,
             "algorithm": row.algorithm or None, "variant": row.way,
             "library": "nccl" if row.way == "NCCL" else "paceline",

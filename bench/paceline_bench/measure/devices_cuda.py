@@ -1,8 +1,8 @@
 """Collectives between CUDA devices, measured: `paceline bench --device cuda`.
 
-What a linear pipeline (LP), a minimal spanning tree (MST), a bidirectional exchange (BE), and what
-is chosen take, beside what the machine's copies and sums allow, which are measured in the same
-process, and NCCL, where torch has it and every participant a device of its own. With fewer devices
+Times a linear pipeline (LP), a minimal spanning tree (MST), a bidirectional exchange (BE), and the
+library's choice, beside the bound of the machine's copies and sums, which are measured in the same
+process, and NCCL, if torch has it and every participant a device of its own. With fewer devices
 than participants these share them: then all that is moved passes through one memory.
 """
 
@@ -37,7 +37,7 @@ def graph_s(group, collective, arrays, repeats=REPEATS, **options):
 
 
 def bound_s(collective, positions, nbytes, copies, sums):
-    """What must be moved, at the measured rates.
+    """Seconds to move and add what must be moved and added, at the measured rates.
 
     On devices of their own each receives and sends the message once, an allreduce twice. On one
     device every message passes through the same memory: (d-1) n of a broadcast or reduce, 2 (d-1) n
@@ -51,7 +51,7 @@ def bound_s(collective, positions, nbytes, copies, sums):
 
 
 def nccl_s(collective, positions, nbytes):
-    """By torch's NCCL in one process; None where it cannot run."""
+    """Seconds by torch's NCCL in one process; None if it cannot run."""
     if len(set(positions)) < len(positions) or len(positions) < 2:
         return None
     try:
@@ -73,7 +73,7 @@ def nccl_s(collective, positions, nbytes):
 
 
 def measure(collective, sizes, participants, machine, block=BLOCK, devices=None):
-    """A Row for each size and way, and how many devices there are. machine: None: measured."""
+    """A Row for each size and way, and the number of devices. machine: None: measured."""
     devices = devices or device.cuda()
     positions = positions_on(devices, participants)
     found = rates(devices, positions, max(*sizes, LONG))
@@ -111,12 +111,12 @@ def best_block(timed, group, collective, arrays, nbytes):
 
 
 def about(devices, count):
-    """What records say of the devices: the name of the first, and how many were used."""
+    """Facts about the devices for records: the name of the first, and how many were used."""
     return {"gpu": devices.describe(0)["name"], "devices": count}
 
 
 def table(rows, devices):
-    """For the terminal."""
+    """The table for the terminal."""
     first = rows[0]
     ways = list(dict.fromkeys(row.way for row in rows))
     shared = "" if devices == first.devices else f" that share {devices}"

@@ -1,6 +1,6 @@
 """Processes that reach each other's devices: `paceline bench --device peers`.
 
-Ranks on this machine, each with a device: CUDA's where there is one (of which several ranks may
+Ranks on this machine, each with a device: CUDA's if there is one (of which several ranks may
 share one, over CUDA IPC), else emulated. For each size the median call.
 """
 
@@ -14,12 +14,12 @@ from paceline_bench.measure.device_ranks import (
 
 
 def algorithm_of(one, spec, array):
-    """Which one the calls went by."""
+    """The algorithm of the calls."""
     return one.explain(spec["collective"], array, **spec["options"]).partition(",")[0]
 
 
 def measure(spec, comm, devices):
-    """Of one rank: for each size seconds of every call, and where it ran."""
+    """On one rank: for each size seconds of every call, and the kind of device."""
     from paceline import device
     from paceline.schedules import unit_count
 
@@ -39,15 +39,15 @@ def measure(spec, comm, devices):
 
 
 def run(collective, sizes, ranks, options):
-    """Starts the ranks; per size the slowest rank's median and first call in seconds, and what rank
-    0 says."""
+    """Starts the ranks; per size the slowest rank's median and first call in seconds, with the
+    facts of rank 0."""
     return [{**found[0], **slowest(found), "follow_s": max(one["follow_s"] for one in found)}
             for found in run_ranks("paceline_bench.measure.devices_peers", collective, sizes, ranks,
                                    options)]
 
 
 def table(rows, collective, ranks):
-    """For the terminal."""
+    """The table for the terminal."""
     from paceline import _core
     from paceline.units import human_time
 
@@ -66,7 +66,7 @@ def table(rows, collective, ranks):
 
 
 def record(row, collective, ranks):
-    """As `paceline bench --json` has it."""
+    """A record of `paceline bench --json`."""
     return {"collective": collective, "bytes": row["bytes"], "ranks": ranks,
             "algorithm": row["algorithm"], "variant": "peers", "library": "paceline",
             "segments": None, "segment_bytes": None, "combines": True, "device": row["kind"],

@@ -17,8 +17,8 @@ NAMES = {OPENMPI: ("mpiexec.openmpi", "mpiexec"), "": ("mpiexec.mpich", "mpiexec
 
 
 def mpi_of_host(collective, ranks, setting=peers.DEFAULT, more=()):
-    """What is compared with, as a dict: library, version, kind, setting, the words of its mpiexec,
-    and the environment of its ranks.
+    """The MPI to compare with, as a dict: library, version, kind, setting, the words of its
+    mpiexec, and the environment of its ranks.
 
     setting: a name of peers.settings(); more: words NAME=VALUE that win over it."""
     library, found = mpi.load()
@@ -46,7 +46,7 @@ def mpiexec_of(path, abi):
 
 
 def flags(abi):
-    """What lets it start any number of ranks here."""
+    """Options of mpiexec that let it start any number of ranks here."""
     if abi != OPENMPI:
         return []
     return [*RELAXED, "--allow-run-as-root"] if os.geteuid() == 0 else list(RELAXED)

@@ -1,9 +1,9 @@
-"""What links between nodes allow, and what must cross them: figures that break it are refused.
+"""Limits of links between nodes, and the least traffic on them: figures that break it are refused.
 
 Ranks on the nodes of an emulated cluster (./dev lab) could find a way round its links, and would
 then measure something else. So the byte counters of every node's interface are read around each
 call, and must show at least what the algorithm sends: for one of ours what its schedule says, for
-another library's what any algorithm must. And from LEAST_BYTES on, nobody is faster than the links.
+another library's what any algorithm must. From LEAST_BYTES on, no call is faster than the links.
 """
 
 from dataclasses import dataclass
@@ -21,30 +21,30 @@ CALLS = 40  # of a variant at a size, at the most
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is known about the nodes."""
+    """Facts about the nodes."""
 
     nodes: int
     ppn: int
     rate: float  # bits per second of each link, each way
     interface: str
     folder: str  # which all ranks see, and in which they meet
-    about: dict  # for whoever reads the figures
+    about: dict  # for readers of the figures
 
     @property
     def machine(self):
-        """In the words of --machine, as far as a bound asks."""
+        """The machine in the words of --machine, as far as a bound asks."""
         return f"gbit_per_s={self.rate / 1e9:.9g},ranks_per_node={self.ppn}"
 
     def bound_s(self, collective, ranks, nbytes):
-        """What no algorithm can beat; None where it says nothing."""
+        """A bound for all algorithms, in seconds; None if there is none."""
         return _core.bound_s(collective, ranks, nbytes, self.machine) or None
 
     def message_s(self, nbytes):
-        """What so many bytes take on a link."""
+        """Seconds of so many bytes on a link."""
         return 8 * nbytes / self.rate
 
     def limit_s(self, plan):
-        """When a launch has taken too long; launchers do hang now and then."""
+        """Seconds after which a launch has taken too long; launchers do hang now and then."""
         pattern = plan.arrival and patterns.parse(plan.arrival)
         calls = sum(self.bound_s(plan.collective, plan.ranks, nbytes) or 0 for nbytes in plan.sizes)
         if pattern:
@@ -96,7 +96,7 @@ def least(collective, nbytes, ranks_of, root=0):
     n, nodes, p = nbytes, len(ranks_of), sum(map(len, ranks_of))
     share = [len(ranks) / p for ranks in ranks_of]
     at_root = [root in ranks for ranks in ranks_of]
-    rest = [n * (1 - part) for part in share]  # what a node lacks, or others lack of it
+    rest = [n * (1 - part) for part in share]  # share that a node lacks, or others lack of it
     own = [n * part for part in share]
     whole, nothing = [n] * nodes, [0] * nodes
     away = [0 if here else n for here in at_root]
@@ -121,7 +121,7 @@ def least(collective, nbytes, ranks_of, root=0):
 
 
 def of_schedule(world, count, element_bytes, ranks_of):
-    """The Crossing of one of ours: what the steps of a _core.World send to other nodes."""
+    """The Crossing of one of ours: the bytes that steps of a _core.World send to other nodes."""
     node_of = {rank: node for node, ranks in enumerate(ranks_of) for rank in ranks}
     sent, received = [0] * len(ranks_of), [0] * len(ranks_of)
     for event in world.simulate(count, element_bytes, "edr-100g").events:
@@ -132,7 +132,7 @@ def of_schedule(world, count, element_bytes, ranks_of):
 
 
 def short_of(needed, counted, names):
-    """What the counters lack of a Crossing, in a sentence; empty if nothing.
+    """A sentence on bytes of a Crossing that the counters lack; empty if none.
 
     counted: (sent, received) of one call, by node; names: of the nodes."""
     for what, least_bytes, place in (("sent", needed.sent, 0), ("received", needed.received, 1)):
@@ -148,7 +148,7 @@ def short_of(needed, counted, names):
 
 
 def too_fast(fraction, nbytes):
-    """The same about time."""
+    """A sentence if the time is shorter than links allow; empty if not."""
     if fraction is None or nbytes < LEAST_BYTES or fraction <= MOST_FRACTION:
         return ""
     return f"{fraction:.2f} of what the links allow: nothing can be faster than 1"

@@ -1,4 +1,4 @@
-"""Where the ranks of a benchmark meet before each call, so that nobody is measured by being early.
+"""Meeting place of a benchmark's ranks before each call: no rank is measured by being early.
 
 A file in memory that all ranks map: a _native.StartLine, and a vote by rank. Times are nanoseconds
 of CLOCK_MONOTONIC, which the processes of one machine share.
@@ -21,7 +21,7 @@ SETTLE_S, SETTLE_STEP_S = 120, 200e-6
 
 
 class Meeting:
-    """One rank's seat: call start() for the agreed moment, barrier() to wait for everybody."""
+    """One rank's side: call start() for the agreed moment, barrier() to wait for all ranks."""
 
     def __init__(self, path, rank, ranks):
         self.rank, self.ranks = rank, ranks
@@ -53,13 +53,13 @@ class Meeting:
                                    f"come back from a call for {SETTLE_S} s")
 
     def start(self):
-        """Waits for everybody and then for one moment that all ranks agree on; returns it (ns)."""
+        """Waits for all ranks and then for one moment that they agree on; returns it (ns)."""
         return self.line.start()
 
     def agreed(self, mine):
         """The keys of `mine` (a dict of bools, equal keys on all ranks) that are False anywhere.
 
-        63 at a time, which is what a rank's vote holds."""
+        A rank's vote holds 63 at a time."""
         keys = list(mine)
         if len(keys) > VOTES:
             rest = self.agreed({key: mine[key] for key in keys[VOTES:]})
@@ -70,12 +70,12 @@ class Meeting:
         self.votes[self.rank] = votes
         self.barrier()
         against = int(np.bitwise_or.reduce(self.votes))
-        self.barrier()  # the votes stay until everybody has counted them
+        self.barrier()  # the votes stay until all ranks have counted them
         return [key for place, key in enumerate(mine) if against >> place & 1]
 
 
 def wait_until(moment_ns, spin):
-    """Sleeps most of the way; spins for the rest where a core can be spared."""
+    """Sleeps most of the way; spins for the rest if a core can be spared."""
     left = moment_ns - time.monotonic_ns() - SPIN_NS
     if left > 0 or not spin:
         time.sleep(max(0, left + (0 if spin else SPIN_NS)) / 1e9)

@@ -34,7 +34,7 @@ class Segment:
 
 
 class Tap:
-    """What passes an interface of this process's network. Needs CAP_NET_RAW and CAP_NET_ADMIN."""
+    """Reads packets of an interface of this process's network. Needs CAP_NET_RAW and _NET_ADMIN."""
 
     def __init__(self, interface):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM,
@@ -45,7 +45,7 @@ class Tap:
         self.socket.setblocking(False)
 
     def take(self):
-        """The Segments since the last time. Raises RuntimeError where some found no room."""
+        """The Segments since the last time. Raises RuntimeError if some found no room."""
         found = self.drain()
         lost = self.lost()
         if lost:
@@ -54,12 +54,12 @@ class Tap:
         return found
 
     def discard(self):
-        """Forgets what has passed."""
+        """Forgets the packets so far."""
         self.drain()
         self.lost()
 
     def lost(self):
-        """How many packets found no room since the last time."""
+        """Number of packets that found no room since the last time."""
         found = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, STATISTICS.size)
         return STATISTICS.unpack(found)[1]
 
@@ -75,12 +75,12 @@ class Tap:
             found += [segment] if segment else []
 
     def close(self):
-        """Sees nothing any more."""
+        """Closes the tap."""
         self.socket.close()
 
 
 def read(packet, stamp, kind):
-    """The Segment of an IPv4 packet; None of one that carries no message."""
+    """The Segment of an IPv4 packet; None if it carries no message."""
     if len(packet) < 40 or packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
         return None
     begin = 4 * (packet[0] & 15)
@@ -96,11 +96,11 @@ def read(packet, stamp, kind):
 
 @dataclass(frozen=True)
 class Message:
-    """One that a node has sent, or received: when it began to go, or had come."""
+    """A message that a node has sent, or received: when it began to go, or had come."""
 
     at_ns: int
     sent: bool
-    name: tuple  # sender, receiver, and which one of theirs it is in this call
+    name: tuple  # sender, receiver, and its number among theirs in this call
 
 
 def joined(segments, mtu):
@@ -122,15 +122,15 @@ def joined(segments, mtu):
 
 
 def messages(call):
-    """How many all nodes sent. call: by node its Messages."""
+    """Number of messages that all nodes sent. call: by node its Messages."""
     return sum(message.sent for node in call for message in node)
 
 
 def rounds(calls):
     """The longest chain of messages each of which was sent after the one before had come, or had
-    been sent by the same node, in every one of the calls: what merely happened to come early once
-    is no reason to wait for it."""
-    before = {}  # of a message what had always passed its sender
+    been sent by the same node, in every one of the calls: a message that happened to come early
+    once was not waited for."""
+    before = {}  # by message, those that had always passed its sender
     for call in calls:
         for node in call:
             passed = set()
@@ -141,7 +141,7 @@ def rounds(calls):
     sent = [sorted(((m.at_ns, m.name) for node in call for m in node if m.sent)) for call in calls]
     always = set.intersection(*({name for _, name in one} for one in sent))
     depth = {}
-    for _, name in sent[0]:  # what came before a message in every call did so in the first
+    for _, name in sent[0]:  # messages that came before another in every call did so in the first
         if name in always:
             depth[name] = 1 + max((depth[b] for b in before[name] & always), default=0)
     return max(depth.values(), default=0)

@@ -14,25 +14,25 @@ FAR = 2  # neighbours in the sorted list of trips that differ by more belong to 
 
 @dataclass(frozen=True)
 class Modes:
-    """What the trips of all launches say."""
+    """The modes of all launches, by their trips."""
 
     trips: list  # (before, after) of every launch in ns; 0: not measured
-    kept: list  # numbers of the launches in the mode that most had; none where all have moved
+    kept: list  # numbers of the launches in the mode that most had; none if all have moved
 
     @property
     def dropped(self):
-        """How many launches."""
+        """Number of launches."""
         return len(self.trips) - len(self.kept)
 
     @property
     def typical(self):
-        """The median trip of those that were kept; None where there is none."""
+        """The median trip of those that were kept; None if there is none."""
         found = [trip for number in self.kept for trip in self.trips[number] if trip]
         return statistics.median(found) if found else None
 
     @property
     def sentence(self):
-        """For people; empty where all launches can be compared."""
+        """A sentence for readers; empty if all launches can be compared."""
         if not self.dropped:
             return ""
         pairs = ", ".join(f"{before:.0f}-{after:.0f}" for before, after in self.trips)
@@ -52,7 +52,7 @@ def groups(values):
 
 
 def modes_of(trips):
-    """Which launches to keep; `trips` has (before, after) in ns for each, 0: not measured."""
+    """The launches to keep; `trips` has (before, after) in ns for each, 0: not measured."""
     numbers = groups([trip for pair in trips for trip in pair])
     pairs = list(zip(numbers[::2], numbers[1::2]))
     # A launch whose cores have moved belongs to no mode.

@@ -2,8 +2,8 @@
 
 All ways take turns in one launch, each with a copy of the network. A step is the forward pass and
 the backward pass, to the moment when every gradient is the average of all ranks; its time is the
-slowest rank's. What a way has averaged is compared with DDP's over gloo. What a busy machine does
-not change much is counted: how often a thread of a rank goes to sleep.
+slowest rank's. Averages of each way are compared with DDP's over gloo. A figure that a busy machine
+changes little is counted, too: how often a thread of a rank goes to sleep.
 """
 
 import copy
@@ -27,7 +27,7 @@ TOLERANCE = 1e-5  # of the norm: sums of float32 in another order
 
 
 def width_of(parameters, nbytes):
-    """Of square layers with a bias, so that so many parameters take about so many bytes."""
+    """Width of square layers with a bias, so that all parameters take about so many bytes."""
     return max(1, round((math.sqrt(1 + 4 * nbytes / 4 / max(1, parameters // 2)) - 1) / 2))
 
 
@@ -63,7 +63,7 @@ def made(spec, rank):
 
 
 def ways_of(net):
-    """By way: what is called in the forward pass, and the network in it. Collective."""
+    """By way: the module of the forward pass, and the network in it. Collective."""
     import torch.distributed as dist
     from paceline.torch import overlap, share_buckets
     from torch.nn.parallel import DistributedDataParallel
@@ -81,7 +81,7 @@ def ways_of(net):
 
 
 def check(way, net, reference):
-    """Raises RuntimeError where gradients are not those of the reference."""
+    """Raises RuntimeError if gradients are not those of the reference."""
     import torch
 
     for (name, mine), theirs in zip(net.named_parameters(), reference.parameters(), strict=True):
@@ -92,7 +92,7 @@ def check(way, net, reference):
 
 
 def measure(spec):
-    """Of one rank: seconds and sleeps of every step, by way, and what the network has."""
+    """On one rank: seconds and sleeps of every step, by way, and the network's size."""
     import torch
     import torch.distributed as dist
 
@@ -118,9 +118,9 @@ def measure(spec):
 
 
 def rows_of(results):
-    """Per way: the median over steps of the slowest rank's milliseconds, what of it computing
-    alone does not take, the ratio of medians to DDP's, and the sleeps of a rank (the mean over
-    ranks and steps)."""
+    """Per way: the median over steps of the slowest rank's milliseconds, the part of it that
+    computing alone does not take, the ratio of medians to DDP's, and the sleeps of a rank (the mean
+    over ranks and steps)."""
     ms = {way: 1e3 * statistics.median(map(max, zip(*(one["times"][way] for one in results),
                                                     strict=True))) for way in WAYS}
     return [{"way": way, "ms": ms[way], "exposed_ms": ms[way] - ms[ALONE],
@@ -139,7 +139,7 @@ def run(told, ranks):
 
 
 def table(rows, about):
-    """For the terminal."""
+    """The table for the terminal."""
     from rich.table import Table
 
     out = Table("way", "ms a step", "not hidden, ms", f"x {DDP}", "sleeps", title=about)

@@ -1,4 +1,4 @@
-"""The MPIs of a comparison: what each needs to run here, and settings of theirs that do well.
+"""The MPIs of a comparison: the environment that each needs here, and settings that do well.
 
 All of it is environment: an MPI reads its settings at start, so one launch has one setting.
 """
@@ -11,14 +11,14 @@ OPENMPI, INTEL, MPICH = "Open MPI", "Intel MPI", "MPICH"
 
 
 def kind_of(version):
-    """Which one says so of itself."""
+    """The MPI of this version text."""
     if "Intel" in version:
         return INTEL
     return OPENMPI if version.startswith("Open MPI") else MPICH
 
 
 def needed(kind, library, ranks):
-    """What it needs besides this process's environment: {variable: value}.
+    """The environment that it needs besides this process's own: {variable: value}.
 
     The benchmark binds ranks by itself, and ranks that outnumber cores must let each other run."""
     oversubscribed = ranks > len(os.sched_getaffinity(0))

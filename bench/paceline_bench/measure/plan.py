@@ -1,4 +1,4 @@
-"""What a benchmark is to measure."""
+"""The plan of a benchmark."""
 
 from dataclasses import asdict, dataclass, field, replace
 
@@ -28,7 +28,7 @@ class Plan:
     separate: bool = False  # allreduce and reduce with an output of their own
     native: bool = False  # timed in the core; else through Python
     cluster: Cluster | None = None  # ranks are on its nodes; None: on this machine
-    arrival: str = ""  # how ranks come, as paceline.patterns has it; empty: together
+    arrival: str = ""  # arrival pattern, as paceline.patterns has it; empty: together
     batch: int = 0  # calls between two looks at the clock, natively; 0: by size
 
     def specification(self, folder):
@@ -47,7 +47,7 @@ class Plan:
 
 def algorithms_of(collective, wanted):
     """Names for a list that may say auto and all; auto is the empty name."""
-    # The buffers here are private ones. What ranks of a node show each other is what auto takes.
+    # The buffers here are private: auto alone uses memory that ranks of a node share.
     rows = [row for row in _core.algorithms()
             if row["collective"] == collective and row["access"] != "symmetric"]
     known = [row["name"] for row in rows]
@@ -78,7 +78,7 @@ def cuts_of(words, option, least):
 
 
 def peers_for(against, forms):
-    """The variants of the peer; `forms`: (words of --peer-segments, whether --peer-ring)."""
+    """The variants of the peer; `forms`: (words of --peer-segments, True for --peer-ring)."""
     words, ring = forms
     if against != "mpi":
         return [Variant("torch:paceline"), Variant(f"torch:{against}")] if against else []
@@ -90,9 +90,9 @@ def peers_for(against, forms):
 
 def variants_for(collective, knobs, against, shared=False, forms=((), False), transfers=False,
                  predict=""):
-    """Each algorithm with each number of segments, in shared buffers what is chosen for them; then
+    """Each algorithm with each number of segments, in shared buffers the library's choice; then
     the peer, torch's with ours beside it. `transfers`: each of ours without arithmetic, too;
-    `predict`: what is chosen where that is PACELINE_PREDICT, too."""
+    `predict`: the choice under that PACELINE_PREDICT, too."""
     algorithms, segments, window, radix, blocks = knobs
     cuts = cuts_of(segments, "--segments", 0)
     names = algorithms_of(collective, algorithms)

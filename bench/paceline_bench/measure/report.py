@@ -1,4 +1,4 @@
-"""From the files of the ranks to tables and records."""
+"""Makes tables and records of the files of the ranks."""
 
 from dataclasses import asdict, dataclass
 
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def fraction(self):
-        """Of the ceiling of the same launch, the median of all; None where there is none."""
+        """Ratio to the ceiling of the same launch, the median of all; None if there is none."""
         if not self.ceilings:
             return None
         return float(np.median([limit / np.median(times)
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def interval(self):
-        """(what of, low, high) of the median; None from too few: launches are independent of each
+        """(source, low, high) of the median; None from too few: launches are independent of each
         other, the calls of one hardly are."""
         if len(self.launches) >= statistics.LEAST_LAUNCHES:
             of, values = "launches", [float(np.median(times)) for times in self.launches]
@@ -62,7 +62,7 @@ class Row:
 
     @property
     def verdict(self):
-        """Against the peer; None without one, or from too few launches of one mode."""
+        """The verdict against the peer; None without one, or from too few launches of one mode."""
         enough = self.ratios is not None and len(self.ratios) >= statistics.LEAST_LAUNCHES
         return statistics.judge(self.ratios) if enough and self.comparable else None
 
@@ -105,14 +105,14 @@ def merge(launches, plan):
 
 
 def against(variant, times, peer):
-    """The ratios to the peer; None where there is nothing to compare."""
+    """The ratios to the peer; None if there is nothing to compare."""
     if peer not in times or peer == variant.label or not variant.combines:
         return None
     return statistics.ratios(times[variant.label], times[peer])
 
 
 def alone(variant, times):
-    """The ratios of its transfers alone to all of it; None where they were not measured."""
+    """The ratios of its transfers alone to all of it; None if they were not measured."""
     twin = variant.without_arithmetic().label
     if twin == variant.label or twin not in times:
         return None
@@ -120,7 +120,7 @@ def alone(variant, times):
 
 
 def scatter(row):
-    """A warning where the times of a row say more about the machine than about the library."""
+    """A warning if the times of a row say more about the machine than about the library."""
     times = row.summary
     if times.median < WIDE * times.least:
         return ""
@@ -130,7 +130,7 @@ def scatter(row):
 
 
 def notes_of(found, nbytes):
-    """Why variants are missing, in sentences."""
+    """Reasons why variants are missing, in sentences."""
     for launch in found:
         for rank in launch:
             for label, why in rank["notes"].items():
@@ -138,13 +138,13 @@ def notes_of(found, nbytes):
 
 
 def batch_of(label, found):
-    """How many calls its batches had."""
+    """Number of calls in its batches."""
     return int(np.median([launch[0]["batches"].get(label, 1) for launch in found]))
 
 
 def ceilings_of(found, nbytes, plan):
-    """The ceiling of each launch as a time, at the mean of its rates before and after; None where
-    it says nothing."""
+    """The ceiling of each launch as a time, at the mean of its rates before and after; None if
+    there is none."""
     if plan.cluster:
         limit = plan.cluster.bound_s(plan.collective, plan.ranks, nbytes)
         return [limit] * len(found) if limit else None
@@ -158,13 +158,13 @@ def ceilings_of(found, nbytes, plan):
 
 
 def us(seconds):
-    """Microseconds with three digits that mean something."""
+    """Microseconds with three significant digits."""
     value = seconds * 1e6
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def rate(row):
-    """GB/s with three digits, or three decimals where there are none."""
+    """GB/s with three significant digits, or three decimals if there are fewer."""
     value = row.bytes / row.summary.median / 1e9
     return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
 

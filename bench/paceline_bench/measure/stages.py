@@ -1,7 +1,7 @@
 """The pipeline of devices whose messages go through the host: `paceline bench --device staged`.
 
-Ranks on this machine, each with a device: CUDA's where there is one, else emulated. For each size
-the median call, and for how large a part of the calls' time each stage was at work.
+Ranks on this machine, each with a device: CUDA's if there is one, else emulated. For each size
+the median call, and the share of the calls' time in which each stage was at work.
 """
 
 import statistics
@@ -12,7 +12,7 @@ STAGES = ("register", "copy out", "send", "receive", "reduce", "copy in")
 
 
 def measure(spec, comm, devices):
-    """Of one rank: for each size seconds of every call, and of the stages in them."""
+    """On one rank: for each size seconds of every call, and of the stages in them."""
     import numpy
     from paceline import device
 
@@ -52,7 +52,7 @@ def run(collective, sizes, ranks, options):
 
 
 def table(rows, collective, ranks):
-    """For the terminal."""
+    """The table for the terminal."""
     from paceline import _core
     from paceline.units import human_time
 
@@ -69,7 +69,7 @@ def table(rows, collective, ranks):
 
 
 def record(row, collective, ranks):
-    """As `paceline bench --json` has it."""
+    """A record of `paceline bench --json`."""
     return {"collective": collective, "bytes": row["bytes"], "ranks": ranks, "algorithm": None,
             "variant": "staged", "library": "paceline", "segments": None, "segment_bytes": None,
             "combines": True, "device": row["kind"], "chosen": True, "interval": None,

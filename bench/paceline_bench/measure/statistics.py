@@ -1,4 +1,4 @@
-"""What the measured times say, and what they do not: medians, intervals, verdicts.
+"""Statistics of the measured times: medians, intervals, verdicts.
 
 These machines are noisy, so a verdict rests on paired data: several launches, in each of which both
 sides run in turn, and one ratio of medians per launch. No time is compared across launches.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_LAUNCHES = 10
-TOLERANCE = 1.05  # a ratio up to here is no loss that anybody could see in the noise
+TOLERANCE = 1.05  # a ratio up to here is no loss that shows in the noise
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -50,7 +50,7 @@ def ratios(ours, peers):
 
 
 def geometric_mean(values):
-    """Of ratios: what several of them amount to together; None of none."""
+    """The geometric mean of ratios; None of none."""
     return float(np.exp(np.mean(np.log(values)))) if len(values) else None
 
 
@@ -66,7 +66,7 @@ def interval(values, seed=1):
 
 def median_interval(values):
     """(low, high) between which the median lies, by ranks alone: no shape of the noise is assumed.
-    None where there are too few values for CONFIDENCE."""
+    None if there are too few values for CONFIDENCE."""
     n, tail, outside = len(values), 0.0, 0
     # With `outside` values cut off at each end, `tail` is the chance that the median is among them.
     while 2 * (tail + math.comb(n, outside) / 2**n) <= 1 - CONFIDENCE:
@@ -80,7 +80,7 @@ def median_interval(values):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How our time compares with the peer's: a word, the median ratio, and its interval."""
+    """Our time beside the peer's: a word, the median ratio, and its interval."""
 
     word: str  # faster, not slower, undecided, slower
     ratio: float

@@ -1,8 +1,8 @@
 """`paceline bench store`: a step of the KVStore's types beside what numpy and plain calls need.
 
 All ways take turns in one launch, with so many keys and so many in turn. A step sums every key over
-the ranks and has the sums back in the caller's arrays; its time is the slowest rank's. What a busy
-machine does not change much is counted: how often a thread of a rank goes to sleep.
+the ranks and has the sums back in the caller's arrays; its time is the slowest rank's. A figure
+that a busy machine changes little is counted, too: how often a thread of a rank goes to sleep.
 """
 
 import json
@@ -72,8 +72,8 @@ def stores_of(comm, grads):
 
 
 def sleeps():
-    """So often threads of this process have given up their core to wait. To be sent away from it,
-    as on a busy machine, does not count."""
+    """Number of times that threads of this process have given up their core to wait. Preemption, as
+    on a busy machine, does not count."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
@@ -90,7 +90,7 @@ class Keys:
         self.found = {way: {"times": [], "sleeps": []} for way in WAYS}
 
     def step(self, way, counts):
-        """Raises RuntimeError for a wrong sum."""
+        """Makes one step. Raises RuntimeError for a wrong sum."""
         for key, grad in enumerate(self.grads):
             grad[:] = self.comm.rank + key
         self.comm.barrier()
@@ -108,12 +108,12 @@ class Keys:
 
 
 def measure(spec, comm):
-    """Of one rank, by number of keys: of every way the seconds and the sleeps of each step."""
+    """On one rank, by number of keys: for every way the seconds and the sleeps of each step."""
     all_keys = {count: Keys(comm, count, spec["bytes"]) for count in spec["keys"]}
     for step in range(PLANNED + spec["repeats"]):
         for way in WAYS:
             for keys in all_keys.values():
-                if len(all_keys) > 1:  # what the memory of many more keys costs later is not theirs
+                if len(all_keys) > 1:  # the first turn pays for memory that other keys displaced
                     keys.step(way, False)
                 keys.step(way, step >= PLANNED)
     for keys in all_keys.values():
@@ -124,9 +124,9 @@ def measure(spec, comm):
 
 def rows_of(results, keys):
     """Per number of keys and way: the median over steps of the slowest rank's milliseconds, the
-    ratios of medians to those of packing and of direct calls, and what a key costs: microseconds,
-    these as a multiple of what they are with the number of keys with which they are least, and
-    sleeps of a rank (the mean over ranks and steps)."""
+    ratios of medians to those of packing and of direct calls, and the cost of a key: microseconds,
+    their ratio to the least among all numbers of keys, and sleeps of a rank (the mean over ranks
+    and steps)."""
     ms = {(count, way): 1e3 * statistics.median(map(max, zip(
         *(one[str(count)][way]["times"] for one in results), strict=True)))
         for count in keys for way in WAYS}
@@ -150,7 +150,7 @@ def run(keys, nbytes, ranks, repeats):
 
 
 def table(rows, keys, nbytes, ranks):
-    """For the terminal, of one number of keys."""
+    """The table for the terminal, of one number of keys."""
     from paceline.units import human_bytes
     from rich.table import Table
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-# How far whole numbers are exact in a type, and the numpy type that holds its bytes.
+# Bound of the exact whole numbers of a type, and the numpy type that holds its bytes.
 EXACT = {
     "float64": (2**53, np.float64), "float32": (2**24, np.float32), "float16": (2**11, np.float16),
     "bfloat16": (2**8, np.uint16),
@@ -26,7 +26,7 @@ COMBINE = {
 
 
 def range_of(dtype, op, ranks):
-    """How many different numbers the inputs may take so that every result is exact."""
+    """Number of different inputs that keeps every result exact."""
     exact = EXACT[dtype][0]
     if op == "product":
         return 2  # ones and twos
@@ -48,12 +48,12 @@ def stored(numbers, dtype):
 
 
 def inputs(rank, count, dtype, op, ranks):
-    """What `rank` brings: `count` elements, in the bytes of `dtype`."""
+    """The input of `rank`: `count` elements, in the bytes of `dtype`."""
     return stored(whole_numbers(rank, count, range_of(dtype, op, ranks), op), dtype)
 
 
 def combined(count, dtype, op, ranks):
-    """What all ranks' inputs make together, in the bytes of `dtype`."""
+    """The result of all ranks' inputs, in the bytes of `dtype`."""
     spread = range_of(dtype, op, ranks)
     # On bools numpy's sum is "or" and its product "and", as they are in the library.
     exact = np.bool_ if dtype == "bool" else np.int64

@@ -1,4 +1,4 @@
-"""What is compared: this library, its algorithms one by one, and others, on the same buffers.
+"""Variants of a benchmark: this library, its algorithms, and others, on the same buffers.
 
 Every variant binds a case to a function without arguments: the call as a user writes it in Python,
 and nothing else. `paceline` variants are methods of paceline.Communicator on numpy arrays; `torch`
@@ -35,14 +35,14 @@ class Variant:
     radix: int = 0
     blocks: int = 0
     shared: bool = False  # in buffers of Communicator.empty()
-    segment_bytes: int = 0  # instead of a number of segments: how long each is
+    segment_bytes: int = 0  # instead of a number of segments: the length of each
     form: str = ""  # of mpi: concurrent, sendrecv_ring; empty: the blocking collective
     combines: bool = True  # else transfers alone: results are wrong, and not checked
     predict: str = ""  # PACELINE_PREDICT of its processes; empty: as this process has it
 
     @property
     def label(self):
-        """How tables and records call it."""
+        """The variant's name in tables and records."""
         if self.library == "mpi":
             return "mpi" + self.of_form()
         if self.library != "paceline":
@@ -57,23 +57,23 @@ class Variant:
 
     @property
     def learns(self):
-        """Whether its calls find out who comes late: those do that ask for nothing."""
+        """True if its calls learn which ranks are late: calls that ask for nothing do."""
         return (self.library == "paceline" and self.combines and not self.predict
                 and not any(self.wish(1).values()))
 
     @property
     def environment(self):
-        """What its processes need, besides what all have."""
+        """Variables that its processes need, besides what all have."""
         return {"PACELINE_PREDICT": self.predict} if self.predict else {}
 
     def pieces(self):
-        """How the message is cut, as part of the label."""
+        """The cut of the message, as part of the label."""
         if self.segment_bytes:
             return f" by {_core.human_bytes(self.segment_bytes)}"
         return f" x {self.segments}" if self.segments else ""
 
     def of_form(self):
-        """Likewise how the MPI is called."""
+        """The form of the MPI's call, as part of the label."""
         if self.form == "concurrent":
             return " non-blocking" if self.segments == 1 else self.pieces()
         return " ring of Sendrecv" if self.form == "sendrecv_ring" else ""
@@ -83,7 +83,7 @@ class Variant:
         return -(-nbytes // self.segment_bytes) if self.segment_bytes else self.segments
 
     def wish(self, nbytes):
-        """What it asks the choice for; empty and 0: nothing."""
+        """The wishes that it passes to the choice; empty and 0: none."""
         found = {name: getattr(self, name)
                  for name in ("algorithm", "segments", "window", "radix", "blocks")}
         return {**found, "segments": self.count(nbytes)}
@@ -127,7 +127,7 @@ def core_call(owner, case):
 
 
 def rewritten(case):
-    """What writes the input of a case anew, as training does; None where it has none."""
+    """The function that writes the input of a case anew, as training does; None if it has none."""
     if case.input is None:
         return None
     return _core.native_combine(case.input, [case.pattern], "max")
@@ -141,7 +141,7 @@ class OfPaceline:
 
     @cached_property
     def without_sums(self):
-        """A communicator of the same ranks whose calls transfer alone. Collective."""
+        """A communicator of the same ranks whose calls only transfer. Collective."""
         made = self.communicator.dup()
         made._core.leave_out_sums()
         return made

@@ -1,4 +1,4 @@
-"""Whether the figures of ranks on several nodes are to be believed, from the files of the ranks."""
+"""Checks that figures of ranks on several nodes are credible, from the files of the ranks."""
 
 import math
 
@@ -12,24 +12,24 @@ REFUSED = "refused:"
 
 
 def refused(variant, nbytes, why):
-    """The sentence for a reader."""
+    """The sentence that says why figures are refused."""
     return f"{REFUSED} {variant.label} at {_core.human_bytes(nbytes)}: {why}"
 
 
 def choice(variant, nbytes, plan, machine=""):
-    """What one of our variants takes; between nodes, what ranks choose that assume this machine."""
+    """The choice for one of our variants; between nodes, of ranks that assume this machine."""
     more = {"machine": machine} if plan.cluster and machine else {}
     return _core.choose(plan.collective, plan.ranks, nbytes, **variant.wish(nbytes), **more)
 
 
 def needed(variant, case, plan, ranks_of):
-    """The Crossing of a variant: of its schedule where it is known, else of any algorithm.
+    """The Crossing of a variant: of its schedule if it is known, else of any algorithm.
 
-    case: of a rank's file."""
+    case: from a rank's file."""
     nbytes, machine = case["bytes"], case.get("machine", "")
     explained = case["explained"].get(variant.label, "")
     any_one = links.least(plan.collective, nbytes, ranks_of, plan.root)
-    if variant.library != "paceline" or plan.arrival:  # whom calls took for late is not known
+    if variant.library != "paceline" or plan.arrival:  # the ranks taken for late are not known
         return any_one
     made = choice(variant, nbytes, plan, machine)
     if made["algorithm"] != explained.split(":")[0].split(",")[0]:
@@ -42,7 +42,7 @@ def needed(variant, case, plan, ranks_of):
 
 
 def nodes(ranks_of):
-    """How ranks lie on nodes, in the words of _core.World; `ranks_of`: by node its ranks, nodes in
+    """Nodes of the ranks, in the words of _core.World; `ranks_of`: by node its ranks, nodes in
     the order of their first ranks."""
     node_of = {rank: node for node, ranks in enumerate(ranks_of) for rank in ranks}
     shared = 1 < len(ranks_of) < len(node_of)
@@ -58,7 +58,7 @@ def places(launch):
 
 
 def refusal(variant, launches, found, times, plan):
-    """Why the figures of a variant at a size are refused; empty if they are not.
+    """The reason to refuse the figures of a variant at a size; empty if there is none.
 
     launches: the files of all ranks; found: their cases at this size; times: by label."""
     label, cluster = variant.label, plan.cluster
@@ -82,7 +82,7 @@ def refusal(variant, launches, found, times, plan):
 
 
 def counted(variant, launches, found, plan):
-    """(messages, rounds) of a call, the median and the least of all launches; (None, None) where
+    """(messages, rounds) of a call, the median and the least of all launches; (None, None) if
     none were counted."""
     if not plan.cluster or not any(found[0][0].get("passed", {}).values()):
         return None, None
@@ -102,8 +102,8 @@ def messages_of(rows, plan):
 
 
 def known(variant, found):
-    """(what was chosen, for which machine, share of this machine that was idle) of a variant at a
-    size."""
+    """(the choice, the machine it was made for, share of this machine that was idle) of a variant
+    at a size."""
     first = found[0][0]
     if "idle" not in first:
         return "", "", None

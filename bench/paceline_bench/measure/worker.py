@@ -20,21 +20,21 @@ from paceline_bench.measure.counted import Counted
 from paceline_bench.measure.meeting import Meeting
 
 WARM_UP = 2
-TRIALS = 5  # to find how long a call takes
+TRIALS = 5  # to find the time of a call
 # Repetitions by size: enough for a steady median, few enough to end soon.
 REPEATS = ((64 << 10, 100), (1 << 20, 50), (16 << 20, 20), (1 << 62, 10))
-# Likewise natively, where a start takes microseconds.
+# The same natively: there a start takes microseconds.
 NATIVE_REPEATS = ((4 << 10, 500), (64 << 10, 300), (1 << 20, 100), (16 << 20, 30), (1 << 62, 10))
 # Calls of a batch, by size: a start and two looks at the clock cost some 80 ns, too much for single
-# short ones. Where ranks take turns on the cores it is the time to wake up.
+# short ones. If ranks take turns on the cores the cost is the time to wake up.
 BATCHES = ((1 << 10, 8), (1 << 62, 1))
 CROWDED_BATCHES = ((4 << 10, 256), (64 << 10, 64), (1 << 20, 16), (1 << 62, 1))
 LONGEST_S = 0.02  # of a batch
-# In these nobody can get ahead of the others by more than one call; in a broadcast the root could,
-# and a batch would measure how fast it does. That is still more than a single call would say where
-# ranks take turns.
+# In these no rank can get ahead of the others by more than one call; in a broadcast the root could,
+# and a batch would measure how fast it does. If ranks take turns, batches are used all the same: a
+# single call would say even less.
 IN_STEP = ("allreduce", "reduce_scatter", "allgather", "alltoall", "barrier")
-BUDGET_S = 10  # for a size: what has not been repeated by then is left out
+BUDGET_S = 10  # for a size: repetitions after that are left out
 LINKS_BUDGET_S, LEAST_REPEATS = 30, 3  # between nodes a long call takes seconds
 
 
@@ -44,19 +44,19 @@ def of_size(table, nbytes):
 
 
 def repeats_for(nbytes, wanted, native, oversubscribed):
-    """How often each variant runs in one launch."""
+    """Number of repetitions of each variant in one launch."""
     return wanted or of_size(NATIVE_REPEATS if native and not oversubscribed else REPEATS, nbytes)
 
 
 def most_in_batch(collective, nbytes, oversubscribed):
-    """How many calls a batch may have."""
+    """Largest number of calls in a batch."""
     if oversubscribed:
         return of_size(CROWDED_BATCHES, nbytes)
     return of_size(BATCHES, nbytes) if collective in IN_STEP else 1
 
 
 def pin(rank, ranks):
-    """One core per rank, where there is one: two ranks on one core would measure the scheduler.
+    """Binds each rank to a core, if there are enough: two on one would measure the scheduler.
 
     Called last: threads that libraries have started by then, gloo's among them, stay free to move.
     """
@@ -120,14 +120,14 @@ class Worker:
                 notes[variant.label] = f"wrong result: {fault}"
             else:
                 calls[variant.label] = call
-        # What one rank leaves out, all must leave out.
+        # All ranks leave out a variant that one rank leaves out.
         for label in self.meeting.agreed({v.label: v.label in calls for v in self.variants}):
             calls.pop(label, None)
             notes.setdefault(label, "failed on another rank")
         return calls, notes
 
     def measure(self, nbytes):
-        """The durations of all variants at one size (s), and what else is known about it."""
+        """The durations of all variants at one size (s), and further facts about it."""
         cases = self.cases(nbytes)
         calls, notes = self.checked(cases)
         size = next(iter(cases.values())).bytes
@@ -147,7 +147,7 @@ class Worker:
         return {**found, "batches": batches, "times": self.timed_natively(calls, repeats, batches)}
 
     def timed(self, calls, cases, repeats):
-        """Through Python, one call at a time."""
+        """Times calls through Python, one at a time."""
         times = {label: [] for label in calls}
         turn = list(calls.items())
         for repetition in range(WARM_UP + repeats):
@@ -159,7 +159,7 @@ class Worker:
                 end = time.perf_counter_ns()
                 if repetition >= WARM_UP:
                     times[label].append((end - begin) / 1e9)
-            turn.append(turn.pop(0)) if turn else None  # nobody always runs after the same one
+            turn.append(turn.pop(0)) if turn else None  # no variant always runs after the same one
         return times
 
     def settle(self):
@@ -168,8 +168,8 @@ class Worker:
             self.meeting.settle(self.world.wake_peers)
 
     def counted(self, calls, cases, repeats, tap):
-        """In the core, a call at a time, with the counters of this node's interface around each;
-        with a tap, what has passed in between."""
+        """Times calls in the core, one at a time, with the counters of this node's interface around
+        each; with a tap, also the packets in between."""
         times, counted = {label: [] for label in calls}, Counted(self, calls, tap)
         begin, turn = time.monotonic(), list(calls.items())
         for repetition in range(WARM_UP + repeats):
@@ -186,7 +186,7 @@ class Worker:
         return {"times": times, **counted.found(cases)}
 
     def batches_for(self, calls, nbytes):
-        """By label how many calls between two looks at the clock: powers of 2, the same on all
+        """By label the number of calls between two looks at the clock: powers of 2, the same on all
         ranks."""
         most = most_in_batch(self.spec["collective"], nbytes, self.meeting.oversubscribed)
         single = {label: 1 for label in calls}
@@ -200,7 +200,7 @@ class Worker:
                 for label in calls}
 
     def timed_natively(self, calls, repeats, batches):
-        """In the core, a batch at a time; ends early where that takes too long."""
+        """Times calls in the core, a batch at a time; ends early if that takes too long."""
         times = {label: [] for label in calls}
         begin, warm_up, chunk = time.monotonic(), WARM_UP, max(5, repeats // 10)
         while repeats > 0:
@@ -226,7 +226,7 @@ class Worker:
         return trip, [ceiling.rates(nbytes, self.meeting) for nbytes in self.spec["sizes"]]
 
     def run(self):
-        """All sizes; rank 0 says how far it is."""
+        """Measures all sizes; rank 0 reports progress."""
         trip, rates = self.probe()
         found = {"round_trip_ns": [trip], "cases": [], "node": socket.gethostname()}
         file = self.folder / f"rank{self.rank}.json"
@@ -246,7 +246,7 @@ def main():
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     worker = Worker(spec)
     worker.run()
-    worker.meeting.barrier()  # nobody takes its memory away while another one still measures
+    worker.meeting.barrier()  # no rank frees its memory while another still measures
     paceline.finalize()
 
 

@@ -1,8 +1,8 @@
 """`paceline report arrival`: collectives whose ranks enter one after the other.
 
 The page is made of parts, a module each: `figures(files)` gives its Figures, and `claims(figures)`
-the Claims about those, of {name: Figure}. A new part is a line of PARTS. What comes of a profile is
-a part of its own, made of its folder.
+the Claims about those, of {name: Figure}. A new part is a line of PARTS. The figures of a profile
+are a part of their own, made of its folder.
 """
 
 from paceline_bench.report import (
@@ -18,9 +18,9 @@ from paceline_bench.report import (
 
 TITLE = "Collectives and the arrival of their ranks"
 ABOUT = (
-    "What is left to do once the last rank has entered. Published was an allreduce whose leader, "
+    "Work that is left once the last rank has entered. Published was an allreduce whose leader, "
     "or whose order of sums, follows the arrival of a node's processes, and a hierarchical one "
-    "across nodes; here are also algorithms that know beforehand who will be late.",
+    "across nodes; here are also algorithms that know beforehand which ranks will be late.",
 )
 PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_random,
          arrival_training)

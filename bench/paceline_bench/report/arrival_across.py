@@ -38,22 +38,22 @@ def residual_s(world, nbytes, model, arrivals):
 
 
 def bound(ranks, late):
-    """Of what is left, in n beta: the k late ranks' parts still have to flow, and all sums."""
+    """Bound of what is left, in n beta: the late ranks' parts still have to flow, and all sums."""
     return max(1, (ranks - 1 + late) / ranks)
 
 
 def passes(ranks):
-    """Of a tail among so many ranks, at a fair length of its schedule."""
+    """Number of passes of a tail among so many ranks, at a fair length of its schedule."""
     return max(2, min(32, MOST_STEPS // (3 * ranks)))
 
 
 def late_ranks(ranks, count):
-    """So many of them, spread, always the same."""
+    """So many of the ranks, spread, always the same."""
     return random.Random(ranks).sample(range(ranks), count)
 
 
 def ways(ranks, late):
-    """{label: World} of the forms, and of what a call would take without a prediction."""
+    """{label: World} of the forms, and of the choice without a prediction."""
     choice = _core.choose("allreduce", ranks, LONG, machine=FLAT.machine)
     found = {STATIC: _core.World("allreduce", choice["algorithm"], ranks, fused=True,
                                  segments=choice["segments"], window=choice["window"])}
@@ -81,7 +81,7 @@ def of_late(name, count_of, model=FLAT):
 
 
 def by_node(ranks, nbytes, seed):
-    """Entries: nodes apart by MIF_ACROSS messages' times at most, their ranks by MIF_INSIDE."""
+    """Entry times: nodes apart by MIF_ACROSS messages' times at most, their ranks by MIF_INSIDE."""
     draw = random.Random(seed)
     message_s = _core.bound_s("broadcast", 2 * PER_NODE, nbytes, NODES.machine)
     nodes = [draw.uniform(0, MIF_ACROSS * message_s) for _ in range(ranks // PER_NODE)]
@@ -90,7 +90,7 @@ def by_node(ranks, nbytes, seed):
 
 
 def by_nodes_s(name, ranks, nbytes, arrivals):
-    """Of one of BY_NODES, what is left after the last entry."""
+    """Seconds left after the last entry, of one of BY_NODES."""
     if name in PARTS:
         exits = arrival_parts.exits(PARTS[name], nbytes, NODES.machine, arrivals, PER_NODE)
         return max(exits) - max(arrivals)
@@ -99,7 +99,7 @@ def by_nodes_s(name, ranks, nbytes, arrivals):
 
 
 def hierarchical():
-    """The Panel of table 3: how many times as long the flat algorithm takes, mean over sizes."""
+    """The Panel of table 3: the flat algorithm's time as a multiple, mean over sizes."""
     points = {name: [] for name in BY_NODES}
     for nodes in NODE_COUNTS:
         ranks = nodes * PER_NODE
@@ -127,9 +127,9 @@ def figures(files):
                "steps; or, of one late rank among few, sorted_chain, in 512 blocks.",
                tuple(of_late(name, count) for name, count in LATE.items()), drawn="ratios"),
         Figure("table 3", "hierarchical and flat, simulated",
-               "How many times as long the flat algorithm takes from the last entry to the last "
-               "exit. Nodes enter apart, their ranks nearly together, as published of training. "
-               "hierarchical_rsa is the publication's form; with its Small-PAP-aware and "
+               "Time of the flat algorithm from the last entry to the last exit, as a multiple of "
+               "each form's. Nodes enter apart, their ranks nearly together, as published of "
+               "training. hierarchical_rsa is the publication's form; with its Small-PAP-aware and "
                "Large-PAP-aware algorithms inside nodes it is simulated part by part. "
                "multilane has every rank talk across.",
                (hierarchical(),), drawn="ratios")]

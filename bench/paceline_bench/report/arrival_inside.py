@@ -2,8 +2,8 @@
 
 Ranks come at random times, uniform between 0 and MIF times what one message of the call's size
 takes (the worst imbalance factor of P. Alizadeh et al., EuroMPI/USA 2022). The same times serve all
-algorithms. What counts is how long after the last one has come the last one leaves, and how long a
-rank is in the call on average.
+algorithms. The results are the time from the last one's entry to the last one's exit, and the mean
+time of a rank in the call.
 
 Nothing is sent inside a node by algorithms that share memory, so a model of messages alone would
 call them free: they pay for what they copy and add, at the rate of the machine's memory.
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def is_ours(self):
-        """Beyond what was published."""
+        """True for cases that were not published."""
         return self.label.startswith("ours")
 
 
@@ -77,14 +77,14 @@ LARGE = (
 
 
 def blocks_for(algorithm, nbytes):
-    """Blocks of a message for those that take it in several; 0: it does not."""
+    """Blocks of a message for algorithms that take it in several; 0: one that does not."""
     if algorithm not in ("two_shot", "arrival_chain"):
         return 0
     return max(1, min(MOST_BLOCKS, nbytes // BLOCK_BYTES))
 
 
 def exits(case, ranks, nbytes, machine, arrivals):
-    """When each rank leaves, in seconds; one part begins on a rank when it has left the last."""
+    """Exit times of the ranks in seconds; a rank begins one part when it has left the last."""
     times = [max(arrivals)] * ranks if case.meets else list(arrivals)
     for collective, algorithm in case.parts:
         world = _core.World(collective, algorithm, ranks, fused=True, arrivals=times,
@@ -95,7 +95,7 @@ def exits(case, ranks, nbytes, machine, arrivals):
 
 
 def message_s(nbytes, machine):
-    """What one message of the size takes."""
+    """Seconds of one message of the size."""
     world = _core.World("broadcast", "binomial", 2)
     return world.simulate(unit_count("broadcast", 2, nbytes), ELEMENT, machine).span_s
 
@@ -173,7 +173,7 @@ def ratios(figure, label, others):
 
 
 def gain(named, name, label, cases):
-    """The outcome of a form that is to be faster than those that know of no order."""
+    """The outcome of a form that is to be faster than forms without an order of arrival."""
     others = [case.label for case in cases if case.static and not case.is_ours]
     found = ratios(named[name], label, others)
     least, most = (pick(pick(each) for each in found.values()) for pick in (min, max))

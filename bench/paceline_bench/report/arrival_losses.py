@@ -1,4 +1,4 @@
-"""Where algorithms by arrival lose: points of figures 7 and 8 at which a static one is faster."""
+"""Losses of algorithms by arrival: points of figures 7 and 8 at which a static one is faster."""
 
 from paceline import _core
 

@@ -1,7 +1,7 @@
 """Several ranks on each of several nodes, one of which is late: what is left, simulated.
 
-A node's sum waits for the last of its ranks, so one late rank makes its node late. Every line takes
-what the library chooses for its numbers, and so it does not switch where the choice would not.
+A node's sum waits for the last of its ranks, so one late rank makes its node late. Every line uses
+the library's choice for its numbers, and so it does not switch when the choice would not.
 """
 
 import functools
@@ -26,10 +26,10 @@ AFTER = (0.5, 1, 2)   # times n/rate of a node's link
 IN_TIME = 0
 STATIC = "without a prediction"
 WAYS = {STATIC: ("stable", False), "fast": ("fast", True), "stable": ("stable", True)}
-GOALS = {"fast": 1.35, "stable": 1.45}   # where the rank is late by n/rate or more
+GOALS = {"fast": 1.35, "stable": 1.45}   # for a rank that is late by n/rate or more
 MOST_WRONG = 1.25   # of what the call takes without a prediction
-MOST_GIVEN_UP = 1.03   # likewise, while nobody is late
-HEADINGS = ("nodes of", "", "nobody late", "named, in time", *(f"late by {at:g}" for at in AFTER),
+MOST_GIVEN_UP = 1.03   # likewise, while no rank is late
+HEADINGS = ("nodes of", "", "no rank late", "named, in time", *(f"late by {at:g}" for at in AFTER),
             f"its node, by {AFTER[-1]:g}")
 
 
@@ -46,7 +46,7 @@ def node_mates(sizes):
 
 @functools.cache
 def world_of(sizes, nbytes, way, named):
-    """What a call takes that knows these ranks to be late, if it may know."""
+    """The World of a call that knows these ranks to be late, if it may know."""
     numbers, knows = WAYS[way]
     nodes, late = nodes_of(sizes), list(named) if knows else []
     choice = _core.choose("allreduce", len(nodes), nbytes, machine=NETWORK.machine, nodes=nodes,
@@ -56,12 +56,12 @@ def world_of(sizes, nbytes, way, named):
 
 
 def wire_s(nbytes):
-    """n/rate of a node's link: what one node tells another takes as long."""
+    """n/rate of a node's link: the time of n bytes from one node to another."""
     return _core.bound_s("broadcast", 4, nbytes, NETWORK.machine)
 
 
 def left(sizes, nbytes, way, named, after, late=(LATE,)):
-    """From the last entry to the last exit, over n/rate; these ranks are late by so many n/rate."""
+    """Time from the last entry to the last exit, over n/rate; these ranks are late by `after`."""
     ranks = sum(sizes)
     arrivals = [after * wire_s(nbytes) if rank in late else 0.0 for rank in range(ranks)]
     trace = world_of(sizes, nbytes, way, named).simulate(
@@ -84,13 +84,13 @@ def panel(name, after):
 
 
 def title_of(name, after):
-    """Of a panel."""
+    """The title of a panel."""
     said = f"late by {after:g} n/rate" if after else "named late, in time"
     return f"{name} ranks, rank {LATE} {said}"
 
 
 def row_of(name, way):
-    """What is left of TABLED, one rank after the other, and its node."""
+    """The row of TABLED: what is left, for one late rank, and for its whole node."""
     sizes = NODES[name]
     found = [left(sizes, TABLED, way, (), IN_TIME), left(sizes, TABLED, way, (LATE,), IN_TIME),
              *(left(sizes, TABLED, way, (LATE,), after) for after in AFTER),
@@ -102,10 +102,10 @@ def figures(files):
     """The Figure of this part; nothing of it is measured."""
     about = (
         f"Seconds from the last entry to the last exit of an allreduce, over n/rate of a node's "
-        f"link ({NETWORK.name}), by what is chosen without a prediction and, with numbers=fast and "
-        f"stable, where rank {LATE} is named late. It enters after the others, or in time, which "
-        "is a wrong guess. The bound: what a late node gives still has to leave it. The table is "
-        f"of {_core.human_bytes(TABLED)}. With fewer than four nodes nobody is named.")
+        f"link ({NETWORK.name}), by the choice without a prediction and, with numbers=fast and "
+        f"stable, if rank {LATE} is named late. It enters after the others, or in time, which "
+        "is a wrong guess. The bound: a late node's input still has to leave it. The table is "
+        f"of {_core.human_bytes(TABLED)}. With fewer than four nodes no rank is named.")
     return [Figure(
         NAME, "left after the last entry, one of a node's ranks late, simulated", about,
         tuple(panel(name, after) for after in (*AFTER, IN_TIME) for name in DRAWN), drawn="ratios",
@@ -113,36 +113,36 @@ def figures(files):
 
 
 def is_long(nbytes):
-    """Whether a message is one of FROM and more."""
+    """True for messages of FROM and more."""
     return nbytes >= FROM
 
 
 def is_short(nbytes):
-    """Whether it is none."""
+    """True for shorter messages."""
     return not is_long(nbytes)
 
 
 def values(figure, name, way, after, fits=is_long):
-    """What is left, by size."""
+    """The time that is left, by size."""
     return [point.seconds for panel in figure.panels if panel.title == title_of(name, after)
             for line in panel.lines if line.label == way
             for point in line.points if fits(point.bytes)]
 
 
 def late(figure, name, way, fits=is_long):
-    """All that is left where the rank is late by n/rate or more."""
+    """All times that are left if the rank is late by n/rate or more."""
     return [value for after in AFTER if after >= 1
             for value in values(figure, name, way, after, fits)]
 
 
 def wrong(figure, name, way):
-    """Of a wrong guess, times what the call takes without a prediction, by size."""
+    """Cost of a wrong guess, as a multiple of the call without a prediction, by size."""
     own, static = (values(figure, name, one, IN_TIME) for one in (way, STATIC))
     return [a / b for a, b in zip(own, static)]
 
 
 def given_up(name, way):
-    """Likewise of a call that may switch, while nobody is late."""
+    """Cost of being ready to switch, while no rank is late; the same multiple."""
     return [left(NODES[name], nbytes, way, (), IN_TIME) /
             left(NODES[name], nbytes, STATIC, (), IN_TIME) for nbytes in filter(is_long, SIZES)]
 
@@ -175,15 +175,15 @@ def claims(named):
     """The Claims about this figure; `named`: {name: Figure}."""
     figure = named[NAME]
     return [
-        Claim(NAME, f"Of {JUDGED} ranks one that is late by n/rate of a node's link, or by two, "
+        Claim(NAME, f"In {JUDGED} ranks one that is late by n/rate of a node's link, or by two, "
               "leaves at most {fast} (fast) and {stable} (stable) n/rate.".format(**GOALS),
               tuple(goals_met(figure))),
         of_all(f"A rank that is named late and comes in time costs at most {MOST_WRONG} times what "
                "no prediction does.", MOST_WRONG, lambda way: wrong(figure, JUDGED, way),
                "the early ranks' exchange and the passes for the late one cross"),
-        of_all("Calls that may switch take at most 3 % longer while nobody is late.",
+        of_all("Calls that may switch take at most 3 % longer while no rank is late.",
                MOST_GIVEN_UP, lambda way: given_up(JUDGED, way),
-               "what is chosen while nobody is late follows who may be late")]
+               "the choice while no rank is late follows the ranks that may be late")]
 
 
 def of_all(claim, most, found_of, why):

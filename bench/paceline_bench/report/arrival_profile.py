@@ -1,4 +1,4 @@
-"""Figures 2 to 4 and tables 1 and 2 of the publication, of a profile that somebody has made."""
+"""Figures 2 to 4 and tables 1 and 2 of the publication, of a profile of the user's."""
 
 from paceline.profiling import calls, document
 from paceline.profiling.summary import CLASSES, summarise
@@ -10,7 +10,7 @@ from paceline_bench.report.verdicts import Claim, judged, left_out
 WITHOUT = ("No profile was given. `paceline profile --out profile -- torchrun --nproc-per-node 2 "
            "train.py`, or the same of a program of MPI, makes one; --profile profile shows it.")
 ABOUT = {
-    "figure 2": "Of the ranks' calls, and of their time in collectives.",
+    "figure 2": "Shares of the ranks' calls, and of their time in collectives.",
     "figure 3": "Small messages go to 1 KiB, medium ones to 64 KiB, as published.",
     "figure 4": "Factors are multiples of what such a call takes once all ranks are there.",
     "table 1": "Means over calls; multiples of what such a call takes once all ranks are there.",
@@ -19,7 +19,7 @@ ABOUT = {
 
 
 class Profile:
-    """What is shown of a folder of profiles."""
+    """The figures of a folder of profiles."""
 
     def __init__(self, folder):
         found = calls.read(folder)
@@ -28,7 +28,7 @@ class Profile:
 
     @property
     def where(self):
-        """How many ranks on how many nodes."""
+        """Number of ranks and nodes, in words."""
         return f"measured, {self.ranks} ranks on {self.summary.nodes} nodes"
 
 
@@ -36,7 +36,7 @@ def figures(profile):
     """The Figures; `profile`: a folder, or None."""
     if profile is None:
         return [Figure("figures 2 to 4, tables 1 and 2", "a profile of training, measured",
-                       "How often collectives are called, and how far apart their ranks enter.",
+                       "Frequency of collectives, and the spread of their ranks' entries.",
                        (), missing=WITHOUT)]
     one = Profile(profile)
     found = [Figure(name, f"{title}; {one.where}", ABOUT[name], (), picture=picture)
@@ -49,7 +49,7 @@ def figures(profile):
 
 
 def number(value):
-    """Three digits; nothing for what is not known."""
+    """Three digits; empty for an unknown value."""
     return f"{value:.3g}" if value == value else ""
 
 
@@ -68,7 +68,7 @@ def claims(profile):
 
 
 def shares(one):
-    """Of allreduce."""
+    """The Outcome of allreduce's shares."""
     row = one.rows.get(("allreduce", "all"))
     if row is None:
         return left_out("the program makes no allreduce")

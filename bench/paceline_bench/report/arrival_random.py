@@ -1,7 +1,7 @@
-"""Arrivals that nobody can predict: what predicting them costs, simulated call by call.
+"""Unpredictable arrivals: the cost of predicting them, simulated call by call.
 
-Before each call the library's own predictor says who is late, if anybody; the call takes the form
-for late ranks then, and else what it would without a prediction. The predictor learns of a call
+Before each call the library's own predictor names late ranks, if any; the call takes the form
+for late ranks then, and else its form without a prediction. The predictor learns of a call
 what the ranks would tell each other, in the next call, as they do. Arrivals are drawn with fixed
 seeds, or are those of a profile, one call after the other.
 """
@@ -23,7 +23,7 @@ MESSAGE = 1 << 20
 LAB = Model("200 Mbit/s, one rank a node", "lab-200mbit")
 FACTORS = (1, 2, 5, 10, 20, 50)
 RUNS = (1, 4, 6, 8, 12, 20)   # calls in a row with the same late rank, on average
-LATE = 2   # by so many times what a message takes
+LATE = 2   # in times of a message
 MOST_LOST = 0.02
 LEAST_REPLAYED, MOST_REPLAYED = 4, 64   # ranks; of fewer none is ever named
 HEADINGS = ("arrivals", "calls", "took ranks for late", "time, of that without a prediction")
@@ -31,7 +31,7 @@ HEADINGS = ("arrivals", "calls", "took ranks for late", "time, of that without a
 
 @functools.cache
 def world_of(ranks, late):
-    """Of an allreduce that takes these ranks for late."""
+    """The World of an allreduce that takes these ranks for late."""
     if late:
         return _core.World("allreduce", "tail_as_ring", ranks, fused=True, blocks=passes(ranks),
                            late=list(late))
@@ -46,15 +46,15 @@ def message_s():
 
 
 def exits_of(late, arrivals):
-    """When each rank leaves, in seconds."""
+    """Exit times of the ranks, in seconds."""
     ranks = len(arrivals)
     count = unit_count("allreduce", ranks, MESSAGE)
     return world_of(ranks, late).simulate(count, ELEMENT, LAB.machine, list(arrivals)).exit_s
 
 
 def played(rows):
-    """Of calls whose ranks enter at these times: how many took ranks for late, and the seconds from
-    last entry to last exit, all together, with the predictor and without."""
+    """For calls whose ranks enter at these times: the number that took ranks for late, and the sum
+    of seconds from last entry to last exit, with the predictor and without."""
     predictor = _core.Predictor(len(rows[0]), MESSAGE, LAB.machine)
     named, with_s, without_s, told = 0, 0.0, 0.0, None
     for arrivals in rows:
@@ -72,7 +72,7 @@ def played(rows):
 
 
 def uniform(factor, calls):
-    """Arrivals at random, up to so many times what a message takes apart."""
+    """Random arrivals, apart by at most so many times of a message."""
     pattern = Pattern("", "uniform", factor)
     return [pattern.delays_s(RANKS, call, message_s(), seed=2022) for call in range(calls)]
 
@@ -88,7 +88,7 @@ def moving(run, calls):
 
 
 def patterns(calls):
-    """{what it is: the arrivals of its calls}."""
+    """{name: the arrivals of its calls}."""
     found = {f"uniform:{factor}": uniform(factor, calls) for factor in FACTORS}
     for run in RUNS:
         found[f"one late by {LATE}, another every {run} calls" if run > 1
@@ -128,7 +128,7 @@ def claims(named):
     """The Claim: what is lost in total."""
     *rows, total = named["random arrivals"].table[1:]
     worst = max(rows, key=lambda row: float(row[-1]))
-    return [Claim("random arrivals", "Where arrivals are random, predicting them loses at most 2 % "
+    return [Claim("random arrivals", "Predicting random arrivals loses at most 2 % "
                   "in total.",
                   (judged("simulated", f"{total[-1]} of the time without, {len(rows)} patterns of "
                           f"{CALLS} calls; at worst {worst[-1]} ({worst[0]})",

@@ -34,7 +34,7 @@ def figures(files):
 
 
 def claims(named):
-    """The Claims: who waits for whom."""
+    """The Claims: which ranks wait for which."""
     leader, chain = (trace_of(*run) for run in RUNS.values())
     last = max(chain.arrival_s)
     early = sum(at < last for at in chain.exit_s)
@@ -45,4 +45,4 @@ def claims(named):
                       "after the last came", held, "one left before"),)),
         Claim("figure 6", "Ranks leave the reduce before the last one comes.",
               (judged("simulated", f"{early} of 4 ranks left before it came", early > 0,
-                      "nobody did"),))]
+                      "no rank did"),))]

@@ -32,7 +32,7 @@ WAYS = {FLAT: ("rabenseifner", 0), HIERARCHICAL: ("hierarchical_rsa", PER_NODE),
 
 
 def exits(way, nbytes, arrivals):
-    """When each rank leaves an allreduce."""
+    """Times at which ranks leave an allreduce."""
     if way in (SMALL, LARGE):
         return arrival_parts.exits(WAYS[way], nbytes, NETWORK.machine, list(arrivals), PER_NODE)
     algorithm, group = WAYS[way]
@@ -42,7 +42,7 @@ def exits(way, nbytes, arrivals):
 
 
 def images_per_s(model, nodes, way):
-    """Of a rank, with that many nodes; the same draws for all ways."""
+    """Images/s of a rank, with that many nodes; the same draws for all ways."""
     step, draw = gpu.step_of(model, IMAGES), random.Random(f"{model} {nodes}")
     buffers = perfect.buckets(step, BUFFER, BUFFER)
     begin = [0.0] * (nodes * PER_NODE)
@@ -109,5 +109,5 @@ def claims(named):
 
 
 def listed(ratios):
-    """For a sentence."""
+    """The ratios for a sentence."""
     return ", ".join(f"{one:.3f}" for one in ratios)

@@ -46,7 +46,7 @@ NONE = ("Nothing was measured for this figure. `paceline report dag --lab` print
 
 
 def seconds_of_step(step, mode, ranks, costs, steps=5):
-    """Of one step under EDR, keys as numbered."""
+    """Seconds of one step under EDR, keys as numbered."""
     from paceline_bench.train import replay
 
     if ranks == 1:
@@ -76,7 +76,7 @@ def epochs(name, workers=WORKERS):
 
 
 def call_s(collective, algorithm, is_cut, nbytes, known):
-    """A collective between the GPUs, in segments of 64 KiB where that is the method."""
+    """Seconds of a collective between the GPUs, in segments of 64 KiB if the method has them."""
     key = (collective, algorithm, nbytes)
     if key not in known:
         segments = min(max(1, -(-nbytes // (64 << 10))), 4096) if is_cut else 1
@@ -88,7 +88,7 @@ def call_s(collective, algorithm, is_cut, nbytes, known):
 
 
 def communicating_s(name, method, algorithm, known):
-    """All calls of an iteration, one after the other: what table 2 calls comm."""
+    """Seconds of all calls of an iteration, one after the other: comm in table 2."""
     from paceline.kvstore import records
     from paceline.torch.bsp import METHODS as OF_BSP
 
@@ -100,12 +100,12 @@ def communicating_s(name, method, algorithm, known):
 
 
 def iteration_s(comm_s, compute_s, algorithm, overlaps):
-    """Computing and communicating: hidden behind each other as far as they can be, or added."""
+    """Seconds of computing and communicating: overlapped as far as possible, or added."""
     return max(comm_s, compute_s) if overlaps else comm_s + compute_s
 
 
 def profile(name):
-    """Table 2: the simulated Panel of what a network's iteration communicates."""
+    """Table 2: the simulated Panel of a network's communication in an iteration."""
     known = {}
     lines = tuple(
         Line(f"{method} Algorithm {algorithm}", PCIE,
@@ -134,7 +134,7 @@ def table_2(panels, files):
 
 
 def shares(communicating, computing):
-    """Three cells."""
+    """Three cells of the table."""
     return (f"{communicating:.4f} s", f"{computing:.4f} s",
             f"{100 * communicating / (communicating + computing):.1f} %")
 
@@ -175,7 +175,7 @@ FOLDER = "build/dag"
 
 
 def commands():
-    """What makes the files: on this machine, and in the lab."""
+    """The commands that make the files: on this machine, and in the lab."""
     yield f"mkdir -p {FOLDER}"
     small = "--model resnet20 --side 8 --data digits --epochs 5 --rate 0.02"
     for ranks in (1, 2, 4, 8):

@@ -1,4 +1,4 @@
-"""What the two publications claim, and what this page's figures say about it."""
+"""Claims of the two publications, and their outcomes in this page's figures."""
 
 from paceline_bench.report import dag_linear, dag_replays
 from paceline_bench.report.dag import PUBLISHED, iteration_s
@@ -18,7 +18,7 @@ def by_label(panel):
 
 
 def gains(panels, slow, fast):
-    """How many times as fast `fast` is as `slow`, with more than one worker."""
+    """Speed of `fast` as a multiple of `slow`'s, with more than one worker."""
     found = []
     for panel in panels:
         times = by_label(panel)

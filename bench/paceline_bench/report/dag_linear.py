@@ -1,5 +1,5 @@
-"""Table 1 and theorem 3.1 of arXiv 1611.04255: what linear pipelines (LP), minimal spanning trees
-(MST) and bidirectional exchange (BE) cost, by the document's formulas and by the simulator."""
+"""Table 1 and theorem 3.1 of arXiv 1611.04255: costs of linear pipelines (LP), minimal spanning
+trees (MST) and bidirectional exchange (BE), by the document's formulas and by the simulator."""
 
 import math
 from functools import lru_cache
@@ -19,7 +19,7 @@ ALGORITHMS = {  # of broadcast, reduce, allreduce
 RANKS = (2, 4, 8, 16, 32, 64)
 BYTES, BLOCK = 64 << 20, 64 << 10
 SHOWN = 4  # ranks in the table
-# Of n bytes in blocks of b between p ranks; gamma is 0, as the theorem's proof has it.
+# Seconds for n bytes in blocks of b between p ranks; gamma is 0, as the theorem's proof has it.
 FORMULAS = {
     ("LP", "broadcast"): "(p-1+n/b) alpha + (b (p-1) + n) beta",
     ("LP", "reduce"): "(p-1+n/b) alpha + (b (p-1) + n) beta",
@@ -65,7 +65,7 @@ def over_ranks(collective):
 
 
 def ratio(method, collective, ranks):
-    """How many times as long as LP."""
+    """Time as a multiple of LP's."""
     return simulated_s(method, collective, ranks) / simulated_s("LP", collective, ranks)
 
 

@@ -4,12 +4,12 @@ from paceline_bench.report import paired
 from paceline_bench.report.paired import words_of
 from paceline_bench.report.verdicts import beyond, judged
 
-# Who is compared with whom.
+# Pairs of ways that are compared.
 CHAINED, NUMBERED = "depcha:numbered", "auto:numbered"
 READY = "auto:ready"
 PAIRS = ((CHAINED, "funnel:numbered"), (CHAINED, "concom:numbered"), (NUMBERED, CHAINED),
          (READY, "depcha:ready"), (READY, "ddp:paceline"), (READY, "ddp:gloo"), (READY, "ddp:mpi"))
-HOLDS = 0.999   # times as fast, at least, where something is to be as fast
+HOLDS = 0.999   # least ratio of speeds that counts as equally fast
 
 
 def compared(files):
@@ -37,7 +37,7 @@ def gains(told):
 
 
 def outcomes(found):
-    """What the Compared say of the documents' order, and beyond it on each network."""
+    """Outcomes for the documents' order, and beyond it for each network."""
     def those(*pairs, network=None):
         return [one for one in found if (one.way, one.other) in pairs
                 and network in (None, one.network)]

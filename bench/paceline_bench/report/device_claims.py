@@ -1,4 +1,4 @@
-"""What the publication claims about linear pipelines, and what this page's figures say about it."""
+"""The publication's claims about linear pipelines, and their outcomes in this page's figures."""
 
 import math
 
@@ -24,7 +24,7 @@ def formula_s(collective, way, count, nbytes):
 
 
 def of_table():
-    """How far emulated times are from table 1, at 16 MiB on 4 and 8 devices."""
+    """Largest deviation of emulated times from table 1, at 16 MiB on 4 and 8 devices."""
     nbytes, worst = 16 << 20, 0.0
     for collective, ways in devices.WAYS.items():
         for way in set(ways) - {devices.OWN_BLOCK}:
@@ -36,7 +36,7 @@ def of_table():
 
 
 def speed_up(panel, over):
-    """How many times as fast the linear pipeline is at the longest message."""
+    """Speed of the linear pipeline as a multiple, at the longest message."""
     rate = {one.label: one.points[-1].mb_per_s for one in panel.lines if one.kind == "emulated"}
     return rate[NAMES["LP"]] / rate[NAMES[over]]
 
@@ -48,10 +48,10 @@ def growth_of(panel):
 
 
 def on_gpus(figure):
-    """Outcomes of figure 3 where it was measured: of the panel of each collective with most
+    """Outcomes of figure 3, if it was measured: of the panel of each collective with most
     participants, at the longest message."""
     found, most = [], {}
-    for panel in figure.of("measured"):  # of which one with many lines has parts
+    for panel in figure.of("measured"):  # a panel with many lines has parts
         ranks = panel.lines[0].points[0].ranks
         known = most.setdefault(panel.collective, (ranks, []))
         if ranks > known[0]:
@@ -80,7 +80,7 @@ def on_gpus(figure):
 def stages_overlap(figure):
     """The Outcome of the pipeline through the host, of its longest message."""
     if not figure.table:
-        return left_out("nobody has measured it; --measured takes files of paceline bench --device "
+        return left_out("it was not measured; --measured takes files of paceline bench --device "
                         "staged --json")
     row = dict(zip(figure.table[0], figure.table[-1], strict=True))
     together = sum(int(row[name].removesuffix(" %")) for name in stages.STAGES)
@@ -136,6 +136,6 @@ def claims(figures):
 
 
 def chosen_by_pipeline(panel):
-    """What is chosen by the linear pipeline, at the longest message."""
+    """Speed of the library's choice by the linear pipeline's, at the longest message."""
     rate = {one.label: one.points[-1].mb_per_s for one in panel.lines if one.kind == "emulated"}
     return rate[NAMES[devices.CHOSEN]] / rate[NAMES["LP"]]

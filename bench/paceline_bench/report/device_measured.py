@@ -1,4 +1,4 @@
-"""What was measured between devices, for `paceline report device`: files of `paceline bench
+"""Measurements between devices, for `paceline report device`: files of `paceline bench
 --device cuda --json` and `--device staged --json`, and bench/results/gpu.csv of `./dev gpu`."""
 
 import csv
@@ -33,7 +33,7 @@ def read(file):
 
 
 def record_of(row):
-    """As `paceline bench --json` has it."""
+    """A record of `paceline bench --json`."""
     return {"collective": row["collective"], "bytes": int(row["bytes"]),
             "ranks": int(row["participants"]), "devices": int(row["devices"] or 0),
             "gpu": row["gpu"], "device": row["device"], "variant": row["way"],
@@ -48,7 +48,7 @@ def of_cuda(files):
 
 
 def place(row):
-    """Where it ran: participants may share a device."""
+    """The devices that it ran on: participants may share one."""
     gpu = row.get("gpu") or "CUDA device"
     return f"{row.get('devices') or row['ranks']} x {gpu}"
 
@@ -111,7 +111,7 @@ def stage_panels(files):
 
 
 def stage_table(files):
-    """Rows of words: for how large a part of the calls' time each stage was at work."""
+    """Rows of words: the share of the calls' time in which each stage was at work."""
     some = of_stages(files)
     if not some:
         return ()

@@ -141,7 +141,7 @@ def draw_curves(axes, panel):
 
 
 def draw_counts(axes, panel):
-    """How many there are of each size."""
+    """Draws the number of values of each size."""
     for line, style in zip(panel.lines, styles()):
         axes.plot([p.bytes for p in line.points], [p.value for p in line.points],
                   label=line.legend, **style)

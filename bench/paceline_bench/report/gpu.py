@@ -1,4 +1,4 @@
-"""How long a V100 computes. The publications had V100s, and give no times.
+"""Computing times of a V100. The publications had V100s, and give no times.
 
 The rates are those of a public benchmark (github.com/u39kun/deep-learning-benchmark: V100, float32,
 PyTorch 0.3, 16 pictures), over the networks' flops: VGG16, of 30.9 Gflop a picture forward, trains

@@ -32,7 +32,7 @@ COUNTED = Counted("the networks", "their weights, layer by layer, as `paceline t
 
 
 def panel(name, ranks, pictures):
-    """A network in figure 9; labels say how many times as fast as AUTO."""
+    """A network in figure 9; labels give the speed as a multiple of AUTO's."""
     times = speeds(name, ranks, pictures)
     lines = tuple(Line(f"{label}: {times[AUTO] / took:.3f}", EDR, (Point(ranks, 0, took),))
                   for label, took in times.items())
@@ -41,7 +41,7 @@ def panel(name, ranks, pictures):
 
 
 def sizes(name):
-    """Figure 8: how many gradients there are of at most 1 KiB, 2 KiB and so on."""
+    """Figure 8: the number of gradients of at most 1 KiB, 2 KiB and so on."""
     counted = Counter(max(10, (perfect.ELEMENT_BYTES * row[1] - 1).bit_length())
                       for row in record_of(name)["keys"])
     return Line(name, COUNTED, tuple(Point(0, 1 << power, None, value=counted[power])
@@ -76,9 +76,9 @@ FOLDER = "build/training"
 
 
 def commands():
-    """What makes the files, in the lab. Eight nodes at 250 Mbit/s send as many bytes a second as
-    four at 500 Mbit/s: more, and the cores that they share would be the limit. Nothing of DDP's
-    buckets goes on into the next step, so two in a row are enough where a step is long."""
+    """The commands that make the files, in the lab. Eight nodes at 250 Mbit/s send as many bytes a
+    second as four at 500 Mbit/s: more, and the cores that they share would be the limit. DDP's
+    buckets end with their step, so two in a row are enough if a step is long."""
     ways = "ddp:paceline,ddp:gloo,ddp:mpi,ddp:mpi-nonblocking,ddp:mpi-parts"
     yield f"mkdir -p {FOLDER}"
     for nodes, mpi, launches, work in ((8, "openmpi5", 10, "--images 32 --ratio 1"),

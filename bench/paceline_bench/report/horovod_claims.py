@@ -1,4 +1,4 @@
-"""What the publication claims about training, and what this page's figures say about it."""
+"""The publication's claims about training, and their outcomes in this page's figures."""
 
 from importlib.util import find_spec
 
@@ -43,7 +43,7 @@ def span(low, high):
 
 
 def gains(way, over, networks=tuple(PUBLISHED)):
-    """{network: (least, most) of how many times as fast}."""
+    """{network: (least, most) speed as a multiple}."""
     found = {}
     for name in networks:
         times = [speeds(name, *case) for case in CASES]
@@ -69,8 +69,8 @@ def said_of(found):
 
 
 def from_files(figure, way):
-    """The Outcome of a way over an MPI that is to be faster than its blocking call. What has too
-    few launches for a verdict is told, and decides nothing."""
+    """The Outcome of a way over an MPI that is to be faster than its blocking call. Files with too
+    few launches for a verdict are listed, and decide nothing."""
     found = [one for one in figure.compared if (one.way, one.other) == (way, replays.OVER_MPI)]
     if not found:
         return left_out(FILES)
@@ -104,7 +104,7 @@ def near(kind, found, published):
 
 
 def table_2():
-    """The networks' numbers; flops where there is torch to build them."""
+    """The networks' numbers; flops if there is torch to build them."""
     parameters = {name: sum(row[1] for row in record_of(name)["keys"]) for name in PUBLISHED}
     outcomes = [near("parameters", parameters, {name: row[0] for name, row in PUBLISHED.items()})]
     if find_spec("torch"):
@@ -160,7 +160,7 @@ def claims(figures):
 
 
 def on_gpus(way, over):
-    """{network: (least, most) of how many times as fast}, over PICTURES."""
+    """{network: (least, most) speed as a multiple}, over PICTURES."""
     found = {}
     for name in PUBLISHED:
         times = [horovod_gpus.speeds(name, pictures) for pictures in PICTURES]
@@ -176,8 +176,8 @@ def figure_10():
     bound_by_links = ("alexnet", "vgg11")
     gains = max(high for _, high in parts.values())
     return [
-        Claim("figure 10", "Where links are the bottleneck, AlexNet and VGG11, NCCL clearly "
-              "outperforms MPI; where computing is, ResNet50, the difference is negligible.", (
+        Claim("figure 10", "NCCL clearly outperforms MPI if links are the bottleneck, AlexNet and "
+              "VGG11; if computing is, ResNet50, the difference is negligible.", (
                   judged("simulated", f"{STRAIGHT}: {words(nccl)}",
                          min(nccl[name][0] for name in bound_by_links) > CLEARLY
                          and nccl["resnet50"][1] < NEGLIGIBLE,

@@ -1,7 +1,6 @@
-"""What a report shows: figures of panels of lines, each of which knows where its numbers come from.
+"""The parts of a report: figures of panels of lines, each of which knows its numbers' origin.
 
-A line is measured or simulated because of its origin, and nothing else says so: legend, table and
-page ask the line.
+A line is measured or simulated by its origin alone: legend, table and page ask the line.
 """
 
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ class Records:
 
     @property
     def words(self):
-        """Where to look it up."""
+        """The file and its date."""
         return f"{self.file}, {self.date}"
 
 
@@ -53,7 +52,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Point:
-    """A time, and between which limits its median lies, where that is known."""
+    """A time, and limits of its median, if they are known."""
 
     ranks: int
     bytes: int
@@ -89,18 +88,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines with common axes. `bounds`: what nothing can beat in seconds, by what lies across."""
+    """Lines with common axes. `bounds`: lower bounds in seconds, by the value on the axis."""
 
     title: str
     collective: str
     lines: tuple
     bounds: dict
-    over: str = "bytes"  # or ranks: what lies across
-    value: str = ""  # what the values of its points are, where they have some
+    over: str = "bytes"  # or ranks: the axis
+    value: str = ""  # name of its points' values, if they have some
     marks: tuple = ()  # of ratios: (words, value) that they are held against
 
     def across(self, point):
-        """Where a point lies."""
+        """The place of a point on the axis."""
         return getattr(point, self.over)
 
 
@@ -108,7 +107,7 @@ MOST_LINES = 6  # of a panel: an eye tells no more apart
 
 
 def split(panel):
-    """The panel, or several where it has more than MOST_LINES, each with its share of them."""
+    """The panel, or several if it has more than MOST_LINES, each with its share of them."""
     parts = -(-len(panel.lines) // MOST_LINES)
     if parts <= 1:
         return [panel]
@@ -124,9 +123,9 @@ class Figure:
 
     name: str  # "figure 3": as the publication counts
     title: str
-    about: str  # what to see in it, and what the model leaves out
+    about: str  # its contents, and omissions of the model
     panels: tuple
-    missing: str = ""  # why something is not there
+    missing: str = ""  # reason why something is not there
     # or bars, times (over ranks), curves (of values), counts (by size), or ratios, whose points
     # have one in the place of seconds
     drawn: str = "lines"

@@ -30,7 +30,7 @@ class Measured:
 
 
 def read(file):
-    """The Measured of a file, one for each run of which it tells. Raises UsageError."""
+    """The Measured of a file, one for each of its runs. Raises UsageError."""
     if Path(file).suffix == ".csv":
         return [measured(f"{Path(file).name}, {name}", part)
                 for name, settings in campaign.read(file).items() for part in settings.values()]
@@ -41,7 +41,7 @@ def read(file):
 
 
 def measured(name, found):
-    """The Measured of what `paceline bench --json` wrote. Raises UsageError."""
+    """The Measured of a file of `paceline bench --json`. Raises UsageError."""
     lacking = [key for key in NEEDED if not isinstance(found, dict) or key not in found]
     if lacking:
         raise UsageError(f"report: {name} has no {', '.join(lacking)}; it takes a file that "
@@ -56,7 +56,7 @@ def measured(name, found):
 
 
 def network_of(cluster):
-    """Where its ranks were, in words."""
+    """The network of its ranks, in words."""
     if not cluster:
         return "one machine"
     per_node = cluster["ranks_per_node"]
@@ -95,8 +95,8 @@ def panels(files, collective, wanted):
 
 
 def lines_of(points):
-    """The Lines of a panel, from points by (label, Measured), this library's first. What an MPI's
-    setting, or a second series, has under a label that is taken says so."""
+    """The Lines of a panel, from points by (label, Measured), this library's first. A setting other
+    than the default, and the number of a second series, follow the label."""
     seen = Counter()
     for (label, file), found in sorted(points.items(), key=lambda one: one[0][0].startswith("mpi")):
         words = in_words(label) + (f", {file.setting}" if file.setting != "default" else "")
@@ -111,7 +111,7 @@ WORDS = {"paceline": "paceline, chosen", "mpi": "the MPI, blocking",
 
 
 def in_words(variant):
-    """A variant of `paceline bench` as a legend says it."""
+    """A variant of `paceline bench` in the words of a legend."""
     if variant in WORDS:
         return WORDS[variant]
     words = variant.replace("mpi ", WORDS["mpi non-blocking"] + " ", 1)
@@ -119,39 +119,39 @@ def in_words(variant):
 
 
 def is_cold(row):
-    """The first calls of new processes: `paceline bench --cold`."""
+    """True for the first calls of new processes: `paceline bench --cold`."""
     return bool(row.get("cold"))
 
 
 def is_ours(row):
-    """One of this library's variants."""
+    """True for this library's variants."""
     return row["library"] == "paceline"
 
 
 def by_size(file, row):
-    """Cut into segments of a fixed length, and what these are compared with."""
+    """True if cut into segments of a fixed length, and for what these are compared with."""
     return bool(row.get("segment_bytes")) or whole(file, row)
 
 
 def by_number(file, row):
-    """Cut into a fixed number of segments, or chosen; and what that is compared with."""
+    """True if cut into a fixed number of segments, or chosen, and for what it is compared with."""
     return not row.get("segment_bytes") and row.get("combines", True)
 
 
 def whole(file, row):
-    """Not cut: blocking and non-blocking; and what is chosen where nothing is named."""
+    """True if not cut: blocking, non-blocking, or the choice when nothing is named."""
     if not row.get("combines", True) or row.get("segment_bytes"):
         return False
     return row["segments"] in (None, 0, 1) or bool(row.get("chosen"))
 
 
 def with_and_without(file, row):
-    """What was measured with and without arithmetic."""
+    """True for variants that were measured with and without arithmetic."""
     twins = {(r["variant"].removesuffix(", no reduce"), r["bytes"]) for r in file.records
              if not r.get("combines", True)}
     return (row["variant"].removesuffix(", no reduce"), row["bytes"]) in twins
 
 
 def of_mpi(*kinds):
-    """The MPI's own, in files of these MPIs."""
+    """Selects the MPI's own calls, in files of these MPIs."""
     return lambda file, row: row["library"] == "mpi" and file.kind in kinds

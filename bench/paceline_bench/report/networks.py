@@ -17,5 +17,5 @@ DRAGONFLY = Model(
     "EDR in groups of 8",
     "inside_alpha_us=1.5,inside_gbit_per_s=100,alpha_us=2.5,gbit_per_s=100,ranks_per_node=8,"
     "reduce_gbyte_per_s=12.5")
-# Of two links the published implementation used one process's share; rates are those of one.
+# The published implementation used one of two links per process; rates are those of one.
 FDR = Model("FDR, 54.5 Gbit/s", "alpha_us=1.5,gbit_per_s=54.5,reduce_gbyte_per_s=10")

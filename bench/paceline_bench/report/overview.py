@@ -21,14 +21,14 @@ DOCUMENTS = {
     "ring": "Y. Ueno: technologies behind distributed deep learning, 2018",
 }
 DRAWING, LISTING, FORMULAS = "a drawing", "code", "formulas"
-ELSEWHERE = ("Instead of drawings: paceline draw shows every schedule. Of formulas: paceline "
-             "explain has costs in numbers.")
+ELSEWHERE = ("Instead of drawings: paceline draw shows every schedule. Instead of formulas: "
+             "paceline explain has costs in numbers.")
 NAME_COLUMNS, SHOWS_COLUMNS = 11, 31
 
 
 @dataclass(frozen=True)
 class Row:
-    """A figure or table. `reports`: names; where there are none, `why`."""
+    """A figure or table. `reports`: names; if there are none, `why`."""
 
     document: str  # a key of DOCUMENTS
     name: str
@@ -38,7 +38,7 @@ class Row:
 
 
 def rows_of(document, *rows):
-    """Rows; a name like "figure 7" or "figures 2-4", what it shows, and a report, or reasons."""
+    """Rows; a name like "figure 7" or "figures 2-4", its contents, and a report, or reasons."""
     found = []
     for names, shows, covered in rows:
         word, _, numbers = names.partition(" ")

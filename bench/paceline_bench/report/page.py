@@ -31,7 +31,7 @@ def render(title, about, parts, csv_name, claims=()):
 
 
 def table_of(figure):
-    """Of each line its best rate, and the fraction of the bound that it is."""
+    """The best rate of each line, and its fraction of the bound."""
     found = []
     for panel in figure.panels if figure.drawn != "ratios" else ():
         for line in panel.lines:

@@ -21,11 +21,11 @@ class Compared:
     way: str
     other: str
     ratios: tuple
-    perfect: float     # how many times as fast with perfect links
+    perfect: float     # speed as a multiple of the other's, with perfect links
 
     @property
     def gain(self):
-        """Times as fast."""
+        """Speed as a multiple."""
         return 1 / statistics.summarize([[one] for one in self.ratios]).median
 
     @property
@@ -36,7 +36,7 @@ class Compared:
 
     @property
     def word(self):
-        """Of the verdict."""
+        """The word of the verdict."""
         return self.verdict.word if self.verdict else NO_VERDICT
 
     @property
@@ -58,7 +58,7 @@ class Paired(Figure):
 
 
 def compared(content, network, peer, pairs):
-    """The Compared of what a file has; `peer`: the MPI's version, `pairs`: of ways."""
+    """The Compared of a file; `peer`: the MPI's version, `pairs`: of ways."""
     for model, bounds in content["bounds"].items():
         times = [launch["times"].get(model, {}) for launch in content["launches"]]
         for way, other in pairs:
@@ -69,7 +69,7 @@ def compared(content, network, peer, pairs):
 
 
 def table(found):
-    """Of some Compared; empty of none."""
+    """The rows of some Compared; empty for none."""
     return (HEADINGS, *(one.row for one in found)) if found else ()
 
 

@@ -12,7 +12,7 @@ from paceline_bench.report.simulated import Way, line, over_ranks, panel
 
 TITLE = "Pipelining of collectives"
 ABOUT = (
-    "How long an allreduce takes depends on the algorithm, and on whether the message is cut: then "
+    "The time of an allreduce depends on the algorithm, and on whether the message is cut: then "
     "the arithmetic of one segment goes on under the transfer of the next. These are the figures 1 "
     "to 7 and 11 to 14 of a publication that showed so by several concurrent MPI_Iallreduce, with "
     "this library's schedules under models of its networks, and measured where files are given.",
@@ -44,7 +44,7 @@ def sizes(largest):
 
 
 def cut(collective, algorithm):
-    """One algorithm in the numbers of segments that were published."""
+    """One algorithm in the numbers of segments of the publication."""
     return [Way(collective, algorithm, segments) for segments in SEGMENTS]
 
 
@@ -59,7 +59,7 @@ def algorithms(files, largest):
         "figure 1", "which algorithm",
         "Not cut. Long messages want an algorithm that sends 2 (p-1)/p of the message: ring, "
         "rabenseifner and circulant while p is a power of two. With 9 ranks those that halve the "
-        "ranks pay for the ninth, the ring does not. What circulant takes with 9 ranks depends on "
+        "ranks pay for the ninth, the ring does not. The time of circulant with 9 ranks depends on "
         "how the message divides: blocks that differ by one element are served in another order.",
         made, measured.panels(files, "allreduce", measured.whole))
 
@@ -80,12 +80,12 @@ def fixed_size(files, largest):
 
 
 def cuts_by_size(file, row):
-    """In a file in which something is cut so."""
+    """True in a file in which something is cut so."""
     return any(other.get("segment_bytes") for other in file.of(row["collective"]))
 
 
 def cuts_by_number(file, row):
-    """In a file in which something is cut so, and that is not about arithmetic alone."""
+    """True in a file in which something is cut so, and that is not about arithmetic alone."""
     return not measured.with_and_without(file, row) and any(
         (other["segments"] or 0) > 1 and not other.get("segment_bytes")
         for other in file.of(row["collective"]))
@@ -156,14 +156,14 @@ def other_collectives(files, largest):
 
 
 def libraries(files):
-    """Figures 11 and 12: the MPIs' own. There is no model of an MPI."""
+    """Figures 11 and 12: the MPIs' own calls. There is no model of an MPI."""
     return [
         figure("figure 11", "MPICH and Intel MPI, their own choice",
                "Blocking, non-blocking and in several non-blocking calls at once.", [],
                measured.panels(files, "allreduce", measured.of_mpi("MPICH", "Intel MPI"))),
         figure("figure 12", "Open MPI, its own choice",
-               "The same. Published was version 4.0, whose non-blocking allreduce lets nobody "
-               "choose the algorithm; the version of a file is in its panel's title. Input and "
+               "The same. Published was version 4.0, whose non-blocking allreduce has no choice "
+               "of algorithm; the version of a file is in its panel's title. Input and "
                "output are two buffers where its command has --separate, as published: in place, "
                "the non-blocking allreduce of Open MPI is a binomial tree.", [],
                measured.panels(files, "allreduce", measured.of_mpi("Open MPI")))]
@@ -204,7 +204,7 @@ def growing(most_ranks):
 
 
 def figure(name, title, about, simulated, found):
-    """A Figure that says so where nothing was measured."""
+    """A Figure that says so if nothing was measured."""
     return Figure(name, title, about, (*simulated, *found), "" if found else NONE)
 
 
@@ -223,8 +223,9 @@ IN_NUMBER, IN_SIZE = "--sizes 1MiB,4MiB --repeats 3", "--sizes 1MiB,8MiB --repea
 
 
 def commands():
-    """What makes the campaign, in the lab. Allreduce has input and output in two buffers, as the
-    publication's listings: in place, Open MPI's non-blocking one is a binomial tree."""
+    """The commands that make the campaign, in the lab. Allreduce has input and output in two
+    buffers, as in the publication's listings: in place, Open MPI's non-blocking one is a binomial
+    tree."""
     yield f"mkdir -p {FOLDER}"
     yield "./dev lab up 9 --rate 200mbit"
     for mpi in MPIS:

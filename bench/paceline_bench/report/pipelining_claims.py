@@ -1,4 +1,4 @@
-"""What the publication claims, figure by figure, and what this page's figures say about it."""
+"""The publication's claims, figure by figure, and their outcomes in this page's figures."""
 
 from paceline_bench.report.verdicts import NOT_REPRODUCED, Claim, Outcome, beyond, judged, left_out
 
@@ -17,7 +17,7 @@ def rates(panel, longest=None):
 
 
 def gains(panels, cut, whole):
-    """How many times as fast `cut` is as `whole` with the longest message, of panels with both."""
+    """Speed of `cut` as a multiple of `whole`'s, at the longest message, of panels with both."""
     found = [rates(panel) for panel in panels]
     return [one[cut] / one[whole] for one in found if cut in one and whole in one]
 

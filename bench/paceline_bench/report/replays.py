@@ -56,7 +56,7 @@ class Replayed:
 
 
 def origin_of(name, head):
-    """Where numbers come from."""
+    """The origin of numbers."""
     machine, mpi = head["machine"], head.get("mpi") or {}
     about = f"{machine['processor']}, {machine['cores_allowed']} cores, {machine['system']}"
     return Records(name, network_of(mpi.get("cluster")), mpi.get("version", ""), head["date"][:10],
@@ -64,7 +64,7 @@ def origin_of(name, head):
 
 
 def read(file):
-    """The Replayed of a file. Raises UsageError where it is none."""
+    """The Replayed of a file. Raises UsageError if it is none."""
     try:
         return of_campaign(file) if Path(file).suffix == ".csv" else of_replay(file)
     except (KeyError, TypeError, ValueError) as error:

@@ -28,7 +28,7 @@ CHOSEN, PLAIN, OWN = (measured.WORDS[name] for name in (
 
 
 def chosen(model):
-    """What a call would take, under the model."""
+    """The Line of the choice for a call, under the model."""
     choice = _core.choose("allreduce", RANKS, BYTES, machine=model.machine)
     world = _core.World("allreduce", choice["algorithm"], RANKS, fused=True, **how(choice))
     count = unit_count("allreduce", RANKS, BYTES)
@@ -51,12 +51,12 @@ def at_published_rates():
 
 
 def takes(file, row):
-    """Whatever adds up, and was warmed up."""
+    """True for calls that add up, and were warmed up."""
     return row.get("combines", True) and not measured.is_cold(row)
 
 
 def not_warmed_up(file, row):
-    """The first calls of new processes."""
+    """True for the first calls of new processes."""
     return measured.is_cold(row)
 
 
@@ -87,8 +87,8 @@ def make(files):
                tuple(found), "" if found else NONE, drawn="bars"),
         Figure("not warmed up", "the first ten calls of new processes",
                "Each library alone in processes that were just started. Bars are the median of all "
-               "ten, whiskers the fastest and the slowest call. What a library opens, registers or "
-               "compiles when it is first called lengthens the right whisker.",
+               "ten, whiskers the fastest and the slowest call. The right whisker includes what "
+               "a library opens, registers or compiles when it is first called.",
                tuple(cold), "" if cold else NONE, drawn="bars")]
 
 
@@ -97,8 +97,8 @@ CAMPAIGN = "bench/results/ring.csv"
 
 
 def commands():
-    """What makes the files, in the lab: ten launches, scaled down. Where the MPI's non-blocking
-    call is measured, input and output are two buffers, as in pipelining.commands()."""
+    """The commands that make the files, in the lab: ten launches, scaled down. If the MPI's
+    non-blocking call is measured, input and output are two buffers, as in pipelining.commands()."""
     yield f"mkdir -p {FOLDER}"
     yield f"./dev lab up {RANKS} --rate 200mbit"
     for mpi in ("openmpi5", "mpich5", "impi"):

@@ -1,4 +1,4 @@
-"""What the publication claims about its ring, and what this page's figures say about it."""
+"""The publication's claims about its ring, and their outcomes in this page's figures."""
 
 from paceline_bench.report.ring import CHOSEN, OWN, PLAIN
 from paceline_bench.report.verdicts import Claim, judged
@@ -13,7 +13,7 @@ def medians(panel):
 
 
 def slower(kind, found, name, at_least, why):
-    """The Outcome of how many times as long as the chosen algorithm `name` takes; None where no
+    """The Outcome of the time of `name` as a multiple of the chosen algorithm's; None if no
     panel has both."""
     ratios = [times[name] / times[CHOSEN] for times in map(medians, found)
               if name in times and CHOSEN in times]

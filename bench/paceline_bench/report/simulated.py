@@ -1,7 +1,7 @@
 """Simulated lines: the library's own schedules under a model of a machine.
 
-A collective that is cut into n parts, all of which start at once, is n concurrent collectives: that
-is what was published. So the window is as wide as there are segments.
+A collective that is cut into n parts, all of which start at once, is n concurrent collectives, as
+published. So the window is as wide as there are segments.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Way:
 
 
 def seconds(way, ranks, nbytes, model):
-    """From the first start to the last end."""
+    """Seconds from the first start to the last end."""
     segments = way.count(nbytes)
     world = _core.World(way.collective, way.algorithm, ranks, fused=True, segments=segments,
                         window=segments)
@@ -54,7 +54,7 @@ def line(way, ranks, sizes, model, label=""):
 
 
 def bound_s(collective, ranks, nbytes, model):
-    """What no algorithm can beat on this machine; transfers alone."""
+    """A bound for all algorithms on this machine; transfers alone."""
     return _core.bound_s(collective, ranks, nbytes, model.machine)
 
 

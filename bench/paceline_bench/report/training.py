@@ -53,7 +53,7 @@ class Trained:
 
     @property
     def title(self):
-        """What was trained."""
+        """Network and data."""
         return f"{self.plan['model']}, {self.first['data']}"
 
 
@@ -107,13 +107,13 @@ class Lines:
         return made
 
     def accuracies(self):
-        """After each epoch."""
+        """Panels of the accuracy after each epoch."""
         return self.curves("validation accuracy", lambda file: [
             Point(file.workers, 0, row["time_s"], value=row["accuracy"])
             for row in file.first["epochs"]])
 
     def losses(self):
-        """Of rank 0's batches, of BSP-SGD: means of as many steps as leave MOST_POINTS."""
+        """Loss of rank 0's batches, of BSP-SGD: means of as many steps as leave MOST_POINTS."""
         return Lines([file for file in self.trained if file.plan["way"].startswith("bsp")]).curves(
             "loss", lambda file: smoothed(file.first["losses"], file.workers))
 

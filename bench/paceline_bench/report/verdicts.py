@@ -1,7 +1,7 @@
-"""The table on top of a report: what a document claims, figure by figure, and what came out here.
+"""The table on top of a report: a document's claims, figure by figure, and their outcomes here.
 
-A row is a Claim. Of what was simulated and of what was measured it has an Outcome each: what was
-found, in numbers, and one of three words.
+A row is a Claim. It has an Outcome each for what was simulated and for what was measured: the
+finding, in numbers, and one of three words.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ KINDS = ("simulated", "emulated", "measured", "counted", "neither")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found for a claim, in one way. `why` explains what was not reproduced."""
+    """The finding for a claim, in one way. `why` explains what was not reproduced."""
 
     kind: str  # one of KINDS
     found: str
@@ -37,8 +37,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A row. `fitted`: which parameter of the model was chosen so that it agrees with the document,
-    and so proves nothing."""
+    """A row. `fitted`: a parameter of the model that was chosen to agree with the document, and so
+    proves nothing."""
 
     name: str  # "figure 3", "table 2": as the document counts
     claim: str
@@ -58,7 +58,7 @@ def beyond(kind, found):
 
 
 def left_out(why):
-    """The Outcome of a figure that this report does not have."""
+    """The Outcome of a figure that this report lacks."""
     return Outcome("neither", "nothing", NOT_REPRODUCED, why)
 
 

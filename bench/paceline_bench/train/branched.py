@@ -161,5 +161,5 @@ def loss_of(found, labels):
 
 
 def cross(logits, labels):
-    """Of pictures, or of every place of a text."""
+    """Cross entropy of pictures, or of every place of a text."""
     return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))

@@ -1,4 +1,4 @@
-"""What is trained on: digits of scikit-learn, CIFAR-10, ImageNet folders, a text, or chance."""
+"""Training data: digits of scikit-learn, CIFAR-10, ImageNet folders, a text, or chance."""
 
 import os
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Data:
     Pictures are tensors (count, channels, side, side) of bytes or floats, lists of files, or (for a
     text) bytes of which each batch takes pieces."""
 
-    about: str  # for people: which data, and whether it is real
+    about: str  # for people: the data, and if it is real
     is_real: bool
     classes: int
     pictures: object

@@ -1,7 +1,7 @@
 """`paceline train` without arguments: a small network on digits, in three ways, in turn.
 
-No more than SECONDS from when the ranks have started, which ways share. One that is slow is cut
-short after an epoch; what has been told when time is over is in the table.
+Takes no more than SECONDS from when the ranks have started, which ways share. A slow way is cut
+short after an epoch; the table shows all results until time is over.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class Turns(starting.Watcher):
 
 
 def about():
-    """What it will do."""
+    """Describes the run."""
     ways = ", ".join(f"{way} over {over}" for way, over in WAYS)
     return (f"Trains a small ResNet ({SPEC['model']}) on handwritten digits of scikit-learn on "
             f"{RANKS} ranks of this machine, {SPEC['epochs']} epochs in each of {len(WAYS)} ways: "

@@ -1,4 +1,4 @@
-"""Who sums the buckets of a step: ours, gloo, and the MPI's own calls.
+"""Libraries that sum the buckets of a step: ours, gloo, and the MPI's own calls.
 
 Each starts the sum of a bucket when it is asked to, waits for the moment when the next one is
 ready, and finishes what it has started. Waiting stands for computing, so it uses no core.
@@ -96,8 +96,8 @@ class NonBlocking(Blocking):
 
 
 class Parts(NonBlocking):
-    """The same with each bucket in PARTS calls that are all under way: how a publication cuts an
-    MPI's allreduce from outside."""
+    """The same with each bucket in PARTS calls that are all under way: a publication cuts an
+    MPI's allreduce from outside in this way."""
 
     label = "mpi-parts"
     PARTS = 4

@@ -1,15 +1,15 @@
-"""Whether ranks fit into this machine's memory: asked before they start."""
+"""Checks that ranks fit into this machine's memory, before they start."""
 
 from pathlib import Path
 
 from paceline.errors import UsageError
 
 INFO = Path("/proc/meminfo")
-GROUP = Path("/sys/fs/cgroup")  # of a container: what it may have, and has
+GROUP = Path("/sys/fs/cgroup")  # of a container: its limit and use
 
 
 def available():
-    """Bytes that can be had without swapping; None where the system does not say."""
+    """Bytes that can be had without swapping; None if the system does not say."""
     found = []
     try:
         for line in INFO.read_text(encoding="utf-8").splitlines():
@@ -22,7 +22,7 @@ def available():
                        for name in ("memory.max", "memory.current"))
         left = int(limit) - int(used)  # "max" is no number
         for line in (GROUP / "memory.stat").read_text(encoding="utf-8").splitlines():
-            if line.startswith("inactive_file "):  # what files keep there goes when it is needed
+            if line.startswith("inactive_file "):  # the page cache is freed when memory is needed
                 left += int(line.split()[1])
         found.append(left)
     except (OSError, ValueError):
@@ -31,7 +31,7 @@ def available():
 
 
 def check(name, ranks, images, each):
-    """Raises UsageError where so many ranks, of `each` bytes at least, cannot be."""
+    """Raises UsageError if so many ranks, of `each` bytes at least, do not fit."""
     there = available()
     if there is not None and ranks * each > there:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The networks by name, and what they see."""
+"""The networks by name, and their inputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Model:
     make: Callable
     side: int
     classes: int
-    images: int  # of a batch of a rank, where nobody says
+    images: int  # of a batch of a rank, by default
 
 
 MODELS = {
@@ -48,8 +48,8 @@ def made(name, classes=None):
 
 
 def check_side(name, side, images, classes):
-    """What training of a rank takes at least, in bytes: weights, gradients, momentum, and what its
-    convolutions and linear layers keep for the backward pass. Raises UsageError where pictures of
+    """Least bytes of a rank's training: weights, gradients, momentum, and the outputs of
+    convolutions and linear layers that the backward pass needs. Raises UsageError if pictures of
     that side, or so few, do not go through the network."""
     kept = []
     with torch.device("meta"):
@@ -79,7 +79,7 @@ def batch_of(name, images, generator=None):
 
 
 def sizes_of(name, side=None, classes=None):
-    """(parameters, flops); as published, where nothing else is asked for. Flops are of a forward
+    """(parameters, flops); as published, if nothing else is asked for. Flops are of a forward
     pass of one picture or text: each product and each sum of the convolutions and the linear
     layers."""
     count = 0

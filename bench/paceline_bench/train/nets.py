@@ -1,6 +1,6 @@
 """AlexNet, VGG and ResNets at their published shapes.
 
-Batch norms and biases stand where the papers have them; what has no parameters is as short as can
+Batch norms and biases are as in the papers; parts without parameters are as short as can
 be (no dropout). AlexNet is of one column, without the groups that split the first one between two
 GPUs. Pictures of another side than the published one are pooled to what the last layers expect.
 """
@@ -50,7 +50,7 @@ def vgg16(classes=1000):
 
 
 def classifier(features, classes):
-    """What AlexNet and VGG end with, and where most of their parameters are."""
+    """The last layers of AlexNet and VGG, with most of their parameters."""
     return (nn.Linear(features, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
             nn.Linear(4096, classes))
 

@@ -12,25 +12,25 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Pace:
-    """`slow`: {rank: how many times as long it computes}; `jitter`: by which share of a step's
-    computing each rank takes longer at most, drawn for each step."""
+    """`slow`: {rank: factor of its computing time}; `jitter`: largest share of a step's computing
+    by which each rank takes longer, drawn for each step."""
 
     slow: tuple = ()
     jitter: float = 0.0
 
     def factor(self, rank, number):
-        """Of a step's computing. Equal wherever it is computed, whatever is done in the step."""
+        """Factor of a step's computing. Equal wherever it is computed, whatever the step does."""
         drawn = random.Random(f"{rank} {number}").random() if self.jitter else 0.0
         return dict(self.slow).get(rank, 1.0) * (1 + self.jitter * drawn)
 
     @property
     def slowest(self):
-        """Of all ranks, without what varies."""
+        """The largest factor of all ranks, without jitter."""
         return max([1.0, *(factor for _, factor in self.slow)])
 
 
 def parse(words, jitter, ranks):
-    """The Pace of --slow and --jitter. Raises UsageError that says what one looks like."""
+    """The Pace of --slow and --jitter. Raises UsageError that shows their form."""
     slow = ()
     if words:
         found = re.fullmatch(r"(\d+(?:,\d+)*):(\d+(?:\.\d+)?)", words)

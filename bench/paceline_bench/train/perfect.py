@@ -1,4 +1,4 @@
-"""What steps of training in a row take when links are perfect: a pure function of a record.
+"""Times of training steps in a row with perfect links: a pure function of a record.
 
 Every step is forward and backward, and an exchange of each key. A layer's forward pass waits for
 its own weights, which are those of the step before. The links carry one call after the other, each
@@ -19,7 +19,7 @@ ORDERS = ("numbered", "ready")
 
 @dataclass(frozen=True)
 class Step:
-    """What every rank does, again and again. Keys are numbered from the first layer on."""
+    """The work of every rank, again and again. Keys are numbered from the first layer on."""
 
     bytes: tuple  # of each key
     needed_s: tuple  # from the begin of forward on, if nothing has to be waited for
@@ -82,7 +82,7 @@ def calls_of(step, mode, order):
 
 
 def forward(step, begin_s, there_s):
-    """When a forward pass ends that begins at `begin_s`; there_s: when each key's weights are."""
+    """End of a forward pass that begins at `begin_s`; there_s: times of each key's weights."""
     now, done = begin_s, 0.0
     for key in step.as_needed:
         now += step.needed_s[key] - done
@@ -92,8 +92,8 @@ def forward(step, begin_s, there_s):
 
 
 def chained(step, calls, ready_s, cost_s, free_s):
-    """(when each key is there, when each call ends): one call after the other, in this order. A key
-    that stands in several calls is exchanged in as many pieces."""
+    """(times of each key, ends of each call): one call after the other, in this order. A key
+    in several calls is exchanged in as many pieces."""
     there_s, ends = [0.0] * len(step.bytes), []
     pieces = Counter(key for keys in calls for key in keys)
     for keys in calls:
@@ -106,7 +106,7 @@ def chained(step, calls, ready_s, cost_s, free_s):
 
 
 def urgent(step, ready_s, cost_s):
-    """When each key is there if the links always carry what is needed first of what is ready: no
+    """Times of each key if the links always carry the ready key that is needed first: no
     order of calls makes a forward pass end earlier."""
     place = {key: number for number, key in enumerate(step.as_needed)}
     left = [cost_s(nbytes) for nbytes in step.bytes]
@@ -131,7 +131,7 @@ def urgent(step, ready_s, cost_s):
 
 
 def seconds(step, mode, order, cost_s, steps=5, calls=None):
-    """Of a step, over so many in a row; the last one ends when all weights are there."""
+    """Seconds of a step, over so many in a row; the last one ends when all weights are there."""
     calls = calls or calls_of(step, mode, order)
     there_s, free_s, may_begin_s, computed_s = [0.0] * len(step.bytes), 0.0, 0.0, 0.0
     for _ in range(steps):
@@ -143,7 +143,7 @@ def seconds(step, mode, order, cost_s, steps=5, calls=None):
             continue
         there_s, ends = chained(step, calls, ready_s, cost_s, free_s)
         free_s = ends[-1]
-        if mode in ("funnel", "ddp"):  # whoever trains waits for all
+        if mode in ("funnel", "ddp"):  # the training loop waits for all
             may_begin_s = free_s
         elif mode == "concom":  # ... or for the last barrier
             barriers = (len(ends) - 1) // OUTSTANDING
@@ -152,5 +152,5 @@ def seconds(step, mode, order, cost_s, steps=5, calls=None):
 
 
 def least_s(step, cost_s):
-    """What no way can beat in steady state."""
+    """A bound for all ways in steady state."""
     return max(step.compute_s, sum(map(cost_s, step.bytes)))

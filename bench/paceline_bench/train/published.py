@@ -1,4 +1,4 @@
-"""What was published about the networks."""
+"""Published numbers of the networks."""
 
 # parameters, flops of a forward pass and picture: table 2 of Barrachina and others.
 PUBLISHED = {"alexnet": (62_378_344, 2_270_512_192), "resnet50": (25_636_712, 8_178_368_512),

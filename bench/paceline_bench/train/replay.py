@@ -32,7 +32,7 @@ ELEMENT = perfect.ELEMENT_BYTES
 
 
 class Job:
-    """How the ranks are started: where, and over which MPI."""
+    """The start of the ranks: their place, and their MPI."""
 
     def __init__(self, ranks, lab, with_mpi):
         self.cluster = links.cluster_from(lab) if lab else None
@@ -46,14 +46,14 @@ class Job:
         return {**self.mpi, **cluster} if self.mpi else None
 
     def bound_s(self, nbytes):
-        """How long the links need for an allreduce; without links nothing is known."""
+        """Seconds of an allreduce on the links; 0 without links."""
         if not self.cluster or not nbytes:
             return 0.0
         return self.cluster.bound_s("allreduce", self.ranks, nbytes) or 0.0
 
     def launch(self, spec, least_s, partly=None, module="paceline_bench.train.replaying"):
-        """Each rank's result. A launcher hangs now and then: it may once. Where the ranks fail or
-        somebody interrupts, `partly` gets each rank's result of what all had done by then."""
+        """Each rank's result. A launcher hangs now and then: it may once. If the ranks fail or are
+        interrupted, `partly` gets each rank's result of what all had done by then."""
         where = self.cluster.folder if self.cluster else None
         environment = {**(self.mpi["environment"] if self.mpi else {}), "OMP_NUM_THREADS": "1"}
         for retry in (True, False):
@@ -104,7 +104,7 @@ def steps_of(models, ratio, compute_s, bound_s):
 
 
 def check_ways(ways, with_mpi):
-    """Raises UsageError for what there is not."""
+    """Raises UsageError for unknown ways."""
     for way in ways:
         if way not in WAYS:
             raise UsageError(f"train: replay: there is no way {way!r}; ways are {', '.join(WAYS)}.")
@@ -113,7 +113,7 @@ def check_ways(ways, with_mpi):
 
 
 def mode_and_order(way):
-    """As perfect.seconds() takes them."""
+    """(mode, order) as perfect.seconds() takes them."""
     mode, _, rest = way.partition(":")
     return mode, rest if mode != "ddp" else "ready"
 
@@ -124,7 +124,7 @@ def bounded(step, way, bound_s, in_a_row):
 
 
 class Simulated:
-    """Steps under a model of a machine: each call takes what the simulator says of the algorithm
+    """Steps under a model of a machine: each call takes the simulated time of the algorithm
     that would be chosen; calls follow each other."""
 
     def __init__(self, ranks, nodes, machine):
@@ -143,11 +143,11 @@ class Simulated:
         return self.known[nbytes]
 
     def bound_s(self, nbytes):
-        """What links of this machine need for an allreduce of so many bytes, at least."""
+        """Least seconds of an allreduce of so many bytes on links of this machine."""
         return _core.bound_s("allreduce", self.ranks, nbytes, self.machine) if nbytes else 0.0
 
     def seconds(self, step, way, in_a_row):
-        """Of a step. auto: its own buckets, in the order of its plan."""
+        """Seconds of a step. auto: its own buckets, in the order of its plan."""
         mode, order = mode_and_order(way)
         if mode != "auto":
             return perfect.seconds(step, mode, order, self.call_s, in_a_row)
@@ -159,7 +159,7 @@ class Simulated:
 
 
 class _Key:
-    """What a Plan wants to know of a key."""
+    """The facts that a Plan needs of a key."""
 
     def __init__(self, key, nbytes):
         self.key = self.number = key
@@ -183,7 +183,7 @@ def judged(ranks, steps, job, in_a_row):
 
 
 def fault(found, step, job, places, in_a_row):
-    """Why the figures of a way are refused; empty if they are not."""
+    """The reason to refuse the figures of a way; empty if there is none."""
     for one in found:
         if one["fault"]:
             return one["fault"]

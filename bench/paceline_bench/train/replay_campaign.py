@@ -19,13 +19,13 @@ PLAN = ("ranks", "steps_in_a_row", "machine", "slow", "jitter", "ratio", "images
 
 
 def is_replay(content):
-    """Whether this is what `paceline train replay --json` wrote."""
+    """True for the content of a file of `paceline train replay --json`."""
     return isinstance(content, dict) and all(
         key in content for key in ("plan", "bounds", "simulated", "launches"))
 
 
 def rows_of(name, content):
-    """Of a file: times, and what the way would take with perfect links and in the simulator."""
+    """Rows of a file: times, and the way's time with perfect links and in the simulator."""
     for number, launch in enumerate(content["launches"], 1):
         for model, times in launch["times"].items():
             for way, took in times.items():
@@ -41,7 +41,7 @@ def read(file):
 
 
 def parsed(text):
-    """The same from the text. Raises ValueError."""
+    """Parses the text of such a file. Raises ValueError."""
     lines = text.splitlines(keepends=True)
     heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
     rows = csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
@@ -89,5 +89,5 @@ def text_of(series):
 
 
 def add(file, series, hide=""):
-    """As campaign.add()."""
+    """Adds series to a file as campaign.add() does."""
     return campaign.put(file, series, hide, read, text_of)

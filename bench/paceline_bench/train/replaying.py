@@ -2,7 +2,7 @@
 
 Started as `python -m paceline_bench.train.replaying SPEC`. Computing is a chain of tasks that
 sleep: the layers of a forward pass, each of which reads its own weights, then the backward pass,
-which makes one gradient after the other. What a key's exchange yields stands for its new weights.
+which makes one gradient after the other. The result of a key's exchange stands for its new weights.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from paceline_bench.train import libraries, pace, perfect
 
 PERIOD = 1021  # a prime: no cut of a buffer falls together with it
 CHUNK = PERIOD << 8
-SLACK_S = 300e-6  # of a sleep; who is later than this has waited for weights
+SLACK_S = 300e-6  # of a sleep; a layer that begins later has waited for weights
 STORES = ("funnel", "concom", "depcha", "auto")
 
 
@@ -43,11 +43,11 @@ class Keys:
         self.faults = []
 
     def value(self, number, key, rank):
-        """What the ends of a key hold; averages are exact."""
+        """The value at the ends of a key; averages are exact."""
         return float(self.ranks * (8 * number + key % 8 + rank))
 
     def average(self, number, key):
-        """... over all ranks."""
+        """Average of value() over all ranks."""
         return sum(self.value(number, key, rank) for rank in range(self.ranks)) / self.ranks
 
     def make(self, number, key):
@@ -56,14 +56,14 @@ class Keys:
         array[0] = array[-1] = value
 
     def look(self, number, key):
-        """Whether the weights are those of that step."""
+        """Notes a fault unless the weights are those of that step."""
         array, due = self.arrays[key], self.average(number, key)
         if array[0] != due or array[-1] != due:
             self.faults.append(f"key {key} of rank {self.rank} holds {array[0]} and {array[-1]} "
                                f"where the average of step {number} is {due}")
 
     def look_all(self, number):
-        """The same of every element."""
+        """The same for every element."""
         for key, array in enumerate(self.arrays):
             self.look(number, key)
             for at in range(0, array.size, CHUNK):
@@ -75,13 +75,13 @@ class Keys:
 
 
 class Clock:
-    """Computing: who begins in time ends in time, however inexactly a sleep ends."""
+    """Computing: tasks that begin in time end in time, however inexactly a sleep ends."""
 
     def __init__(self):
         self.at_ns = time.monotonic_ns()
 
     def waited(self):
-        """What comes now could not begin earlier, if that is more than a sleep's slack."""
+        """Moves the clock to now if the delay is more than a sleep's slack: a task had to wait."""
         now = time.monotonic_ns()
         if now - self.at_ns > SLACK_S * 1e9:
             self.at_ns = now
@@ -142,7 +142,7 @@ class Stored:
         return own
 
     def step_once(self):
-        """As the document's loops do."""
+        """One step, as the document's loops do it."""
         self.compute()
         arrays = self.keys.arrays
         if self.kind in ("depcha", "auto"):
@@ -161,7 +161,7 @@ class Stored:
         self.engine.wait()
 
     def close(self):
-        """All that was opened. Collective."""
+        """Closes all that was opened. Collective."""
         self.store.close()
         self.engine.close()
 
@@ -195,7 +195,7 @@ class Ddp:
         self.done += 1
 
     def end(self):
-        """Nothing is under way."""
+        """Does nothing: no call is under way."""
 
     close = end
 
@@ -238,7 +238,7 @@ class Rank:
             self.meeting.barrier()
 
     def made(self, way, step):
-        """What goes through steps."""
+        """The object that runs the steps of a way."""
         name, _, rest = way.partition(":")
         ours = step, self.rank, self.ranks, self.paces
         if name == "ddp":
@@ -246,7 +246,7 @@ class Rank:
         return Stored(self.communicator, name, rest, *ours)
 
     def measure(self, way, step):
-        """Seconds of a step, bytes (sent, received) of all, and what was wrong."""
+        """Seconds of a step, bytes (sent, received) of all, and faults."""
         going = self.made(way, step)
         for _ in range(self.spec["warm_up"]):  # auto makes its plan of the first one
             going.step_once()

@@ -19,7 +19,7 @@ SIGNALS = {int(one) for one in signal.Signals}
 
 
 def rank_here():
-    """The number of this process where somebody has started it as one of several ranks; None."""
+    """The number of this process if it was started as one of several ranks; None if not."""
     launcher, ours = mpi_launcher(), os.environ.get("PACELINE_RANK", "")
     if launcher:
         return launcher.rank
@@ -27,8 +27,8 @@ def rank_here():
 
 
 def run(spec, ranks, out, watcher=None, timeout_s=None, grace_s=5.0):
-    """The result of training on so many ranks here. Raises Failed with what they said. Whoever
-    gives a Watcher still has in it, after that, what they have told."""
+    """The result of training on so many ranks here. Raises Failed with what they said. A caller's
+    Watcher still has in it, after that, what they have told."""
     with tempfile.TemporaryDirectory(prefix="paceline-train-") as folder:
         path, said = Path(folder) / "spec.json", []
         path.write_text(json.dumps(spec), encoding="utf-8")
@@ -51,7 +51,7 @@ def run(spec, ranks, out, watcher=None, timeout_s=None, grace_s=5.0):
 
 
 def why(status, failed, said):
-    """What became of the ranks. `failed`: the sentences of those that could tell."""
+    """Describes how the ranks ended. `failed`: the sentences of those that could tell."""
     if status == TIMED_OUT:
         return "train: the ranks were not done in time."
     if status > 128:
@@ -68,7 +68,7 @@ def why(status, failed, said):
 
 
 def words_of(spec, ranks, path):
-    """(command, environment): by the MPI's own launcher where it exchanges."""
+    """(command, environment): by the MPI's own launcher if it exchanges."""
     command = [sys.executable, "-m", "paceline_bench.train.worker", str(path)]
     if spec["over"] != "mpi":
         return command, {}
@@ -102,7 +102,7 @@ class Watcher:
         self.bars.stop()
 
     def hear(self, said):
-        """What rank 0 tells."""
+        """Takes a message of rank 0."""
         if "failed" in said:
             (self.losers if said["others"] else self.causes).append(said["failed"])
         elif "steps" in said:
@@ -124,10 +124,10 @@ class Watcher:
 
     @property
     def failed(self):
-        """The sentences of ranks that failed. Who has only lost another comes last, however early
-        it was heard."""
+        """The sentences of ranks that failed. Ranks that have only lost another come last, however
+        early they were heard."""
         return self.causes + self.losers
 
     def kept(self):
-        """What was measured, as a rank's result."""
+        """All measurements, as a rank's result."""
         return {"rank": 0, "data": self.data, "epochs": self.epochs, "losses": self.losses}

@@ -1,6 +1,6 @@
-"""How gradients get to all ranks: DDP, types of KVStore, BSP-SGD, overlap; and over what.
+"""Ways of exchanging gradients: DDP, types of KVStore, BSP-SGD, overlap; and their libraries.
 
-A way has `net` (what is called in the forward pass), `finish()` (what follows the backward pass:
+A way has `net` (the module of the forward pass), `finish()` (the work after the backward pass:
 the rest of the exchange, and the update), `exchange()` (the collectives of a step alone), and
 `quiet()` (a context in which backward passes exchange nothing).
 """
@@ -26,7 +26,7 @@ EVERY = 5
 
 
 def check(name, over, collectives):
-    """Raises UsageError for what there is not."""
+    """Raises UsageError for unknown names."""
     for word, words, what in ((name, NAMES, "way"), (over, OVERS, "library")):
         if word not in words:
             raise UsageError(f"train: there is no {what} {word!r}; there are {', '.join(words)}.")
@@ -72,7 +72,7 @@ def make(name, over, net, optimizer_of, collectives=None):
 
 
 class Way:
-    """See above."""
+    """Base of all ways; the module's comment describes the methods."""
 
     def __init__(self, net, optimizer_of):
         self.net, self.optimizer = net, optimizer_of(net.parameters())
@@ -117,7 +117,7 @@ class Gloo:
         x.div_(dist.get_world_size())
 
     def broadcast(self, x):
-        """Rank 0's."""
+        """Sends rank 0's."""
         dist.broadcast(x, 0, group=self.group)
 
 
@@ -238,7 +238,7 @@ class Ddp(Way):
         return self.net.no_sync()
 
     def finish(self):
-        """Exchanged they are."""
+        """Updates: the backward pass has exchanged."""
         self.optimizer.step()
 
     def exchange(self):

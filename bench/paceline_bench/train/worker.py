@@ -18,11 +18,11 @@ from paceline.errors import Error, RankLost, TimeoutError, UsageError
 
 from paceline_bench.train import branched, data, models, ways
 
-SAID = "@train "  # rank 0 begins a line so that tells how far it is
+SAID = "@train "  # rank 0 begins a line of progress so
 TIMEOUT_S = 600
 PROFILE_STEPS = 3
 VALIDATION_BATCH = 64
-SHARE_TO_TRAIN = 0.7  # of a way's time, where time is short; the rest is for its profile
+SHARE_TO_TRAIN = 0.7  # of a way's time, if time is short; the rest is for its profile
 
 
 def rate_of(spec, ranks):
@@ -65,16 +65,16 @@ class Trainer:
         self.losses, self.epochs, self.edges = [], [], []
 
     def way_of(self):
-        """How its gradients get to all ranks."""
+        """The way in which its gradients are exchanged."""
         return ways.make(self.spec["way"], self.spec["over"], self.bare, self.optimizer_of,
                          self.spec["collectives"])
 
     def steps_of(self, number):
-        """Of an epoch."""
+        """Number of steps of an epoch."""
         return self.steps
 
     def optimizer_of(self, parameters):
-        """Of the documents: SGD with momentum."""
+        """The documents' optimizer: SGD with momentum."""
         return torch.optim.SGD(parameters, rate_of(self.spec, self.ranks), momentum=0.9)
 
     def step(self, inputs, labels, exchanges=True):
@@ -93,7 +93,7 @@ class Trainer:
         return loss.item()
 
     def epoch(self, number):
-        """One pass over the data, then what held back pictures say."""
+        """One pass over the data, then the accuracy on held back pictures."""
         self.bare.train()
         begin, found, steps = time.monotonic(), [], self.steps_of(number)
         for step, chosen in enumerate(self.shard.batches(number)):
@@ -116,7 +116,7 @@ class Trainer:
         self.tell({"row": row})
 
     def is_late(self):
-        """Whether another epoch would end after `until`, a moment of the machine's clock."""
+        """True if another epoch would end after `until`, a moment of the machine's clock."""
         until = self.spec.get("until")
         if not until:
             return False
@@ -124,7 +124,7 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self):
-        """The share of what was held back that is named rightly; each rank looks at a part."""
+        """The share of held back pictures that is named rightly; each rank looks at a part."""
         self.way.settle()
         self.bare.eval()
         right, seen = 0, 0
@@ -157,7 +157,7 @@ class Trainer:
         return found
 
     def run(self):
-        """What this rank has seen, as JSON has it."""
+        """Trains; returns this rank's result, for JSON."""
         self.tell({"steps": self.spec["epochs"] * self.steps, "data": self.data.about})
         for number in range(self.spec["epochs"]):
             self.epoch(number)
@@ -203,8 +203,8 @@ def train(spec, tell=lambda _: None):
             if "in_turn" in spec:
                 tell({"found": found})
     except BaseException as error:
-        # Whoever tells it catches it, and yet it ends the program, which without this would leave
-        # as if all had gone well: complete its calls first, and wait for ranks that are no more.
+        # A caller may catch and print it, and yet it ends the program, which without this would
+        # leave as if all had gone well: complete its calls first, and wait for lost ranks.
         sys.last_value = error
         raise
     dist.barrier()
@@ -213,7 +213,7 @@ def train(spec, tell=lambda _: None):
 
 
 def sentence(error, rank):
-    """What a person needs to know of it; None where a trace back says more."""
+    """The error in a sentence for a user; None if a trace back says more."""
     if isinstance(error, Error):
         return str(error)
     words = str(error)
