@@ -66,9 +66,10 @@ def rounds(mpi, peers_of, nbytes, times, sends_first):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--size", default="8MiB", show_default=True, type=Size(), help="Of the allreduce.")
+@click.option("--size", default="8MiB", show_default=True, type=Size(),
+              help="Size of the allreduce.")
 @click.option("--messages", default="60KiB,128KiB,512KiB,2MiB", show_default=True)
-@click.option("--mbit", default=250, show_default=True, help="What a link carries in a second.")
+@click.option("--mbit", default=250, show_default=True, help="Rate of a link, in Mbit/s.")
 def main(size, messages, mbit):
     """Print a line for each form, and for each pattern and length of messages."""
     mpi = start_mpi()

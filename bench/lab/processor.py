@@ -62,7 +62,7 @@ def shown(name, seconds, ranks, machine):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--size", default="25MiB", show_default=True, type=Size())
 @click.option("--segments", default="", help="Numbers of them for ring, such as 1,8,256.")
-@click.option("--calls", default=6, show_default=True, help="Of each, one after the other.")
+@click.option("--calls", default=6, show_default=True, help="Calls of each, one after the other.")
 @click.option("--rounds", default=4, show_default=True)
 def main(size, segments, calls, rounds):
     """Print what an allreduce takes."""

@@ -85,22 +85,23 @@ def write(folder, names, nodes, ppn, machine, settings):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--nodes", default="8,9", show_default=True, help="How many, one lab after another.")
+@click.option("--nodes", default="8,9", show_default=True,
+              help="Numbers of nodes, one lab after another.")
 @click.option("--ppn", default=1, show_default=True, help="Ranks of a node.")
 @click.option("--scattered", is_flag=True, help="Ranks in turn on all nodes.")
 @click.option("--rate", default="200mbit", show_default=True, help="As of ./dev lab up.")
 @click.option("--mpis", default=",".join(MPIS), show_default=True)
 @click.option("--collectives", default=COLLECTIVES, show_default=True)
 @click.option("--settings", default="default", show_default=True,
-              help="Of the MPIs, names as of paceline bench --mpi-setting.")
-@click.option("--algorithm", default="", help="Of ours, by name. [default: as chosen]")
+              help="Settings of the MPIs, names as of paceline bench --mpi-setting.")
+@click.option("--algorithm", default="", help="Algorithms of ours, by name. [default: chosen]")
 @click.option("--sizes", default="1MiB,4MiB,16MiB", show_default=True, help="As of paceline bench.")
 @click.option("--repeats", default=5, show_default=True, type=int, help="As of paceline bench.")
 @click.option("--launches", default=1, show_default=True, type=int, help="As of paceline bench.")
 @click.option("--machine", default="probe", show_default=True,
               help="PACELINE_MACHINE: what the choice knows of the links.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
-              help="Where lab.csv is. [default: bench/results]")
+              help="Folder of lab.csv. [default: bench/results]")
 def main(nodes, ppn, scattered, rate, mpis, collectives, settings, algorithm, sizes, repeats,
          launches, machine, folder):
     """Collectives between the lab's nodes, beside MPIs: tables, and bench/results/lab.csv."""

@@ -144,13 +144,13 @@ std::vector<std::vector<double>> alternate_in(HeldLine& line, const nb::list& ca
 }  // namespace
 
 NB_MODULE(_native, m) {
-  m.doc() = "Timing without Python between: what paceline_bench measures with.";
+  m.doc() = "Timing without Python between, for paceline_bench.";
   nb::module_::import_("paceline._core");  // it knows how errors of C++ become Paceline's
-  nb::class_<HeldLine>(m, "StartLine", "Where the ranks of a benchmark meet before each call.")
+  nb::class_<HeldLine>(m, "StartLine", "Meeting place of a benchmark's ranks before each call.")
       .def("__init__", make_line, "memory"_a, "rank"_a, "ranks"_a, "oversubscribed"_a,
            "memory: bytes_for(ranks) bytes that all ranks map, zeroed at first, aligned to 128.\n"
            "oversubscribed: ranks outnumber cores, so that none may spin.")
-      .def_static("bytes_for", &StartLine::bytes, "ranks"_a, "How much memory it takes.")
+      .def_static("bytes_for", &StartLine::bytes, "ranks"_a, "Bytes of memory that it takes.")
       .def("barrier", &StartLine::barrier, Unlocked(),
            "Returns once every rank has called it as often as this one. Raises TimeoutError.")
       .def("start", &StartLine::start, Unlocked(),

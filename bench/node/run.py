@@ -122,7 +122,7 @@ def show(title, settings, out):
 @click.option("--collectives", default="allreduce,broadcast,reduce,reduce_scatter,allgather",
               show_default=True, help="all, or names of collectives.")
 @click.option("--settings", default="default", show_default=True,
-              help="Of the MPIs: all, or names, each where an MPI has it.")
+              help="Settings of the MPIs: all, or names, each if an MPI has it.")
 @click.option("--sizes", default=SIZES, show_default=True, help="As of paceline bench.")
 @click.option("--launches", default=statistics.LEAST_LAUNCHES, show_default=True, type=int,
               help="Fewer than 10 give no verdicts.")
@@ -130,9 +130,9 @@ def show(title, settings, out):
 @click.option("--ranks", "-n", default=2, show_default=True, type=int)
 @click.option("--separate", is_flag=True, help="As of paceline bench.")
 @click.option("--out", "folder", default=RESULTS, type=click.Path(file_okay=False, path_type=Path),
-              help="Where node.csv is. [default: bench/results]")
+              help="Folder of node.csv. [default: bench/results]")
 @click.option("--parent", metavar="[COMMIT]", is_flag=False, flag_value="HEAD~1",
-              help="Against an earlier commit's build instead of MPIs; fails where anything is "
+              help="Against an earlier commit's build instead of MPIs; fails if anything is "
                    "slower. [COMMIT: HEAD~1]")
 @click.pass_context
 def main(context, mpis, collectives, settings, sizes, launches, repeats, ranks, separate, folder,
