@@ -59,7 +59,7 @@ def origin(panel: dict) -> int:
 
 
 def length_ms(panel: dict) -> float:
-    """From the panel's time zero until the last rank ends the step (ms)."""
+    """Milliseconds from the panel's time zero until the last rank ends the step."""
     ends = [record["steps"][panel["step"]]["edges"][-1] for record in panel["run"]]
     return (max(ends) - origin(panel)) / 1e6
 

@@ -99,7 +99,7 @@ def main():
         (lambda x=x: x.copy_(values), lambda x=x: dist.all_reduce(x)) for x in tensors
     ]  # fmt: skip
     show_times(f"all_reduce of {options.mib} MiB", compare(pairs, options.repeats))
-    # On two ranks both have done the same, bit for bit.
+    # Both have done the same on two ranks, bit for bit.
     for mine, theirs in zip(private.parameters(), shared.parameters(), strict=True):
         assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     dist.destroy_process_group()

@@ -1,5 +1,5 @@
-# What a wheel carries beside the Python module: the C library, and what `paceline preload` makes a
-# drop-in library of, for whichever MPI it finds. pip installs it, and ./dev wheel; nobody else.
+# Files of a wheel beside the Python module: the C library, and the sources of the drop-in library
+# that `paceline preload` makes for an MPI. Used by pip and ./dev wheel only.
 set(native paceline/native)
 set(to_wheel COMPONENT wheel EXCLUDE_FROM_ALL)
 

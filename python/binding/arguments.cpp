@@ -148,7 +148,7 @@ void exchange(Call& call, const Rules& rules, const Kept& kept) {
   }
 }
 
-// Away from the root of a gather or scatter, counts only say that the pieces differ.
+// Ranks other than the root of a gather or scatter learn from counts only that the pieces differ.
 void set_counts(Call& call, const Rules& rules, const Arguments& arguments) {
   call.uneven = !arguments.counts.is_none();
   const bool rooted =

@@ -93,7 +93,7 @@ std::optional<Type> type_of(const Py_buffer& view) {
   }
 }
 
-// As numpy writes types: "<f4".
+// The type in numpy's notation: "<f4".
 std::optional<Type> type_of_letters(std::string_view letters) {
   if (letters.size() != 3 || letters[0] == '>') return {};
   const auto bytes = static_cast<std::size_t>(letters[2] - '0');

@@ -7,7 +7,7 @@
 
 namespace paceline::binding {
 
-// That of the options; the caller's limits win over theirs, and Ctrl-C ends waits.
+// Returns the options' config; the caller's limits win over theirs, and Ctrl-C ends waits.
 WorldConfig config_with(std::optional<int> timeout_ms, std::optional<int> start_timeout_ms);
 
 }  // namespace paceline::binding

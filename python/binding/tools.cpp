@@ -208,7 +208,7 @@ nb::dict described(const Choice& choice) {
   return out;
 }
 
-// With as many ranks to a node as the largest of these nodes has, as a communicator reckons.
+// Returns the machine with as many ranks a node as the largest node has, as a communicator does.
 Machine machine_on(const std::string& name, const std::vector<int>& nodes, int ranks) {
   check_nodes("choose", nodes, ranks);
   Machine machine = machine_from(name);
@@ -240,7 +240,7 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   problem.ranks = ranks;
   problem.late = late;
   check_late(problem);
-  // As a communicator would: what the call does not ask for the options may.
+  // Options apply to what the call does not ask for, as in a communicator.
   const auto option = [](int asked, Option row) {
     return asked ? asked : static_cast<int>(number_of(row));
   };

@@ -27,7 +27,7 @@ namespace {
 
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
-// Beyond it a proof takes hours, and a mistyped number would take all memory.
+// Limit of ranks: proofs beyond it take hours, and a mistyped number would take all memory.
 constexpr int kMaxRanks = 4096;
 
 // An algorithm in a world of one shape.

@@ -28,7 +28,7 @@ class Knobs(NamedTuple):
     timeout_ms: int | None = None
 
 
-# On ranks that do not know the counts of a gather or scatter: "they differ".
+# Counts of ranks that do not know those of a gather or scatter: "they differ".
 _UNKNOWN: Counts = ()
 
 

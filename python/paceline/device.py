@@ -260,7 +260,7 @@ class Group(_Calls):
         return calls.knobs(**options) if options else None
 
     def _prepare(self, collective: str, *arguments: Any) -> tuple[list[Any], list[Any]]:
-        """For each position what the core takes, and what the call returns."""
+        """Arguments of the core for each position, and results of the call."""
         function = calls.named(collective)
         prepared, results = [], []
         for position in range(self.size):

@@ -63,7 +63,7 @@ def candidates(families: tuple[str, ...] = FAMILIES) -> list[Found]:
     found.sort(key=lambda f: families.index(f.family))  # otherwise as they were
     for family in families:
         found += [Found(name, "the loader knows it", family) for name in _NAMES[family]]
-    # By that name the loader may know either family's.
+    # The loader may know either family's library by that name.
     return [f for f in found if f.path != "libmpi.so"]
 
 

@@ -1,7 +1,7 @@
 """Places of CUDA devices: orders them so that a chain has short hops.
 
-A link counts first: what the driver says of it, NVLink before PCI Express. Then the same switch,
-the same socket.
+A link counts first, by what the driver says of it: NVLink before PCI Express. The same switch comes
+next, then the same socket.
 """
 
 import os

@@ -107,7 +107,7 @@ def is_load_store(trace):
     return any(event.what for event in trace.events)
 
 
-# By the first thing that an event does.
+# Rows by the first thing that an event does.
 ROWS = {"send": 0, "signal": 0, "reduce": 1, "copy": 1, "compute": 1, "recv": 2, "wait": 2}
 LOAD_STORE_ROWS = {"copy in": 0, "reduce": 1, "copy out": 2, "copy": 2, "signal": 3, "wait": 3}
 ORDER = ("send", "recv", "copy in", "reduce", "copy", "copy out", "signal", "wait", "compute")

@@ -118,7 +118,7 @@ def join(
 
 
 class _Waited:
-    """A store whose get() says in its own way that time is up: by whatever error comes then."""
+    """A store whose get() may say that time is up in its own way: by any error that comes then."""
 
     def __init__(self, store: Any):
         self._store = store

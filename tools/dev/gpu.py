@@ -1,7 +1,7 @@
 """./dev gpu: builds, tests and measures on a machine with a GPU, or on devices that are feigned.
 
 The reduce kernels are compiled for the GPUs at hand; nvcc is the machine's, or comes from PyPI into
-.venv. The tests of src/device/cuda run on the GPU, once more under compute-sanitizer where there is
+.venv. The tests of src/device/cuda run on the GPU, once more under compute-sanitizer if there is
 one. Then collectives are measured between devices, and between virtual ones that share a device,
 and written as CSV.
 """
@@ -139,7 +139,7 @@ def ways(options, participants):
     sizes = SHORT_SIZES if options.short else SIZES
     if options.feigned:
         return (("emulated", sizes, (), "", False), ("peers", SHORT_SIZES, (), "", False))
-    # On a device that all share a pipeline of one segment moves least; more hide what copies wait.
+    # One segment moves least on a device that all share; more segments hide the waits of copies.
     pipeline = ("--algorithm", "chain", "--segments", "1" if participants == 2 else "4")
     return (("cuda", sizes, (), "", False),
             *(("peers", sizes, words, how + (", MPS" if shared else ""), shared)

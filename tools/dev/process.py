@@ -75,7 +75,7 @@ def alive(child):
 def ended_by_signals():
     """Makes SIGTERM and SIGHUP end this process by SystemExit, so that `finally` blocks run.
 
-    A second signal is ignored: it must not cut these short. What nohup ignores stays ignored.
+    A second signal is ignored: it must not cut these short. Signals ignored by nohup stay so.
     """
     before = {sign: signal.getsignal(sign) for sign in (signal.SIGTERM, signal.SIGHUP)}
     ours = [sign for sign, handler in before.items() if handler == signal.SIG_DFL]

@@ -18,7 +18,7 @@ FEW, BATCH = 3, 8
 
 
 def positions_on(devices, participants):
-    """For each participant its device, near ones beside each other."""
+    """The device of each participant, near ones beside each other."""
     order = topology.near_order(devices)
     return [order[at % len(order)] for at in range(participants)]
 

@@ -45,7 +45,7 @@ class Modes:
 
 
 def groups(values):
-    """By value the number of its mode, the fastest 0."""
+    """Number of each value's mode, the fastest 0."""
     order = sorted(values)
     bounds = [above for below, above in zip(order, order[1:]) if above > FAR * below]
     return [sum(value >= bound for bound in bounds) for value in values]

@@ -78,7 +78,7 @@ def sleeps():
 
 
 class Keys:
-    """So many keys, and the steps of every way over them."""
+    """A number of keys, and the steps of every way over them."""
 
     def __init__(self, comm, count, nbytes):
         import numpy

@@ -186,7 +186,7 @@ class Worker:
         return {"times": times, **counted.found(cases)}
 
     def batches_for(self, calls, nbytes):
-        """By label the number of calls between two looks at the clock: powers of 2, the same on all
+        """Number of calls between two looks at the clock, by label: powers of 2, the same on all
         ranks."""
         most = most_in_batch(self.spec["collective"], nbytes, self.meeting.oversubscribed)
         single = {label: 1 for label in calls}

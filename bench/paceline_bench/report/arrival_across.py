@@ -48,7 +48,7 @@ def passes(ranks):
 
 
 def late_ranks(ranks, count):
-    """So many of the ranks, spread, always the same."""
+    """A fixed random sample of so many ranks."""
     return random.Random(ranks).sample(range(ranks), count)
 
 

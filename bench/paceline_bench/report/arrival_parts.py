@@ -16,14 +16,14 @@ LARGE = ("reduce", "arrival_chain")
 
 
 def part(collective, algorithm, ranks, nbytes, machine, arrivals, blocks=0):
-    """When each rank leaves one part."""
+    """Exit times of the ranks from one part."""
     world = _core.World(collective, algorithm, ranks, fused=True, arrivals=arrivals, blocks=blocks)
     return list(world.simulate(unit_count(collective, ranks, nbytes), ELEMENT, machine,
                                arrivals).exit_s)
 
 
 def exits(inside, nbytes, machine, arrivals, per_node):
-    """When each rank leaves the allreduce; `inside`: SMALL or LARGE. `machine`: as a model's."""
+    """Exit times of the ranks from the allreduce. `inside`: SMALL or LARGE; `machine`: a model."""
     between = machine.partition(",ranks_per_node")[0]
     nodes = [arrivals[first : first + per_node] for first in range(0, len(arrivals), per_node)]
     blocks = 4 if inside == LARGE else 0

@@ -91,7 +91,7 @@ def table():
 
 
 def figures():
-    """Both, as Figures."""
+    """The Figures of both."""
     return [
         Figure("table 1", "costs over 2 to 64 ranks",
                f"{_core.human_bytes(BYTES)} in blocks of 64 KiB for LP, between ranks that all "

@@ -26,7 +26,7 @@ def styles():
 
 
 def ticks_of(values):
-    """Not more than eleven of them, both ends included where that is possible."""
+    """At most eleven of the values, with both ends if possible."""
     step = math.ceil(len(values) / 11)
     return values[::step]
 

@@ -82,7 +82,7 @@ class Line:
 
     @property
     def legend(self):
-        """With its kind, as the picture shows it."""
+        """The label with its kind, for the picture."""
         return f"{self.label} ({self.kind})"
 
 

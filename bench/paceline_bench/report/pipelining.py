@@ -191,7 +191,7 @@ def other_networks(largest):
 
 
 def growing(most_ranks):
-    """Beyond the publication: on to 1024 ranks."""
+    """Up to 1024 ranks, beyond the publication."""
     ranks = [1 << power for power in range(3, most_ranks.bit_length())]
     ways = {way: [p for p in ranks if p <= most] for way, most in GROWING.items()}
     lacking = ("Left out: more than four segments, and a ring in four segments beyond 256 ranks, "

@@ -117,7 +117,7 @@ def elsewhere(figure, claim):
 
 
 def growth(figure):
-    """Beyond the publication."""
+    """The Claim about more ranks, beyond the publication."""
     (panel,) = figure.panels
     rows = {line.label: {p.ranks: p.mb_per_s for p in line.points} for line in panel.lines}
     taken_over = [ranks for ranks, rate in rows["ring"].items()

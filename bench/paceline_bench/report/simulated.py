@@ -27,7 +27,7 @@ class Way:
 
     @property
     def label(self):
-        """As `paceline bench` writes it, but for what is not cut."""
+        """The label of `paceline bench`, but for a collective that is not cut."""
         if self.segment_bytes:
             return f"{self.algorithm} by {_core.human_bytes(self.segment_bytes)}"
         return self.algorithm + (f" x {self.segments}" if self.segments > 1 else "")

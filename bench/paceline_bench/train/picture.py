@@ -26,7 +26,7 @@ def stacked(panels):
 
 
 def begin_of(ranks):
-    """When the first of them began the step."""
+    """Time at which the first rank began the step."""
     return min(one["edges"][0] for one in ranks)
 
 

@@ -1,4 +1,4 @@
-"""When each layer begins its forward pass, and when each gradient is ready: a real pass, timed."""
+"""Times a real pass: when each layer begins its forward pass, and when each gradient is ready."""
 
 import json
 import time

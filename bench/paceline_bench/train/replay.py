@@ -41,7 +41,7 @@ class Job:
 
     @property
     def about(self):
-        """For the head of a file; None without an MPI."""
+        """The MPI and the nodes, for the head of a file; None without an MPI."""
         cluster = {"cluster": self.cluster.about} if self.cluster else {}
         return {**self.mpi, **cluster} if self.mpi else None
 
@@ -219,7 +219,7 @@ def summary(content):
 
 
 def table(found, step_of, images):
-    """For people: every way of every model, beside its bound and the simulator."""
+    """Table for the terminal: every way of every model, beside its bound and the simulator."""
     out = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False,
                 caption="perfect: seconds with perfect links; of least: of max(computing, links)",
                 caption_justify="left", caption_style="none")

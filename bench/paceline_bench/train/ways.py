@@ -305,7 +305,7 @@ class Overlapped(Way):
         self.optimizer.step()
 
     def exchange(self):
-        """Through the same store, all at once."""
+        """Exchanges through the same store, all at once."""
         count = len(list(self.net.parameters()))
         for i in range(count):
             self.overlap._push(i)

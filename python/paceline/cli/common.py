@@ -125,7 +125,7 @@ class Number(click.IntRange):
     """A whole number between limits."""
 
     def get_metavar(self, param, ctx=None):
-        """As short as it can be."""
+        """The shortest metavar."""
         return "N"
 
 

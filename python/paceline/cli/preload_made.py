@@ -18,7 +18,7 @@ from paceline.errors import ResourceError
 CARRIED = Path(__file__).parents[1] / "native/drop_in"  # of a wheel; not of a source tree
 CALLS, STUB = "libpaceline_mpi_calls.so", "libpaceline_mpi.so"
 LIMIT_S = 600
-# As src/preload/library.cmake has it.
+# The same as in src/preload/library.cmake.
 COMMON = ("-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition")
 CXX = (*COMMON, "-std=c++20", "-fvisibility-inlines-hidden")
 SHARED = ("-shared", "-pthread")

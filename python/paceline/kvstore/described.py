@@ -93,7 +93,7 @@ def _calls(
 
 
 def _keys(keys: list) -> str:
-    """As many of them as there is room for."""
+    """As many of the keys as fit."""
     room = COLUMNS - 44
     shown = ""
     for i, key in enumerate(keys):

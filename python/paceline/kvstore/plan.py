@@ -128,7 +128,7 @@ class Plan:
     def calls(
         self, order: list[int], ready_s: dict[int, float], prices: Prices
     ) -> list[tuple[float, float]]:
-        """When each call's keys are ready, from the first gradient on, and what it takes."""
+        """Seconds from the first gradient until each call's keys are ready, and its price."""
         takes_s = {bucket: prices.cost_s(nbytes) for bucket, nbytes in self.pieces}
         first_s = min(ready_s.values())
         return [(max(ready_s[entry.number] for entry in self.buckets[b]) - first_s, takes_s[b])

@@ -194,8 +194,8 @@ class KVStore:
         a caller that pushes them later. The next plan uses them."""
 
     def _variable(self, key: Key) -> engines.Variable:
-        """For tasks that read or write the key's buffer(): they come after what has been called by
-        then, and the next push comes after them."""
+        """The variable of tasks that read or write the key's buffer(): they come after the calls so
+        far, and the next push comes after them."""
         return self._core.variable(self._entry("variable", key).number)
 
     def _flush(self) -> None:

@@ -1,4 +1,4 @@
-"""Communicators of the same ranks, where nothing says which of one rank is which of another's.
+"""Matches communicators of the same ranks whose order differs from rank to rank.
 
 MPI has no name for a communicator that all its ranks know, and to agree on one takes a call, in
 which a program hangs if one of its ranks is not recorded. So each rank numbers them as it first

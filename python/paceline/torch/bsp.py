@@ -274,7 +274,7 @@ class _Layerwise(_Behind):
 
     def _before(self, layer: int) -> Hook:
         def hook(module: nn.Module, _: Any) -> None:
-            # In training, whatever the mode of this part of the model.
+            # Training is judged by the whole model, whatever the mode of this part.
             if (self._bsp._model() or module).training and torch.is_grad_enabled():
                 self._begin(layer + 2)
             self._end(layer + 1)
@@ -315,7 +315,7 @@ class _Layerwise(_Behind):
 
 
 def _options_of(method: str | dict[str, str] | None) -> dict[str, tuple[str, bool]]:
-    """For each collective its algorithm, and whether it is cut."""
+    """(algorithm, True if it is cut) of each collective."""
     names = ("broadcast", "reduce", "allreduce")
     if method is None:
         return {}

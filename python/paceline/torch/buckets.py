@@ -61,7 +61,7 @@ class SharedBuckets:
         return _BucketWork(request, [buffer]).get_future()
 
     def _has_inputs_everywhere(self) -> bool:
-        """Not under model.join(): ranks that have run out of inputs then pass other tensors."""
+        """False under model.join(): ranks that have run out of inputs then pass other tensors."""
         model = self._model()
         return model is None or not model._join_config.enable
 
@@ -94,7 +94,7 @@ class SharedBuckets:
 
 
 class _BucketWork(Work):
-    """As DDP wants it: the future is one of a tensor, not of a list."""
+    """A Work in the form that DDP wants: its future is of a tensor, not of a list."""
 
     def _value(self, future: torch.futures.Future) -> Any:
         return super()._value(future)[0]

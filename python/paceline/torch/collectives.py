@@ -117,7 +117,7 @@ class Collectives:
 
     @_heard
     def allgather(self, outputs: Any, inputs: Tensors | Tensor, opts: Any = None) -> Work:
-        """Into a list of tensors, of equal or of different size."""
+        """Gathers into a list of tensors, of equal or of different size."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         target = [moved(tensor) for tensor in outputs[0]]
@@ -129,7 +129,7 @@ class Collectives:
         work = self._call(
             list(outputs[0]), finish, opts, "allgather", source, memory, "sum", 0, counts
         )
-        # As over NCCL, where DDP's hooks that quantise find it.
+        # The future holds the tensor, as over NCCL: DDP's hooks that quantise look for it.
         if counts is None and not self._is_gloo and memory.dtype == inputs[0].dtype:
             work._gathered = memory.view(self._comm.size, *inputs[0].shape)
         return work
@@ -163,7 +163,7 @@ class Collectives:
     def reduce_scatter(
         self, outputs: Tensors | Tensor, inputs: Any, opts: Any = None, *old: Any
     ) -> Work:
-        """From a list of tensors, of equal or of different size."""
+        """Reduces a list of tensors, of equal or of different size, and scatters the results."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         op = _op(opts)
@@ -196,7 +196,7 @@ class Collectives:
     def gather(
         self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
     ) -> Work:
-        """Into a list of tensors of equal or different size on the root, which only it knows."""
+        """Gathers into a list of tensors of equal or different size, which only the root knows."""
         source = held(moved(_listed(inputs)[0]))
         if opts.rootRank != self._comm.rank:
             return self._call([], None, opts, "gather", source, None, "sum", opts.rootRank, ())
@@ -213,7 +213,7 @@ class Collectives:
     def scatter(
         self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None
     ) -> Work:
-        """From a list of tensors of equal or different size on the root, which only it knows."""
+        """Scatters a list of tensors of equal or different size, which only the root knows."""
         outputs = _listed(outputs)
         memory, finish = room(moved(outputs[0]))
         if opts.rootRank != self._comm.rank:
@@ -230,7 +230,7 @@ class Collectives:
 
     @_heard
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
-        """From a list of tensors into another; they may differ in size."""
+        """Exchanges a list of tensors for another; they may differ in size."""
         parts = [moved(tensor) for tensor in inputs]
         target = [moved(tensor) for tensor in outputs]
         self._one_each(parts, "all_to_all", "input")

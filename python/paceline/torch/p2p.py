@@ -84,7 +84,7 @@ class PointToPoint:
         return self._work(receive, list(tensors), finish, src)
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
-        """From whichever rank sends first. A rank that is lost shows by the time-out only."""
+        """Receives from the rank that sends first. A lost rank shows by the time-out only."""
         memory, finish = room(moved(tensors[0]))
         with self._p2p_lock:
             receive = Receive(self, memory, -1, tag)

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     parameters: set[int]  # ids of those whose gradients it exchanges
 
 
-# Not in the model itself, of which there are copies.
+# Kept outside of the model, since models are copied.
 _of_models: weakref.WeakKeyDictionary[nn.Module, Entry] = weakref.WeakKeyDictionary()
 
 

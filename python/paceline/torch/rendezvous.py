@@ -28,7 +28,7 @@ def install() -> None:
     """Serves env:// if an MPI launcher has started this process."""
     if launchers.mpi_launcher() is None:
         return
-    # By name: the package has a function that is called like the module.
+    # Imported by name: the package has a function of the same name as the module.
     handlers = importlib.import_module("torch.distributed.rendezvous")._rendezvous_handlers
     usual = handlers["env"]
 

@@ -14,7 +14,7 @@ KNOWN = frozenset({
 })  # fmt: skip
 _COMPLEX_OPS = ("sum", "average")
 
-# By the number of torch's ReduceOp.
+# Names by the number of torch's ReduceOp.
 _OPS = ("sum", "average", "product", "min", "max", "bit_and", "bit_or", "bit_xor")
 
 Finish = Callable[[], object] | None
@@ -92,7 +92,7 @@ def dense(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
 
 
 def room(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
-    """Like dense, where what `tensor` holds now does not matter."""
+    """Like dense, but the contents of `tensor` do not matter."""
     if _lies_as_it_says(tensor):
         return tensor, None
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)

@@ -117,7 +117,7 @@ class Updates:
         for module in model.modules():
             if next(module.parameters(recurse=False), None) is None:
                 continue
-            # Also what lies below: such a module may read it without calling it.
+            # Includes modules below: such a module may read them without calling them.
             below = [layer_of[number_of[id(p)]] for p in module.parameters() if id(p) in number_of]
             before = Hook(functools.partial(self._before, list(dict.fromkeys(below))))
             self._handles += [module.register_forward_pre_hook(before),
