@@ -1,11 +1,11 @@
 // The calls that the drop-in library serves: each becomes one of Paceline's, or passes to the host,
 // the MPI of this process.
 //
-// What decides is equal on all ranks: the communicator's state, the options that it was made with,
-// the length, and for reductions the datatype and the operation, which MPI wants equal. Calls that
-// only move data may name other datatypes on every rank; those count in packed bytes, and a rank
-// whose datatype has holes packs. Wrong arguments pass to the host, which has the words for them.
-// Buffers on a GPU are copied by their own rank; only whether a buffer is wrong is asked before.
+// The decision uses only what is equal on all ranks: the communicator's state and options, the
+// length, and for reductions the datatype and the operation, which MPI requires to be equal. Calls
+// that only move data may use a different datatype on each rank; their length counts packed bytes,
+// and a rank whose datatype has holes packs. The host reports wrong arguments. Each rank copies its
+// own buffers on a GPU, after the check of their addresses.
 #include <climits>
 #include <cstdint>
 #include <cstdio>
@@ -49,13 +49,13 @@ int report(const char* name, MPI_Comm comm) {
   return code;
 }
 
-// Counts the call as the host's; returns false, for the caller to return.
+// Counts the call as the host's and returns false, which the caller returns.
 bool pass_to_host(CommState& state, Collective collective, FallbackReason why) {
   ++state.of(collective).passed[static_cast<std::size_t>(why)];
   return false;
 }
 
-// Whether a call of so many bytes on this communicator is ours; else it is counted as the host's.
+// True if Paceline serves a call of `bytes` on this communicator; else counts it as the host's.
 bool is_ours(CommState& state, Collective collective, std::size_t bytes) {
   if (state.why == FallbackReason::differed && is_wanted(collective)) check_not_ended(state);
   if (!state.communicator.valid()) return pass_to_host(state, collective, state.why);
@@ -90,7 +90,7 @@ struct Reduction {
   int root = 0;
 };
 
-// As a call of ours, but for the buffers; nothing where it is the host's.
+// Returns the reduction as a call of Paceline without buffers; nothing if it is the host's.
 std::optional<Call> call_of(CommState& state, const Reduction& r) {
   if (r.count < 0 || r.root < 0 || r.root >= state.ranks) return {};
   const Element* element = find_element(r.type);
@@ -114,8 +114,8 @@ std::optional<Call> call_of(CommState& state, const Reduction& r) {
 
 std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type); }
 
-// What all calls below have in common: `body` serves the call and returns true, or returns false,
-// and `host` makes it.
+// Common frame of all calls below. `body` serves the call and returns true; if it returns false,
+// `host` makes the call.
 template <class Body, class Host>
 int serve_or_pass(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
   CommState* state = nullptr;
@@ -153,7 +153,8 @@ int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op
                [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
 }
 
-// MPI_Reduce allows MPI_IN_PLACE at the root alone. Open MPI refuses it; MPICH would read there.
+// MPI_Reduce allows MPI_IN_PLACE only at the root. On other ranks Open MPI refuses it; MPICH would
+// read from that address.
 bool in_place_away_from_root(CommState& state) {
   if (kFamily.starts_with("Open MPI"))
     return pass_to_host(state, Collective::reduce, FallbackReason::refused);
@@ -223,7 +224,7 @@ int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     const std::size_t bytes =
         element ? element->bytes * std::size_t(count) : packed_bytes(count, type);
     if (!is_ours(state, Collective::broadcast, bytes)) return false;
-    // On all ranks, also on those that pack nothing.
+    // Tested on all ranks, even on those that pack nothing.
     if (bytes > kMostPacked)
       return pass_to_host(state, Collective::broadcast, FallbackReason::too_long);
     if (element ? are_refused(Collective::broadcast, {buffer, buffer, nullptr, count})
@@ -277,7 +278,7 @@ bool are_sides_refused(const CommState& state, const void* in, const Side& from,
   const bool are_alike = from.type == into.type && from.count == into.count;
   const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(state.rank);
   const void* own = are_alike ? reinterpret_cast<const void*>(at) : nullptr;
-  // A buffer may be MPI_BOTTOM, which is null, where a datatype brings addresses: it is not wrong.
+  // MPI_BOTTOM is null and correct with a datatype that holds addresses.
   const auto named = [&](const void* buffer, const Side& side) {
     return buffer || side.element ? buffer : &state;
   };
@@ -382,7 +383,7 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
     return 0;
   }
   try {
-    // Where nothing is served a profile shows the program as it is: no world is made.
+    // With preload=none a profile shows the unchanged program: no world is made.
     const bool profiles = is_profile_wanted();
     if (!profiles || paceline::text_of(paceline::Option::preload) != "none") {
       serve_calls(table);

@@ -18,7 +18,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<CommState*> states;
-  Counts gone;  // of states that are there no more
+  Counts gone;  // of deleted states
   int state_key = MPI_KEYVAL_INVALID;
   std::atomic<bool> is_running{false};   // from the first state to MPI_Finalize
   std::atomic<std::uint64_t> turn{1};    // changes when a state goes
@@ -30,16 +30,16 @@ struct Registry {
   }
 };
 
-// What this thread looked up last.
+// Latest lookup of this thread.
 struct Last {
   MPI_Comm comm{};
-  std::uint64_t turn = 0;  // of the registry; another one: nothing
+  std::uint64_t turn = 0;  // the registry's at the lookup; valid while it is the same
   CommState* state = nullptr;
 };
 thread_local Last last;
 
-// MPI deletes the attribute with its communicator; of some it does so long after MPI_Finalize has
-// begun, when everything has been left and the state is an empty one.
+// MPI deletes the attribute with its communicator, sometimes long after MPI_Finalize has begun;
+// finish() has emptied the state by then.
 int delete_state(MPI_Comm, int, void* value, void*) {
   Registry& registry = Registry::get();
   const std::unique_ptr<CommState> state(static_cast<CommState*>(value));
@@ -50,8 +50,8 @@ int delete_state(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_Finalize begins with deleting the attributes of MPI_COMM_SELF: whoever calls it, from
-// whatever language, all worlds are left before MPI ends.
+// MPI_Finalize first deletes the attributes of MPI_COMM_SELF, whatever the program's language. All
+// worlds are thus left before MPI ends.
 int finish(MPI_Comm, int, void*, void*) noexcept {
   Registry& registry = Registry::get();
   registry.is_running = false;
@@ -86,8 +86,8 @@ bool is_mpi_running() {
   return begun && !over;
 }
 
-// Whether there are states now: from the first call that finds MPI running until MPI_Finalize. Of
-// threads that come at the same time one begins, and the others wait for it.
+// True if states exist: from the first call that finds MPI running until MPI_Finalize. If several
+// threads come at once, one begins and the others wait for it.
 bool begin(Registry& registry) {
   const std::lock_guard lock(registry.mutex);
   if (registry.is_running) return true;
@@ -124,8 +124,8 @@ CommState* look_up(MPI_Comm comm) {
   return state;
 }
 
-// No lock: joining is collective, and another thread may be joining another communicator whose
-// ranks must not wait for this one.
+// Takes no lock: joining is collective, and another thread may be joining another communicator,
+// whose ranks must not wait for this one.
 void join_in_time(MPI_Comm comm, CommState& state) {
   state.why = FallbackReason::early;
   if (state.joins_in > 1) {

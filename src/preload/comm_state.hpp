@@ -1,7 +1,7 @@
-// States: what we know of each communicator of MPI, kept at it as an attribute.
+// State of each MPI communicator, kept as its attribute.
 //
-// A state is made by the first of our calls on a communicator. At a later call, the same one on all
-// ranks, they agree whether Paceline serves it; if any rank cannot, all its calls are the host's.
+// The first collective on a communicator makes its state. At a later call, the same one on all
+// ranks, the ranks agree whether Paceline serves it; if any rank cannot, the host serves all calls.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace paceline::preload {
 
-// Why a call passes to the host MPI. Each is equal on all ranks of a correct program. The words for
-// them are in summary.cpp.
+// Reason why a call passes to the host MPI, equal on all ranks of a correct program. summary.cpp
+// has a text for each.
 enum class FallbackReason {
   one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
   differed, recovers, early
@@ -30,31 +30,31 @@ struct CallStats {
 using Counts = std::array<CallStats, kCollectives>;
 
 struct CommState {
-  Communicator communicator;  // invalid: all calls pass, because of `why`
+  Communicator communicator;  // invalid: all calls pass to the host, for the reason `why`
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
-  int joins_in = 0;   // calls until it is joined, that one counted; 0: it has been, or never is
-  std::uint32_t calls = 0;            // that were to be served, so far; Paceline numbers them alike
-  // Where calls have differed between ranks (recovery.hpp): the last call that fails on this rank,
-  // whether it has reported an error, and whether a failed call has overwritten its input.
+  int joins_in = 0;   // calls up to and including the one that joins; 0: joined, or never joins
+  std::uint32_t calls = 0;            // calls given to Paceline so far, numbered as Paceline does
+  // After calls have differed between ranks (recovery.hpp): the last call that fails on this rank;
+  // true if it has reported an error; true if a failed call has overwritten its input.
   std::uint32_t ended_by_others = 0;
   bool has_reported = false, is_spoilt = false;
   Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
   std::vector<std::byte> spare;  // for packed data
 
   CallStats& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
-  std::byte* spare_bytes(std::size_t bytes);  // at least so many
-  void trim();  // after a call: what is much is given back, so that a communicator keeps 16 MiB
+  std::byte* spare_bytes(std::size_t bytes);  // at least `bytes`
+  void trim();  // after a call: frees spare memory beyond 16 MiB
 };
 
-// There are states from now on, where MPI runs, until MPI_Finalize, which sums up.
+// Enables states from now, if MPI runs, until MPI_Finalize, which prints the summary.
 void begin_states();
 
-// The state of this process at `comm`, made where it is not there yet. Null where MPI is not
-// running or `comm` is null: then the call passes, uncounted.
+// Returns the state of `comm`, which it makes if there is none. Null if MPI is not running or
+// `comm` is null: the call then passes, uncounted.
 CommState* state_of(MPI_Comm comm);
 
-// Whether the options let us serve such calls; of those that the drop-in has.
+// True if the options let Paceline serve this collective.
 bool is_wanted(Collective collective);
 
 }  // namespace paceline::preload

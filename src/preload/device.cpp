@@ -14,7 +14,7 @@
 namespace paceline::preload {
 namespace {
 
-// What is used of the driver's interface, as cuda.h declares it.
+// The part of the driver's interface that this file uses, as cuda.h declares it.
 using Context = void*;
 constexpr int kContext = 1, kMemoryType = 2, kIsManaged = 8;  // CUpointer_attribute
 constexpr unsigned kDevice = 2;                               // CU_MEMORYTYPE_DEVICE
@@ -42,7 +42,7 @@ class Loaded {
  public:
   const Driver* get() const { return driver_.load(std::memory_order_acquire); }
 
-  // Looks where a library has been loaded since the last look.
+  // Looks again if a library has been loaded since the last look.
   const Driver* look() {
     unsigned long long loads = 0;
     dl_iterate_phdr(count_loads, &loads);
@@ -87,7 +87,7 @@ Place place_of(const Driver& driver, const void* address) {
   return place;
 }
 
-// The driver wants a context in the thread that copies; the program may have it in another one.
+// The driver requires a context in the copying thread; the program may have it in another thread.
 void copy_by(const Driver& driver, const void* device, void* to, const void* from,
              std::size_t bytes) {
   const Context context = place_of(driver, device).context;
@@ -102,8 +102,8 @@ void copy_by(const Driver& driver, const void* device, void* to, const void* fro
          to == device ? "to" : "from", " the device memory at ", device, " (error ", status, ").");
 }
 
-// Where the program has loaded no driver, a buffer that was looked at before costs one comparison.
-// The driver may have come since: every so often, and at each new buffer, that is looked for.
+// True if the thread has checked this buffer before. Without a loaded driver a known buffer costs
+// one comparison. Every 64th call and each new buffer look again for a driver loaded since.
 bool is_known(const void* address) {
   constexpr unsigned kBuffers = 8, kTrusted = 64;
   thread_local std::array<const void*, kBuffers> known{};

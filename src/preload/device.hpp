@@ -1,7 +1,7 @@
-// Buffers in the memory of a GPU: Paceline reads and writes with the processor, so its calls get a
-// copy in host memory. Each rank sees to its own buffers; its peers need not know.
+// Host copies of buffers in GPU memory: Paceline reads and writes with the processor.
 //
-// The CUDA driver is asked, where the program has loaded it. It is never loaded from here.
+// Each rank copies its own buffers; its peers need not know. The CUDA driver, if the program has
+// loaded it, tells where a buffer is. This code never loads the driver.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace paceline::preload {
 // A buffer as the processor can use it: itself, or a copy while this lives.
 class HostCopy {
  public:
-  // `bytes` in a row. `is_read`: the call reads what is there. Null and MPI_IN_PLACE stay what they
-  // are. Throws a resource error where the driver cannot copy.
+  // `bytes` contiguous bytes. `is_read`: the call reads the buffer. Null and MPI_IN_PLACE stay
+  // unchanged. Throws a resource error if the driver cannot copy.
   HostCopy(const void* buffer, std::size_t bytes, bool is_read);
-  // Elements of any datatype. MPI_BOTTOM stays what it is: addresses inside of a datatype are those
-  // of host memory. Throws a usage error where MPI refuses the datatype.
+  // Elements of any datatype. MPI_BOTTOM stays unchanged: addresses inside a datatype are those of
+  // host memory. Throws a usage error if MPI refuses the datatype.
   HostCopy(const void* buffer, std::size_t count, MPI_Datatype type, bool is_read);
   HostCopy(const HostCopy&) = delete;
 
   void* address() const { return address_; }
-  void put_back();  // what the call has written
+  void put_back();  // copies the call's result to the device
 
  private:
   void copy(const void* first, std::size_t bytes, bool is_read);
@@ -34,7 +34,7 @@ class HostCopy {
   std::unique_ptr<std::byte[]> host_;
 };
 
-// Whether the processor cannot use what lies there.
+// True if the processor cannot access this address.
 bool is_on_device(const void* address);
 
 }  // namespace paceline::preload

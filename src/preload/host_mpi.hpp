@@ -1,7 +1,7 @@
-// The MPI whose mpi.h this is compiled with: its names, and whether it is the one in the process.
+// The MPI whose mpi.h this is compiled with: its names, and a test that the process has the same.
 #pragma once
 
-#define MPICH_SKIP_MPICXX 1  // no C++ bindings of long ago
+#define MPICH_SKIP_MPICXX 1  // without the obsolete C++ bindings
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -13,7 +13,7 @@
 
 namespace paceline::preload {
 
-// What MPI_Get_library_version begins with, and the version in the header. Intel's header has
+// Start of the text of MPI_Get_library_version, and the header's version. Intel's header has
 // MPICH's version, too.
 #if defined(OPEN_MPI)
 inline constexpr std::string_view kFamily = "Open MPI v";
@@ -29,7 +29,7 @@ inline constexpr std::string_view kVersion = MPICH_VERSION;
 #error "The drop-in library knows Open MPI, MPICH and Intel MPI; this mpi.h is of another MPI."
 #endif
 
-// What wraps MPI for Fortran calls MPI_ names in MPICH's family, and PMPI_ in Open MPI.
+// The Fortran wrapper calls MPI_ names in MPICH's family, and PMPI_ names in Open MPI.
 #if defined(OPEN_MPI)
 inline constexpr bool kFortranCallsC = false;
 #else
@@ -46,8 +46,8 @@ inline std::string first_line(std::string_view text) {
   return line;
 }
 
-// Whether a library that says this of itself has the handles and functions that were compiled in:
-// those of one family and major version do.
+// True if the library with this version text has the handles and functions of the header: same
+// family, same major version.
 inline bool is_host(std::string_view said) {
   const std::string line = first_line(said);
   if (!line.starts_with(kFamily)) return false;

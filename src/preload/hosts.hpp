@@ -1,4 +1,4 @@
-// Where the host MPI's own collective is faster than ours: there it takes the call.
+// Calls that the host MPI serves because its own collective is faster.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace paceline::preload {
 
-// Equal on all ranks of a call, so all decide alike.
+// Size of a call, equal on all its ranks, so that all decide alike.
 struct Size {
   Collective collective;
   std::size_t bytes;  // of the longer one of the call's buffers
   int ranks, nodes;
 };
 
-// Nothing measured so far speaks for the host (docs/design/0018-drop-in.md). What would must leave
-// the sums of numbers=canonical to us: the host's order is not known.
+// No measurement so far favours the host (docs/design/0018-drop-in.md). Any that does must leave
+// the sums of numbers=canonical to Paceline: the host's order is unknown.
 inline bool is_hosts_faster(const Size&) { return false; }
 
 }  // namespace paceline::preload

@@ -25,28 +25,27 @@
 namespace paceline::preload {
 namespace {
 
-// The call at which a communicator is joined. Programs make many, use them once or twice and free
-// them, and joining takes longer than such calls. MPI_COMM_WORLD stays, and is joined at its first.
+// Number of the call that joins a communicator. Programs make many, use them once or twice and free
+// them, and joining takes longer than such calls. MPI_COMM_WORLD stays and joins at its first call.
 constexpr int kJoiningCall = 3;
 
-// The communicator of all processes, once there is one: later communicators are groups of it.
+// The communicator of all processes. Communicators joined later are groups of it.
 struct Everybody {
   Communicator communicator;
   std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
   long id = 0;                   // equal on all its ranks
 };
 
-// What this process keeps beside its communicators.
+// State of this process besides its communicators.
 struct Process {
   std::mutex mutex;
-  std::shared_ptr<const Everybody> everybody;  // null: there is no such communicator yet
+  std::shared_ptr<const Everybody> everybody;  // null: no such communicator yet
   long made = 0;                 // communicators whose rank 0 is this process
-  // A receive that never ends, on a communicator on which nobody sends: to test it makes MPI
-  // progress.
+  // A receive that never completes, on a communicator without sends: testing it makes MPI progress.
   MPI_Comm silent = MPI_COMM_NULL;
   MPI_Request never = MPI_REQUEST_NULL;
-  std::optional<uid_t> user;   // whose this process was at its first communicator
-  char nothing = 0;              // its buffer
+  std::optional<uid_t> user;   // user of this process at its first communicator
+  char nothing = 0;              // buffer of `never`
   std::atomic_flag is_progressing;   // some thread is in progress_mpi()
 
   static Process& get() {
@@ -59,8 +58,8 @@ void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
 }
 
-// Open MPI's progress function, which returns how much it has moved; in version 4 it does not. Null
-// with other MPIs.
+// Open MPI's progress function, which returns a count of events; not so in version 4. Null with
+// other MPIs.
 using HostProgress = int();
 HostProgress* host_progress() {
   HostProgress* function = nullptr;
@@ -71,8 +70,8 @@ HostProgress* host_progress() {
   return function;
 }
 
-// Makes progress until some looks in a row find nothing. A peer whose one-sided calls this rank
-// serves makes the next one in less time than a look at our own call takes.
+// Makes progress until 16 looks in a row find nothing. A peer whose one-sided calls this rank
+// serves makes the next one sooner than one look at Paceline's own call takes.
 bool progress_until_quiet(HostProgress* progress) {
   constexpr int kMostLooks = 256, kInVain = 16;   // a few microseconds
   if (progress() <= 0) return false;
@@ -81,10 +80,10 @@ bool progress_until_quiet(HostProgress* progress) {
   return true;
 }
 
-// A rank that waits in one of our calls may have messages of MPI under way that others wait for
-// before they come: MPI must move on meanwhile, as it would inside a call of its own. Asking for a
-// message that never comes makes every MPI do so; MPI_Iprobe moves nothing in MPICH 4.0, where the
-// rank is alone in the communicator. Says whether anything moved, as far as the host tells.
+// Makes progress in MPI while a rank waits in a call of Paceline: its peers may need its MPI
+// messages before they come. Testing a receive that never completes makes every MPI do so;
+// MPI_Iprobe does not in MPICH 4.0 if the rank is alone in the communicator. Returns true if
+// anything moved, as far as the host tells.
 bool progress_mpi() {
   static HostProgress* const progress = host_progress();
   Process& process = Process::get();
@@ -97,8 +96,8 @@ bool progress_mpi() {
   return moved;
 }
 
-// A communicator of MPI that is ours alone. Split, not duplicated: no attribute of the program is
-// copied to it.
+// A communicator of MPI for Paceline alone. It is split, not duplicated, so that MPI copies none of
+// the program's attributes to it.
 struct Own {
   MPI_Comm comm = MPI_COMM_NULL;
   explicit Own(MPI_Comm from, int rank = 0) {
@@ -108,22 +107,22 @@ struct Own {
   Own(const Own&) = delete;
 };
 
-// The options, with the defaults of this front end: MPI has no time-outs, a program may well let
-// its ranks wait for hours, and whatever is done is done inside the program's own calls.
+// Returns the options with this front end's defaults: no time-out, because MPI has none and ranks
+// may wait for hours; and progress inside the program's own calls.
 WorldConfig config_of_drop_in() {
   WorldConfig config = config_from_options();
   const auto is_default = [](Option option) { return value_of(row_of(option)).is_default; };
   if (is_default(Option::timeout_ms)) config.timeout_ms = 0;
   if (is_default(Option::progress)) config.progress = Progress::caller;
-  config.profile_dir = "";   // its calls are recorded where the program makes them
+  config.profile_dir = "";   // the profiler records the program's calls of MPI instead
   config.meanwhile = progress_mpi;
   config.call_site = native_call_site;
-  (void)text_of(Option::preload);  // throws where it is wrong
+  (void)text_of(Option::preload);  // throws if it is wrong
   (void)text_of(Option::preload_summary);
   return config;
 }
 
-// Ranks of MPI_COMM_WORLD; empty where some are of another one.
+// Returns the ranks in MPI_COMM_WORLD; empty if some are not in it.
 std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
   MPI_Group mine = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
   check(PMPI_Comm_group(comm, &mine), "Comm_group");
@@ -140,13 +139,13 @@ std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
 
 struct Agreement {
   bool all_ready = false, same_options = false;
-  std::shared_ptr<const Everybody> world;  // the same on all ranks; null: they have none in common
-  long id = 0;                             // new, for these ranks
+  std::shared_ptr<const Everybody> world;  // the same on all ranks; null: none in common
+  long id = 0;                             // new number for these ranks
 };
 
-// Every rank says whether it is ready, what it was told to serve (a digest), and which communicator
-// of all processes it has. Where the least of a number is the greatest (the negated least of its
-// negative), it is the same on all ranks.
+// Every rank sends a flag (ready), a digest of its option preload, and the number of its
+// communicator of all processes. A number is the same on all ranks if its least value equals its
+// greatest (the negated least of its negative).
 Agreement agree(MPI_Comm comm, const CommState& state, bool ready, bool in_world) {
   Process& process = Process::get();
   std::shared_ptr<const Everybody> everybody;
@@ -172,7 +171,7 @@ void say(const CommState& state, const std::string& trouble) {
                "MPI's.\n", trouble.c_str(), state.ranks);
 }
 
-// What a step that may fail here alone has thrown; empty where it has not.
+// Returns the text of the error that `step` throws on this rank; empty if none.
 template <class Step>
 std::string trouble_of(Step&& step) {
   try {
@@ -183,7 +182,7 @@ std::string trouble_of(Step&& step) {
   }
 }
 
-// The ranks of `comm` as a world of their own; invalid on all ranks where any of them failed.
+// Joins the ranks of `comm` as a world of their own; invalid on all ranks if one of them failed.
 Communicator join_apart(MPI_Comm comm, const CommState& state, const WorldConfig& config) {
   Communicator joined;
   const std::string trouble = trouble_of([&] {
@@ -196,8 +195,8 @@ Communicator join_apart(MPI_Comm comm, const CommState& state, const WorldConfig
   return all_joined ? joined : Communicator();
 }
 
-// Threads may begin with several communicators of all processes at once, which end in another order
-// on every rank. All ranks end with the same one: that with the least number.
+// Keeps `joined` if it has all processes. Threads may join several such communicators at once, and
+// finish in a different order on each rank. All ranks keep the one with the least number.
 void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
   Process& process = Process::get();
   int all = 0;
@@ -209,7 +208,7 @@ void remember(const Communicator& joined, const std::vector<int>& ranks, long id
   for (std::size_t r = 0; r < ranks.size(); ++r)
     everybody->position_of[std::size_t(ranks[r])] = static_cast<int>(r);
   everybody->id = id;
-  std::shared_ptr<const Everybody> former;  // its end, if this is it, comes without the lock
+  std::shared_ptr<const Everybody> former;  // destroyed after the lock is released
   const std::lock_guard lock(process.mutex);
   if (process.everybody && process.everybody->id < id) return;
   former = std::exchange(process.everybody, everybody);
@@ -230,7 +229,7 @@ void prepare_progress() {
   check(PMPI_Irecv(&process.nothing, 1, MPI_BYTE, 0, 0, process.silent, &process.never), "Irecv");
 }
 
-// The memory of ranks is opened by a new communicator, too, which needs the user that all had.
+// A new communicator opens the memory of other ranks, which requires the user of the first one.
 void check_user() {
   Process& process = Process::get();
   const std::lock_guard lock(process.mutex);
@@ -246,8 +245,8 @@ bool is_any_wanted() {
   return false;
 }
 
-// Whether the program may go on after a rank's death (Open MPI's ULFM, mpiexec --with-ft ulfm). A
-// revoke, or a death, must then end whoever waits, by MPI's own errors: all calls are the host's.
+// True if the program may go on after a rank's death (Open MPI's ULFM, mpiexec --with-ft ulfm). A
+// revoke or a death must then end all waits with MPI's own errors, so the host serves all calls.
 bool may_recover() {
   static const auto* const enabled =
       static_cast<const bool*>(dlsym(RTLD_DEFAULT, "ompi_ftmpi_enabled"));

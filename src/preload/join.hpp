@@ -1,4 +1,4 @@
-// How a communicator of MPI becomes one of Paceline.
+// Joining: makes a communicator of Paceline from one of MPI.
 #pragma once
 
 #include "comm_state.hpp"
@@ -8,12 +8,12 @@ namespace paceline::preload {
 // Writes rank, ranks, `why` and `joins_in` into the state. Not collective.
 void describe(MPI_Comm comm, CommState& state);
 
-// Joins it. Collective over `comm`; on every rank its communicator is valid, or on none. The
-// first communicator of all processes becomes the world: later ones are groups of it, and cost no
-// memory. One that is joined before is a world of its own.
+// Joins `comm`. Collective over `comm`; afterwards state.communicator is valid on all ranks or on
+// none. The first communicator of all processes becomes the world: later ones are groups of it and
+// need no memory. A communicator joined before that is a world of its own.
 void join(MPI_Comm comm, CommState& state);
 
-// Lets go of the world; the states have been emptied.
+// Releases the world after the states have been emptied.
 void leave_worlds();
 
 }  // namespace paceline::preload

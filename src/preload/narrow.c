@@ -4,15 +4,14 @@
 
 _Static_assert(sizeof(int64_t) == sizeof(intptr_t), "counts and places are copied alike");
 
-/* The arguments of a call. They are evaluated twice: to make the copies of its arrays, and to pass
-   them. */
+/* Arguments of a call, evaluated twice: first to copy the arrays, then to pass the copies. */
 struct narrowing {
   int fits, has_room;
   struct {
     const void* of;
     int length;
     int* counts;
-  } copies[4]; /* of at most so many arrays */
+  } copies[4]; /* a call has at most 4 arrays */
   int n;
 };
 
@@ -39,7 +38,7 @@ static void forget(struct narrowing* own) {
   while (own->n > 0) free(own->copies[--own->n].counts);
 }
 
-/* Does nothing: its arguments have been evaluated. */
+/* Does nothing; the caller evaluates the arguments. */
 static void look(int first, ...) { (void)first; }
 
 static int asked(const char* name, handle comm) {
@@ -50,7 +49,7 @@ static int asked(const char* name, handle comm) {
   return answer;
 }
 
-/* Where there are two groups, those of the other one. */
+/* Number of peers; of an intercommunicator, those of the remote group. */
 static int peers_of(handle comm) {
   return asked(asked("PMPI_Comm_test_inter", comm) ? "PMPI_Comm_remote_size" : "PMPI_Comm_size",
                comm);
@@ -68,7 +67,7 @@ static int peers_unless_in_place(handle comm, const void* in) {
   return (intptr_t)in == 1 || (intptr_t)in == -1 ? 0 : peers_of(comm);
 }
 
-/* Ranks that this one receives from, or sends to. */
+/* Number of ranks that this one receives from, or sends to. */
 static int neighbours_of(handle comm, int is_sending) {
   const int openmpi = paceline_host_call("ompi_mpi_init") != NULL;
   const int graph = openmpi ? 2 : 1, cartesian = openmpi ? 1 : 2, distributed = 3;
@@ -95,7 +94,7 @@ static int neighbours_of(handle comm, int is_sending) {
 #define TO neighbours_of(comm, 1)
 #define FROM neighbours_of(comm, 0)
 
-/* The calls with counts of type int: the stub has them. */
+/* Calls with counts of type int, which the stub has. */
 #define COUNT int
 #define COUNTS const int*
 #define DISPLS const int*
@@ -124,8 +123,8 @@ static int neighbours_of(handle comm, int is_sending) {
     if (IS_COMPLETE || status) forget(&own);                                             \
     return status;                                                                       \
   }
-/* MPI reads the copies until the request is complete. Nobody tells this file when that is, so it
-   never frees them. */
+/* MPI reads the copies until the request is complete. This file does not learn of that, so it never
+   frees them. */
 #define NARROW_BEGUN(form, symbol, which, types, values) \
   NARROW(symbol, which, types, values, 0)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                       \

@@ -1,7 +1,7 @@
-/* How the stub reaches the host's calls without an mpi.h, and calls with long counts by int.
+/* The stub's access to the host's calls without an mpi.h, and calls with long counts through int.
 
-   A program may find a name in the stub that its MPI lacks, where the stub was built for another
-   one. Then the call whose counts are of type int makes it. */
+   If the stub was built for another MPI, a program may find a name in it that its own MPI lacks.
+   The call with counts of type int then serves it. */
 #ifndef PACELINE_PRELOAD_NARROW_H
 #define PACELINE_PRELOAD_NARROW_H
 
@@ -11,18 +11,18 @@
 
 typedef uintptr_t handle; /* a number or an address, passed on as it comes */
 
-/* Of the MPI of this process; null where it has no such call. */
+/* Returns the function of this process's MPI; null if it has none of that name. */
 paceline_function paceline_host_call(const char* name);
 
-/* Says why a call on this communicator cannot be made, and tells the communicator's error handler,
+/* Prints why a call on this communicator is impossible and calls the communicator's error handler,
    as MPI does. Returns MPI_ERR_COUNT. */
 int paceline_refuse(const char* name, const char* why, handle comm);
 
-/* Why. What to do the process has been told when it began: to preload this MPI's own library. */
+/* Reasons. The remedy, to preload this MPI's own library, was printed at the first call. */
 #define PACELINE_NO_CALL "the MPI of this process has no such call"
 #define PACELINE_TOO_LONG "a count exceeds 2147483647, the most that the MPI of this process takes"
 
-/* The words of the tables, but for those of counts. */
+/* The words of the tables except those of counts. */
 #define UNWRAP(...) __VA_ARGS__
 #define IN const void*
 #define OUT void*
@@ -32,7 +32,7 @@ int paceline_refuse(const char* name, const char* why, handle comm);
 #define ROOT int
 #define AINTS const intptr_t*
 
-/* The calls of a row that have a request: of the non-blocking form, and of the persistent one. */
+/* The calls of a row with a request: the non-blocking and the persistent form. */
 #define PACELINE_BEGUN(DO, name, nonblocking, suffix, types, values)                             \
   DO(, MPI_##nonblocking##suffix, I##name##suffix, (UNWRAP types handle comm, void* request),    \
      (UNWRAP values comm, request))                                                              \

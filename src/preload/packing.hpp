@@ -1,4 +1,4 @@
-// Buffers that MPI describes by any datatype, as the bytes that they send and receive.
+// Packing: buffers of any MPI datatype as the bytes that they send and receive.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace paceline::preload {
 
-// Bytes of `count` elements without their holes: equal on all ranks whose signatures are equal,
-// whatever datatypes they describe them by. Throws where MPI refuses the datatype.
+// Returns the bytes of `count` elements without holes: equal on all ranks with equal signatures,
+// even if their datatypes differ. Throws if MPI refuses the datatype.
 std::size_t packed_bytes(int count, MPI_Datatype type);
 
-// Between a buffer and its `bytes` in a row. MPI packs nothing but the elements themselves: the two
-// sides of a message may differ in whether they pack.
+// Copies between a buffer and its `bytes` contiguous bytes. MPI packs only the elements themselves,
+// so that one side of a message may pack and the other not.
 void pack(const void* buffer, int count, MPI_Datatype type, std::byte* packed, std::size_t bytes,
           MPI_Comm comm);
 void unpack(const std::byte* packed, std::size_t bytes, void* buffer, int count, MPI_Datatype type,
             MPI_Comm comm);
 
-// Where the element with this index lies in a buffer of them.
+// Returns the address of the element with this index.
 void* element_at(void* buffer, std::size_t index, MPI_Datatype type);
 
 }  // namespace paceline::preload

@@ -1,5 +1,5 @@
-// The ranks' clocks, compared by messages of MPI: when it begins no message of the program can be
-// under way, and when it ends none may be left.
+// Compares the ranks' clocks by messages of MPI. At MPI's start no message of the program can be
+// under way, and at its end none may be left.
 #include <sched.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Clocks {
   bool is_leader = false;     // on the others
 };
 
-// Everybody tells rank 0 which clock it reads, and hears whether it is to measure.
+// Each rank sends its clock's identity to rank 0, and receives whether it is to measure.
 Clocks agree(MpiLink& link, int rank, int ranks) {
   Clocks clocks;
   const auto own = static_cast<std::int64_t>(clock_identity());

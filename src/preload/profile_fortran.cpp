@@ -1,15 +1,15 @@
-// What records the calls of programs of Fortran. They pass addresses, the last one that of the
-// error code; the module mpi_f08 passes the same, and may leave that one out.
+// Records the calls of Fortran programs. They pass addresses, the last one of the error code; the
+// module mpi_f08 passes the same, but may omit the error code.
 //
-// In MPICH's family what wraps MPI for Fortran calls the functions in C, which record: then only
-// the place that calls is kept here. What mpi_f08 has there without buffers calls PMPI_ names as
-// Open MPI does; buffers of others are described, by what nobody here reads.
+// In MPICH's family the Fortran wrapper calls the functions in C, which record: this file then only
+// keeps the caller's address. Calls of mpi_f08 without buffers call PMPI_ names there, as in Open
+// MPI; calls with buffers pass descriptors, which this file does not read.
 #include "recording.hpp"
 
 namespace paceline::preload {
 namespace {
 
-// In the place of an address, and reads as what is there.
+// Holds the address of an argument and converts to its value.
 struct FortranInt {
   const MPI_Fint* at;
   operator std::int64_t() const { return *at; }
@@ -48,10 +48,10 @@ int from_fortran(const void* caller, Body&& body) {
 #define REQUESTS MPI_Fint*
 #define STATUSES void*
 
-// Whether the functions in C are called.
+// True if the Fortran wrapper calls the functions in C.
 constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
 
-// The call of the host as `body`, and the request that it has made.
+// BODY: the host's call as `body`. MADE: the request that it has made.
 #define BODY(suffix, which, types, values)                          \
   using Function = void types;                                      \
   MPI_Fint own = MPI_SUCCESS;                                       \
@@ -100,7 +100,7 @@ constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
   REQUEST_FORM(_f08, kind, name, types, values, n, requests)
 #include "mpi_requests.def"
 
-// Where buffers are described.
+// Calls that pass descriptors of buffers.
 #undef ROOT
 #undef TYPE
 #undef TYPES

@@ -14,7 +14,7 @@
 namespace paceline::preload {
 namespace {
 
-// In the order of their numbers.
+// Names of the collectives, in the order of their numbers.
 constexpr const char* kNames[] = {
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) #fortran,
 #include "mpi_calls.def"
@@ -37,7 +37,7 @@ struct State {
   }
 };
 
-// What this thread looked up last.
+// Latest lookup of this thread.
 struct Last {
   MPI_Comm comm{};
   std::uint64_t turn = 0;
@@ -67,7 +67,7 @@ bool is_mpi_running() {
   return begun && !over;
 }
 
-// The ranks of MPI_COMM_WORLD in a group; -1: of another world.
+// Appends the ranks in MPI_COMM_WORLD of a group; -1: not in it. Frees the group.
 void add_ranks(MPI_Group group, std::vector<int>& ranks) {
   MPI_Group world = MPI_GROUP_NULL;
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -81,7 +81,7 @@ void add_ranks(MPI_Group group, std::vector<int>& ranks) {
   PMPI_Group_free(&world);
 }
 
-// The ranks that this one hears by the communicator's topology.
+// Returns the number of ranks that this one hears by the communicator's topology.
 int neighbours_of(MPI_Comm comm, int rank) {
   int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0;
   if (PMPI_Topo_test(comm, &kind) != MPI_SUCCESS) return 0;
@@ -166,8 +166,8 @@ Recorder& recorder() { return *State::get().recorder; }
 Pending& pending() { return State::get().pending; }
 Persistent& persistent() { return State::get().persistent; }
 
-// A table that only grows: who finds an address in it needs no lock. Programs have some hundreds of
-// such places; those beyond the table share one number.
+// Looks up a table that only grows; a thread that finds the address needs no lock. Programs have
+// some hundreds of call sites; those beyond the table share one number.
 std::uint32_t site_of(const void* address) {
   constexpr std::size_t kSites = 4096;
   struct Place {

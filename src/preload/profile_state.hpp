@@ -1,5 +1,5 @@
-// What the profiler knows: the file of this rank, its communicators, persistent calls, and calls
-// with a request that the program has yet to complete.
+// State of the profiler: this rank's file, its communicators, persistent calls, and calls with a
+// request that the program has yet to complete.
 #pragma once
 
 #include <atomic>
@@ -19,27 +19,27 @@ namespace paceline::preload {
 struct Watched {
   std::uint32_t id = 0;              // in the file
   std::atomic<std::uint32_t> calls{0};
-  std::atomic<std::uint32_t> operations{0};   // persistent ones made
+  std::atomic<std::uint32_t> operations{0};   // number of persistent ones made
   int rank = 0, ranks = 1;
-  int neighbours = 0;   // whom this rank hears in neighbourhood collectives
+  int neighbours = 0;   // number of ranks that this one hears in neighbourhood collectives
   bool is_between_groups = false;
 };
 
-// Null: not recorded, because MPI is not running or no file could be made.
+// Returns null if nothing is recorded: MPI is not running, or no file could be made.
 Watched* watched(MPI_Comm comm);
 
-// The number of the place that calls from this address.
+// Returns the number of the call site with this address.
 std::uint32_t site_of(const void* address);
 
-// For as long as there are watched communicators.
+// Exists once watched() has returned a communicator.
 Recorder& recorder();
 
-// Makes the file and the attributes that tell of the end of communicators and of MPI. Whether there
-// is a file now.
+// Makes the file, and the attributes that tell of the end of communicators and of MPI. Returns true
+// if there is a file now.
 bool open_profile();
 
-// Non-blocking and started persistent calls under way, by request. MPIs may give the same request
-// to several calls that are complete at once, so that a request can be here more than once.
+// Non-blocking and started persistent calls under way, by request. An MPI may give the same request
+// to several calls that complete at once, so that a request can occur more than once.
 class Pending {
  public:
   struct Entry {
@@ -48,7 +48,7 @@ class Pending {
   };
   void add(MPI_Request request, CallRecord* record, bool is_persistent);
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  // Takes out the oldest call of that request; nothing where there is none.
+  // Removes and returns the oldest call of that request, if there is one.
   std::optional<Entry> take(MPI_Request request);
 
  private:
@@ -59,19 +59,19 @@ class Pending {
 Pending& pending();
 
 // Persistent collectives that the program has made and not yet freed, by request. MPI matches them
-// where they are made; each may be started in an order of its own.
+// when they are made; ranks may start them in different orders.
 class Persistent {
  public:
   struct Operation {
     int name;
-    std::uint32_t id;      // in the file, as of a communicator
+    std::uint32_t id;      // in the file, like a communicator's
     std::uint64_t bytes;
     std::uint32_t starts = 0;
   };
   void add(MPI_Request request, const Operation& operation);
-  bool remove(MPI_Request request);   // whether it was one
+  bool remove(MPI_Request request);   // returns true if it was one
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  // What its next start is, for the recorder; nothing where the request is of something else.
+  // Returns the record of its next start; nothing if the request is no persistent collective.
   std::optional<CallEntry> next_start(MPI_Request request, std::uint32_t site);
 
  private:
@@ -82,7 +82,7 @@ class Persistent {
 Persistent& persistent();
 
 // Compares this rank's clock with rank 0's; collective over MPI_COMM_WORLD. The second time, at the
-// end, only those take part that did so the first time.
+// end, only the ranks of the first time take part.
 void compare_clocks(const char* when);
 
 }  // namespace paceline::preload

@@ -1,6 +1,6 @@
-// Recording: what the functions that record calls of MPI are made of, in C and in Fortran.
+// Recording: the parts of the functions that record calls of MPI, in C and in Fortran.
 //
-// Each takes `body`, which does the call and returns what MPI returns.
+// Each takes `body`, which makes the call and returns MPI's status.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace paceline::preload {
 
-// What did the calls before they were recorded.
+// Functions that made the calls before they were recorded.
 inline std::array<paceline_function, PACELINE_STUB_CALLS> host;
 
 template <class Function>
@@ -21,13 +21,13 @@ Function* host_as(int which) {
   return reinterpret_cast<Function*>(host[std::size_t(which)]);
 }
 
-// Of a call that this MPI does not have nothing can be recorded: it stays what it is.
+// Records no call that this MPI lacks; its entry stays null.
 template <class Function>
 void put(paceline_function table[], int which, Function* function) {
   if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
 }
 
-// The functions of profile_fortran.cpp, likewise.
+// Puts the functions of profile_fortran.cpp into the table.
 void record_fortran(paceline_function table[PACELINE_STUB_CALLS]);
 
 // The numbers of the collectives in the file.
@@ -48,10 +48,10 @@ inline std::uint64_t size_of(MPI_Datatype type) {
 }
 inline std::uint64_t positive(std::int64_t n) { return n > 0 ? std::uint64_t(n) : 0; }
 
-// What the table computes with, for a communicator.
+// Functions by which the table computes volumes, for one communicator.
 struct Volumes {
   const Watched& here;
-  int peers = here.ranks;   // whom this rank hears
+  int peers = here.ranks;   // number of ranks that this one hears
 
   bool is_at(std::int64_t root) const { return here.rank == root; }
   Volumes near() const { return {here, here.neighbours}; }
@@ -86,11 +86,11 @@ struct Volumes {
 #define AT(root) volumes.is_at(root)
 #define BYTES(bytes) [&]([[maybe_unused]] const Volumes& volumes) -> Volume { return {bytes}; }
 
-// Where a program of Fortran calls from, while what wraps MPI for it calls the function in C.
+// Caller's address in a Fortran program, while the Fortran wrapper calls the function in C.
 inline thread_local const void* fortran_caller = nullptr;
 #define CALLER (fortran_caller ? fortran_caller : __builtin_return_address(0))
 
-// Between groups the arguments of some ranks mean nothing, so that nothing is computed from them.
+// Returns 0 for intercommunicators, where the arguments of some ranks are meaningless.
 template <class Bytes>
 std::uint64_t bytes_of(const Watched& here, Bytes&& bytes) {
   return here.is_between_groups ? 0 : bytes(Volumes{here}).bytes;
@@ -109,7 +109,7 @@ int recorded(int name, MPI_Comm comm, const void* from, Bytes&& bytes, Body&& bo
   return status;
 }
 
-// A non-blocking call. `made` says which request it made.
+// A non-blocking call. `made` returns the request that it made.
 template <class Bytes, class Made, class Body>
 int begun(int name, MPI_Comm comm, const void* from, Bytes&& bytes, Made&& made, Body&& body) {
   Watched* const here = watched(comm);
@@ -125,7 +125,7 @@ int begun(int name, MPI_Comm comm, const void* from, Bytes&& bytes, Made&& made,
   return status;
 }
 
-// A persistent call is being made: each of its starts will be a call.
+// Makes a persistent call. Each of its starts counts as a call.
 template <class Bytes, class Made, class Body>
 int prepared(int name, MPI_Comm comm, Bytes&& bytes, Made&& made, Body&& body) {
   Watched* const here = watched(comm);
@@ -160,12 +160,12 @@ int started(int n, Request&& request, const void* from, Body&& body) {
 template <class Request, class Body>
 int freed(Request&& request, Body&& body) {
   if (!persistent().is_empty() && persistent().remove(request(0)))
-    while (pending().take(request(0))) continue;   // it is over, and nobody was told when
+    while (pending().take(request(0))) continue;   // complete, at an unknown time
   return body();
 }
 
-// Of the requests of a call, those that are of collectives, before and after it: MPI makes null
-// what is complete, but for persistent ones, which it says are complete or inactive.
+// Records the collectives among a call's requests, before and after it. MPI sets a completed
+// request to null; PMPI_Request_get_status tells if a persistent one is complete or inactive.
 template <class Request, class Body>
 int waited(int n, Request&& request, Body&& body) {
   if (pending().is_empty() || n <= 0) return body();

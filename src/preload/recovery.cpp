@@ -7,7 +7,7 @@
 namespace paceline::preload {
 namespace {
 
-// Which call differed, by its number in the communicator: "broadcast #3: count differs ...".
+// Reads the number of the call that differed: "broadcast #3: count differs ...".
 bool read_number(std::string_view sentence, std::uint32_t& number) {
   const auto mark = sentence.find('#');
   if (mark == std::string_view::npos) return false;
@@ -19,15 +19,15 @@ bool read_number(std::string_view sentence, std::uint32_t& number) {
 
 bool is_after(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) > 0; }
 
-// What a rank knows, and all of them together.
+// Knowledge of one rank about its calls.
 struct Known {
   std::uint32_t ended;  // the last call that a rank has ended, or spoilt
   std::uint32_t now;    // the one that it is in
   bool is_reported;     // some rank has returned the error
 };
 
-// The last call that has failed or ended anywhere; `known` of this rank. Where nobody has returned
-// the error, all do so in the calls that they are in.
+// Returns the last call that has failed or ended on any rank. If no rank has returned the error
+// yet, each returns it from the call that it is in.
 std::uint32_t agree(MPI_Comm comm, std::uint32_t wrong, const Known& known) {
   int said[] = {static_cast<int>(known.ended - wrong), static_cast<int>(known.now - wrong),
                 known.is_reported};
@@ -60,7 +60,7 @@ void check_not_ended(CommState& state) {
       !is_after(state.ended_by_others, state.calls)) return;
   ++state.calls;
   fail(Fault::mismatch, "calls on this communicator differ between ranks, and another rank has "
-       "ended this one. The host MPI takes those that nobody has ended.");
+       "ended this one. The host MPI takes those that no rank has ended.");
 }
 
 }  // namespace paceline::preload

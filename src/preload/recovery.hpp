@@ -1,9 +1,10 @@
-// After ranks have made calls that differ, such as broadcasts of other lengths: those that met in
-// the wrong call are refused, and the communicator is the host MPI's from there on.
+// Recovery after ranks have made calls that differ, such as broadcasts of different lengths: the
+// wrong call fails, and the host MPI serves the communicator from then on.
 //
-// Ranks hear of it in different calls. One that has ended the wrong call rightly, as the root of a
-// broadcast does, may be calls ahead. At the first call after the wrong one all ranks agree how far
-// they are: calls that some rank has ended fail on the others, the rest are the host's.
+// Ranks learn of it in different calls. A rank that has ended the wrong call without an error, such
+// as the root of a broadcast, may be some calls ahead. At the first call after the wrong one all
+// ranks agree how far they are: calls that a rank has ended fail on the others; the host serves the
+// rest.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,12 +12,11 @@
 
 namespace paceline::preload {
 
-// Whether the host takes this call, which has failed here because calls differ; else the error is
-// to be reported. Waits for the others' next calls, unless this is the wrong call itself.
+// True if the host takes this call, which failed because calls differ; else the caller reports the
+// error. Waits for the next calls of the other ranks, unless this is the wrong call itself.
 bool goes_on_by_host(CommState& state, MPI_Comm comm, const Error& error);
 
-// Of a communicator which is the host's for that reason: throws if the call is one that another
-// rank has ended.
+// Throws if the communicator is the host's for that reason and another rank has ended this call.
 void check_not_ended(CommState& state);
 
 }  // namespace paceline::preload

@@ -8,7 +8,7 @@
 namespace paceline::preload {
 namespace {
 
-// A communicator of this rank alone, whose errors are returned.
+// A communicator of this rank alone that returns errors.
 struct Alone {
   std::mutex mutex;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -23,8 +23,8 @@ void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
 }
 
-// While this lives, errors that an MPI reports to MPI_COMM_WORLD instead of the call's communicator
-// are not the program's: Open MPI does so with some.
+// Hides errors from the program's error handler of MPI_COMM_WORLD, to which Open MPI reports some
+// instead of the call's communicator.
 class Unheard {
  public:
   Unheard() {
@@ -41,7 +41,7 @@ class Unheard {
   MPI_Errhandler programs_ = MPI_ERRHANDLER_NULL;
 };
 
-// Whether the host refuses the call that `make` makes there.
+// True if the host refuses the call that `make` makes on that communicator.
 template <class Make>
 bool refuses(Make&& make) {
   Alone& alone = Alone::get();
@@ -53,8 +53,8 @@ bool refuses(Make&& make) {
   return make(alone.comm) != MPI_SUCCESS;
 }
 
-// What the host says of elements without length, from `in` to `out`: where it looks at the
-// addresses alone it sees a mistake, where it does not it copies nothing.
+// True if the host refuses elements of 0 bytes from `in` to `out`. A host that checks addresses
+// finds the mistake; one that does not copies nothing.
 bool refuses(Collective collective, const void* in, void* out, int count) {
   MPI_Datatype empty = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
@@ -77,8 +77,8 @@ bool refuses(Collective collective, const void* in, void* out, int count) {
   return found;
 }
 
-// What `ask` says, for each collective; it is asked once. Of one element apart: Open MPI lets it be
-// aliased.
+// Returns the answer of `ask`, called once per collective; separately for a single element, which
+// Open MPI lets be aliased.
 template <bool (*ask)(Collective, int count)>
 bool known(Collective collective, bool is_single) {
   static std::array<std::array<std::once_flag, 2>, kCollectives> asked;

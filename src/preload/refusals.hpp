@@ -1,36 +1,35 @@
-// Calls that the host MPI would refuse by their arguments alone: they are left to it.
+// Refusals: calls with arguments that the host MPI would refuse pass to it.
 //
-// Which those are differs between MPIs, their versions and their settings. So the host is asked: by
-// a wrong call on a communicator of this rank alone, once per process and kind of mistake. A rank
-// that the host refuses has sent nothing, here as there.
+// MPIs, their versions and their settings differ in what they refuse. So each process makes a wrong
+// call of each kind once, on a communicator of this rank alone. A refused rank has sent nothing,
+// with the host as with Paceline.
 #pragma once
 
 #include "comm_state.hpp"
 
 namespace paceline::preload {
 
-// What this rank takes part with; a buffer that it does not take part with is named as the other.
+// Buffers of this rank's part; a buffer without a part is given as the other one.
 struct Buffers {
   const void *in, *out;
-  const void* own;  // where `in` may not be; null: it may be anywhere
+  const void* own;  // address that `in` must not have; null: it may have any
   int count;
 };
 
-// What are_refused() finds where the buffers look wrong.
+// Slow part of are_refused(), for buffers that look wrong.
 bool are_refused_by_host(Collective collective, const Buffers& buffers);
 
-// Where a call is ours, whether the host would refuse its buffers. Throws a usage error for
-// MPI_IN_PLACE where data must be, if the host would go on with it.
+// True if the host would refuse the buffers of a call that is Paceline's. Throws a usage error for
+// a wrong MPI_IN_PLACE that the host would accept.
 inline bool are_refused(Collective collective, const Buffers& b) {
   if (b.in && b.out && b.in != b.own && b.out != MPI_IN_PLACE) return false;
   return are_refused_by_host(collective, b);
 }
 
-// The same for a buffer that is described by a datatype which is not predefined: one that is not
-// committed, say.
+// The same for a buffer whose datatype is not predefined, for instance not committed.
 bool is_refused(const void* buffer, int count, MPI_Datatype type);
 
-// Before MPI ends; nothing is asked afterwards.
+// Frees the communicator before MPI ends.
 void end_refusals();
 
 }  // namespace paceline::preload

@@ -1,7 +1,6 @@
-/* What LD_PRELOAD puts into every process, also into mpiexec and shells: so it is small, needs no
-   MPI, and does nothing until one of its calls is made. At the first one it finds the MPI of the
-   process and loads the library beside it, which serves the calls; where that cannot be, all of
-   them pass through.
+/* The library that LD_PRELOAD puts into every process, also into mpiexec and shells. It is small,
+   needs no MPI, and does nothing until the first of its calls. It then finds the process's MPI and
+   loads the library beside itself, which serves the calls; if that fails, all calls pass through.
 
    Its calls are those of the tables mpi_calls.def and mpi_requests.def, and what begins MPI. Under
    an MPI that lacks some of them, since it is not that for which the stub was built, narrow.c makes
@@ -26,8 +25,8 @@
 #define SERVES "libpaceline_mpi_calls.so"
 #define EXPORTED __attribute__((visibility("default")))
 
-/* A program that asks whether there is a call (by a weak symbol) hears what it would without the
-   stub: under MPIs that lack persistent collectives, or long counts, it does not show them. */
+/* A program that tests by a weak symbol for a call gets the answer that it would get without the
+   stub: built for an MPI without persistent collectives or long counts, the stub hides them. */
 #define SHOWN_ EXPORTED
 #ifdef PACELINE_MPI_HAS_PERSISTENT
 #define SHOWN__init EXPORTED
@@ -78,8 +77,8 @@ static int is_of_mpi(const struct dl_phdr_info* object) {
   return strncmp(slash ? slash + 1 : object->dlpi_name, "libmpi", 6) == 0;
 }
 
-/* Extensions of Python bring their MPI without showing it to others: then it is shown now, so that
-   the library that serves the calls finds it. */
+/* Python extensions load their MPI with local symbols. This makes them global, so that the library
+   that serves the calls finds them. */
 static int show(struct dl_phdr_info* object, size_t size, void* found) {
   (void)size;
   if (!is_of_mpi(object)) return 0;
@@ -97,7 +96,7 @@ static void* find_mpi(void) {
   return found;
 }
 
-/* Such an extension may bring what wraps MPI for Fortran, too, which stays its own. */
+/* Such an extension may also load the Fortran wrapper, whose symbols stay local. */
 struct looked_for {
   const char* name;
   void* found;
@@ -133,14 +132,14 @@ _Noreturn static void lacks(const char* name) {
   _exit(127);
 }
 
-/* What a name of that library means to the program when this one is not there. */
+/* Returns the function that the program would get without the stub. */
 static paceline_function next_of(const char* name) {
   struct looked_for looked_for = {name, dlsym(RTLD_NEXT, name)};
   if (!looked_for.found) dl_iterate_phdr(look_in, &looked_for);
   return function_of(looked_for.found);
 }
 
-/* What the call would be without this library; null where this MPI does not have it. */
+/* Returns the host's function of a call; null if this MPI lacks it. */
 static paceline_function host_of(void* mpi, int which) {
   if (names[which].is_fortran) return next_of(names[which].name);
   return mpi ? function_of(dlsym(mpi, names[which].name)) : NULL;
@@ -178,8 +177,8 @@ static void fill_table(void) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Null where this MPI does not have it. Counts the call; calls of several threads at the same time
-   may be counted once. */
+/* Returns null if this MPI lacks the call. Counts the call; simultaneous calls of several threads
+   may count once. */
 static paceline_function call(enum paceline_stub_call which) {
   unsigned long* const count = &call_counts[which];
   __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
@@ -202,8 +201,8 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
   return MPI_ERR_COUNT;
 }
 
-/* The stubs. Each ends with a jump, so that the function that records the call sees its caller's
-   address. `otherwise` is evaluated where this MPI does not have the call. */
+/* The stubs. Each ends with a jump, so that the recording function sees its caller's address.
+   `otherwise` is evaluated if this MPI lacks the call. */
 #define STUB(shown, symbol, which, types, values, otherwise)                 \
   shown int symbol types;                                                    \
   int symbol types {                                                         \
@@ -229,8 +228,7 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #undef COUNTS
 #undef DISPLS
 
-/* The same calls with long counts. Of those that the drop-in serves the blocking ones follow below.
-*/
+/* The same calls with long counts. The blocking ones that the drop-in serves follow below. */
 #define COUNT int64_t
 #define COUNTS const int64_t*
 #define DISPLS const intptr_t*
@@ -259,9 +257,9 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #undef LENGTH
 #undef INTS
 
-/* A count that fits an int is an ordinary one; a longer one is the host's. Ranks may describe the
-   same data by other datatypes, such that the count fits on some of them only: those see more than
-   2 GiB, which they leave to the host as well. */
+/* A count that fits an int goes to the call with ints; a longer one to the host. Ranks may describe
+   the same data by different datatypes, so that the count fits on some of them only: those see more
+   than 2 GiB and leave the call to the host, too. */
 static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
 
 #define PACELINE_PASS_LONG(name, types, is_short, values)                              \
@@ -299,8 +297,8 @@ PACELINE_PASS_LONG(Allgather,
 #undef ROOT
 #undef AINTS
 
-/* Fortran: everything is an address, the last one that of the error code. mpi_f08 passes the same,
-   and where its buffers are described, descriptions of them. */
+/* Fortran: all arguments are addresses, the last one of the error code. mpi_f08 passes the same, or
+   descriptors of its buffers. */
 #define IN void*
 #define OUT void*
 #define OP void*
@@ -335,8 +333,8 @@ PACELINE_PASS_LONG(Allgather,
                (UNWRAP values, error))
 #include "mpi_requests.def"
 
-/* MPI begins: where calls are recorded, ranks compare their clocks now. That is the only use of
-   these calls, and nothing is loaded for it where nobody has asked for a profile. */
+/* At MPI's start the ranks of a profiled program compare their clocks. That is the only use of
+   these calls, and without a profile nothing is loaded for it. */
 static int is_profiled(void) {
   for (char** variable = environ; variable && *variable; ++variable)
     if (strncmp(*variable, "PACELINE_PROFILE=", 17) == 0) return (*variable)[17] != 0;
@@ -378,7 +376,7 @@ static paceline_function fortran_call(const char* name) {
   return found;
 }
 
-/* mpi_f08 may leave the error code out. */
+/* mpi_f08 may omit the error code. */
 #define FORTRAN_BEGIN(symbol, types, values)      \
   EXPORTED void symbol types;                     \
   void symbol types {                             \

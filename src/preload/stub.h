@@ -1,4 +1,4 @@
-/* The stub: which calls of MPI the drop-in library takes, between stub.c and what serves them. */
+/* The stub's calls of MPI, shared by stub.c and the library that serves them. */
 #ifndef PACELINE_PRELOAD_STUB_H
 #define PACELINE_PRELOAD_STUB_H
 
@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* The numbers of the calls: those of the table mpi_calls.def in each of their forms, and those of
-   requests. _c: with long counts; _f: in Fortran; _f08: of its module mpi_f08, whose names for
-   buffers that are described end in _f08ts. */
+/* Numbers of the calls: those of mpi_calls.def in each form, and those of mpi_requests.def.
+   _c: with long counts; _f: in Fortran; _f08: of its module mpi_f08; _f08ts: of that module, with
+   descriptors of buffers. */
 #define PACELINE_STUB_FORMS(name, suffix)                                               \
   PACELINE_STUB_##name##suffix, PACELINE_STUB_I##name##suffix, PACELINE_STUB_##name##_init##suffix
 enum paceline_stub_call {
@@ -24,12 +24,12 @@ enum paceline_stub_call {
   PACELINE_STUB_CALLS
 };
 
-typedef void (*paceline_function)(void); /* of whatever type */
+typedef void (*paceline_function)(void); /* cast to the call's type */
 
-/* `table` holds the functions of the host MPI: null where it has none, and for Fortran those that a
-   program would reach without us. What serves or records a call takes its place; returns 1. Where
-   the MPI of this process is not that which it was compiled for, returns 0 and writes into `why`,
-   of `length` bytes, which both are. `calls` counts, for each, how often the program calls it. */
+/* `table` holds the host MPI's functions, null for those it lacks; for Fortran, those that a
+   program would reach without the stub. Replaces those that are served or recorded and returns 1.
+   If this process has another MPI than the one compiled for, or an option is wrong, returns 0 and
+   writes the reason into `why`, of `length` bytes. `calls` counts the program's calls of each. */
 typedef int paceline_fill_stub_t(paceline_function table[PACELINE_STUB_CALLS],
                                  const unsigned long calls[PACELINE_STUB_CALLS], char* why,
                                  size_t length);
