@@ -29,7 +29,7 @@ struct Descriptor {
 
 std::string reason() { return std::strerror(errno); }
 
-// What is wrong with a file; empty: nothing.
+// Returns why a file is not trusted; empty if it is.
 std::string distrust(const struct stat& found, const std::string& path) {
   if (S_ISLNK(found.st_mode)) return "it is a link";
   if (!S_ISREG(found.st_mode)) return "it is no regular file";
@@ -56,14 +56,14 @@ std::string replace_file(const std::string& path, std::string_view text, unsigne
   struct stat found{};
   if (lstat(path.c_str(), &found) == 0)
     if (std::string trouble = distrust(found, path); !trouble.empty()) return trouble;
-  std::uint64_t random = 0;   // other nodes that share the folder have processes of this number
+  std::uint64_t random = 0;   // not the process's number, which other nodes on the folder share
   if (getrandom(&random, sizeof(random), 0) != sizeof(random)) return "there are no random numbers";
   const std::string beside = str(path, ".new-", random, "~");
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const int made = open(beside.c_str(), flags, mode);
   if (made < 0) return reason();
   std::string trouble = write_all(made, text);
-  // Some file systems notice only now that they are full.
+  // Some file systems report only here that they are full.
   if (close(made) != 0 && trouble.empty()) trouble = reason();
   if (trouble.empty() && std::rename(beside.c_str(), path.c_str()) != 0) trouble = reason();
   if (!trouble.empty()) unlink(beside.c_str());
@@ -71,7 +71,7 @@ std::string replace_file(const std::string& path, std::string_view text, unsigne
 }
 
 FileText read_file(const std::string& path) {
-  // A pipe would keep whoever opens it waiting.
+  // Without O_NONBLOCK, opening a pipe would wait.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.number < 0 && (errno == ENOENT || errno == ESTALE)) return {};
   if (file.number < 0) return {true, {}, errno == ELOOP ? "it is a link" : reason()};
@@ -89,7 +89,7 @@ FileText read_file(const std::string& path) {
   return out;
 }
 
-// operator<< keeps what a read throws to itself; std::istreambuf_iterator hands it on.
+// operator<< swallows what a read throws; std::istreambuf_iterator would pass it on.
 std::string contents_of(const std::string& path) {
   std::ostringstream all;
   all << std::ifstream(path, std::ios::binary).rdbuf();

@@ -1,5 +1,5 @@
-// Files that others may have touched: no link is followed, no other user's file is believed or
-// replaced, and what could not be written whole is not there.
+// Files in folders that other users may write to: these functions follow no links, trust and
+// replace no other user's file, and leave no partly written file.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace paceline {
 
-// Writes a new file beside `path` and gives it that name. Returns why not, or empty.
+// Writes a new file beside `path` and renames it. Returns the error; empty: none.
 std::string replace_file(const std::string& path, std::string_view text, unsigned mode);
 
 struct FileText {
   bool is_there = false;
   std::string text;
-  std::string trouble;   // why it is not believed; empty: it is
+  std::string trouble;   // why it is not trusted; empty: it is
 };
 
-// A file of this user's, or of whoever owns the folder that it is in: who does can replace it.
+// Reads a file of this user, or of its folder's owner, a user that can replace it anyway.
 FileText read_file(const std::string& path);
 
-// What can be read of a file that the system shows, or the user named: nothing where it is not
-// there, is a folder, or its process has ended meanwhile (/proc).
+// Returns the readable contents of a file of the system or named by the user; empty if it is
+// missing or a folder, or if its process has ended (/proc).
 std::string contents_of(const std::string& path);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The conflict rule: who has to wait for whom, given what each reads and writes.
+// The conflict rule: which actors wait for which, by their reads and writes.
 //
 // A read follows the last write; a write follows the last write and every read since. The schedule
 // Builder orders steps by it, and the dependency engine (src/graph) orders tasks.
@@ -11,8 +11,7 @@ namespace paceline {
 
 enum class Use { read, write };
 
-// One thing that can be read and written. An actor is whatever the user of the cell compares: the
-// index of a step, a pointer to a task.
+// A resource that is read and written. An actor is an index of a step or a pointer to a task.
 template <class Actor>
 struct Cell {
   std::optional<Actor> writer;

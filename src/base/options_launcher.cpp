@@ -7,8 +7,8 @@
 namespace paceline {
 
 std::string mpi_launcher() {
-  // Of Open MPI, of MPICH and its relatives, of srun; not SLURM_NTASKS, which a batch script has
-  // too, and it is alone.
+  // Variables of Open MPI, of MPICH and its relatives, and of srun. SLURM_NTASKS is also set in a
+  // batch script, which is one process.
   constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
   for (const char* name : kSizes)
     if (const char* size = std::getenv(name); size && std::atoi(size) > 1)

@@ -1,4 +1,4 @@
-// What an MPI launcher leaves in the environment of the processes that it starts.
+// Environment variables that an MPI launcher sets for the processes that it starts.
 #pragma once
 
 #include <optional>
@@ -6,11 +6,11 @@
 
 namespace paceline {
 
-// The variable by which a launcher says that there are several processes, with its value:
-// "PMI_SIZE=4". Empty where none says so.
+// Returns the variable by which a launcher tells that there are several processes, with its value:
+// "PMI_SIZE=4"; empty if there is none.
 std::string mpi_launcher();
 
-// What a variable that is somebody else's has in the environment.
+// Returns the value of an environment variable that is no option of Paceline.
 std::optional<std::string> value_of(const char* variable);
 
 }  // namespace paceline

@@ -1,12 +1,12 @@
-// Where a process may run.
+// Processors that a process may run on.
 #pragma once
 
 #include <vector>
 
 namespace paceline {
 
-// The processors that a process may run on, ascending (0: this process, as its calling thread
-// sees it). Empty where that cannot be known.
+// Returns the processors that a process may run on, ascending (0: the calling thread's). Empty if
+// they are unknown.
 std::vector<int> allowed_processors(int process = 0);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// SipHash-2-4 (Aumasson, Bernstein 2012): 64 bits that nobody can tell who lacks the key.
+// SipHash-2-4 (Aumasson, Bernstein 2012): a 64-bit hash that is unpredictable without the key.
 #pragma once
 
 #include <array>

@@ -9,7 +9,7 @@ namespace paceline {
 
 std::string human_bytes(double bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  // What rounds to 1024.0 belongs to the next unit: "1 MiB", never "1024 KiB".
+  // A value that rounds to 1024.0 takes the next unit: "1 MiB", never "1024 KiB".
   std::size_t unit = 0;
   for (; std::abs(bytes) >= 1023.95 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
   // Not printf: its decimal point depends on the locale. The largest double has 309 digits.

@@ -1,4 +1,4 @@
-// What an exception says, whatever it is.
+// Text of any exception.
 #pragma once
 
 #include <exception>

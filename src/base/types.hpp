@@ -45,16 +45,16 @@ std::size_t size_of(Type type);         // bytes of one element
 std::string_view name_of(Type type);    // "float32", "bfloat16", "uint8", "bool", ...
 std::string_view name_of(Op op);        // "sum", "bit_and", ...
 Type type_from(std::string_view name);  // throws Error (usage) that lists the known names
-Op op_from(std::string_view name);      // likewise
+Op op_from(std::string_view name);      // throws as type_from() does
 
 bool is_floating(Type type);
 
-// Whether any order of operands gives the same bits.
+// True if any order of operands gives the same bits.
 bool is_exact(Op op, Type type);
 
-// Whether `op` means something for `type`: bitwise operations want integers or bool, average takes
-// all types but bool, everything else takes every type (on bool: sum and max are "or", product and
-// min "and").
+// True if `op` is defined for `type`: bitwise operations take integers and bool, average takes all
+// types but bool, the others take every type (on bool, sum and max are "or", product and min are
+// "and").
 bool is_defined(Op op, Type type);
 
 }  // namespace paceline
