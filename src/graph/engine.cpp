@@ -13,7 +13,7 @@
 namespace paceline::graph {
 namespace {
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(50);   // of a thread that waits
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);   // between looks of a waiting thread
 constexpr std::size_t kFewReaders = 32;   // of a variable, before complete ones are looked for
 
 }  // namespace
@@ -32,7 +32,7 @@ Engine::Engine(const Threads& threads) : process_(getpid()) {
         pthread_setname_np(threads_.back().native_handle(),
                            str("pl-", kNames[pool]).substr(0, 15).c_str());
       }
-  } catch (const std::exception& error) {   // as many as there are have to end
+  } catch (const std::exception& error) {   // those that were made must end
     const std::size_t made = threads_.size();
     end_threads(std::move(threads_));
     fail(Fault::resource, "engine: after ", made, " threads no other can be made: ", error.what(),
@@ -72,12 +72,12 @@ Engine::~Engine() {
   }
   try {
     close();
-  } catch (...) {   // whoever wants to know calls close()
+  } catch (...) {   // a caller that wants the error calls close()
   }
 }
 
 void Engine::close(Idle idle) {
-  if (!is_here()) return;   // what has been pushed is the parent's to complete
+  if (!is_here()) return;   // the parent completes the pushed tasks
   check_caller("close()");
   {
     const Lock lock(mutex_);
@@ -142,7 +142,7 @@ Task Engine::push_asynchronous(std::function<void(Completion)> work, TaskSpec sp
   return add(std::move(task));
 }
 
-// Before anything is changed: that the task can be pushed here.
+// Throws a usage error if the task cannot be pushed here, before anything is changed.
 void Engine::check(const TaskSpec& spec) const {
   check_process();
   const auto is_ours = [&](const Variable& variable) {
@@ -195,14 +195,14 @@ Task Engine::add(Task task) {
 
 void Engine::depend(const Task& task, const Variable& variable, Use kind) {
   std::vector<Task>& readers = variable->cell.readers;
-  // A variable that is read again and again, and never written, must not keep all its readers.
+  // A variable that is often read and never written must not keep all its readers.
   if (kind == Use::read && readers.size() >= kFewReaders &&
       readers.size() == readers.capacity())
     std::erase_if(readers, [](const Task& reader) { return reader->stage == Stage::complete; });
   access(variable->cell, task, kind, [&](const Task& earlier) { follow(task, earlier); });
 }
 
-// An engine that is closed is not at rest: push() will throw and say so.
+// A closed engine is not at rest, so that the caller uses push(), which throws.
 bool Engine::are_at_rest(const std::vector<Variable>& read,
                          const std::vector<Variable>& write) const {
   const auto is_complete = [](const Task& task) { return task->stage == Stage::complete; };

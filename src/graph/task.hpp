@@ -20,13 +20,13 @@ class Engine;
 struct TaskState;
 using TaskPointer = std::shared_ptr<TaskState>;
 
-// Where a task runs. Each pool has threads of its own, so that copies and collectives go on while
+// Pool that runs a task. Each pool has its own threads, so that copies and collectives go on while
 // all compute threads are busy.
 enum class Pool { compute, copy, communication };
 inline constexpr int kPools = 3;
 
-// Why a task has not done its work. The tasks that depend on it fail with the same Failure. Who
-// drops the last reference may hold locks: it goes into the engine's Bin.
+// Reason why a task has not done its work. The tasks that depend on it fail with the same Failure.
+// The thread that drops the last reference may hold locks: it goes into the engine's Bin.
 struct Failure {
   std::exception_ptr error;
   std::uint64_t birth = 0;   // failures of the engine before this one
@@ -35,8 +35,8 @@ struct Failure {
   std::uint64_t told = ~std::uint64_t{0};
 };
 
-// Failures that nobody refers to, until a thread without a lock empties it: the destructor of an
-// error may do anything, such as wait for a lock of whoever has dropped it.
+// Failures without references, until a thread without a lock empties it: the destructor of an error
+// may do anything, such as wait for a lock of the thread that has dropped it.
 class Bin {
  public:
   void add(Failure* failure) {
@@ -66,8 +66,8 @@ struct VariableState {
   std::shared_ptr<Failure> failure;   // of the last complete writer; null: it has not failed
 };
 
-// What tasks read and write: readers run together, writers one at a time, all as if in the order of
-// their pushes.
+// Resource that tasks read and write: readers run together, writers one at a time, as if all ran in
+// the order of their pushes.
 using Variable = std::shared_ptr<VariableState>;
 
 struct SequenceState {
@@ -79,26 +79,26 @@ struct SequenceState {
 // has started, not when it is complete. For calls that must be made in one order.
 using Sequence = std::shared_ptr<SequenceState>;
 
-// What a task is, besides its work.
+// Description of a task, besides its work.
 struct TaskSpec {
   std::string name = {};
   std::vector<Variable> read = {}, write = {};
   Sequence sequence = {};   // or none
   int priority = 0;         // of the tasks of a pool that could run, the highest runs first
   Pool pool = Pool::compute;
-  // Short work that waits for nobody: whichever thread makes the task ready runs it at once, also
-  // one that is not of the engine, since waking a thread of the pool would cost more than the work.
+  // Short work that never waits: the thread that makes the task ready runs it at once, even a
+  // thread of others, because waking a thread of the pool would cost more than the work.
   bool at_once = false;
-  // Called in the place of the work when the task fails because of an earlier one, or is cancelled.
-  // What it throws is dropped.
+  // Called instead of the work if the task fails because of an earlier one, or is cancelled. Its
+  // exceptions are dropped.
   std::function<void(const std::exception_ptr&)> skipped = {};
-  // What must live until the task is complete. It is released without a lock, and never by a thread
-  // inside done() or failed(): its destructor may do anything.
+  // Object that must live until the task is complete. It is released without a lock, and never by a
+  // thread inside done() or failed(): its destructor may do anything.
   std::shared_ptr<void> keeps = {};
 };
 
-// How a task that goes on after its work has returned is ended: by one call of done() or failed(),
-// on any thread. A Completion that is dropped without either fails the task.
+// Ends a task that goes on after its work has returned: call done() or failed() once, on any
+// thread. A Completion that is dropped without either fails the task.
 class Completion {
  public:
   void done() const;
@@ -114,8 +114,8 @@ class Completion {
     ~Promise();
     Promise(const Promise&) = delete;
     Promise& operator=(const Promise&) = delete;
-    void end(std::exception_ptr error);   // but for the first time nothing happens
-    void end_with(std::function<void()> work);   // likewise
+    void end(std::exception_ptr error);   // only the first call has an effect
+    void end_with(std::function<void()> work);   // only the first call has an effect
 
     Engine* engine;
     TaskPointer task;
@@ -144,7 +144,7 @@ struct TaskState {
   std::shared_ptr<Failure> failure;
 };
 
-// What push() returns, to wait for, to ask and to cancel.
+// Handle that push() returns, to wait for, to query and to cancel.
 using Task = TaskPointer;
 
 }  // namespace paceline::graph

@@ -1,4 +1,4 @@
-// The part of the engine that runs tasks: the threads of its pools, and how a task ends.
+// The part of the engine that runs tasks: the threads of its pools, and the end of tasks.
 #include <algorithm>
 #include <utility>
 
@@ -8,10 +8,10 @@
 namespace paceline::graph {
 namespace {
 
-constexpr int kLooks = 400;   // of a pool's thread, before it sleeps: some microseconds
+constexpr int kLooks = 400;   // of a pool's thread before it sleeps: some microseconds
 constexpr std::size_t kMostUntold = 64;   // failures kept for wait_all(), which throws the first
 
-thread_local const Engine* t_engine = nullptr;   // whose pool this thread belongs to
+thread_local const Engine* t_engine = nullptr;   // the engine whose pool has this thread
 
 void pause() {   // the core's other hardware threads may run
 #if defined(__x86_64__) || defined(__i386__)
@@ -21,7 +21,7 @@ void pause() {   // the core's other hardware threads may run
 #endif
 }
 
-// For heaps: whether a runs after b.
+// True if a runs after b; for heaps.
 bool runs_after(const Task& a, const Task& b) {
   if (a->spec.priority != b->spec.priority) return a->spec.priority < b->spec.priority;
   return a->number > b->number;
@@ -33,8 +33,8 @@ std::string name_of(const TaskState& task) {
 
 }  // namespace
 
-// Tasks that this thread has made ready and runs itself. They wait here until what it is doing now
-// has returned: a chain of calls each of which ends at once must not nest.
+// Tasks that this thread has made ready and runs itself. They wait here until its current task has
+// returned: a chain of calls that each end at once must not nest.
 class Engine::AtOnce {
  public:
   explicit AtOnce(const Engine& engine) : engine_(engine), outer_(t_innermost) {
@@ -44,7 +44,7 @@ class Engine::AtOnce {
   AtOnce(const AtOnce&) = delete;
   AtOnce& operator=(const AtOnce&) = delete;
 
-  // Null where this thread runs no tasks of the engine.
+  // Null if this thread runs no tasks of the engine.
   static AtOnce* of(const Engine& engine) {
     return t_innermost && &t_innermost->engine_ == &engine ? t_innermost : nullptr;
   }
@@ -99,7 +99,7 @@ void Engine::run_or_skip(const Task& task, Lock& lock) {
     run(task, lock);
 }
 
-// In the order in which they became ready; those that they make ready come after them.
+// Runs them in the order in which they became ready; those that they make ready come after them.
 void Engine::run_at_once(Lock& lock) {
   std::vector<Task>& tasks = AtOnce::of(*this)->tasks;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -116,16 +116,16 @@ void Engine::start_or_queue(const Task& task, Lock& lock) {
   run_as_guest(lock);
 }
 
-// In a thread that close() does not join. So close() waits until the last guest has left: the task
-// that a guest is still in may be complete already, and have been the last one.
+// Runs tasks in a thread that close() does not join. So close() waits until the last guest has
+// left: the task that a guest is still in may already be complete and be the last one.
 void Engine::run_as_guest(Lock& lock) {
   ++guests_;
   run_at_once(lock);
   if (--guests_ == 0 && closed_) completed_.notify_all();
 }
 
-// The most urgent task, or none once the engine stops. Looks for one for a while before it sleeps:
-// to wake a thread costs whoever pushes some microseconds.
+// Returns the most urgent task, or none once the engine stops. Looks for one for a while before it
+// sleeps: waking a thread costs the caller of push() some microseconds.
 Task Engine::next(Ready& ready, Lock& lock) {
   for (bool has_looked = false; ready.heap.empty();) {
     if (stop_) return nullptr;
@@ -226,7 +226,7 @@ void Engine::end_with(const Task& task, std::function<void()> work) {
   make_ready(task);
 }
 
-// What complete tasks have kept alive, and errors of the past, go without the lock.
+// Destroys without the lock what complete tasks have kept alive, and old errors.
 void Engine::collect(Lock& lock) {
   if (trash_.empty() && !bin_->holds_some()) return;
   std::vector<std::shared_ptr<void>> trash = std::move(trash_);
@@ -271,13 +271,13 @@ std::shared_ptr<Failure> Engine::failed(std::exception_ptr error) {
   return failure;
 }
 
-// Whether the task was pushed before a wait threw this failure.
+// True if the task was pushed before a wait threw this failure.
 bool Engine::applies(const Failure& failure, const TaskState& task) const {
   if (task.number >= failure.told) return false;
   return failure.birth >= told_failures_ || task.number < told_tasks_;
 }
 
-// Why the task cannot do its work: an operand that was not made, or that it was cancelled.
+// Returns why the task cannot do its work: an operand's failure, or that it was cancelled.
 std::shared_ptr<Failure> Engine::inherited(const TaskState& task) const {
   for (const auto* variables : {&task.spec.read, &task.spec.write})
     for (const Variable& variable : *variables)
