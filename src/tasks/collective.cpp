@@ -15,7 +15,7 @@
 namespace paceline::tasks {
 namespace {
 
-// A call that is refused is not made either, and its peers must not take the next one for it.
+// A refused call is not made either, and the peers must not take the next one for it.
 Request start(Communicator& communicator, const Call& call, const std::string& what) try {
   return communicator.start(call);
 } catch (...) {
@@ -59,7 +59,7 @@ bool Calls::help(int milliseconds) {
   if (!oldest) return false;
   auto& [number, request] = *oldest;
   try {
-    // Complete, but still here: another thread is about to say so, and will wake who waits.
+    // Complete, but still here: another thread is about to complete its task and wake the waiters.
     return !request.wait_for(milliseconds) || !under_way_->has(number);
   } catch (const Error&) {
     return false;
@@ -91,9 +91,9 @@ graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
   const auto begin = [communicator = communicator_, call, what,
                       under_way = under_way_](graph::Completion completion) mutable {
     Request request = start(communicator, call, what);
-    // What there is to say about an error is found out by a thread of the engine, since it takes
-    // time. The request goes first: once the task is complete its world may end, which the thread
-    // that makes progress must not be the last to hold.
+    // A thread of the engine composes the text of an error, because that takes time. The request
+    // goes first: once the task is complete its world may end, and the thread that makes progress
+    // must not hold its last reference.
     const std::uint64_t number = under_way->add(request);
     request.on_complete([completion = std::move(completion), request, under_way,
                          number](bool ok) mutable {

@@ -24,9 +24,9 @@ class Calls {
   // here. The buffers must live until the task is complete (TaskSpec::keeps).
   graph::Task push(const Call& call, graph::TaskSpec spec);
 
-  // For a thread that has nothing else to do: drives a call that is under way for some
-  // milliseconds, or until it is complete, and what that makes ready. Whether to come again. What
-  // goes wrong with the call is its task's to tell; Ctrl-C is thrown.
+  // For an idle thread: drives a call that is under way for some milliseconds or until it is
+  // complete, and the tasks that this makes ready. Returns true if the thread should call again.
+  // The call's task reports its errors; Ctrl-C is thrown.
   bool help(int milliseconds);
 
  private:
