@@ -1,4 +1,4 @@
-// A call as C describes it becomes one of the core.
+// Makes a call of the core from a paceline_call.
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
@@ -9,13 +9,13 @@
 namespace paceline::capi {
 namespace {
 
-// As far as the first version of the structure goes, which no caller can be short of.
+// Size of the structure's first version, the least that a caller can have.
 constexpr std::size_t kFirstSize = offsetof(paceline_call, reserved) + sizeof(int);
 static_assert(sizeof(paceline_call) == kFirstSize, "padding at the end would hold anything");
 
-constexpr std::size_t kMostSize = 4096;  // beyond, it is no size but whatever lay in memory
+constexpr std::size_t kMostSize = 4096;  // a larger value is uninitialised memory
 
-// Members that a newer header appends are 0 where nobody asks for anything new.
+// Members that a newer header appends are 0 in calls that do not use them.
 void check_size(const paceline_call& given, const char* where) {
   if (given.size < kFirstSize || given.size > kMostSize)
     fail(Fault::usage, where, ": call.size is ", given.size,
@@ -34,8 +34,8 @@ void check_size(const paceline_call& given, const char* where) {
        ", from 1 to ", most, ".");
 }
 
-// Our values count from 0, those of C from 1. Every call comes through here: what an error would
-// say is put together when there is one.
+// The core's values count from 0, C's from 1. Every call comes through here, so `where` builds its
+// text only for an error.
 template <class Ours, class Where>
 Ours enum_from(int value, int most, const Where& where, const char* what) {
   if (value < 1 || value > most) {

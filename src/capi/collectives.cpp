@@ -25,7 +25,7 @@ paceline_call call_of(paceline_collective collective, const void* input, void* o
   return call;
 }
 
-// What a request has come to. It ends where that is over, or where asking throws.
+// Tests a request, and frees it if it is over or if `over` throws.
 template <class Ask>
 void ask(paceline_request** request, const char* where, Ask&& over) {
   paceline_request*& mine = held(request, where);

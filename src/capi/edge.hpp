@@ -1,4 +1,4 @@
-// The edge between C and the core: exceptions become codes, and handles are looked at first.
+// The edge between C and the core: turns exceptions into codes and checks handles.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace paceline::capi {
 
-// Says what a handle is. Wiped when the handle is freed, so that using it afterwards is noticed
-// while nobody else has the memory.
+// Kind of a handle. The destructor wipes it, so that later use of the handle is noticed as long as
+// the memory is not reused.
 class Mark {
  public:
   explicit Mark(std::uint64_t kind) : kind_(kind) {}
@@ -20,7 +20,7 @@ class Mark {
   bool is(std::uint64_t kind) const { return kind_ == kind; }
 
  private:
-  volatile std::uint64_t kind_;  // nobody may think that the last write is for nothing
+  volatile std::uint64_t kind_;  // volatile: the compiler must keep the last write
 };
 
 // Remembers the exception that is being handled for paceline_error(), and returns its code.
@@ -47,7 +47,7 @@ Handle& alive(Handle* handle, const char* where) {
   return *handle;
 }
 
-// Where a function writes what it makes: empties it, so that a failure leaves nothing behind.
+// Checks and empties the result of a function, so that a failure leaves nothing behind.
 template <class Result>
 Result& place(Result* result, const char* where, const char* name) {
   if (!result)
@@ -63,7 +63,7 @@ Handle*& held(Handle** handle, const char* where) {
   return *handle;
 }
 
-// Frees what is there; null is fine.
+// Frees the handle; it may be null.
 template <class Handle>
 void free_handle(Handle** handle, const char* where) {
   Handle*& mine = held(handle, where);
@@ -72,12 +72,12 @@ void free_handle(Handle** handle, const char* where) {
   delete std::exchange(mine, nullptr);
 }
 
-// What the caller asks for, checked as far as it can be without knowing the collective.
+// Returns the caller's call, checked as far as possible without knowing the collective.
 Call call_from(const paceline_call* given, const Communicator& communicator, const char* where);
 
 }  // namespace paceline::capi
 
-// The mark comes last: what frees memory writes into its beginning.
+// The mark comes last: a freeing allocator overwrites the beginning of the memory.
 struct paceline_comm {
   static constexpr const char* kName = "communicator";
   static constexpr std::uint64_t kKind = 0x70616365636f6d6d;
