@@ -1,7 +1,7 @@
-// How far a rank's clock is from rank 0's: ping-pong, of which the shortest round trip counts.
+// Offset of a rank's clock from rank 0's: the shortest round trip of a ping-pong counts.
 //
-// Ranks that read the same clock need no message. Of each other clock one rank measures, the first,
-// when the program starts and when it ends: between the two the clocks are taken to drift linearly.
+// Ranks that read the same clock need no message. For each other clock its first rank measures,
+// when the program starts and when it ends: the clocks are assumed to drift linearly in between.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// Messages of one number between two ranks, as the caller has them. They may throw.
+// Messages of one number between two ranks, by the caller's means. They may throw.
 class PingLink {
  public:
   virtual ~PingLink() = default;
@@ -28,13 +28,13 @@ struct ClockOffset {
   std::int64_t error_ns = 0;    // at most: half of the shortest round trip
 };
 
-// As a line of a profile; `when` is "start" or "end".
+// Returns the offset as a line of a profile; `when` is "start" or "end".
 std::string clock_note(std::string_view when, const ClockOffset& offset);
 
-// The ranks that measure, in order: the first of each clock that is not rank 0's.
+// Returns the ranks that measure, ascending: the first of each clock that is not rank 0's.
 std::vector<int> clock_leaders(const std::vector<std::uint64_t>& clock_of_rank);
 
-// On one of those ranks. Goes on while round trips take longer than `good_ns`, for at most `most`.
+// Limits on such a rank. It goes on while round trips take longer than `good_ns`, up to `most`.
 struct PingLimits {
   int least = 20, most = 500;
   std::int64_t good_ns = 20'000;

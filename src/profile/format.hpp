@@ -1,5 +1,5 @@
-// The file that a rank's profile is written into while the program runs: a header, lines of text
-// that say what the numbers stand for, and one record per call.
+// Format of a rank's profile, a file that is written while the program runs: a header, lines of
+// text that explain the numbers, and one record per call.
 //
 // The file is mapped into memory, so that nothing is lost when the program is killed: a record is
 // complete in the file as soon as it is in memory. Numbers are the machine's own (little-endian);
@@ -15,7 +15,7 @@ namespace paceline {
 inline constexpr char kProfileMagic[8] = {'P', 'L', 'P', 'R', 'O', 'F', '1', '\n'};
 inline constexpr std::size_t kProfileHeaderBytes = 4096;
 
-// How far a recorded call has come.
+// Stage of a recorded call.
 enum class CallStage : std::uint8_t { none, entered, returned, complete, failed };
 
 // One call of a collective on one rank. Times are nanoseconds of the rank's own clock.
@@ -27,7 +27,7 @@ struct CallRecord {
   std::uint64_t bytes;          // of the full message, as far as this rank knows it
   std::uint32_t communicator;   // numbers that lines of text explain
   std::uint32_t number;         // of the call on its communicator, from 0
-  std::uint32_t site;           // where the call stands in the program
+  std::uint32_t site;           // the call's place in the program
   std::uint16_t collective;
   std::atomic<CallStage> stage;
   std::uint8_t nonblocking;     // 0 or 1
@@ -45,7 +45,7 @@ struct ProfileHeader {
   std::int32_t rank, ranks;
   std::int64_t process;
   std::int64_t begin_ns;                      // own clock
-  std::atomic<std::int64_t> end_ns;           // 0: the program has not ended in peace
+  std::atomic<std::int64_t> end_ns;           // 0: the program has not ended normally
   std::int64_t begin_unix_ns;                 // time of day at begin_ns
   std::uint64_t clock;                        // equal on ranks that read the same clock
   char source[16];                            // "mpi" or "paceline"

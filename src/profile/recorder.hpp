@@ -1,4 +1,4 @@
-// Recorder: writes who entered and left which collective when, for one rank.
+// Recorder: writes when one rank entered and left each collective.
 //
 // A recorded call costs two readings of the clock and one cache line of memory that is mapped and
 // touched before the first call; it takes no lock, allocates nothing and asks the system for
@@ -20,7 +20,7 @@
 
 namespace paceline {
 
-// Nanoseconds of CLOCK_MONOTONIC: what all records are written in.
+// Returns CLOCK_MONOTONIC in nanoseconds, the time of all records.
 std::int64_t profile_now_ns();
 
 // Equal on processes whose CLOCK_MONOTONIC is the same: those of one boot and one time namespace.
@@ -28,13 +28,13 @@ std::uint64_t clock_identity();
 
 struct ProfileConfig {
   std::string folder;             // must exist, or be one that can be made
-  std::string source = "paceline";  // or "mpi": what records
+  std::string source = "paceline";  // the recording library; or "mpi"
   std::string node = {};          // empty: the host's name
   int rank = 0, ranks = 1;
   std::size_t bytes = 16u << 20;  // of records
 };
 
-// What one call is, at its entry.
+// Description of a call at its entry.
 struct CallEntry {
   int collective = 0;
   std::uint32_t communicator = 0;
@@ -87,10 +87,10 @@ class Recorder {
   // in which this rank first used them.
   std::uint32_t communicator(std::span<const int> ranks,
                              std::optional<std::uint64_t> instance = {});
-  // Of a persistent operation, the `which`-th that was made on that communicator: its starts are
-  // matched by it, and belong to the communicator.
+  // The number of a persistent operation, the `which`-th made on that communicator. It matches the
+  // operation's starts, which belong to the communicator.
   std::uint32_t operation(std::uint32_t communicator, std::uint32_t which);
-  // The number of a place in the program, or of whatever else labels a call.
+  // The number of a place in the program, or of another label of a call.
   std::uint32_t site(std::string_view name);
   // One line of text: a JSON object.
   void note(std::string_view line);
