@@ -80,8 +80,8 @@ void apply(Machine& machine, std::string_view text) {
   fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".");
 }
 
-// "3e-5,4e-8,1e-10": alpha, beta and gamma in seconds, and seconds per byte; nothing where it is no
-// numbers. Short of three of them it is an error.
+// Parses "3e-5,4e-8,1e-10": alpha in seconds, beta and gamma in seconds per byte; nothing if it is
+// no numbers. Fewer than three numbers are an error.
 std::optional<Machine> from_numbers(std::string_view text) {
   double numbers[3] = {};
   std::size_t count = 0;
@@ -129,7 +129,7 @@ std::string text(const Link& link) {
 
 }  // namespace
 
-// Round numbers for typical hardware, to be compared with, not measurements of a machine.
+// Round numbers for typical hardware, for comparison; not measurements of a machine.
 const std::vector<Machine>& known_machines() {
   static const std::vector<Machine> machines = [] {
     const Link memory{0.5 * kMicro, per_byte(80 * kGbit)};
@@ -187,8 +187,8 @@ std::string settings_of(const Machine& machine) {
 }
 
 double bound_s(const Machine& machine, Collective collective, int ranks, double bytes) {
-  // Seen from outside a node is one big rank: what must cross its border bounds the time. Where all
-  // ranks share a node, the border is the rank's.
+  // Seen from outside, a node is one big rank: the bytes that must cross its border bound the time.
+  // If all ranks share a node, the border is each rank's.
   const bool one_node = machine.ranks_per_node >= ranks;
   const double p = ranks, r = one_node ? 1 : machine.ranks_per_node, nodes = std::ceil(p / r);
   const double whole = bytes * (one_node ? machine.inside : machine.across).beta_s_per_byte;

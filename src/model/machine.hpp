@@ -1,4 +1,4 @@
-// Machine: what a message and a combination cost, for the simulator, the tuner and the bounds.
+// Machine: costs of a message and of a combination, for the simulator, the tuner and the bounds.
 //
 // The usual model: a message of n bytes takes alpha + n beta, combining n bytes takes n gamma. One
 // alpha and beta for messages inside a node, one for messages across nodes. A message keeps a port
@@ -19,7 +19,7 @@ struct Link {
   double alpha_s = 0;            // per message
   double beta_s_per_byte = 0;
   double latency_s = 0;           // at most alpha
-  double short_bytes = 0;        // what is known holds from messages of this length on
+  double short_bytes = 0;        // the numbers hold for messages of at least this length
   double long_beta_s_per_byte = 0;   // of long ones; 0: the same
   double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
   double lone_beta_s_per_byte = 0;   // of calls of at most 2 short_bytes; 0: the same
@@ -42,8 +42,8 @@ struct Machine {
   Link inside, across;
   double gamma_s_per_byte = 0;   // per byte of one combination of two operands
   double copy_s_per_byte = 0;
-  double task_s = 10e-6;         // usual where nobody has measured: of a thread that wakes another
-                                 // and is answered, as a call does that the task graph makes
+  double task_s = 10e-6;         // time to wake a thread and get its answer, as a call by the task
+                                 // graph does; the default is a usual value, not a measurement
 
   int node_of(int rank) const { return rank / ranks_per_node; }
   const Link& link(int from, int to) const {
