@@ -1,4 +1,4 @@
-// Trace: who did what and when, simulated or measured. Every picture and report is made from one.
+// Trace: the activities of ranks in time, simulated or measured. Pictures and reports come from it.
 #pragma once
 
 #include <cstdint>
