@@ -11,17 +11,18 @@ bool ArrivalSwitch::next() {
   return state_ == State::arrival && calls_ % kProbeEvery != 0;
 }
 
-// A pause of 64 calls, twice as long each time.
+// Pauses trials for 64 calls, twice as many each time.
 void ArrivalSwitch::give_up() {
   state_ = State::usual;
   again_ = learned_ + (kProbeEvery << pauses_);
   pauses_ = std::min(pauses_ + 1, kMostPauses);
 }
 
-// Late is who comes after the others by half of what the call then takes. Hysteresis: it is tried
-// where somebody was late four times in a row (16 where ranks take turns on a core), kept where it
-// leaves a tenth less than is usual, and left when nobody was late four times in a row (in four of
-// the last 16), or it leaves no less.
+// A call has a late rank if the last rank comes later than the others by half of the time that the
+// call takes from then on. Hysteresis: a trial starts after 4 calls in a row with a late rank (16
+// if ranks take turns on a core). Going by arrival stays if it saves a tenth of that time. It ends
+// after 4 calls in a row without a late rank (4 of the last 16 if ranks take turns), or if it saves
+// nothing.
 void ArrivalSwitch::learn(const Seen& seen) {
   constexpr std::uint32_t kRowBits = (1u << kRow) - 1;
   const bool is_late = seen.late_ns > 0 && 2 * seen.late_ns >= seen.rest_ns;

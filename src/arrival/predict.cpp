@@ -37,13 +37,13 @@ std::int64_t unpacked(std::uint32_t code) {
   return mantissa << (code >> kMantissaBits & kMostExponent);
 }
 
-// With a weight of 1/8 for what is new; the first one counts whole.
+// A new value has a weight of 1/8; the first one counts whole.
 void Predictor::Average::add(std::int64_t ns) {
   sum_ns = is_known ? sum_ns - sum_ns / 8 + ns : 8 * ns;
   is_known = true;
 }
 
-// More than a quarter of the ranks are not named: the others would pass on too much for them.
+// At most a quarter of the ranks are named: else the others would forward too much for them.
 Predictor::Predictor(int ranks, CallPrices prices)
     : ranks_(ranks),
       most_late_(std::min(ranks / 4, kMostLate)),
@@ -61,15 +61,15 @@ std::vector<int> Predictor::by_lateness() const {
   return order;
 }
 
-// Between the first of the late ranks and the last of the others.
+// Average time between the first of the late ranks and the last of the others.
 std::int64_t Predictor::gap_ns(const std::vector<int>& order, int late) const {
   const auto first = order.end() - late;
   return lateness_[std::size_t(*first)].ns() - lateness_[std::size_t(first[-1])].ns();
 }
 
-// What was measured is compared with what was measured, and a price with a price: where the last
-// arrival shows late, all that is measured seems short. What the early ranks have not done when the
-// late ones come is left as well.
+// Compares measured with measured and price with price: if the last arrival is seen late, all
+// measured times seem short. A price includes the early ranks' work that is left when the late ones
+// come.
 std::int64_t Predictor::won_ns(int late, std::int64_t gap_ns) const {
   const Count& count = counts_[std::size_t(late - 1)];
   if (count.hit.is_known && usual_.is_known) return usual_.ns() - count.hit.ns();
@@ -84,7 +84,7 @@ std::int64_t Predictor::lost_ns(int late) const {
   return std::max<std::int64_t>(0, count.price->wrong_ns - prices_.usual_ns);
 }
 
-// Of naming so many, for a call.
+// Returns the expected gain per call of naming `late` ranks.
 std::int64_t Predictor::gain_ns(const std::vector<int>& order, int late) const {
   const std::int64_t of = std::clamp<std::int64_t>(learned_, kEnough, kHistory);
   const std::int64_t hits = std::popcount(counts_[std::size_t(late - 1)].hits);
@@ -120,7 +120,7 @@ void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& ta
     const auto first = came.end() - late;
     const std::int64_t gap =
         waits[std::size_t(first[-1])].waited_ns - waits[std::size_t(*first)].waited_ns;
-    // Who comes last by less than this could as well have been early.
+    // A rank that comes last by less than this could as well have been early.
     const bool is_apart = 20 * gap >= 7 * prices_.message_ns;
     const std::vector<int> last = last_of(came, late);
     const bool is_hit = learned_ > 0 && is_apart && last == last_of(expected, late);
@@ -129,15 +129,15 @@ void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& ta
   }
   for (int r = 0; r < ranks_; ++r)
     lateness_[std::size_t(r)].add(longest - waits[std::size_t(r)].waited_ns);
-  // What was once too slow is tried again: who is late, and by how much, may be another matter now.
+  // A count that was once too slow is tried again: late ranks and their lateness may have changed.
   if (++learned_ % kForget == 0)
     for (Count& count : counts_) count.hit = count.miss = {};
   decide();
 }
 
-// Hysteresis: named are those who were right four times in a row, half a message apart, where that
-// wins a tenth of a call; no longer named are those who were wrong four times in a row, or are
-// hardly apart, or where it wins nothing.
+// Hysteresis: names ranks that were right 4 times in a row, come half a message apart, and win a
+// tenth of a call. Stops naming ranks that were wrong 4 times in a row, come less than 0.35 of a
+// message apart, or win nothing.
 void Predictor::decide() {
   constexpr std::uint32_t kRowBits = (1u << kRow) - 1;
   const std::vector<int> order = by_lateness();

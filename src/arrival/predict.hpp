@@ -1,9 +1,9 @@
-// Predictor: which ranks will come late to the next call, from how they came to the last ones.
+// Predictor: predicts the late ranks of the next call from the arrivals at earlier calls.
 //
-// A pure function of what it is told, in whole numbers: ranks that are told the same decide the
-// same, bit for bit. It learns the lateness of every rank as a moving average, looks at how often
-// the ranks that it would have named were the last ones indeed, and names them only where that has
-// paid, by what calls took or, before any did, by the model (docs/design/0042-predict.md).
+// A pure function of its input in whole numbers: ranks with equal input decide alike, bit for bit.
+// It learns every rank's lateness as a moving average, counts how often the ranks that it would
+// have named came last, and names them only if that pays, by measured times or, before there are
+// any, by the model (docs/design/0042-predict.md).
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@
 
 namespace paceline {
 
-// What a rank says of one of its calls; nanoseconds.
+// One rank's times in one call; nanoseconds.
 struct Wait {
   std::int64_t waited_ns = 0;   // from its entry until the last rank entered
   std::int64_t rest_ns = 0;     // from then until it was done
 };
 
-// What a call is expected to take where it names late ranks; nanoseconds.
+// Expected times of a call that names late ranks; nanoseconds.
 struct LatePrice {
-  std::int64_t left_ns = 0;     // from the last rank's entry on, where they are late enough
-  std::int64_t before_ns = 0;   // what the others do before they enter
-  std::int64_t wrong_ns = 0;    // at most, from the last entry on, where others are late
+  std::int64_t left_ns = 0;     // from the last rank's entry on, if they are late enough
+  std::int64_t before_ns = 0;   // work of the others before the late ranks enter
+  std::int64_t wrong_ns = 0;    // at most, from the last entry on, if other ranks are late
 };
 
 // Prices of a call. `naming` returns nothing if the call cannot name these ranks.
@@ -34,7 +34,7 @@ struct CallPrices {
   std::function<std::optional<LatePrice>(const std::vector<int>& late)> naming;
 };
 
-// A wait in 15 bits, to one part in 512; longer ones than 36 minutes count as that.
+// Packs a wait into 15 bits, to one part in 512; waits over 36 minutes count as 36 minutes.
 std::uint32_t packed(std::int64_t ns);
 std::int64_t unpacked(std::uint32_t code);
 
@@ -42,30 +42,30 @@ class Predictor {
  public:
   static constexpr int kMostLate = 4;
 
-  // What it goes by; for those who want to see it.
+  // Numbers behind the decision, for display.
   struct Evidence {
     std::int64_t calls = 0;                  // that it learned from
     std::vector<std::int64_t> lateness_ns;   // of every rank, on average
     std::vector<int> hits;   // of the last 32 calls, for one late rank, for two, and so on
-    std::vector<int> late;        // decided; and what a call takes from the last arrival on:
-    std::int64_t won_ns = 0;      // so much less than if nobody was named, where they do come last
-    std::int64_t lost_ns = 0;     // so much more, where others do
+    std::vector<int> late;        // the ranks named
+    std::int64_t won_ns = 0;      // saved after the last arrival if they come last, by naming them
+    std::int64_t lost_ns = 0;     // lost if others come last
   };
 
   Predictor(int ranks, CallPrices prices);
 
-  // Whom the next call is to take for late, the latest one last; empty: nobody. Every 64th call
-  // names nobody, so that what that takes is known as well.
+  // Ranks that the next call treats as late, the latest one last; empty: none. Every 64th call
+  // names none, so that the time without naming stays known.
   const std::vector<int>& late() const { return is_probe() ? nobody_ : late_; }
   void count_call() { ++calls_; }
-  // Those that it would name if every call did, and how much later than all others the first of
-  // them comes, on average; 0: nobody is.
+  // Ranks that it would name if every call did. named_gap_ns(): how much later than all others the
+  // first of them comes, on average; 0: none is named.
   const std::vector<int>& named() const { return late_; }
   std::int64_t named_gap_ns() const {
     return late_.empty() ? 0 : gap_ns(by_lateness(), static_cast<int>(late_.size()));
   }
 
-  // One call, as all ranks saw it, and whom it took for late.
+  // Learns from one call, as all ranks saw it; `taken`: the ranks that it treated as late.
   void learn(const std::vector<Wait>& waits, const std::vector<int>& taken);
 
   Evidence evidence() const;
@@ -82,8 +82,8 @@ class Predictor {
   };
   struct Count {               // of late ranks
     std::uint32_t hits = 0;    // a bit for each of the last calls, the newest the lowest
-    Average hit, miss;         // of the times of calls that named so many
-    std::vector<int> named;    // the ranks that it would name: the latest so many
+    Average hit, miss;         // times of calls that named that many, if right and if wrong
+    std::vector<int> named;    // the ranks that it would name
     std::optional<LatePrice> price;   // of naming them
   };
 

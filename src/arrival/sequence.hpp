@@ -1,8 +1,8 @@
-// CallSequence: what place a call has among the calls of a communicator: how many like it came just
-// before, and what came before those.
+// CallSequence: the place of a call among a communicator's calls: the number of like calls just
+// before it, and the call before those.
 //
-// Programs repeat themselves, so the same call at the same place is likely to find the same ranks
-// late. Equal on all ranks, since they make the same calls.
+// Programs repeat themselves, so the same ranks are likely to be late at the same call in the same
+// place. It is equal on all ranks, because they make the same calls.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace paceline {
 
 class CallSequence {
  public:
-  // Of the next call, if it is like this: the same for calls alike at the same place.
+  // Returns the key of the next call, if it is like this; equal for like calls at the same place.
   std::uint64_t key_of(std::uint64_t alike) const {
     const bool goes_on = alike == last_;
     const std::uint64_t in_row = goes_on ? std::min(in_row_ + 1, kMostInRow) : 0;
