@@ -15,11 +15,11 @@
 // After PACELINE_MISMATCH, PACELINE_TIMEOUT and PACELINE_LOST the communicator is broken on every
 // rank of it: all its calls return that error from then on.
 //
-// Functions that end the life of something take the address of its handle and set it to NULL. What
-// was freed under a copied handle, or never was one, is a usage error where that can be seen, and
-// must not be relied on.
+// Functions that free an object take the address of its handle and set it to NULL. Copies of a
+// freed handle, and addresses that were never handles, give a usage error where that can be seen;
+// do not rely on it.
 //
-// The environment variables that `paceline options` lists hold here as well.
+// The environment variables that `paceline options` lists apply here as well.
 #ifndef PACELINE_PACELINE_H
 #define PACELINE_PACELINE_H
 
@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 #define PACELINE_VERSION "0.1.0"
-// Grows when a program that was compiled before cannot run with the library any more. It is the
-// number in the library's file name, so that the two never meet.
+// Grows with each change that breaks programs compiled before. It is the number in the library's
+// file name, so that such a program never loads the new library.
 #define PACELINE_ABI 1
 
 #if defined(__GNUC__)
@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 // --- what can go wrong, types, operations ------------------------------------------------------
-// 0 is none of the collectives, types and operations, so that what was left out is found.
+// No collective, type or operation is 0, so that a missing value is found.
 
 typedef PACELINE_ENUM(paceline_status) {
   PACELINE_OK = 0,
@@ -107,8 +107,8 @@ typedef struct paceline_comm paceline_comm;        // a group of ranks, with thi
 typedef struct paceline_request paceline_request;  // a collective under way
 typedef struct paceline_plan paceline_plan;        // a collective that is set up and can be started
 
-// What the last failing call of this thread has to say: one line with values, and what to do. ""
-// before the first. It stays until the next failing call of this thread.
+// Returns the message of this thread's last failing call: one line with values and a remedy; ""
+// before the first. It stays valid until the thread's next failing call.
 PACELINE_API const char* paceline_error(void);
 
 PACELINE_API const char* paceline_version(void);  // of the library, while PACELINE_VERSION is the
@@ -124,9 +124,8 @@ PACELINE_API int paceline_abi_version(void);      // header's; likewise PACELINE
 // failure *comm is NULL, here and below.
 PACELINE_API paceline_status paceline_init(paceline_comm** comm);
 
-// A world of one's own making: `ranks` processes or threads of one machine that meet in a folder
-// which all of them can write to, empty at first and new for each world. With 1 rank the folder may
-// be NULL.
+// Joins a world of `ranks` processes or threads of one machine, which meet in a folder that all of
+// them can write to, empty and new for each world. With 1 rank the folder may be NULL.
 PACELINE_API paceline_status paceline_init_store(const char* folder, int rank, int ranks,
                                                  paceline_comm** comm);
 
@@ -154,9 +153,9 @@ PACELINE_API paceline_status paceline_free(paceline_comm** comm);
 PACELINE_API int paceline_rank(const paceline_comm* comm);  // -1 for what is no communicator
 PACELINE_API int paceline_size(const paceline_comm* comm);  // likewise
 
-// How long calls on `comm` wait that have no time-out of their own; milliseconds, from 1 on. Each
-// rank has its own. Communicators made of it later begin with the same; the world's with
-// PACELINE_TIMEOUT_MS. Calls under way: as soon as they are looked after again.
+// Sets this rank's time-out for calls on `comm` without one of their own; at least 1 ms. The
+// world's communicator begins with PACELINE_TIMEOUT_MS; communicators made of `comm` later inherit
+// its time-out. Calls under way take it when they next make progress.
 PACELINE_API paceline_status paceline_set_timeout(paceline_comm* comm, int timeout_ms);
 
 // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank. A rank
@@ -201,7 +200,7 @@ PACELINE_API paceline_status paceline_barrier(paceline_comm* comm);
 
 // --- one call, in full -------------------------------------------------------------------------
 
-// Any of the above with everything that can be asked for. What is left out is 0:
+// Any of the calls above with all its parameters. Omitted members are 0:
 //
 //   paceline_call call = {.size = sizeof call, .collective = PACELINE_ALLREDUCE, .input = x,
 //                         .output = x, .count = n, .type = PACELINE_F32, .op = PACELINE_SUM,
@@ -247,13 +246,13 @@ PACELINE_API paceline_status paceline_run(paceline_comm* comm, const paceline_ca
 PACELINE_API paceline_status paceline_start(paceline_comm* comm, const paceline_call* call,
                                             paceline_request** request);
 
-// Works on what is under way. *done: whether the collective is over; 1 also where test fails.
+// Makes progress. *done: 1 if the collective is complete or the test fails, else 0.
 PACELINE_API paceline_status paceline_test(paceline_request** request, int* done);
 
 // Returns when the collective is complete or has failed.
 PACELINE_API paceline_status paceline_wait(paceline_request** request);
 
-// The same, for at most so long. That it is not complete by then is no error, and it goes on.
+// The same for at most that long. An incomplete collective is no error then, and goes on.
 PACELINE_API paceline_status paceline_wait_for(paceline_request** request, int milliseconds,
                                                int* done);
 
