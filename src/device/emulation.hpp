@@ -1,8 +1,9 @@
-// Emulation: devices of the host, so that everything that is enqueued can be tested without a GPU.
+// Emulation: devices on the host, to test all enqueued work without a GPU.
 //
-// Memory is memory of this process, streams are queues. Either every stream has a thread that works
-// it off, or whoever synchronises does, taking the streams in a seeded order: any order that the
-// streams and events allow may come. What was enqueued is kept as Work, for device/timing.hpp.
+// Memory is memory of this process, streams are queues. Either every stream has a thread that runs
+// its tasks, or the synchronising thread runs them, taking the streams in a seeded order: any order
+// that the streams and events allow may occur. Enqueued work is kept as Work, for
+// device/timing.hpp.
 #pragma once
 
 #include <condition_variable>
@@ -22,11 +23,11 @@ namespace paceline::device {
 
 struct EmulationOptions {
   int devices = 2;
-  bool threads = false;             // one for each stream; else whoever synchronises does the work
+  bool threads = false;             // one for each stream; else the synchronising thread runs tasks
   std::uint64_t seed = 1;           // of the order without threads; with them, of short delays
   std::size_t memory_bytes = std::size_t{1} << 40;   // of each device
-  bool keeps_work = false;          // for timing(); grows with all that is enqueued
-  bool moves = true;                // else all data stays as it is, and memory is not touched
+  bool keeps_work = false;          // for timing(); grows with all enqueued work
+  bool moves = true;                // false: no data moves, and no memory is touched
 };
 
 class Emulation : public Driver {
@@ -37,7 +38,7 @@ class Emulation : public Driver {
   std::string name() const override { return "emulated"; }
   int devices() const override { return options_.devices; }
   bool reaches(int device, int peer) const override;
-  int link(int device, int peer) const override;   // all are alike
+  int link(int device, int peer) const override;   // the same for all
   std::byte* allocate(int device, std::size_t bytes) override;
   void release(int device, std::byte* memory) override;
   void pin(void* memory, std::size_t bytes) override;
@@ -64,11 +65,11 @@ class Emulation : public Driver {
   void launch(Graph graph, Stream origin) override;
   void release(Graph graph) override;
 
-  // A device that has gone: what is enqueued on it, or waits for it, fails.
+  // Loses a device: work that is enqueued on it, or waits for it, fails.
   void lose(int device);
   std::vector<Work> take_work();            // since the last time
   std::size_t allocated(int device) const;   // bytes
-  int owner_of(const void* memory) const;    // whose allocate() gave it; kHost: no device's
+  int owner_of(const void* memory) const;    // the device that allocated it; kHost: none
 
  private:
   struct Record {   // one record of an event; a later one does not change what waits for it
@@ -78,15 +79,15 @@ class Emulation : public Driver {
   struct Task {
     std::function<void()> run = {};   // moves and combines; null: an event's
     std::vector<int> touches = {};    // devices
-    std::shared_ptr<Record> record = {};   // that this reaches, or waits for; null: of none
+    std::shared_ptr<Record> record = {};   // that this reaches or waits for; null: none
     bool waits = false;
     const Word* word = nullptr;   // that it waits for
     std::uint32_t value = 0;
   };
   struct Block {   // of memory
     std::size_t bytes = 0;
-    int file = -1;   // of the device's, which other processes open
-    std::uint64_t serial = 0;   // of this process's blocks; numbers of files come again
+    int file = -1;   // of the device's memory, which other processes open
+    std::uint64_t serial = 0;   // of this process's blocks; file descriptors are reused
   };
   struct Queue {
     int device = 0;
@@ -95,7 +96,7 @@ class Emulation : public Driver {
     bool ended = false;
     std::condition_variable awakened;   // its thread
     std::string failure;
-    std::vector<std::uint32_t> last;   // Work that the next one comes after
+    std::vector<std::uint32_t> last;   // predecessors of the next Work
     std::thread thread;
   };
   struct EventState {

@@ -1,4 +1,4 @@
-// The part of the emulation that runs what was enqueued.
+// The part of the emulation that runs enqueued work.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -33,7 +33,7 @@ void Emulation::run_head(Queue& queue, Lock& lock) {
   for (int device : task.touches)
     if (device != kHost && lost_[static_cast<std::size_t>(device)])
       queue.failure = str("device ", device, " has gone");
-  // What comes after a failure does nothing, but words, which others wait for.
+  // Work after a failure does nothing, except writes of words, for which others wait.
   if (!queue.failure.empty() && !task.touches.empty()) return;
   queue.busy = true;
   const std::size_t delay_us =
@@ -46,7 +46,7 @@ void Emulation::run_head(Queue& queue, Lock& lock) {
   queue.busy = false;
 }
 
-// A failure passes from the stream to the event that is recorded on it, and on to who waits for it.
+// A failure passes from the stream to the event recorded on it, and on to streams that wait for it.
 void Emulation::pass(Queue& queue, const Task& task) {
   if (task.waits) {
     if (queue.failure.empty()) queue.failure = task.record->failure;
@@ -56,7 +56,7 @@ void Emulation::pass(Queue& queue, const Task& task) {
   task.record->failure = queue.failure;
 }
 
-// Those whose next step waits for the record, and the host.
+// Wakes the streams whose next step waits for the record, and the host.
 void Emulation::tell(const Record& record) {
   for (auto& [name, queue] : queues_)
     if (!queue->tasks.empty() && queue->tasks.front().record.get() == &record)
@@ -64,7 +64,7 @@ void Emulation::tell(const Record& record) {
   passed_.notify_all();
 }
 
-// One step of a stream that can go on, of all of these any; whether there was one.
+// Runs one step of any stream that can go on; returns true if there was one.
 bool Emulation::run_any(Lock& lock) {
   std::vector<Queue*> ready;
   for (auto& [name, queue] : queues_)
@@ -74,7 +74,8 @@ bool Emulation::run_any(Lock& lock) {
   return true;
 }
 
-// Another thread does a task, or a stream waits for a word, of which nobody tells this process.
+// True if another thread does a task, or a stream waits for a word, whose change this process does
+// not learn of.
 bool Emulation::others_go_on() const {
   return std::any_of(queues_.begin(), queues_.end(), [](const auto& named) {
     const Queue& queue = *named.second;
@@ -130,7 +131,7 @@ void Emulation::synchronize(Event event) {
   if (record) throw_failure(*record);
 }
 
-// Streams of the devices that are left go on afterwards.
+// Throws the record's failure. Streams of the other devices go on afterwards.
 void Emulation::throw_failure(const Record& record) {
   const std::string failure = record.failure;
   if (failure.empty()) return;

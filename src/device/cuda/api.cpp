@@ -23,7 +23,7 @@ std::string version_text(int version) {
   return str(version / 1000, ".", version % 1000 / 10);
 }
 
-// What keeps the driver from being used; empty: nothing.
+// Loads the driver. Returns why it cannot be used; empty if it can.
 std::string load(Api& api) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
@@ -55,7 +55,7 @@ std::string load(Api& api) {
 
 const Api* api(std::string* why) {
   static const Loaded* const loaded = [] {
-    auto* one = new Loaded;   // streams and memory may be released after all statics are gone
+    auto* one = new Loaded;   // kept for streams and memory released after all statics
     one->why = load(one->api);
     one->usable = one->why.empty();
     return one;

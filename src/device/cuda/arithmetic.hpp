@@ -1,4 +1,4 @@
-// Numbers of the reduce kernels: how memory becomes a number, how two become one, and back.
+// Arithmetic of the reduce kernels: loads numbers, combines two, and stores them.
 //
 // The rules are those of kernels/kernels.hpp, bit for bit. The file is compiled twice: by nvcc for
 // the GPU, and by the host's compiler for the tests.
@@ -72,13 +72,13 @@ PACELINE_BOTH unsigned short to_bfloat(float x) {   // to nearest even
   return static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-// --- formats: T as it lies in memory, X as it is combined, U as it is added ---------------------
+// --- formats: T is the type in memory, X of operands, U of sums ---------------------------------
 
 template <class Number, class Unsigned>
 struct Plain {
   using T = Number;
   using X = Number;
-  using U = Unsigned;   // of integers, so that sums wrap
+  using U = Unsigned;   // unsigned for integers, so that sums wrap
   static constexpr bool kFloats = false, kTruth = false;
   PACELINE_BOTH static X load(T x) { return x; }
   PACELINE_BOTH static T store(X x) { return x; }
@@ -122,7 +122,7 @@ struct Sum {
   }
 };
 
-// Of short integers a product of 32 bits could overflow with a sign: 65535 * 65535.
+// Products of 16-bit integers use unsigned arithmetic: 65535 * 65535 overflows a signed int.
 template <class F>
 struct Product : Sum<F> {
   static constexpr bool kDivides = false;
@@ -199,7 +199,7 @@ struct LogicalXor : LogicalAnd<F> {
   PACELINE_BOTH static X join(X a, X x) { return static_cast<X>((a != X(0)) != (x != X(0))); }
 };
 
-// What is stored of a result. A sum of 16-bit floats is rounded before it is divided.
+// Returns the value to store for a result. A sum of 16-bit floats is rounded before the division.
 template <class F, class O>
 PACELINE_BOTH typename F::T stored(typename F::X x, int divisor) {
   using X = typename F::X;

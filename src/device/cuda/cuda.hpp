@@ -1,7 +1,7 @@
-// Cuda: devices by the CUDA driver, which is loaded when the first of these is made.
+// Cuda: devices by the CUDA driver, which the first object of this class loads.
 //
-// Its contexts are the primary ones, which frameworks use as well: their memory and streams may be
-// passed in as they are. What threads have as their current context stays as it is.
+// It uses the primary contexts, as frameworks do: their memory and streams may be passed in
+// directly. It keeps each thread's current context.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace paceline::device {
 
-// What one device is, for those who want to know.
+// Description of a device, for display.
 struct CudaDevice {
   std::string name;
   std::string bus;                    // "0000:3b:00"
@@ -61,17 +61,17 @@ class Cuda : public Driver {
 
   CudaDevice describe(int device) const;
   int version() const { return api_.version; }
-  // The device whose memory this is; kHost: not a device's. Managed memory is the host's.
+  // Returns the device that owns this memory; kHost: none. Managed memory is the host's.
   int owner_of(const void* memory) const;
 
  private:
   struct Place {   // a device
     cuda::Device device = 0;
-    std::atomic<bool> is_open{false};   // afterwards all but `kernels` stays as it is
+    std::atomic<bool> is_open{false};   // once true, only `kernels` changes
     cuda::Context context = nullptr;
     int processors = 1;
     cuda::Module module = nullptr;   // the reduce kernels
-    cuda::Result loaded = 0;         // why there is none
+    cuda::Result loaded = 0;         // the driver's status if there is none
     std::map<std::pair<Type, Op>, cuda::Function> kernels;
   };
   struct OnStream {
@@ -96,9 +96,9 @@ class Cuda : public Driver {
   cuda::IpcHandle exported(int device, cuda::Address begin, unsigned long long buffer);
 
   const cuda::Api& api_;
-  // Of what is below. Never held during a call of the driver: poll() takes it.
+  // Guards the members below. Never held during a call of the driver: poll() takes it.
   mutable std::mutex mutex_;
-  mutable std::mutex opening_, kernels_;   // held during such
+  mutable std::mutex opening_, kernels_;   // held during calls of the driver
   std::vector<std::unique_ptr<Place>> places_;
   mutable std::map<std::pair<int, int>, bool> reaches_;
   std::map<int, OnStream> streams_;
@@ -108,10 +108,10 @@ class Cuda : public Driver {
   int next_ = 1;
 };
 
-// The one of this process, made when first asked for. Throws as its constructor does.
+// Returns this process's Cuda, made at the first call. Throws as its constructor does.
 std::shared_ptr<Cuda> cuda_driver();
 
-// Why there is none; empty: there is.
+// Returns why there is none; empty if there is one.
 std::string trouble_with_cuda();
 
 }  // namespace paceline::device

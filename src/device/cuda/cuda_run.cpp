@@ -1,4 +1,4 @@
-// The part of the CUDA driver that enqueues.
+// Enqueueing by the CUDA driver.
 #include <algorithm>
 #include <string>
 
@@ -15,7 +15,7 @@ using cuda::Result;
 namespace {
 
 constexpr int kCaptureThisThread = 1;   // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-constexpr unsigned kThreads = 512;      // of a block, as reduce.cu says
+constexpr unsigned kThreads = 512;      // of a block, the same as in reduce.cu
 constexpr unsigned kBlocksPerProcessor = 4;
 constexpr std::size_t kPackBytes = 16;
 
@@ -41,7 +41,8 @@ ReduceJob job_of(const Combine& combine) {
 
 }  // namespace
 
-// Of different devices too: addresses are unique in the process, so the driver knows whose each is.
+// Copies between different devices, too: addresses are unique in the process, so the driver finds
+// their devices.
 void Cuda::copy(Stream stream, const Copy& copy) {
   if (copy.bytes == 0) return;
   const OnStream where = on(stream);

@@ -1,4 +1,4 @@
-// What a reduce kernel is handed, by value. Host and device read it alike.
+// Argument of a reduce kernel, passed by value. Host and device have the same layout.
 #pragma once
 
 namespace paceline::device {

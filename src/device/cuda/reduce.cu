@@ -1,6 +1,6 @@
 // Reduce kernels: each reads every source once, combines in registers, writes every target once.
 //
-// One for each type and operation, called paceline_<type>_<op>. Targets and sources may be memory
+// Each type and operation has one, called paceline_<type>_<op>. Targets and sources may be memory
 // of this device, of a peer, or pinned memory of the host; a target may be one of the sources. No
 // thread reads what another one writes, so a launch may have any shape.
 #include "arithmetic.hpp"
@@ -8,7 +8,7 @@
 
 namespace paceline::device {
 
-// 16 bytes, which one instruction loads.
+// 16 bytes, loaded by one instruction.
 template <class T>
 struct alignas(16) Pack {
   static constexpr int kLanes = 16 / sizeof(T);
@@ -30,8 +30,8 @@ __device__ __forceinline__ void reduce_one(const ReduceJob& job, unsigned long l
     static_cast<typename F::T*>(job.targets[k])[i] = result;
 }
 
-// kAtOnce packs a stride apart: so many loads are under way while the first one is waited for. Only
-// sums of what gradients are made of take several: each costs code.
+// Reduces kAtOnce packs a stride apart: their loads overlap. Only sums of gradients' types use
+// several, because each costs code.
 template <class F, class O, int kAtOnce>
 __device__ __forceinline__ void reduce_packs(const ReduceJob& job, unsigned long long first,
                                              unsigned long long stride) {
@@ -136,7 +136,7 @@ PACELINE_BITS(uint32, paceline::device::U32)
 PACELINE_BITS(int64, paceline::device::I64)
 PACELINE_BITS(uint64, paceline::device::U64)
 
-// Of truth values a sum is an "or" and a product an "and".
+// On bool a sum is "or" and a product "and".
 PACELINE_KERNEL(bool, paceline::device::Boolean, sum, LogicalOr)
 PACELINE_KERNEL(bool, paceline::device::Boolean, product, LogicalAnd)
 PACELINE_KERNEL(bool, paceline::device::Boolean, min, LogicalAnd)
