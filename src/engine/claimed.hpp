@@ -1,9 +1,10 @@
 // ClaimedOperation: executes a load/store schedule whose positions the ranks of a node take as they
-// enter the call; or, as the last calls went, the usual schedule instead
+// enter the call; or, depending on earlier calls, the usual schedule instead
 // (CompiledSchedule::by_arrival), in which positions are ranks.
 //
-// It has the schedule of every position ready. Entering a call takes a position, and that schedule
-// runs; its peers are positions, which the array of claims turns into ranks once those have come.
+// It has the schedule of every position ready. A rank that enters a call takes a position and runs
+// its schedule. The peers are positions; the array of claims gives their ranks once those have
+// come.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace paceline {
 
-// Which rank of the node stands where in the call that is under way, as far as known.
+// Ranks of the node by position in the current call, as far as known.
 class Positions {
  public:
   Positions(ShmChannel& shm, int ranks) : shm_(&shm), ranks_(std::size_t(ranks), -1) {}
@@ -33,7 +34,7 @@ class Positions {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank] = static_cast<int>(rank);
   }
   bool are_ranks() const { return are_ranks_; }
-  // Of calls in which the time is to be known when this rank leaves them.
+  // Sets the clock for calls that record when this rank leaves them.
   void set_clock(double (*now_s)()) { now_s_ = now_s; }
   void leave() {
     if (now_s_) shm_->entry_book().leave(*shm_, now_s_());
@@ -47,7 +48,7 @@ class Positions {
     return rank;
   }
   std::vector<int> missing();   // ranks without a position
-  // While nobody has come to a position: a peer that is in another call will not come to this one.
+  // Call it while a position is unclaimed: finds a peer that is in another call and will not come.
   std::optional<CallMismatch> mismatch();
 
  private:
@@ -77,12 +78,11 @@ class ClaimedOperation : public Operation {
   void cancel(Transport& transport) override;
   bool decide();
   bool enter();
-  // Whether a peer keeps it from deciding, or from entering: one that is not there yet, or is in
-  // another call.
+  // True if a peer prevents deciding, or entering: one that is not there yet or is in another call.
   bool is_behind();
   bool is_occupied();
   bool keeps(std::optional<int> peer, const std::optional<CallMismatch>& mismatch);
-  void meet(std::optional<CallMismatch> mismatch);   // as the staging buffers number ranks
+  void meet(std::optional<CallMismatch> mismatch);   // ranks as numbered by staging buffers
   void take_up();   // the schedule of the position taken
   std::size_t slot_bytes() const { return (claims_ ? *claimed_ : *compiled_).scratch_bytes; }
 
@@ -95,8 +95,8 @@ class ClaimedOperation : public Operation {
   std::uint64_t call_ = 0;
   int waits_for_ = -1;   // a rank of the node, before this one enters
   bool decided_ = false, claims_ = true;
-  Fingerprint shown_;      // what is shown to peers: that of the call, and how it goes
-  double arrived_s_ = 0;   // when it could have entered, for all that this rank did before
+  Fingerprint shown_;      // shown to peers: the call's, changed if it goes by arrival
+  double arrived_s_ = 0;   // when this rank was ready to enter
 };
 
 }  // namespace paceline

@@ -1,10 +1,10 @@
-// Claims: how the ranks of a call take positions as they enter it.
+// Claims: the ranks of a call take positions as they enter it.
 //
-// One compare-and-exchange takes the next free position of the call; one store then says by which
+// One compare-and-exchange takes the next free position of the call; one store then writes the
 // rank. A rank enters a call only when every peer has left the call before the last one
-// (engine/shm/shm_channel.hpp), so two sides, used in turn, keep calls apart; and every word says
-// which call it is of, so what an earlier call has left there counts for nothing and nobody clears
-// it. tests/world/claims_test.cpp runs these functions through all interleavings.
+// (engine/shm/shm_channel.hpp), so two sides, used in turn, keep calls apart. Every word holds its
+// call's number, so words of earlier calls are ignored and need no clearing.
+// tests/world/claims_test.cpp runs these functions through all interleavings.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr std::uint64_t call_of(std::uint64_t word) { return word >> 16; }
 constexpr int value_of(std::uint64_t word) { return static_cast<int>(word & 0xffff); }
 constexpr std::size_t side_of(std::uint64_t call) { return call % 2; }
 
-// What has been taken once one more position is, where `before` stands in the counter.
+// Returns the counter's value after one more position is taken; `before`: its value so far.
 constexpr std::uint64_t one_more(std::uint64_t before, std::uint64_t call) {
   return call_of(before) == call ? before + 1 : word(call, 1);
 }
@@ -39,7 +39,7 @@ inline void publish(StageClaims& claims, std::uint64_t call, int position, int r
                                                                       std::memory_order_release);
 }
 
-// The rank that this cell names for this call, or -1: none yet.
+// Returns the rank that this cell names for this call; -1: none yet.
 constexpr int named_in(std::uint64_t cell, std::uint64_t call) {
   return call_of(cell) == call ? value_of(cell) : -1;
 }

@@ -48,7 +48,8 @@ class Binder {
  private:
   bool is_staging(int slot) const { return compiled_.mixed && slot < s_.staging; }
 
-  // One stretch per block, joined with the one before where every operand goes on without a gap.
+  // Appends one stretch per block, joined with the last one if every operand continues without a
+  // gap.
   void append(CompiledStep& out, const Segment* operands, std::uint32_t n) {
     for (int i = 0; i < operands[0].blocks; ++i) {
       const std::size_t count = piece(operands[0], i).count;
@@ -76,8 +77,8 @@ class Binder {
     return true;
   }
 
-  // Elements from the slot's origin to the shape's end. Where peers find each other's slots by
-  // their own, every block counts as long as the longest: then slots are equally large everywhere.
+  // Returns the elements from the slot's origin to the shape's end. If peers compute each other's
+  // slots, every block counts as long as the longest, so that slots are equal on all ranks.
   std::size_t extent_of(const Segment& shape) const {
     Segment whole = shape;
     whole.blocks += whole.first - whole.origin;
@@ -125,12 +126,12 @@ class Binder {
   const Layout& layout_;
   const std::vector<Layout>& peers_;
   std::size_t element_ = 1;
-  std::size_t longest_ = 0;   // block, in elements; where ranks share memory
+  std::size_t longest_ = 0;   // longest block in elements, if ranks share memory
   std::vector<std::size_t> slots_;
 };
 
-// Whether its steps reach staging buffers of other ranks: where it is alone on its node, all
-// scratch is its own.
+// True if its steps reach staging buffers of other ranks; a rank alone on its node has only its own
+// scratch.
 bool has_mates(const Schedule& schedule) {
   const Problem& p = schedule.problem;
   return schedule.staging > 0 &&

@@ -1,7 +1,6 @@
-// CompiledSchedule: a schedule with everything filled in but the addresses: places, lengths,
-// kernels, scratch.
+// CompiledSchedule: a schedule with places, lengths, kernels and scratch, but without addresses.
 //
-// Made once per shape and kept; starting it allocates nothing.
+// It is made once per shape and kept; a start allocates nothing.
 #pragma once
 
 #include <memory>
@@ -15,11 +14,11 @@
 
 namespace paceline {
 
-// Somewhere in one of the caller's buffers, a peer's, or the scratch of the operation.
+// An offset in one of the caller's buffers, in a peer's, or in the operation's scratch.
 struct Place {
   Space space = Space::output;
-  // Position of the rank whose buffer it is; of a mixed schedule also where that is the rank itself
-  // and the place is in its staging buffer.
+  // Position of the rank that owns the buffer; in a mixed schedule also for the rank's own staging
+  // buffer.
   int owner = kOwn;
   std::size_t offset = 0;  // bytes
 };
@@ -35,7 +34,7 @@ struct CompiledStep {
   std::uint32_t first = 0;  // its stretches
   std::uint32_t stretches = 0;
   std::uint32_t places = 0;    // per stretch
-  std::int32_t incoming = -1;  // recv_reduce: which source is the message
+  std::int32_t incoming = -1;  // recv_reduce: index of the source that is the message
   std::size_t bytes = 0;       // of the target or the message
 };
 
@@ -44,36 +43,36 @@ struct CompiledSchedule {
   bool load_store = false;   // proven to be one, and its rank has a stage (ir/load_store.hpp)
   bool mixed = false;      // its rank reaches others' staging buffers, and sends (engine/mixed.hpp)
   Type type = Type::u8;
-  Reduce reduce = nullptr;  // where the collective combines
-  ReduceCopy reduce_copy = nullptr;  // likewise
-  int divisor = 1;          // average: what finish() divides by
+  Reduce reduce = nullptr;  // set if the collective combines
+  ReduceCopy reduce_copy = nullptr;  // set if the collective combines
+  int divisor = 1;          // average: divisor of finish()
   bool has_notes = false;   // at the end of its messages (engine/notes.hpp): see add_notes()
-  std::size_t notes_at = 0;   // where it is mixed: of those that it shows, in the staging buffer
+  std::size_t notes_at = 0;   // mixed: offset of the shown notes in the staging buffer
   std::size_t scratch_bytes = 0;
-  std::size_t staging_bytes = 0;   // where it is mixed: the part of scratch in the staging buffer
+  std::size_t staging_bytes = 0;   // mixed: the part of scratch in the staging buffer
   std::vector<CompiledStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;
-  // Of a call on a device: its steps in the order in which they are enqueued (engine/enqueued.hpp).
+  // Call on a device: its steps in the order in which they are enqueued (engine/enqueued.hpp).
   std::vector<std::uint32_t> order;
   // Schedules of the positions, of a call whose ranks claim them.
   std::vector<std::shared_ptr<const CompiledSchedule>> positions;
-  // Where calls may go by who comes when: what they then are, with positions; this is the usual.
+  // If calls may go by arrival: the schedule for that, with positions; this one is the usual.
   std::shared_ptr<const CompiledSchedule> by_arrival;
 };
 
-// `peers`: the layouts of all ranks, by position, where the schedule touches their memory.
+// `peers`: the layouts of all ranks, by position, if the schedule touches their memory.
 CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout& layout, Type type,
                          Op op,
               const std::vector<Layout>& peers = {});
 
-// Its ranks tell each other of their arrivals, in its messages and its staging buffer.
+// Adds notes: the ranks tell each other their arrivals, in the messages and the staging buffer.
 void add_notes(CompiledSchedule& bound);
-// What that may take of a staging buffer; bytes.
+// Returns the most bytes that notes take of a staging buffer.
 std::size_t most_staging_for_notes(int ranks);
 
-// What is left when nothing is combined: transfers and copies, with wrong results. Throws a refusal
-// where a step combines what it reads from its peers' memory: then nothing would be moved either.
+// Leaves out all combining, so that only transfers and copies remain, with wrong results. Throws a
+// refusal if steps combine straight from peers' memory: nothing would be moved either.
 void leave_out_combining(CompiledSchedule& bound, bool load_store);
 
 }  // namespace paceline

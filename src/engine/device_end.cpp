@@ -10,7 +10,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kLeastPinned = 4096;
-constexpr std::size_t kWordBytes = 64;      // apart, so that hosts do not share their lines
+constexpr std::size_t kWordBytes = 64;      // distance of words, so that each has a cache line
 constexpr std::size_t kWordsAtOnce = 64;
 
 std::size_t size_class(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastPinned)); }
@@ -42,8 +42,8 @@ void DeviceEnd::release() {
     for (std::byte* memory : free) driver_->release(device_, memory);
 }
 
-// Pools are locked for a moment only, never during a call of the driver: whoever gives something
-// back may be who lets the driver go on.
+// Pools are locked only briefly, never during a call of the driver: that call may wait for the
+// thread that is about to give something back.
 template <class T>
 std::optional<T> DeviceEnd::taken_from(std::vector<T>& free) {
   const std::lock_guard lock(mutex_);

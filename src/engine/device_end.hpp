@@ -1,5 +1,7 @@
-// DeviceEnd: a device as the end of messages between processes. What operations on its memory
-// share: streams, events, and a pool of pinned memory that is registered once and used again.
+// DeviceEnd: a device as the end of messages between processes.
+//
+// Operations on its memory share streams, events, and a pool of pinned memory that is registered
+// once and reused.
 #pragma once
 
 #include <array>
@@ -19,8 +21,8 @@ namespace paceline {
 enum class StageOf { registering, copy_out, send, receive, reduce, copy_in };
 inline constexpr int kStageKinds = 6;
 
-// For how long at least one piece of each stage has been under way. Stages overlap: their sum may
-// be longer than the time of the calls.
+// Times during which at least one piece of each stage was under way. Stages overlap: their sum may
+// exceed the time of the calls.
 struct StageTimes {
   std::array<double, kStageKinds> busy_s = {};
   double calls_s = 0;            // with a call under way
@@ -28,7 +30,7 @@ struct StageTimes {
   std::size_t pinned_bytes = 0;   // of the pool, now
 };
 
-// A clock that runs while something is under way.
+// A clock that runs while anything is under way.
 class BusyClock {
  public:
   void begin(double now_s) {
@@ -48,7 +50,7 @@ class DeviceEnd {
  public:
   using Clock = double (*)();
 
-  // Throws a usage error where there is no such device. `now_s`: seconds that only go up.
+  // Throws a usage error if there is no such device. `now_s`: a monotonic clock in seconds.
   DeviceEnd(std::shared_ptr<device::Driver> driver, int device, Clock now_s);
   ~DeviceEnd();   // after the last operation
   DeviceEnd(const DeviceEnd&) = delete;
@@ -58,34 +60,34 @@ class DeviceEnd {
   int device() const { return device_; }
   double now_s() const { return now_s_(); }
 
-  // Of copies to the host, of copies from it, and of what the device does by itself.
+  // Streams of copies to the host, of copies from it, and of combinations.
   device::Stream out() const { return out_; }
   device::Stream in() const { return in_; }
   device::Stream work() const { return work_; }
-  // Of copies that belong to no call: they wait for none.
+  // Streams of copies that belong to no call and wait for none.
   device::Stream aside_out() const { return aside_out_; }
   device::Stream aside_in() const { return aside_in_; }
 
   device::Event take_event();
   void give(device::Event event);
 
-  // Pinned memory for at least so many bytes. Its size is the power of 2 above.
+  // Returns at least `bytes` of pinned memory; its size is the next power of 2.
   std::byte* take_pinned(std::size_t bytes);
   void give_pinned(std::byte* memory, std::size_t bytes);
 
-  // Memory of the device, exactly so many bytes. A driver that frees some waits for every stream,
-  // also for one that waits for an operation: it is kept for the next one of this length.
+  // Returns exactly `bytes` of device memory. Freed memory is kept for the next operation of this
+  // length: a driver that frees waits for every stream, also for one that waits for an operation.
   std::byte* take_scratch(std::size_t bytes);
   void give_scratch(std::byte* memory, std::size_t bytes);
 
-  // A word of pinned memory. Its value goes on from where the one before has left it.
+  // Returns a word of pinned memory, with the value that its last user left.
   device::Word* take_word();
   void give(device::Word* word);
 
-  // What is on the caller's stream now; to be given back once all waits for it are enqueued.
+  // Records an event on the caller's stream. Give it back once all waits for it are enqueued.
   device::Event mark(device::Stream callers);
 
-  // Held while one call is enqueued: its tasks lie together in the streams.
+  // Held while one call is enqueued, so that its tasks are contiguous in the streams.
   std::mutex& enqueueing() { return enqueueing_; }
 
   void begin(StageOf stage);

@@ -9,7 +9,7 @@ using device::Stream;
 
 namespace {
 
-constexpr double kRunsOutS = 1;   // longer, and the driver is asked whether there is a device
+constexpr double kRunsOutS = 1;   // after this time the driver is asked if the device still exists
 
 bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
 bool is_receive(Kind kind) { return kind == Kind::recv || kind == Kind::wait; }
@@ -76,7 +76,7 @@ bool DeviceOperation::moves(std::uint32_t step) const {
   return has_data(schedule().steps[step].kind) && compiled_->steps[step].bytes > 0;
 }
 
-// Null: nothing is enqueued for it.
+// Returns null if nothing is enqueued for the step.
 DeviceOperation::Line* DeviceOperation::line_of(std::uint32_t step) {
   const Kind kind = schedule().steps[step].kind;
   if (is_send(kind)) return &out_;
@@ -118,8 +118,8 @@ bool DeviceOperation::advance(Transport& transport) {
       moved = true;
     }
     return moved;
-  } catch (const Error& trouble) {   // whoever looks after this breaks its group
-    if (trouble.fault() == Fault::lost) forget_lines();   // a device that has gone touches nothing
+  } catch (const Error& trouble) {   // the session breaks its group
+    if (trouble.fault() == Fault::lost) forget_lines();   // a lost device touches nothing
     if (!error())
       failure_ = trouble;
     else if (!runs_out())
@@ -140,14 +140,14 @@ void DeviceOperation::forget_lines() {
   }
 }
 
-// What it does on the device is enqueued; from now on it may be seen to be done.
+// Issues a step, whose work on the device is already enqueued; from now on it may be seen as done.
 void DeviceOperation::issue(std::uint32_t step, Transport& transport) {
   begun_s_[step] = end_->now_s();
   issued_[step] = true;
   Line* const line = line_of(step);
   if (line == &in_) return post(step, transport, false);
   if (line) end_->begin(line->stage);
-  release_those_after(step);   // once a message is copied out its buffer is free
+  release_those_after(step);   // they may start at once: the streams order the work
   if (!line) end(step);
 }
 
@@ -196,7 +196,7 @@ bool DeviceOperation::look_at_transfers() {
   return moved;
 }
 
-// Messages may come in another order than that in which the stream waits for them.
+// Messages may arrive in an order other than that in which the stream waits for them.
 void DeviceOperation::arrive(std::uint32_t step) {
   arrived_[step] = true;
   end_->begin(in_.stage);
@@ -206,7 +206,7 @@ void DeviceOperation::arrive(std::uint32_t step) {
                    std::memory_order_release);
 }
 
-// In each line tasks end in order. A device may be ahead of what was issued.
+// Tasks of a line end in order. A device may be ahead of the issued steps.
 bool DeviceOperation::look_at_lines(Transport& transport) {
   bool moved = false;
   for (Line* line : {&out_, &in_, &work_}) {
@@ -262,7 +262,7 @@ void DeviceOperation::free_slot(std::uint32_t step) {
     end_->give_pinned(slot, compiled_->steps[step].bytes);
 }
 
-// Messages end at once; what is enqueued runs out, and is looked at until then.
+// Ends messages at once; enqueued work runs out, and advance() looks at it until then.
 void DeviceOperation::cancel(Transport& transport) {
   for (std::uint32_t step : running_) {
     transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);

@@ -1,16 +1,16 @@
-// DeviceOperation: the reading of a schedule whose buffers are on a device, between processes that
-// send messages: a software pipeline through pinned memory of the host.
+// DeviceOperation: executes a schedule with buffers on a device, between processes that send
+// messages: a software pipeline through pinned host memory.
 //
 //   send     copy out, then send        the copy is a device's task, the message the transport's
 //   recv     receive, then copy in
 //   reduce, copy, finish                combinations on the device
 //
-// All that the device has to do is enqueued before the start, by the thread that makes the call:
-// copies out and in and combinations on a stream each, in an order that the ranks share
-// (engine/enqueued.hpp). Words in pinned memory join it to the messages: a stream writes how many
-// of its tasks are done, and waits until so many messages have come. Whoever drives the messages
-// reads and writes words and makes no call of the driver: that might wait for a thread which frees
-// memory, and so for a stream that waits for the messages.
+// The calling thread enqueues all work of the device before the start: copies out, copies in, and
+// combinations on a stream each, in an order that the ranks share (engine/enqueued.hpp). Words in
+// pinned memory couple it to the messages: a stream writes how many of its tasks are done, and
+// waits until enough messages have come. The thread that drives the messages reads and writes words
+// and makes no call of the driver: that might wait for a thread which frees memory, and so for a
+// stream that waits for the messages.
 #pragma once
 
 #include <deque>
@@ -23,37 +23,37 @@ namespace paceline {
 
 class DeviceOperation : public Operation {
  public:
-  // Throws a resource error where the device has no room for the scratch.
+  // Throws a resource error if the device has no room for the scratch.
   DeviceOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                   std::shared_ptr<DeviceEnd> end, Op op);
   ~DeviceOperation() override;
 
-  // For the next start: everything that comes after what is on the caller's stream. Throws a usage
-  // error for a stream of another device, a resource error without room for the messages.
+  // Enqueues the work of the next start, after the work on the caller's stream. Throws a usage
+  // error for a stream of another device, a resource error if there is no room for the messages.
   void enqueue(const void* input, void* output, device::Stream callers);
-  // What is enqueued for a start that does not come, runs out; waits for that.
+  // Ends the work enqueued for a start that does not come, and waits for it.
   void give_up();
   bool is_ahead() const { return is_ahead_; }
 
   bool advance(Transport& transport) override;
-  std::size_t scratch_bytes() const override { return 0; }   // that of the device is its own
+  std::size_t scratch_bytes() const override { return 0; }   // it has its own on the device
   std::vector<int> waits_for() const override;
   bool can_progress() override { return true; }
   bool is_polling() const override { return true; }
 
-  // Has the stream wait for the end of the last start, also of one that fails.
+  // Makes the stream wait for the end of the last start, even if that fails.
   void join(device::Stream stream);
   const DeviceEnd& end_of() const { return *end_; }
 
  private:
-  // A stream of the end, and what this operation has on it.
+  // A stream of the device end, and this operation's tasks on it.
   struct Line {
     StageOf stage;
     device::Stream stream;
-    device::Word* word = nullptr;           // how many of its tasks are done, from `base` on
+    device::Word* word = nullptr;           // number of its done tasks, counted from `base`
     device::Event end = {};                 // of the last start's tasks
     std::uint32_t base = 0, given = 0, seen = 0;
-    std::deque<std::uint32_t> steps = {};   // not seen to be done
+    std::deque<std::uint32_t> steps = {};   // not yet seen as done
   };
 
   void begin() override;
@@ -77,14 +77,14 @@ class DeviceOperation : public Operation {
   void give_back();
   bool is_counted(const Line& line, std::uint32_t step) const;
   void forget_lines();
-  bool moves(std::uint32_t step) const;   // bytes between the device and the host
+  bool moves(std::uint32_t step) const;   // true if it moves bytes between the device and the host
   device::Memory memory_at(const Place& place) const { return {end_->device(), at(place)}; }
 
   std::shared_ptr<DeviceEnd> end_;
   const Op op_;
   std::byte* scratch_ = nullptr;
   std::vector<std::uint32_t> before_begin_, before_;   // by step: those before it
-  std::vector<std::uint32_t> missing_;                 // of those, not issued
+  std::vector<std::uint32_t> missing_;                 // number of those not issued
   std::vector<std::uint32_t> ready_;                   // a queue
   std::size_t next_ready_ = 0;
   std::vector<device::Event> event_of_;                // by step: of its device task
@@ -96,7 +96,7 @@ class DeviceOperation : public Operation {
   Line out_, in_, work_;
   std::vector<std::uint32_t> receives_;                // steps, in the order of the stream `in`
   std::size_t next_receive_ = 0;                       // the first that has not arrived
-  device::Word* messages_ = nullptr;                   // how many have, from messages_base_ on
+  device::Word* messages_ = nullptr;                   // arrived messages, from messages_base_ on
   std::uint32_t messages_base_ = 0;
   std::vector<double> begun_s_;
   std::size_t open_ = 0;

@@ -1,4 +1,4 @@
-// The part of a device operation that enqueues what its device has to do.
+// The part of a device operation that enqueues the work of its device.
 #include "base/error.hpp"
 #include "engine/device_operation.hpp"
 
@@ -32,8 +32,8 @@ void DeviceOperation::enqueue(const void* input, void* output, Stream callers) {
   end_->give(begun);
 }
 
-// What tells a peer something goes by the stream as well, with nothing to copy: it comes after the
-// device's tasks before it.
+// Enqueues a step. Signals and empty messages go through the stream as well, without a copy, so
+// that they follow the device's earlier tasks.
 void DeviceOperation::enqueue_step(std::uint32_t step, device::Event begun) {
   Line* const line = line_of(step);
   if (!line) return;
@@ -89,7 +89,8 @@ void DeviceOperation::copy_stretches(std::uint32_t step, Stream stream, bool out
   }
 }
 
-// One without a task of its own is looked through; those of the same stream come before it anyway.
+// Makes the stream wait for the step's predecessors. A predecessor without a task stands for its
+// own predecessors; those on the same stream come earlier anyway.
 void DeviceOperation::wait_for_those_before(std::uint32_t step, Stream stream) {
   for (std::uint32_t i = before_begin_[step]; i < before_begin_[step + 1]; ++i) {
     const std::uint32_t earlier = before_[i];
@@ -106,17 +107,17 @@ void DeviceOperation::give_up() {
   let_run_out();
   for (Line* line : {&out_, &in_, &work_}) {
     if (line->given == 0) continue;
-    try {   // buffers go back to the caller: nothing may touch them afterwards
+    try {   // the caller gets its buffers back: nothing may touch them afterwards
       end_->driver().record(line->end, line->stream);
       end_->driver().synchronize(line->end);
-    } catch (const Error&) {   // a device that has gone touches nothing either
+    } catch (const Error&) {   // a lost device touches nothing either
     }
     line->steps.clear();
   }
   give_back();
 }
 
-// Nothing waits for a message any more.
+// Releases all waits for messages.
 void DeviceOperation::let_run_out() {
   messages_->store(messages_base_ + in_.given, std::memory_order_release);
 }

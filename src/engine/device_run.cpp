@@ -114,13 +114,13 @@ void DeviceRun::enqueue(const std::vector<DeviceBuffers>& buffers,
   require(buffers.size() == devices_.size(), "device: buffers of ", buffers.size(), " positions");
   require(callers.size() == devices_.size() || callers.size() == 1, "device: ", callers.size(),
           " callers' streams");
-  // By way of the first caller's stream: p + streams waits and not p * streams.
+  // Joins all on the first caller's stream: p + streams waits instead of p * streams.
   const Stream first = callers.front();
   for (std::size_t at = 1; at < callers.size(); ++at) {
     driver_.record(begins_[at], callers[at]);
     driver_.wait(first, begins_[at]);
   }
-  if (!capturing_) driver_.wait(first, finished_);   // the call before has the scratch
+  if (!capturing_) driver_.wait(first, finished_);   // the call before uses the scratch
   driver_.record(begins_.front(), first);
   for (std::size_t i = 0; i < streams_.size(); ++i)
     if (used_[i]) driver_.wait(streams_[i], begins_.front());
@@ -128,7 +128,7 @@ void DeviceRun::enqueue(const std::vector<DeviceBuffers>& buffers,
     const DeviceTask& task = program_.tasks[i];
     for (std::uint32_t before : task.waits) {
       driver_.wait(streams_[task.stream], event_of_[before]);
-      // Whoever has enqueued its wait keeps it: the event may be recorded anew.
+      // An enqueued wait keeps its record: the event may be recorded anew.
       if (--waiters_[before] == 0)
         free_[static_cast<std::size_t>(program_.tasks[before].position)].push_back(
             event_of_[before]);

@@ -1,8 +1,8 @@
-// DeviceRun: a device program with its devices: streams, events and scratch, made once.
+// DeviceRun: a device program with its devices' streams, events and scratch, made once.
 //
-// A call starts when what is on the callers' streams is done, and what they enqueue afterwards
-// waits for its end; the host waits for nothing. A call that is repeated on the same buffers can be
-// captured as a graph.
+// A call starts when the work on the callers' streams is done, and their later work waits for its
+// end; the host does not wait. A call that is repeated on the same buffers can be captured as a
+// graph.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace paceline {
 
-struct DeviceBuffers {   // of one position, on its device; null where it has none
+struct DeviceBuffers {   // of one position, on its device; null: none
   std::byte* input = nullptr;
   std::byte* output = nullptr;
 };
 
 class DeviceRun {
  public:
-  // `devices`: by position; several positions may share one. Throws a refusal where a device would
-  // have to reach another one that it does not, and a resource error where there is no scratch.
+  // `devices`: by position; several positions may share one. Throws a refusal if a device would
+  // have to reach one that it cannot, and a resource error if there is no scratch.
   DeviceRun(device::Driver& driver, DeviceProgram program, std::vector<int> devices);
   ~DeviceRun();   // after the last call has ended
   DeviceRun(const DeviceRun&) = delete;
@@ -48,14 +48,14 @@ class DeviceRun {
   DeviceProgram program_;
   std::vector<int> devices_;
   std::vector<std::byte*> scratch_;
-  std::vector<device::Stream> streams_;         // of the program; those without tasks are not made
+  std::vector<device::Stream> streams_;         // the program's, without those that have no task
   std::vector<bool> used_;
   std::vector<device::Event> begins_, ends_;    // by position; by stream
   device::Event finished_ = {};                 // of the last call
   bool capturing_ = false;
   std::vector<std::vector<device::Event>> free_;   // by position
   std::vector<device::Event> all_events_;
-  std::vector<device::Event> event_of_;         // by task, while somebody has yet to wait for it
+  std::vector<device::Event> event_of_;         // by task, while waits for it are to be enqueued
   std::vector<std::uint32_t> waiters_;
 };
 

@@ -1,15 +1,14 @@
-// Enqueued: the reading of a world of schedules that devices carry out. One process drives them
-// all, so everything can be issued ahead: no rank polls, and no message is matched at run time.
+// Enqueued: lowers a world of schedules to a program for devices. One process drives them all, so
+// all work is issued ahead: no rank polls, and no message is matched at run time.
 //
 //   matched send and receive   one copy from the sender's memory to the receiver's
 //   reduce, copy, finish       a combination on the rank's device, which reads peers' memory where
 //                              the schedule does (one-shot and two-shot algorithms)
-//   signal and wait            nothing but order
+//   signal and wait            order only
 //   lanes                      streams: of each device and lane one that sends, one that combines
 //
-// The tasks are in an order in which they can be enqueued; in it every stream is first in, first
-// out, and a task waits for events of other streams only where nothing it comes after has waited
-// for them already.
+// The tasks are in an order in which they can be enqueued. Every stream is first in, first out, and
+// a task waits for an event of another stream only if no predecessor has waited for it already.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +25,14 @@ struct DeviceTask {
   enum class Kind { copy, combine, divide };
 
   Kind kind = Kind::copy;
-  int position = 0;                       // whose stream it is on
+  int position = 0;                       // owner of its stream
   std::uint32_t stream = 0;               // of DeviceProgram::streams
   std::uint32_t first = 0, parts = 0;     // of DeviceProgram::parts
   std::vector<std::uint32_t> waits = {};  // earlier tasks of other streams
   std::uint32_t waiters = 0;              // later tasks that wait for it
 };
 
-// A stretch of it: targets and sources, whose owners are positions.
+// A stretch of a task: targets and sources, whose owners are positions.
 struct DevicePart {
   std::size_t elements = 0;
   std::uint32_t first_place = 0, places = 0;   // {to, from}, {target, sources ...}, {where}
@@ -58,26 +57,26 @@ struct DeviceProgram {
 
 inline constexpr int kMostDeviceLanes = 8;   // further lanes share these streams
 
-// `world`: by position, of schedules that are not fused. Throws an internal error where they do not
-// fit together (verify says more).
+// `world`: by position, schedules that are not fused. Throws an internal error if they do not fit
+// together (verify gives details).
 DeviceProgram lower_to_devices(const std::vector<std::shared_ptr<const CompiledSchedule>>& world,
                                Op op,
                                int most_lanes = kMostDeviceLanes);
 
-// What a rank may do in a call. Several of one rank, in place and not, have the same messages.
+// A schedule that a rank may run in a call. Several of one rank, in place and not, have the same
+// messages.
 struct RankSchedule {
   int rank = 0;
   const Schedule* schedule = nullptr;
 };
 
-// The steps of one of them as they come in an order that serves all, and in which a message is
-// received right when it is sent. Where every rank does one of its own, one step after the other,
-// and waits for a message where it comes, none waits for a rank that waits for it. The same `world`
-// on all ranks gives the same order.
+// Returns the steps of schedule `own` in an order that serves all, in which each receive directly
+// follows its send. If every rank runs one of its schedules step by step in this order, waiting at
+// each receive, no deadlock can occur. An equal `world` on all ranks gives an equal order.
 std::vector<std::uint32_t> steps_in_order(const std::vector<RankSchedule>& world, std::size_t own);
 
-// Empty where any two tasks that touch the same memory, one of them writing, are ordered by streams
-// and events; else which are not. Squares with the number of tasks: for tests.
+// Returns two tasks that touch the same memory, one of them writing, and that streams and events do
+// not order; empty if there are none. Takes quadratic time: for tests.
 std::string unordered_conflict(const DeviceProgram& program);
 
 }  // namespace paceline

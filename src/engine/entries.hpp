@@ -1,15 +1,15 @@
-// Entries: when the ranks of a node came to their last calls, and by that, whether the next goes by
-// who comes when.
+// Entries: times at which the ranks of a node entered their last calls, and the decision if the
+// next call goes by arrival.
 //
-// A rank enters a call when all peers have left the call before the last one: so what they wrote
-// there is known to it, and to all that enter. Each call that may go by arrival, whichever way it
-// goes, is learned from at the first such call that comes at least two calls later, by all ranks
-// from the same numbers. Four places are used in turn: whoever writes to one again has seen all
-// peers leave the call in which they read it last.
+// A rank enters a call when all peers have left the call before the last one, so it knows what they
+// wrote there, as do all ranks that enter. All ranks learn from each call that may go by arrival,
+// from the same numbers, at the first such call at least two calls later. Four places are used in
+// turn: a rank that writes to one again has seen all peers leave the call in which they last read
+// it.
 //
-// So ranks cannot decide differently, not even where their clocks differ: then they are all wrong
-// about who is late, by the same numbers. Ranks that pass something else show another fingerprint,
-// and so does a call that goes by arrival beside one that does not: they fail with a mismatch.
+// So all ranks decide alike, even if their clocks differ: they are then all wrong about the late
+// ranks, by the same numbers. Ranks that pass different arguments show different fingerprints, and
+// so do a call by arrival and a usual one: they fail with a mismatch.
 #pragma once
 
 #include <array>
@@ -30,18 +30,18 @@ class ShmChannel;
 
 class EntryBook {
  public:
-  // The first thing in a call that may go by arrival, once all peers have left the call before the
-  // last one: learns, and says whether this one does. Calls are alike that pass the same and
-  // have the same place in the sequence of such calls; with a tag, those of the same tag whose
-  // counts have the same power of two.
+  // Begins a call that may go by arrival, once all peers have left the call before the last one:
+  // learns, and returns true if this call goes by arrival. Calls are alike if they pass the same
+  // arguments at the same place in the sequence of such calls; calls with a tag, if the tags and
+  // the powers of two of the counts are equal.
   bool decide(ShmChannel& stages, std::uint64_t call, const Fingerprint& fingerprint);
   // This rank takes turns with others on a core.
   void take_turns() { takes_turns_ = true; }
-  // Of the call that was decided last; seconds of a clock that all ranks share.
+  // Record the times of the call decided last; seconds of a clock that all ranks share.
   void enter(ShmChannel& stages, double now_s);
   void leave(ShmChannel& stages, double now_s);
 
-  // Of such a call, were it the next one; nothing: none was seen.
+  // Returns the evidence for such a call as the next one; nothing if none was seen.
   std::optional<ArrivalSwitch::Evidence> evidence(const Fingerprint& fingerprint) const;
 
  private:
@@ -52,7 +52,7 @@ class EntryBook {
   };
   struct Made {
     std::uint64_t call = 0;
-    std::shared_ptr<Site> site;   // null: it has been learned from
+    std::shared_ptr<Site> site;   // null: already learned from
     bool by_arrival = false;
   };
 
@@ -60,7 +60,7 @@ class EntryBook {
   std::shared_ptr<Site> site_of(std::uint64_t key);
   void learn(ShmChannel& stages, std::uint64_t turn);
 
-  mutable std::mutex mutex_;   // whoever explains a call may be another thread
+  mutable std::mutex mutex_;   // another thread may explain a call
   std::vector<std::uint64_t> entered_;   // in a call that is learned from
   bool takes_turns_ = false;
   std::uint64_t turns_ = 0;    // such calls so far

@@ -9,7 +9,7 @@ namespace {
 
 bool is_send(Kind kind) { return kind == Kind::send || kind == Kind::signal; }
 
-// Of a message among those of a call.
+// Sort key of a message among those of a call.
 std::tuple<int, int, int> place_of(int peer, const Key& key) { return {peer, key.lane, key.seq}; }
 
 }  // namespace
@@ -55,7 +55,7 @@ MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound
   });
 }
 
-// A signal says nothing of anybody's values.
+// Signals carry no values, so they have no notes.
 bool MessageOperation::is_noted(std::uint32_t step) const {
   const Kind kind = schedule().steps[step].kind;
   return compiled_->has_notes && talks(kind) && kind != Kind::signal && kind != Kind::wait;
@@ -199,7 +199,7 @@ void MessageOperation::cancel(Transport& transport) {
   for (std::uint32_t step : running_)
     transport.cancel(transfers_[static_cast<std::size_t>(transfer_of_[step])]);
   running_.clear();
-  ready_.clear();  // what could have started must not: the buffers go back to the caller now
+  ready_.clear();  // no further step may start: the caller gets its buffers back now
   next_ready_ = 0;
 }
 

@@ -1,5 +1,5 @@
-// Polled: the reading of a schedule that sends messages. A step runs once those before it are done;
-// whoever drives the transport drives it.
+// MessageOperation: executes a schedule of sends and receives; a step starts when its predecessors
+// are done. The thread that drives the transport drives it.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ class MessageOperation : public Operation {
  protected:
   void begin() override;
   void cancel(Transport& transport) override;
-  virtual void post(std::uint32_t step, Transport& transport);   // of one that talks
-  virtual void end_all() { complete(); }                         // the last step has ended
+  virtual void post(std::uint32_t step, Transport& transport);   // for steps that talk to a peer
+  virtual void end_all() { complete(); }                         // after the last step
   void end(std::uint32_t step);
 
-  std::vector<double> begun_s_;   // by step, where events are recorded
+  std::vector<double> begun_s_;   // by step, if events are recorded
   std::optional<Notes> notes_;
 
  private:
@@ -39,7 +39,7 @@ class MessageOperation : public Operation {
   void consume(std::uint32_t step, std::size_t offset, const std::byte* data, std::size_t bytes);
   void consume(const CompiledStep& step, std::size_t offset, const std::byte* data,
                std::size_t bytes) const;
-  // Whether there are notes at the end of this step's message.
+  // True if this step's message ends with notes.
   bool is_noted(std::uint32_t step) const;
   std::size_t message_of(std::uint32_t step) const {
     return static_cast<std::size_t>(transfer_of_[step]);
@@ -53,7 +53,7 @@ class MessageOperation : public Operation {
   std::vector<Reduction> reductions_;
   std::vector<std::uint32_t> running_;  // steps with a transfer under way
   std::size_t open_ = 0;
-  std::vector<std::size_t> by_key_;   // receives that have notes, in the order of peer and key
+  std::vector<std::size_t> by_key_;   // receives with notes, sorted by peer and key
 };
 
 }  // namespace paceline

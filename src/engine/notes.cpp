@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-constexpr double kTickS = 64e-9;   // of how long ago: 32 bits of it are 4.5 minutes
+constexpr double kTickS = 64e-9;   // unit of ages: 32 bits hold 4.5 minutes
 
 std::uint32_t ticks(double seconds) {
   return static_cast<std::uint32_t>(std::clamp(seconds / kTickS, 0.0, 4294967295.0));
@@ -50,10 +50,10 @@ bool Notes::take(int rank, std::uint32_t word) {
   return true;
 }
 
-// What the sender knew is as old as its header: the message itself may have taken long since. One
-// that was here before this rank came has waited for it, and for nobody later. Who tells nothing
-// new tells no time either: each time that one is passed on it becomes later, by what a header
-// takes, and in a call of many pieces there would be no end to that.
+// Ages count from the arrival of the header: the message itself may take long. A header that was
+// here before this rank entered counts from its entry. A message without new words gives no time,
+// either: each forwarding makes a time later by a header's latency, without end in a call of many
+// pieces.
 void Notes::received(std::size_t message) {
   const std::uint32_t* const from = at(message);
   bool is_new = false;
@@ -63,7 +63,7 @@ void Notes::received(std::size_t message) {
   last_s_ = std::max(last_s_, sighted_s - kTickS * from[ranks_]);
 }
 
-// Others may be looking on, and see what it says now or said before; both are true.
+// Other ranks may read meanwhile and see the old or the new value; both are true.
 void Notes::show(std::byte* shown) const {
   std::atomic_ref(*reinterpret_cast<double*>(shown)).store(last_s_, std::memory_order_relaxed);
   auto* const words = reinterpret_cast<std::uint32_t*>(shown + sizeof(double));

@@ -1,10 +1,10 @@
-// Notes: what the ranks of a call that sends messages tell each other of their arrivals, without a
-// message of its own: some words at the end of every message that has contributions in it.
+// Notes: the ranks of a call that sends messages tell each other their arrivals, in some words at
+// the end of every message with contributions, without messages of their own.
 //
-// A word of every rank that is known, of one's choice, and how long ago the last of the known ranks
-// entered the call. Words go wherever contributions go: a rank passes on what it knows when a send
-// begins, and knows more once a receive has ended. So who holds a sum of all ranks knows the words
-// of all, and they are the same everywhere: each was said once, by its rank.
+// Notes hold a word of every known rank, which that rank chose, and the time since the last of the
+// known ranks entered the call. Words follow contributions: a rank sends the words that it knows
+// when a send begins, and knows more once a receive has ended. So a rank that holds a sum of all
+// ranks knows all words, which are equal on all ranks: each rank wrote its own once.
 #pragma once
 
 #include <algorithm>
@@ -18,22 +18,22 @@ namespace paceline {
 
 class Notes {
  public:
-  static constexpr std::uint32_t kKnown = 0x80000000;   // of a word: that it was said; set by begin
+  static constexpr std::uint32_t kKnown = 0x80000000;   // in a word: known; set by begin()
   static std::size_t bytes_for(int ranks) {
     return (static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint32_t);
   }
 
-  // Of a rank that sends or receives so many messages in a call.
+  // `messages`: number that the rank sends or receives in a call.
   Notes(int ranks, int rank, std::size_t messages);
 
   std::size_t bytes() const { return bytes_for(ranks_); }   // at the end of each
   void begin(std::uint32_t word, double now_s);
-  Part to_send(std::size_t message, double now_s);   // as it is now; kept until the next call
-  Part to_receive(std::size_t message);              // where they are to be put
+  Part to_send(std::size_t message, double now_s);   // as of now; kept until the next call
+  Part to_receive(std::size_t message);              // place for the received ones
   void sighted(std::size_t message, double now_s);   // its header is here
   void received(std::size_t message);
-  // Ranks of a node, whose clocks are one, also show what they know, in memory that the others look
-  // at once this rank has signalled.
+  // Ranks of a node, which share a clock, also show their notes in memory, which the others read
+  // once this rank has signalled.
   static std::size_t shown_bytes_for(int ranks) {
     return sizeof(double) + static_cast<std::size_t>(ranks) * sizeof(std::uint32_t);
   }
@@ -42,7 +42,7 @@ class Notes {
   void end(double now_s);
 
   // Once the call has ended:
-  // All words are known: where all ranks' values were summed they are.
+  // True if all words are known; they are if all ranks' values were summed.
   bool is_complete() const;
   const std::vector<std::uint32_t>& words() const { return words_; }   // by position
   double waited_s() const { return last_s_ - entered_s_; }   // until the last rank entered
@@ -50,7 +50,7 @@ class Notes {
   double rest_s(double shared_end_s) const { return std::max(ended_s_, shared_end_s) - last_s_; }
 
  private:
-  bool take(int rank, std::uint32_t word);   // whether it is new
+  bool take(int rank, std::uint32_t word);   // returns true if it is new
   std::uint32_t* at(std::size_t message) {
     return room_.data() + message * (static_cast<std::size_t>(ranks_) + 1);
   }

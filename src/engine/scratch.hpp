@@ -1,7 +1,7 @@
 // ScratchPool: working memory that operations borrow while they are under way.
 //
-// Shapes of call are many, operations under way are few: memory belongs to the pool, not to the
-// shape. A second call of a shape finds what the first has given back, so it allocates nothing.
+// There are many shapes of calls but few operations under way, so memory belongs to the pool, not
+// to a shape. A second call of a shape gets the memory of the first and allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ class ScratchPool {
     std::size_t bytes = 0;
   };
 
-  // At least so many bytes, at most twice as many; none for 0.
+  // Returns at least `bytes` bytes, at most twice as many; none for 0.
   Block take(std::size_t bytes);
   void give(Block block);
 
-  std::size_t resting() const { return resting_; }  // bytes that nobody has borrowed
+  std::size_t resting() const { return resting_; }  // bytes that no operation has borrowed
 
-  // More than this is not kept for later.
+  // Most bytes that are kept for later.
   static constexpr std::size_t kMostResting = std::size_t{512} << 20;
 
  private:
