@@ -44,7 +44,7 @@ constexpr OptionRow kRows[] = {
     {"stopped_ms", integer, "5000", 0, kDay, "", everybody,
      "Give up a rank of the node that is stopped or frozen for so long; 0 = never."},
     {"progress", choice, "thread", 0, 0, "caller|thread", everybody,
-     "Who moves the data: a thread of its own, or the caller inside wait() and test()."},
+     "Moves the data in a thread of its own, or in the caller inside wait() and test()."},
     {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,
      "The folder, in memory, where the ranks of a node make the files that they share."},
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
@@ -60,9 +60,10 @@ constexpr OptionRow kRows[] = {
     {"segments", integer, "0", 0, 4096, "", everybody,
      "Cut every message into so many segments; 0 = chosen by size; equal on all ranks."},
     {"window", integer, "0", 0, 1024, "", everybody,
-     "How many segments may be under way at once; 0 = chosen by size; equal on all ranks."},
+     "Segments under way at once; 0 = chosen by size; equal on all ranks."},
     {"numbers", choice, "stable", 0, 0, "fast|stable|canonical", everybody,
-     "What sums' bits may follow: fast = who is late too; canonical = values alone; equal on all."},
+     "Reproducibility of sums. fast: may vary with arrival; stable: fixed for fixed settings; "
+     "canonical: depends on values only; equal on all ranks."},
     {"transport", choice, "auto", 0, 0, "auto|shm|mpi", everybody,
      "auto = shared memory inside a node, else MPI; shm, mpi = that alone; equal on all ranks."},
     {"mpi", text, "", 0, kLongest, "", everybody,
@@ -93,11 +94,11 @@ constexpr OptionRow kRows[] = {
      "Serve CPU tensors of torch.distributed in place of this backend, in scripts that name it."},
     {"rank", integer, "0", 0, 65535, "", launcher, "The number of this process among the ranks."},
     {"ranks", integer, "1", 1, 65536, "", launcher,
-     "How many processes take part; equal on all ranks."},
+     "Number of processes that take part; equal on all ranks."},
     {"store", text, "", 0, kLongest, "", launcher,
-     "Where the ranks find each other at start-up; empty = this process is alone."},
+     "Key-value store in which the ranks meet at start-up; empty = this process is alone."},
     {"secret", text, "", 0, 256, "", launcher,
-     "What only ranks of this run know: what is said in the store without it is not believed."},
+     "Secret of this run's ranks; they refuse entries of the store that are made without it."},
 };
 static_assert(std::size(kRows) == kOptions);
 static_assert(kRows[static_cast<int>(Option::secret)].name == "secret");

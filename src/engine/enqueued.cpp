@@ -129,7 +129,7 @@ class Graph {
       const auto& others = is_signal ? waits_ : receives_;
       const auto found = others.find(key);
       require(found != others.end(), "device: ", schedule(0).algorithm,
-              " sends a message that nobody receives");
+              " sends a message that no rank receives");
       for (const auto& [to, i] : found->second) {
         Number& node = node_of_[static_cast<std::size_t>(to)][i];
         if (is_signal) link(n, node);
@@ -139,7 +139,7 @@ class Graph {
       std::tie(nodes_[n].receiver, nodes_[n].receive) = found->second.front();
     }
     require(sends_.size() == receives_.size() + waits_.size(), "device: ", schedule(0).algorithm,
-            " receives a message that nobody sends");
+            " receives a message that no rank sends");
   }
 
   void add_edges(int at) {

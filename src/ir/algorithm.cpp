@@ -56,7 +56,7 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",
                   "direct"};
   if (algorithm.bits_follow_late() && !problem.late.empty() && !problem.fast)
-    return Reason{"it adds late ranks last, so that bits follow who is predicted late; "
+    return Reason{"it adds late ranks last, so that bits depend on the predicted ranks; "
                   "PACELINE_NUMBERS=fast would allow that", "tail_direct"};
   return algorithm.rejects(problem);
 }

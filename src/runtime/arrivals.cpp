@@ -232,7 +232,7 @@ void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
 void ArrivalBook::learn(const ActiveOp& active) {
   const Turn& turn = active.turn;
   const Notes& notes = *active.operation->notes();
-  require(notes.is_complete(), "arrivals: a rank knows a sum, and not who has been summed");
+  require(notes.is_complete(), "arrivals: a rank has a sum, but not the words of all its ranks");
   ArrivalSite& site = *turn.site;
   const double shared_end_s = active.overlap ? active.overlap->end_s.load() : 0;
   site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(shared_end_s))};
@@ -251,7 +251,7 @@ std::string ArrivalBook::evidence(const Call& call) const {
   const Turn turn = turn_of(call);
   if (!wants(call))
     return str("; arrivals, as the last allreduce knew them: taken for late: ",
-               turn.late.empty() ? "nobody" : listed(turn.late));
+               turn.late.empty() ? "none" : listed(turn.late));
   if (!turn.site) return "; arrivals: no such call has been seen at this place";
   const Predictor::Evidence e = turn.site->predictor.evidence();
   if (e.calls == 0) return "; arrivals: nothing is known yet";
@@ -260,7 +260,7 @@ std::string ArrivalBook::evidence(const Call& call) const {
   for (int count : e.hits) hits += str(hits.empty() ? "" : " ", count);
   return str("; arrivals, of ", e.calls, " calls: ranks come late by ", late,
              " ms on average; foreseen in the last 32, for one late rank and more: ", hits, "; ",
-             e.late.empty() ? str("taken for late: nobody")
+             e.late.empty() ? str("taken for late: none")
                             : str("taken for late: ", listed(e.late), ", which wins ",
                                   in_ms(e.won_ns), " ms, or loses ", in_ms(e.lost_ns),
                                   " where others are"));

@@ -198,7 +198,7 @@ std::string Communicator::explain(const Call& call) const {
              nodes() > 1 ? "; " + described_nodes(state_->nodes) : "",
              problem.canonical ? "; numbers=canonical: added in rank order, at once" : "",
              has_op(problem.collective) && state_->session->config().numbers == Numbers::fast
-                 ? "; numbers=fast: bits may follow who is late" : "",
+                 ? "; numbers=fast: bits may depend on late ranks" : "",
              copies, nodes() > 1 ? str("; between nodes ", describe(assumed())) : "",
              state_->arrivals.evidence(call), state_->evidence(call, problem, c));
 }

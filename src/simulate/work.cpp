@@ -74,7 +74,7 @@ void pair_up(Ends& ends, std::vector<Item>& items) {
     const End& alone = !d || (a && a->name() < d->name()) ? *a : *d;
     const Item& item = items[alone.item];
     require(d && a && d->name() == a->name(), "simulate: rank ", item.rank, " step ", item.step,
-            " (", name_of(item.kind), ") has nobody at its other end");
+            " (", name_of(item.kind), ") has no step at its other end");
     const std::uint64_t sent = items[d->item].message_bytes;
     const std::uint64_t expected = items[a->item].message_bytes;
     require(sent == expected, "simulate: rank ", d->from, " sends ", sent, " bytes, rank ", d->to,

@@ -32,8 +32,8 @@ std::string SealedStore::get(const std::string& key, std::chrono::milliseconds t
   if (secret_.empty() && !is_sealed) return value;
   const auto refuse = [&](const char* why) {
     fail(Fault::refusal, "start-up: '", key, "' in the key-value store is not believed: ", why,
-         ". All ranks must have the PACELINE_SECRET that their launcher has set, and nobody else ",
-         "may write there.");
+         ". All ranks must have the PACELINE_SECRET that their launcher has set, and no other ",
+         "process may write there.");
   };
   if (secret_.empty()) refuse("it is sealed by a secret, and this rank has none");
   if (!is_sealed) refuse("this rank has a secret, and it bears no seal");

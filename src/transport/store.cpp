@@ -9,7 +9,7 @@
 namespace paceline {
 
 void nobody_set(const std::string& key, std::chrono::milliseconds timeout) {
-  fail(Fault::timeout, "start-up: nobody set '", key, "' in the key-value store within ",
+  fail(Fault::timeout, "start-up: no rank set '", key, "' in the key-value store within ",
        timeout.count(),
        " ms. Did every rank start, with the same store and the same number of ranks?");
 }

@@ -80,7 +80,7 @@ Verdict match(const World& world, Partners& partners) {
   }
   if (!arrivals.empty())
     return {str("match: ", name(world, arrivals.begin()->second),
-                " waits for a message that nobody sends")};
+                " waits for a message that no rank sends")};
   return {};
 }
 

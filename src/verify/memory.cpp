@@ -21,7 +21,7 @@ std::string text(const std::optional<Value>& value, int ranks) {
 // Adds one operand to a sum; returns why it cannot, or nothing.
 std::string combine(std::optional<Value>& sum, const std::optional<Value>& operand,
                     bool commutative) {
-  if (!operand) return "reads a block that nobody wrote";
+  if (!operand) return "reads a block that no rank wrote";
   if (operand->finished) return "adds a sum that was already finished";
   if (!sum) {
     sum = operand;
@@ -99,7 +99,7 @@ std::string Memory::apply(const Schedule& schedule, const Step& step, const Cont
   if (step.kind == Kind::copy) {
     const Content content = read(rank, s[1]);
     for (const auto& value : content)
-      if (!value) return "copies a block that nobody wrote";
+      if (!value) return "copies a block that no rank wrote";
     write(rank, s[0], content);
   } else if (step.kind == Kind::finish) {
     Content content = read(rank, s[0]);

@@ -99,7 +99,7 @@ void Run::transfer(StepId receiver) {
   }
   const Memory::Content content = message(sender);
   if (std::any_of(content.begin(), content.end(), [](const auto& value) { return !value; }))
-    fault_ = str("contract: ", name(*world_, sender), " sends a block that nobody wrote");
+    fault_ = str("contract: ", name(*world_, sender), " sends a block that no rank wrote");
   if (recv.kind == Kind::recv_reduce) {
     if (std::string bad = memory_.apply(schedule(receiver), recv, content); !bad.empty())
       fault_ = str("contract: ", name(*world_, receiver), " ", bad);

@@ -54,7 +54,7 @@ Verdict check_layout(const World& world) {
     const int other = first.try_emplace(node, rank).first->second;
     if (extents(schedule) != extents(world[std::size_t(other)]))
       return {str("staging: the staging buffer of rank ", rank, " is not laid out like that of ",
-                  "rank ", other, ", with whom it shares a node")};
+                  "rank ", other, ", on the same node")};
   }
   return {};
 }
@@ -116,7 +116,7 @@ Verdict check_staging(const World& world) {
   if (std::none_of(world.begin(), world.end(), stages)) return {};
   for (const Schedule& schedule : world) {
     if (schedule.problem.nodes.size() != world.size())
-      return {str("staging: rank ", schedule.problem.rank, " does not know everybody's node")};
+      return {str("staging: rank ", schedule.problem.rank, " does not know every rank's node")};
     if (Verdict bad = check_reach(world, schedule); !bad) return bad;
   }
   if (Verdict bad = check_layout(world); !bad) return bad;

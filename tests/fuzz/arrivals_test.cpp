@@ -72,7 +72,7 @@ TEST_CASE("arrivals: nobody late, nothing changes") {
   });
   CHECK(ended);
   CHECK(nodes.trouble() == "");
-  CHECK_MESSAGE(says(said, "taken for late: nobody"), said);
+  CHECK_MESSAGE(says(said, "taken for late: none"), said);
 }
 
 TEST_CASE("arrivals: whoever comes when, and whatever is expected, the bits are the same") {

@@ -154,7 +154,7 @@ TEST_CASE("arrivals: nobody late on nodes, nothing changes; too few nodes, nothi
   });
   CHECK(c.trouble == "");
   CHECK(c.wrong == 0);
-  CHECK_MESSAGE(says(c.explained.back()[0], "taken for late: nobody"), c.explained.back()[0]);
+  CHECK_MESSAGE(says(c.explained.back()[0], "taken for late: none"), c.explained.back()[0]);
   const Calls three = calls_on({0, 0, 1, 1, 2, 2}, kAll, 20, [](int, int rank) {
     return rank == 1 ? 2.0 : 0.0;
   });

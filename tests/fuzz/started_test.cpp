@@ -240,7 +240,7 @@ TEST_CASE("started: rooted calls take those for late whom the last allreduce has
     CHECK(reduce[at] == reduce[0]);
     CHECK(other[at] == other[0]);
     CHECK_MESSAGE(says(other[at], "sorted_chain, "), other[at]);
-    CHECK_MESSAGE(says(from_late[at], "taken for late: nobody"), from_late[at]);
+    CHECK_MESSAGE(says(from_late[at], "taken for late: none"), from_late[at]);
     CHECK_MESSAGE(!says(short_one[at], "arrivals"), short_one[at]);
   }
 }

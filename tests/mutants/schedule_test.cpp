@@ -258,5 +258,5 @@ TEST_CASE("mutants: a slot that changes its shape between writing and reading") 
   };
   CHECK(verify(copy_through(0)));
   const Verdict verdict = verify(copy_through(1));
-  CHECK_MESSAGE(has(verdict.fault, "copies a block that nobody wrote"), verdict.fault);
+  CHECK_MESSAGE(has(verdict.fault, "copies a block that no rank wrote"), verdict.fault);
 }

@@ -143,7 +143,7 @@ TEST_CASE("where those that gave up do not come again, a late rank says that the
     if (rank == 1) test::await_note(folder, "tried");
     const std::string bad = expect_fault(
         Fault::timeout,
-        {"nobody set", rank == 1 ? "Before that: start-up: rank 0 has given up" : "world/0/1"},
+        {"no rank set", rank == 1 ? "Before that: start-up: rank 0 has given up" : "world/0/1"},
         [&] { join_again(std::make_shared<FileStore>(folder), config, "here"); });
     if (rank == 0) test::note(folder, "tried");
     return bad;

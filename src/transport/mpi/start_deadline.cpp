@@ -36,8 +36,8 @@ void StartDeadline::watch(int rank, const std::string& late, std::chrono::millis
     if (ended < 0 && (ended = first_ended(others)) >= 0) end = Clock::now() + kGrace;
   }
   if (ended >= 0)
-    std::fprintf(stderr, "paceline: rank %d: rank %d is lost: its process has ended, and %s. What "
-                 "waits for it cannot be stopped: this process ends.\n", rank, ended, late.c_str());
+    std::fprintf(stderr, "paceline: rank %d: rank %d is lost: its process has ended, and %s. The "
+                 "wait for it cannot be stopped: this process ends.\n", rank, ended, late.c_str());
   else
     std::fprintf(stderr,
                  "paceline: rank %d: %s within %lld ms, and cannot be stopped: this process "
