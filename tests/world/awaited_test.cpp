@@ -1,5 +1,4 @@
-// Who waits for a rank that waits for another: all of the row are asked what they are about, and
-// the one at its end is named.
+// Chains of waiting ranks: a rank asks each rank of the chain for its state, and names the last.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,11 +18,11 @@ namespace {
 
 constexpr int kRanks = 6;
 
-// What the peers of rank 0 say, and which of them it has asked.
+// Answers of rank 0's peers, and the peers that it has asked.
 struct Said {
   std::vector<PeerStatus> status{std::size_t(kRanks), {0, {}, 1, true}};
   std::vector<int> asked;
-  int awaited = -1;   // whom rank 0 would say it waits for, when it last looked
+  int awaited = -1;   // rank that rank 0 waits for, by its latest look
 
   void silence(int rank) {
     status[std::size_t(rank)].silent = true;

@@ -22,10 +22,10 @@ using test::by_length;
 using test::Case;
 using test::SumBuffers;
 
-// Of an algorithm that would claim to keep the order, the first world that shows it does not.
+// Returns the first world in which an algorithm does not keep the order that it claims to keep.
 std::string disproof(const Algorithm& a, int most_ranks) {
   for (const Shape& shape : test::plain_shapes(a, most_ranks)) {
-    // Ranks in turn over nodes are bound node by node, unless the order is asked for.
+    // Without the canonical order, ranks in turn over nodes are bound node by node.
     const bool in_order = std::is_sorted(shape.nodes.begin(), shape.nodes.end());
     if (shape.scattered || !in_order || !test::accepts(a, shape)) continue;
     World world = make_world(a, shape);
@@ -173,7 +173,7 @@ TEST_CASE("canonical: bit for bit over the mpi transport") {
   }
 }
 
-// What the numbers are for: any other order shows, in every type.
+// The numbers reveal any other order, in every type.
 TEST_CASE("mutants: an algorithm of stable has other bits, one that rounds between for 16 bits") {
   Random random(11);
   const int p = 7;
@@ -182,7 +182,7 @@ TEST_CASE("mutants: an algorithm of stable has other bits, one that rounds betwe
     if (!has_op(a->collective) || a->can_be_canonical() || a->access != Access::messages) continue;
     for (const Type type : test::kFloats) {
       const Case c{a->collective, a->name, p, 300, has_root(a->collective) ? p - 1 : 0};
-      // From left to right, by p - 1 steps; a chain in the order of entry, where no rank is late.
+      // These add from left to right in p - 1 steps: linear, and sorted_chain without late ranks.
       const std::string name = a->name;
       const bool linear = name == "linear" || name == "sorted_chain";
       const bool narrow = type == Type::f16 || type == Type::bf16;
@@ -243,7 +243,7 @@ TEST_CASE("stable: the same bits on all ranks, and again however messages are de
       CHECK_MESSAGE(results(once) == results(again), c.name(), " of ", name_of(type));
       for (std::size_t r = 1; c.collective == Collective::allreduce && r < once.size(); ++r)
         CHECK_MESSAGE(once[r]->result() == once[0]->result(), c.name(), " of ", name_of(type));
-      told_apart += !flaw(once).empty();   // other orders have other bits: this could have failed
+      told_apart += !flaw(once).empty();   // other orders have other bits: the test can fail
     });
   }
   CHECK(told_apart > 100);

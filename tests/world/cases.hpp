@@ -16,7 +16,7 @@ inline std::set<std::size_t> awkward_counts(int p) {
   return {0, 1, n - 1, n, n + 1, 2 * n + 1, 67, 257};
 }
 
-// Whether the call needs ranks that share memory, or a system that copies between theirs.
+// True if the call needs ranks that share memory, or a system that copies between their memories.
 inline bool is_load_store(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).is_load_store();
 }
@@ -24,7 +24,7 @@ inline bool is_attached(const Case& c) {
   return c.ranks > 1 && find_algorithm(c.collective, c.algorithm).uses(Access::single_copy);
 }
 
-// Calls visit(case) for every algorithm at p ranks. `few` thins it out for slow transports and
+// Calls visit(case) for every algorithm at p ranks. `few`: fewer cases, for slow transports and
 // sanitizers.
 inline void for_each_case(int p, bool few, const std::function<void(const Case&)>& visit) {
   for (const Algorithm* a : registry()) {

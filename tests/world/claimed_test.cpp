@@ -1,5 +1,5 @@
-// Algorithms whose positions are claimed: proven for every order in which ranks can come, and what
-// they leave to be moved once the last rank has come, beside those that know of no order.
+// Algorithms whose positions are claimed: proofs for every order in which ranks can come, and the
+// bytes that are left once the last rank has come, compared with static algorithms.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -24,15 +24,15 @@ std::vector<const Algorithm*> claimed() {
   return out;
 }
 
-// The last rank to come, all others in their order.
+// Returns the order in which `late` comes last and the others in rank order.
 std::vector<int> with_last(int ranks, int late) {
   std::vector<double> arrivals(std::size_t(ranks), 0.0);
   arrivals[std::size_t(late)] = 1;
   return claimed_order(arrivals);
 }
 
-// Bytes per byte of the message that all ranks move once the late one has come. What a rank has
-// just made and copies on is not read again.
+// Returns the bytes that all ranks move once the late one has come, per byte of the message. Copies
+// of data that a rank has just made count as not read again.
 double moved_after(const Algorithm& a, Shape shape, int late) {
   constexpr std::size_t kCount = 1 << 16;
   if (a.claims()) shape.order = with_last(shape.ranks, late);
@@ -42,7 +42,7 @@ double moved_after(const Algorithm& a, Shape shape, int late) {
   return double(all.total() - all.again) / (4.0 * kCount);
 }
 
-// Of an algorithm, by the late rank: the first, the middle and the last one, and all on average.
+// moved_after() of an algorithm with the first, the middle or the last rank late; mean: over all.
 struct After {
   double first = 0, middle = 0, last = 0, mean = 0;
 };
@@ -86,7 +86,7 @@ TEST_CASE("claimed algorithms are proven for every order of arrival, and every r
   MESSAGE(proven, " worlds proven");
 }
 
-// As the choice has them go; what it refuses is wrong indeed.
+// Proves the cuts that the choice allows, and that those it refuses are wrong.
 TEST_CASE("claimed allreduces are proven in segments, one or two at a time") {
   const auto verdict_of = [](const Algorithm& a, const std::vector<int>& order, const Cut& cut,
                              bool in_place) {
@@ -117,10 +117,10 @@ TEST_CASE("a position's work does not depend on which other one is the root's") 
   const Shape broadcast{.collective = Collective::broadcast, .ranks = 3};   // all wait for the root
   CHECK_FALSE(check_positions(broadcast_staged, broadcast));
   const Shape reduce{.collective = Collective::reduce, .ranks = 3, .cut = {.knobs = {.blocks = 5}}};
-  CHECK_FALSE(check_positions(reduce_staged, reduce));   // slots are the root's to free
+  CHECK_FALSE(check_positions(reduce_staged, reduce));   // only the root frees slots
 }
 
-// As the engine runs it: every step after the one before.
+// The world as the engine runs it: every step after the one before.
 World in_order(World world) {
   for (Schedule& schedule : world) schedule = paceline::in_order(std::move(schedule));
   return world;
@@ -147,8 +147,8 @@ TEST_CASE("mutants: a claimed schedule without a step, or a signal and its wait"
   MESSAGE(rejected, " mutants rejected");
 }
 
-// Static algorithms are chosen before anybody knows who will be late, so the average over the ranks
-// counts for them; for those that follow arrival it makes no difference.
+// Static algorithms are chosen before the late rank is known, so their average over the ranks
+// counts; for those that follow arrival all ranks give the same.
 TEST_CASE("after the last rank has come, at most 0.8 of what static algorithms leave is moved") {
   for (const int ranks : {4, 8, 16, 32}) {
     double best = 1e9;
@@ -157,7 +157,7 @@ TEST_CASE("after the last rank has come, at most 0.8 of what static algorithms l
     for (const Algorithm* a : {&allreduce_arrival_chain, &allreduce_arrival_leader}) {
       const After left = after(*a, ranks);
       CHECK(left.first == left.last);
-      CHECK(left.mean == 2 * ranks + 2);   // one sum, and everybody's copy of it
+      CHECK(left.mean == 2 * ranks + 2);   // one sum, and a copy of it on every rank
       CHECK_MESSAGE(left.mean <= 0.8 * best, a->name, ", ", ranks, " ranks: ", left.mean, " of ",
                     best);
     }
@@ -177,8 +177,8 @@ TEST_CASE("what is left to be moved, as the page has it") {
     }
 }
 
-// The cut itself: nothing is left of a world whose late rank moves nothing and is waited for by
-// nobody, everything where all wait for it first.
+// The cut itself: nothing is left if the late rank moves nothing and no rank waits for it;
+// everything is left if all wait for it first.
 TEST_CASE("traffic after the last arrival is what waits for it") {
   const auto world = [](bool meets) {
     return by_hand({.ranks = 2, .one_node = true}, 1, [&](const Problem& pb, Builder& b) {

@@ -1,9 +1,9 @@
 // The protocol by which ranks claim positions (engine/claims.hpp), in all interleavings: each rank
-// loads the counter, exchanges it, says who it is, and leaves, one call after the other, however
+// loads the counter, exchanges it, writes its number, and leaves, one call after the other, however
 // far the others are.
 //
-// At every moment, whoever is in a call may read any cell: it must name nobody, or the rank that
-// has the position in this very call.
+// At every moment a rank in a call may read any cell: it must name no rank, or the rank that has
+// the position in this very call.
 #include "engine/claims.hpp"
 
 #include <doctest/doctest.h>
@@ -19,14 +19,14 @@
 namespace paceline {
 namespace {
 
-// What the protocol does in each of its steps; mutants differ in one of them.
+// Functions for each step of the protocol; mutants differ in one of them.
 struct Protocol {
   std::size_t (*side_of)(std::uint64_t call) = claims::side_of;
   std::uint64_t (*one_more)(std::uint64_t before, std::uint64_t call) = claims::one_more;
   int (*named_in)(std::uint64_t cell, std::uint64_t call) = claims::named_in;
   std::uint64_t (*word)(std::uint64_t call, int value) = claims::word;
   bool compares = true;    // when it exchanges the counter
-  int ahead = 2;           // a rank enters a call once all have left the one so many calls before
+  int ahead = 2;           // a rank enters a call once all have left the call this many before
   bool is_kept = false;    // position 0, for rank 0
 };
 
@@ -42,7 +42,7 @@ struct State {
   std::vector<Rank> ranks;
   std::uint64_t counters[2] = {};
   std::vector<std::uint64_t> cells[2];
-  std::map<std::pair<std::uint64_t, int>, int> truth;   // who took what
+  std::map<std::pair<std::uint64_t, int>, int> truth;   // ranks by call and position
 
   std::string key() const {
     std::string out;
@@ -66,7 +66,7 @@ class Explorer {
     for (auto& side : first_.cells) side.resize(std::size_t(ranks));
   }
 
-  // Empty, or what can go wrong.
+  // Returns what can go wrong; empty: nothing.
   std::string run() {
     std::vector<State> todo{first_};
     while (!todo.empty() && fault_.empty()) {
@@ -130,7 +130,7 @@ class Explorer {
         state.cells[side][std::size_t(rank.position)] = p_.word(rank.call, id);
         rank.at = At::named;
         break;
-      case At::named:   // it may leave before anybody else has come
+      case At::named:   // it may leave before any other rank has come
         rank.left = rank.call++;
         rank.at = At::outside;
         rank.position = -1;
@@ -139,7 +139,7 @@ class Explorer {
     }
   }
 
-  // Calls that all have left: nobody will take or read a position in them.
+  // Forgets calls that all ranks have left: no rank will take or read a position in them.
   static void forget(State& state) {
     std::uint64_t least = state.ranks[0].left;
     for (const Rank& rank : state.ranks) least = std::min(least, rank.left);

@@ -1,5 +1,5 @@
-// Communicators that this rank has closed: what peers still say of them takes no room from what
-// they say of those that it has yet to make; and one is closed wherever nobody holds it any more.
+// Communicators that this rank has closed: messages about them take no room from messages about
+// those that it has yet to make; and a communicator closes when its last reference goes.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ struct Two {
 };
 
 TEST_CASE("aborts of closed communicators leave room for those of later ones") {
-  constexpr int kClosed = 1100;   // of communicators to come, a rank keeps 1024
+  constexpr int kClosed = 1100;   // a rank keeps 1024 communicators to come
   Two both;
   auto& [net, mine, theirs] = both;
   const auto look = [&] { (void)mine.is_called(); };
@@ -43,8 +43,8 @@ TEST_CASE("aborts of closed communicators leave room for those of later ones") {
   CHECK(mine.subgroup({0, 1}, kLast).broken().find("gives up the last one") != std::string::npos);
 }
 
-// Its early messages would be taken for those of the new one: who has yet to receive them would get
-// numbers of a call that was never made here.
+// A new communicator of that tag would take the closed one's early messages for its own: its
+// receives would get numbers of a call that was never made here.
 TEST_CASE("the tag of a communicator that was closed names no other one") {
   Two both;
   auto& [net, mine, theirs] = both;
@@ -77,7 +77,7 @@ TEST_CASE("callbacks: one that holds a communicator last closes it") {
   };
   int called = 0;
   Request request = sum(mine, one), other = sum(theirs, two);
-  // Of two callbacks the one before goes, with what it holds, as it is replaced.
+  // A second callback replaces the first, which is destroyed with its captures.
   for (std::uint64_t tag = 1; tag <= 2; ++tag)
     request.on_complete([&called, held = std::make_shared<Communicator>(mine.subgroup({0}, tag))](
                             bool ok) { called += ok; });

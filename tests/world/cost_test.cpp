@@ -1,4 +1,4 @@
-// What the headers of the algorithms say about cost, counted from their schedules for p <= 64.
+// Costs in the headers of the algorithms, checked against their schedules for p <= 64.
 //
 // The simulator with one of alpha, beta and gamma at 1 and the others at 0 counts rounds, bytes and
 // combined bytes along the longest chain. "In step" means that messages leave and enter a rank in
@@ -79,7 +79,8 @@ struct Counted {
   }
 };
 
-// Where schedules in shared memory and their formula differ; a lone rank may copy as it likes.
+// Returns the differences between schedules in shared memory and their formula; the copies of a
+// lone rank do not count.
 std::string memory_cost_fault(const Algorithm& a, const Shape& shape) {
   const Counted counted(make_world(a, shape));
   const Cost cost = a.cost(problem_of(a, shape, 0), shape.cut.knobs);
@@ -93,7 +94,7 @@ std::string memory_cost_fault(const Algorithm& a, const Shape& shape) {
          fault("of n combined", counted.reduced(), cost.reduced);
 }
 
-// Of the message, that the busiest rank sends or receives: straight from the steps.
+// Returns the part of the message that the busiest rank sends or receives, counted from the steps.
 double busiest(const World& world) {
   int most = 0;
   for (const Schedule& s : world) {
@@ -117,18 +118,18 @@ int sent(const World& world) {
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
-// Whose header says "at most"; all others are exact in step.
+// Algorithms whose header says "at most"; all others are exact in step.
 const std::set<std::string> kAtMost{"allreduce/dual_root", "allreduce/double_binary_tree",
                                     "allreduce/sorted_chain"};
 
-// How much longer it takes where messages overtake each other, as the header says: a block that is
-// early takes the port that another still needs.
+// Factor by which overtaking messages slow an algorithm, as its header says: an early block takes
+// the port that another still needs.
 const std::map<std::string, double> kOvertaking{{"allreduce/dual_root", 8.0 / 7},
                                                 {"broadcast/circulant", 1.4},
                                                 {"broadcast/scatter_circulant", 7.0 / 6},
                                                 {"reduce/circulant", 1.1}};
 
-// Where the schedules and the formula of the algorithm differ; empty: nowhere.
+// Returns the differences between schedules and formula of the algorithm; empty: none.
 std::string cost_fault(const Algorithm& a, const Shape& shape) {
   const World world = make_world(a, shape);
   const Counted counted(in_step(world));
@@ -176,11 +177,11 @@ double least_volume(Collective collective, int p) {
   }
 }
 
-// What of the bounds an algorithm must meet, at powers of two or for every p.
+// Bounds that an algorithm must meet, at powers of two or for every p.
 struct Meets {
   const char* name;
   bool any_p = true;
-  int rounds = 0;        // so many times ceil(log2 p) rounds; 0: not asked for
+  int rounds = 0;        // multiple of ceil(log2 p) rounds; 0: not required
   bool volume = false;
   Knobs knobs = {};
 };
@@ -215,7 +216,7 @@ const Meets kMeets[] = {
     {"barrier/dissemination", true, 1, true},
 };
 
-// What is below a bound, or misses one that it must meet; empty: nothing.
+// Returns the costs below a bound, or above one that they must meet; empty: none.
 std::string bound_fault(const Algorithm& a, const Shape& shape) {
   const int p = shape.ranks, q = ceil_log2(p);
   const Counted counted(in_step(make_world(a, shape)));
@@ -240,7 +241,7 @@ std::string bound_fault(const Algorithm& a, const Shape& shape) {
 }
 
 // Algorithms over shared memory send no data: their cost is checked in simulate_test.cpp, and
-// bounds on messages say nothing about them.
+// bounds on messages do not apply to them.
 std::vector<const Algorithm*> senders() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
@@ -375,7 +376,7 @@ TEST_CASE("cost: mutants are noticed") {
   Algorithm slow = allreduce_circulant;   // does not meet what is asked of its name
   slow.build = more.build;
   CHECK(!bound_fault(slow, shape_of(slow, 7)).empty());
-  Algorithm lossy = broadcast_chain;   // nobody is told
+  Algorithm lossy = broadcast_chain;   // sends nothing
   lossy.build = [](const Problem&, const Knobs&, Builder&) {};
   CHECK(!bound_fault(lossy, shape_of(lossy, 4)).empty());
 }

@@ -1,5 +1,5 @@
-// The order in which a rank's device does its steps: whoever does them one after the other, and
-// waits for a message where it comes, gets to the end.
+// Order of the steps on a rank's device: ranks that execute them one after the other, waiting at
+// each receive, never deadlock.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 using test::Case;
 using Order = std::vector<std::uint32_t>;
 
-// Every way a rank may go: of two out of place and in place, unless the algorithm rejects one.
+// All schedules that a rank may run: out of place and in place, unless the algorithm rejects one.
 struct World {
-  std::deque<Schedule> schedules;   // which stay where they are
+  std::deque<Schedule> schedules;   // with stable addresses
   std::vector<RankSchedule> all;
   std::vector<std::vector<std::size_t>> of;   // by rank
 
@@ -40,7 +40,7 @@ struct World {
   }
 
   const Schedule& at(std::size_t i) const { return *all[i].schedule; }
-  // One way for each rank: bit r of the mask chooses that of rank r.
+  // Returns one schedule for each rank: bit r of the mask chooses that of rank r.
   std::vector<std::size_t> chosen(unsigned mask) const {
     std::vector<std::size_t> found;
     for (std::size_t r = 0; r < of.size(); ++r)
@@ -54,7 +54,7 @@ struct World {
   }
 };
 
-// Empty where every rank gets to the end; sends never wait.
+// Returns the ranks that are stuck; empty: none. Sends never wait.
 std::string stuck(const World& world, const std::vector<Order>& orders, unsigned mask) {
   std::map<std::tuple<int, int, int, bool, int>, int> sent;   // from, to, lane, is a signal, number
   const std::vector<std::size_t> ways = world.chosen(mask);
@@ -81,7 +81,7 @@ std::string stuck(const World& world, const std::vector<Order>& orders, unsigned
   return "";
 }
 
-// Empty where every step comes once, and after those that it depends on.
+// Returns the steps out of place; empty if each comes once, after those that it depends on.
 std::string misplaced(const Schedule& schedule, const Order& order) {
   std::vector<std::size_t> place(schedule.steps.size(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
@@ -138,7 +138,7 @@ TEST_CASE("device order: one that every rank makes of its own way alone is not e
   CHECK_FALSE(stuck(world, orders, 0x55555555u).empty());
 }
 
-// A block goes on as soon as it is there, and results do not wait for the last block to leave.
+// A block is forwarded as soon as it is there, and results do not wait until the last block leaves.
 TEST_CASE("device order: a pipeline stays one") {
   Case c{Collective::allreduce, "chain", 3, 300, 0, true};
   c.segments = c.window = 4;

@@ -48,7 +48,7 @@ void compare_or_write(const char* name, const std::vector<std::string>& lines) {
     CHECK(lines[i] == golden[i]);
 }
 
-// All worlds of an algorithm that have so many ranks, as text, in a hash.
+// Hash of the text of all worlds of an algorithm with a number of ranks.
 class Worlds {
  public:
   Worlds(const Algorithm& algorithm, int most_ranks) {
@@ -116,7 +116,7 @@ std::string text_of(const Choice& choice) {
   return text;
 }
 
-// What calls of eight sizes take on a machine.
+// Returns the choices for calls of eight sizes on a machine.
 std::string choices_line(Machine machine, const Layout& layout, const Problem& problem) {
   constexpr std::size_t kStageBytes = 8u << 20;   // as PACELINE_STAGE_BYTES is by default
   constexpr std::size_t kKiB = 1u << 10, kMiB = 1u << 20;

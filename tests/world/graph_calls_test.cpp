@@ -1,5 +1,5 @@
-// Collectives as tasks: random programs whose operands become ready in another order on each rank,
-// over several communicators, with tasks that fail. Nothing deadlocks, and no sum is wrong.
+// Collectives as tasks: random programs whose operands become ready in a different order on each
+// rank, over several communicators, with tasks that fail. Nothing deadlocks, and no sum is wrong.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct Step {
   int priority = 0;
 };
 
-// What all ranks do, one program for all; `fails` is the step in which rank `bad` throws.
+// One program for all ranks; `fails` is the step in which rank `bad` throws.
 struct Program {
   int ranks = 2, variables = 1, communicators = 1;
   std::size_t count = 1;
@@ -69,7 +69,7 @@ void compute(std::size_t number, Array& target, const Array& source) {
     target[i] = 3 * target[i] + 5 * source[i] + number;
 }
 
-// What every rank's variables hold in the end: [rank][variable].
+// Returns the final contents of every rank's variables: [rank][variable].
 std::vector<std::vector<Array>> run_in_order(const Program& program) {
   std::vector<std::vector<Array>> all(std::size_t(program.ranks));
   for (int r = 0; r < program.ranks; ++r)
@@ -107,7 +107,7 @@ Call call_of(const Step& step, Array& array) {
   return call;
 }
 
-// The naive way, which the test must see fail: each call as soon as its operands are ready.
+// The naive way, which the test must reject: makes each call as soon as its operands are ready.
 Task push_naively(Engine& engine, Communicator communicator, const Call& call, TaskSpec spec) {
   spec.pool = Pool::communication;
   return engine.push_asynchronous(
@@ -122,7 +122,7 @@ Task push_naively(Engine& engine, Communicator communicator, const Call& call, T
 }
 
 struct Outcome {
-  std::string wrong;      // a value, or an error where none may be
+  std::string wrong;      // a wrong value, or an unexpected error
   bool timed_out = false;
   bool failed = false;
 };

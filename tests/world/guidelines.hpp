@@ -1,5 +1,5 @@
-// The performance guidelines G1 to G7 as functions of any choice: how long the collectives take
-// that it chooses, in the simulator, and by how much the worst case misses each guideline.
+// The performance guidelines G1 to G7 as functions of any choice: simulated times of the
+// collectives that it chooses, and by how much the worst case misses each guideline.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline constexpr Collective kWithData[] = {allreduce, broadcast, reduce,  reduce
 
 using Chooser = std::function<Choice(const Problem&, const ChoiceInputs&)>;
 
-// A call: of the whole message, in bytes.
+// A call, with the bytes of the whole message.
 struct Setting {
   Collective collective;
   int ranks;
@@ -36,7 +36,7 @@ inline std::string describe(const Setting& s) {
   return str(name_of(s.collective), " of ", human_bytes(double(s.bytes)), " on ", s.ranks);
 }
 
-// Simulated seconds of what is chosen; each setting is simulated once.
+// Simulated seconds of the choices; each setting is simulated once.
 class Times {
  public:
   Times(Machine machine, Chooser chooser)
@@ -48,7 +48,7 @@ class Times {
     return known->second;
   }
 
-  // What the choice for `s` takes on a message of `bytes`.
+  // Returns the seconds that the choice for `s` takes for a message of `bytes`.
   double start_up(const Setting& s, std::size_t bytes) const {
     Setting shorter = s;
     shorter.bytes = bytes;
@@ -96,7 +96,8 @@ struct Grid {
   std::vector<std::size_t> bytes;
 };
 
-// Of one guideline: the greatest ratio of its left side to its right side, and where.
+// Worst case of a guideline: the greatest ratio of its left side to its right side, and its
+// setting.
 struct Worst {
   double ratio = 0;
   std::string where;
@@ -185,7 +186,7 @@ inline void check_barrier(Times& t, const Grid& grid, Report& report) {
          [&] { return str(p, " ranks"); });
 }
 
-// Whether groups of two and three make up so many ranks in as few messages as pairs could.
+// True if groups of two and three cover this many ranks in as few messages as pairs could.
 inline bool is_smooth(int ranks) {
   int messages = 0, rest = ranks;
   for (int factor : {2, 3})
@@ -194,7 +195,7 @@ inline bool is_smooth(int ranks) {
 }
 
 // G7: more ranks do not take less time. A short allreduce that gives all ranks the same bits takes
-// one round more, or as much in bytes, where their number is not so made up.
+// one round more, or as much in bytes, if their number is not smooth.
 inline void check_ranks(Times& t, const Grid& grid, Report& report) {
   constexpr std::size_t kShort = 32u << 10;
   for (Collective c : kWithData)

@@ -1,4 +1,4 @@
-// The performance guidelines hold for what choose() chooses, on networks, in the simulator.
+// The performance guidelines hold for the choices of choose(), on networks, in the simulator.
 #include "world/guidelines.hpp"
 
 #include <doctest/doctest.h>
@@ -10,11 +10,11 @@ using namespace paceline::test;
 
 namespace {
 
-// What a guideline may be missed by: choose() prefers a simpler algorithm that is 5 % slower, its
-// estimate is a formula, and pieces come in powers of two.
+// Tolerance of a guideline: choose() prefers a simpler algorithm that is 5 % slower, its estimate
+// is a formula, and pieces come in powers of two.
 constexpr double kEpsilon = 0.10;
 
-// Where it is missed by more. The greatest ratio on the full grid, and why.
+// Guidelines that are missed by more: the greatest ratio on the full grid, and the reason.
 struct Known {
   const char* rule;
   double most;
@@ -41,7 +41,7 @@ double allowed(const std::string& rule) {
 
 Choice by_default(const Problem& p, const ChoiceInputs& now) { return choose(p, now); }
 
-// Every number of ranks and every power of two where there is time.
+// Returns the grid: every number of ranks and every power of two in long runs.
 Grid grid() {
   Grid all;
   for (int p = 2; p <= by_length(9, 64, 64); ++p) all.ranks.push_back(p);
@@ -55,7 +55,7 @@ Grid grid() {
 
 const Grid kSmall{{2, 3, 4, 5, 7, 8}, {8, 512, 32768, 2097152}};
 
-// The rules that are missed by a choice, on a small grid.
+// Returns the rules that a choice misses on a small grid.
 std::string missed(const Chooser& chooser) {
   Times times(machine_from("edr-100g"), chooser);
   std::string rules;
@@ -64,7 +64,7 @@ std::string missed(const Chooser& chooser) {
   return rules;
 }
 
-// Takes `algorithm` where `applies`, and what choose() takes elsewhere.
+// Chooses `algorithm` if `applies`, else as choose() does.
 Chooser taking(Collective collective, const char* algorithm,
                const std::function<bool(const Problem&, std::size_t)>& applies) {
   return [=](const Problem& p, const ChoiceInputs& now) {

@@ -1,5 +1,5 @@
-// Every corner of every knob, executed: the engine over the loop transport, stepped in a seeded
-// order. What sweep() proves symbolically moves real data here.
+// Executes every corner of every knob with real data: the engine over the loop transport, stepped
+// in a seeded order. sweep() proves the same symbolically.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 using test::Case;
 
-// Takes every message; none may be of another length than its receive expects.
+// Takes every message; each must have the length that its receive expects.
 struct Taker : Listener {
   bool misfit = false;
   bool arrives(int, const Key&, const Fingerprint&) override { return true; }
@@ -33,7 +33,7 @@ struct Member {
   std::unique_ptr<Operation> operation;
 };
 
-// Empty, or what is wrong with the result.
+// Returns what is wrong with the result; empty: nothing.
 std::string execute(const World& world, const Case& c, Random& random) {
   LoopNet net(c.ranks, {.seed = random.next()});
   const std::vector<int> ranks = all_ranks(c.ranks);
@@ -57,7 +57,7 @@ std::string execute(const World& world, const Case& c, Random& random) {
     if (taker.misfit || steps > 300000L * c.ranks)
       return c.name() + ": does not end, or a message does not fit";
     const std::size_t r = random.below(members.size());
-    members[r].transport->progress();   // also of those who are done: they still hand out data
+    members[r].transport->progress();   // also of done ranks: they still send data
     members[r].operation->advance(*members[r].transport);
     if (!done[r] && members[r].operation->done()) {
       done[r] = true;

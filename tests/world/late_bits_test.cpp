@@ -1,5 +1,5 @@
-// Sums in rank order, or in ring order, have the same bits whoever is predicted late, and whoever
-// is: executed over loop, the ranks entering and moving in an order drawn anew each time.
+// Sums in rank order, or in ring order, have the same bits whichever ranks are predicted late and
+// whichever are: executed over loop, with ranks that enter and move in random orders.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -32,10 +32,10 @@ struct Member {
   std::unique_ptr<SumBuffers> data;
   std::vector<std::byte> scratch;
   std::unique_ptr<Operation> operation;
-  std::size_t enters = 0;   // after so many steps of anybody
+  std::size_t enters = 0;   // after this many steps of all ranks
 };
 
-// What all ranks' results are, as bytes.
+// Returns all ranks' results as bytes.
 std::string results(const World& world, const Case& c, Type type, Random& random) {
   LoopNet net(c.ranks, {.seed = random.next()});
   const std::vector<int> ranks = all_ranks(c.ranks);
@@ -89,13 +89,13 @@ std::string bits_of(const Algorithm& a, const Case& c, Type type, std::vector<in
   return results(make_world(a, shape), c, type, random);
 }
 
-// Whose bits it is said to have.
+// Returns the algorithm whose bits it claims to have.
 const Algorithm& first_of(const Algorithm& a) {
   if (a.bits == Bits::by_ring) return a.by_nodes() ? allreduce_multilane : allreduce_ring;
   return find_algorithm(a.collective, a.by_nodes() ? "multilane_direct" : "direct");
 }
 
-// In how many of the tried cases the bits are other ones than those.
+// Returns the number of tried cases whose bits differ from those of `first`.
 int others(const Algorithm& a, const Algorithm& first, int p, int& tried, int more_segments = 0) {
   Random random(static_cast<std::uint64_t>(p));
   std::vector<std::vector<int>> sets{{}};

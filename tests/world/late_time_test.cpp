@@ -1,5 +1,5 @@
-// What is left to do once the last rank enters, in model time: against the bound, against what does
-// not know who is late, and against what the choice reckons. docs/design/0041 has the figures.
+// Model time from the last rank's entry to the end: compared with the bound, with algorithms that
+// do not know the late ranks, and with the choice's estimate. docs/design/0041 has the figures.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Problem problem_of(const Pattern& x) {
 
 ChoiceInputs inputs_of(const Pattern& x) { return {.bytes = kBytes, .machine = machine_of(x)}; }
 
-// What is chosen without a prediction.
+// Returns the choice without a prediction.
 Choice usual_of(const Pattern& x) {
   Problem p = problem_of(x);
   p.late.clear();
@@ -116,7 +116,7 @@ TEST_CASE("late: one rank late by a message's time leaves little more than that 
     }
 }
 
-// In units of what the message takes at a node's port.
+// Times are in units of the message's time at a node's port.
 TEST_CASE("late: of ranks that share nodes one late rank, or a late node, leaves as little") {
   for (int nodes : {4, 8})
     for (const Late& late : {Late{3}, Late{0}, Late{2, 3}}) {
@@ -151,7 +151,7 @@ TEST_CASE("late: several ranks late together stay within a quarter of the bound"
 
 TEST_CASE("late: a wrong guess costs at most a quarter more than none") {
   for (int p : {8, 16})
-    for (double after : {0.0, 1.5}) {   // nobody late; somebody else
+    for (double after : {0.0, 1.5}) {   // no rank late; another rank late
       const Pattern x{Collective::allreduce, p, {p - 1}, arriving(p, {1}, after)};
       CAPTURE(p);
       CAPTURE(after);
@@ -258,7 +258,8 @@ TEST_CASE("late: the choice goes over to a form where it pays and bits allow it"
   CHECK_THROWS_AS(choose(p, now), Error);
 }
 
-// On nodes of a machine: what a call with rank 1 late is chosen to be, and what it leaves.
+// Checks the choice for a call with rank 1 late, on nodes of a machine, and the time that it
+// leaves.
 void check_choice_on(Machine machine, int ranks_per_node, std::size_t bytes, bool fast) {
   const int ranks = 4 * ranks_per_node;
   machine.ranks_per_node = ranks_per_node;

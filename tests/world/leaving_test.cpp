@@ -52,7 +52,7 @@ void live(MpiNet& net, int rank, std::uint64_t seed) {
       const std::size_t bytes = std::size_t(seq) * 1500 + 8;
       messages.push_back(std::make_unique<Message>(peer, seq, bytes));
       transport->send(messages.back()->transfer);
-      if (random.below(3) == 0) continue;  // nobody wants it
+      if (random.below(3) == 0) continue;  // without a receive
       messages.push_back(std::make_unique<Message>(peer, seq, bytes));
       transport->recv(messages.back()->transfer);
     }

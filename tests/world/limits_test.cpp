@@ -1,5 +1,5 @@
-// Limits of calls, where whoever waits does so for a moment at a time: it drives everything, so the
-// session's own thread leaves it to him to see that time is up.
+// Time limits of calls whose caller waits for a moment at a time: the caller drives all operations,
+// so the session's own thread leaves the limits to it.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// As on a machine with other programs: a sleep takes longer than was asked for.
+// Sleeps longer than requested, as on a machine with other programs.
 class Drowsy : public test::PassedOn {
  public:
   using PassedOn::PassedOn;
@@ -23,7 +23,7 @@ class Drowsy : public test::PassedOn {
   }
 };
 
-// As where the calls of others, or of another communicator, never rest.
+// Never rests, as if calls of others, or of another communicator, went on all the time.
 class Restless : public test::PassedOn {
  public:
   using PassedOn::PassedOn;
@@ -54,7 +54,7 @@ TEST_CASE("limits: time is up also for who waits a millisecond at a time") {
       if (barrier.wait_for(1)) return;
   };
   CHECK(test::expect_fault(Fault::timeout, {"rank 1 has not called anything yet"}, wait) == "");
-  CHECK(looks > 0);   // at what else the caller looks for, such as Ctrl-C
+  CHECK(looks > 0);   // the caller also looked for Ctrl-C and the like
 }
 
 TEST_CASE("limits: time is up also while something else moves all the time") {

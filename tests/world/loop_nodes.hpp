@@ -30,7 +30,7 @@ inline Shape shape_on(const Algorithm& a, const NodeOf& nodes) {
   return shape;
 }
 
-// The ranks in an order that is drawn.
+// Returns the ranks in a random order.
 inline std::vector<int> drawn(int count, Random& random) {
   std::vector<int> order = all_ranks(count);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
@@ -41,7 +41,7 @@ struct LoopNodes {
   LoopNet net;
   std::vector<Communicator> ranks;
 
-  // `fast`: whatever there is may be asked for.
+  // `fast` allows every algorithm.
   explicit LoopNodes(const NodeOf& nodes, std::size_t staging = StagingMemory::kBytes,
                      Numbers numbers = Numbers::fast)
       : net(static_cast<int>(nodes.size()), {.seed = 7}) {
@@ -55,7 +55,7 @@ struct LoopNodes {
   }
 
   // Starts the cases one after the other without waiting, each on the ranks in a seeded order, and
-  // steps those likewise; what is wrong with the results.
+  // steps the ranks in such an order. Returns what is wrong with the results.
   template <class T>
   std::string run(const std::vector<Case>& cases, Random& random) {
     struct Started {
@@ -84,7 +84,8 @@ struct LoopNodes {
   }
 };
 
-// What the other ranks say of a call that rank `absent` does not make, or makes otherwise.
+// Returns the other ranks' errors for a call that rank `absent` does not make, or makes
+// differently.
 inline std::vector<std::string> told(LoopNodes& world, const Algorithm& a, int absent,
                                      std::size_t its_count = 0) {
   const int p = static_cast<int>(world.ranks.size());

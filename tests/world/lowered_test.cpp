@@ -1,5 +1,5 @@
-// What a communicator runs is what verify proves and the simulator prices, step by step and edge by
-// edge. A lowering that differs in any of its passes is noticed.
+// A communicator runs the schedule that verify proves and the simulator prices, step by step and
+// edge by edge. The test notices a lowering that differs in any pass.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -33,7 +33,7 @@ Schedule as_run(const Algorithm& a, const Problem& problem, const Cut& cut) {
   return *compile(choice, problem, even_layout(problem, call.count), call, kStaging).schedule;
 }
 
-// The passes by hand, one of them left out or another number taken.
+// The passes by hand; a mutant leaves one out or takes another number.
 struct Passes {
   bool fuses = true, keeps_step = true, keeps_order = true, keeps_tail = true;
   bool keeps_window = true, keeps_knobs = true;

@@ -1,4 +1,4 @@
-// What a first start measures and keeps, and later starts take from the file, on threads.
+// A first start measures the machine and keeps it; later starts read the file. Ranks are threads.
 #include "machine/machine_choice.hpp"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ Job job_of(const std::vector<int>& nodes, const std::string& folder) {
   return {nodes, folder, std::vector<std::string>(nodes.size(), "MPI 1")};
 }
 
-// One world of the calling process: what its ranks reckon with, which must be alike; else "unlike".
+// Runs one world in this process; returns the machine that all its ranks assume, else "unlike".
 std::string world(const Job& job) {
   const int p = int(job.nodes.size());
   const auto config_of = [&](int rank) {
@@ -79,7 +79,7 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// As many worlds in a process of their own, which has yet to measure anything; the last one's.
+// Runs `worlds` worlds in a new process that has measured nothing; returns the last one's outcome.
 Outcome start(const Job& job, int worlds = 1) {
   const Folder apart;
   const std::string out = apart.path + "/out", err = apart.path + "/err";
@@ -97,8 +97,8 @@ Outcome start(const Job& job, int worlds = 1) {
   return {read(out), read(err)};
 }
 
-// The sample of a start is the machine's and the hour's; where a test is not about it, it is not
-// compared (0).
+// Sets the samples of the file. A start's sample depends on the machine and the hour; 0: tests do
+// not compare it.
 void set_samples(const std::string& folder, double sample) {
   for (MeasuredMachine one : read_machine_file(folder).machines) {
     one.sample_s_per_byte = sample;

@@ -1,5 +1,5 @@
-// What else goes on in the process of a rank that waits: a host MPI's messages and one-sided calls.
-// While something of that moves the rank does not sleep between two looks at it.
+// Other work in the process of a waiting rank: a host MPI's messages and one-sided calls. While
+// some of it moves, the rank does not sleep between two looks at it.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-constexpr int kLooks = 1000;   // for which a rank is left waiting
+constexpr int kLooks = 1000;   // looks of a rank that is left waiting
 
 std::atomic<int> looks{0}, sleeps{0};
 

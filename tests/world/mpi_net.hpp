@@ -1,7 +1,7 @@
 // MpiNet: ports of the mpi transport without an MPI, for one thread that steps all ranks.
 //
 // Messages take a random number of polls. A message is copied when its receive is there, as MPI may
-// do: memory that is taken back too early shows.
+// do, which reveals memory that is reused too early.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +31,14 @@ struct MpiNet {
   };
   struct Sent {  // on its way, or unexpected at its receiver
     int from = 0;
-    int message = 0;  // of the sender; -1: it is not told
+    int message = 0;  // of the sender; -1: the sender is not told
     int tag = 0;
     const std::byte* data = nullptr;
     std::vector<std::byte> copy;
     std::size_t bytes = 0;
     int delay = 0;
     double sent_s = 0;
-    bool withdrawn = false;  // in a hurry: the sender's memory is not what it was
+    bool withdrawn = false;  // given up early: the sender's memory has changed
   };
   struct Rank {
     std::vector<Message> messages;
@@ -63,7 +63,7 @@ struct MpiNet {
   double now_s = 1, tick_s = 1e-4;  // the time that a look at the clock takes
   std::function<void(int)> meanwhile;  // while this rank waits inside the transport
   std::function<void(int)> pass;       // the same, for ranks with threads of their own
-  bool can_post_from_anybody = true;   // else receives from anybody never end
+  bool can_post_from_anybody = true;   // else receives from any rank never end
   int fails_to = -1;                   // sends to this rank go wrong
   std::size_t unread_most = 0;         // of copies that lay at one rank
   std::vector<Rank> ranks;

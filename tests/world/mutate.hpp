@@ -1,4 +1,4 @@
-// Broken worlds: each function breaks a proven one in one way, wherever that can be done.
+// Broken worlds: each function breaks a proven one in one way, at every possible place.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace paceline::test {
 
 struct Mutant {
-  std::string what;    // which break, at which rank and step
+  std::string what;    // the break, with its rank and step
   World world;
 };
 using Mutants = std::vector<Mutant>;
@@ -24,7 +24,7 @@ inline std::string at(int rank, std::uint32_t step, const Schedule& s) {
 }
 
 // The world with `change(schedule, step)` done to one step of one rank. The edges are derived anew,
-// so that nothing is wrong with the mutant but what it is named after.
+// so that the mutant has only the mistake that it is named after.
 template <class Change>
 World changed(const World& world, int rank, std::uint32_t step, Change&& change) {
   World out = world;
@@ -67,7 +67,7 @@ inline std::uint32_t other_end(const World& world, int rank, const Step& step, K
   return static_cast<std::uint32_t>(found - steps.begin());
 }
 
-// Whether the rank signals somebody after the signals that this one belongs to.
+// True if the rank signals a peer after the signals that this one belongs to.
 inline bool signals_later(const Schedule& s, std::uint32_t signal) {
   std::uint32_t i = signal;
   while (i < s.steps.size() && s.steps[i].kind == Kind::signal) ++i;
@@ -75,8 +75,8 @@ inline bool signals_later(const Schedule& s, std::uint32_t signal) {
                      [](const Step& step) { return step.kind == Kind::signal; });
 }
 
-// A signal without its wait is a mismatch; without both, somebody goes on too early. `all`: also
-// those that a rank gives last: of these some are needed by nothing that follows in the call.
+// A signal without its wait is a mismatch; without both, a rank goes on too early. `all`: also the
+// last signals of a rank, some of which nothing later in the call needs.
 inline Mutants lost_signals_of(const World& world, bool all) {
   Mutants out = everywhere(world, "lost signal", is(Kind::signal), erase);
   for (int r = 0; r < static_cast<int>(world.size()); ++r) {
@@ -95,8 +95,7 @@ inline Mutants lost_signals_of(const World& world, bool all) {
 
 inline Mutants lost_signals(const World& world) { return lost_signals_of(world, true); }
 
-// Written apart from verify's own: blocks as a set, paths by search. All segments have one shape or
-// another; a slot counts as one cell.
+// Independent of verify's own: blocks as a set, paths by search. A slot counts as one cell.
 using Footprint = std::set<std::tuple<Space, int, int, int>>;
 
 inline Footprint footprint(const Schedule& s, const Step& step, bool only_writes) {
@@ -135,8 +134,8 @@ inline bool path(const Schedule& s, std::uint32_t from, std::uint32_t to) {
   return false;
 }
 
-// Every edge without which its two steps, which conflict, are in no order. Edges that a longer path
-// replaces, or that only a window or a signal asks for, are left.
+// Drops each edge without which two conflicting steps have no order. Leaves edges that a longer
+// path replaces, or that only a window or a signal requires.
 inline Mutants lost_edges(const World& world) {
   Mutants out;
   for (int r = 0; r < static_cast<int>(world.size()); ++r) {
@@ -155,7 +154,7 @@ inline Mutants lost_edges(const World& world) {
   return out;
 }
 
-// A pipeline in which a copy no longer waits for the one whose lane it takes over, on ranks where
+// Pipelines in which a copy no longer waits for the copy whose lane it takes over, on ranks where
 // it takes over scratch as well: elsewhere that is no mistake.
 inline Mutants lost_windows(const World& world) {
   Mutants out;

@@ -1,5 +1,5 @@
-// Calls of a node that may go by who comes when, with ranks as threads whose calls are driven by
-// other threads: what they write into their stages, and what explain() looks up meanwhile.
+// Calls of a node that may go by arrival, with ranks as threads whose calls other threads drive:
+// data races between writes into their stages and explain().
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kRanks = 3;
 constexpr std::size_t kElements = 6000;
 
-// What went wrong; `explained`: after the last call.
+// Returns what went wrong; `explained`: explain() after the last call.
 std::string play(Communicator& world, std::string& explained) {
   std::vector<std::int32_t> buffer(kElements);
   Call call{.collective = Collective::allreduce, .type = Type::i32, .op = Op::sum};

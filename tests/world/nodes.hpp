@@ -1,5 +1,4 @@
-// Worlds of ranks on several nodes, side by side or in turn, and what choose() makes of a message
-// there.
+// Worlds of ranks on several nodes, side by side or in turn, and the choices of choose() for them.
 #pragma once
 
 #include "ir/lower.hpp"
@@ -9,7 +8,7 @@
 
 namespace paceline::test {
 
-// So many nodes with so many ranks each.
+// Number of nodes, and of ranks of each.
 struct Nodes {
   int count, ranks;
   int all() const { return count * ranks; }
@@ -27,7 +26,7 @@ inline Shape by_messages(const Algorithm& a, const Nodes& nodes, bool in_turn = 
   return shape;
 }
 
-// All of the registry that go by nodes.
+// Returns all algorithms of the registry that go by nodes.
 inline std::vector<const Algorithm*> written_for_nodes() {
   std::vector<const Algorithm*> out;
   std::copy_if(registry().begin(), registry().end(), std::back_inserter(out),
@@ -35,7 +34,7 @@ inline std::vector<const Algorithm*> written_for_nodes() {
   return out;
 }
 
-// Of these, all that do without staging buffers.
+// Returns those that need no staging buffers.
 inline std::vector<const Algorithm*> sending_in_nodes() {
   std::vector<const Algorithm*> out = written_for_nodes();
   std::erase_if(out, [](const Algorithm* a) { return a->claims(); });
@@ -47,7 +46,7 @@ struct Message {
   std::size_t bytes;
 };
 
-// Chosen as a communicator of these ranks would, simulated as it would be done.
+// Choice that a communicator of these ranks makes, and its simulation.
 struct Chosen {
   Choice choice;
   double span_s;

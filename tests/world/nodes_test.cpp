@@ -1,6 +1,5 @@
-// Ranks of several nodes, with messages inside these: what crosses between them, how long that
-// takes, and that it is as good whether ranks are numbered node by node or in turn. That all of it
-// is proven is in verify_test.cpp.
+// Ranks of several nodes, with messages inside nodes: bytes between the nodes and their time are
+// equal for ranks numbered node by node and in turn. verify_test.cpp has the proofs.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,7 +21,7 @@ constexpr Collective kWithNodes[] = {allreduce, broadcast, reduce, reduce_scatte
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
-// Of the message, what leaves or enters a node: the most of any.
+// Returns the part of the message that leaves or enters a node: the most of any node.
 double crossing(const World& world, const std::vector<int>& node_of) {
   std::map<int, double> out, in;
   for (const Schedule& s : world)
@@ -47,7 +46,7 @@ World unaware(const Algorithm& a, const Nodes& nodes) {
   return world;
 }
 
-// Where the schedules and the formula of an algorithm differ; empty: nowhere.
+// Returns the differences between schedules and formula of an algorithm; empty: none.
 std::string cost_fault(const Algorithm& a, const Shape& shape) {
   const World world = make_world(a, shape);
   const std::size_t count = std::size_t(world[0].cuts);   // an element for each block
@@ -72,8 +71,7 @@ std::string cost_fault(const Algorithm& a, const Shape& shape) {
   return out;
 }
 
-// Of the time that messages inside nodes take by themselves, or those across, whichever is less:
-// the share that is hidden beneath the other.
+// Returns the hidden share of the shorter time: of messages inside nodes, or across, by themselves.
 double hidden(const Algorithm& a, Shape shape, int window) {
   shape.cut.segments = 8;
   shape.cut.window = window;
@@ -139,7 +137,7 @@ TEST_CASE("nodes: across goes no more than must, and n in each chain") {
         if (k > 1) CHECK(near(crosses(*a), (p - 1) / p));
       if (k > 1) CHECK(near(crosses(allreduce_ring), 2 * (p - 1) / p));
     }
-  // The measure tells them from those that take ranks as they are numbered.
+  // The measure distinguishes them from algorithms that ignore nodes.
   const Nodes nodes{4, 2};
   const std::vector<int> in_turn = problem_of(allreduce_ring, shape_on(allreduce_ring, nodes, true),
                                               0).nodes;
@@ -160,7 +158,7 @@ TEST_CASE("nodes: ranks in turn take what ranks side by side take") {
                         in_turn.choice.algorithm->name, " ", in_turn.span_s, ", ",
                         beside.choice.algorithm->name, " ", beside.span_s);
         }
-  // Rings, chains and trees as well, where somebody asks for them.
+  // Rings, chains and trees as well, if the caller names them.
   const Nodes nodes{4, 2};
   const Machine m = machine_from("lab-200mbit");
   for (const Algorithm* a : {&allreduce_ring, &broadcast_chain, &reduce_chain, &allgather_ring,
@@ -200,8 +198,8 @@ TEST_CASE("nodes: segments go on inside nodes beneath the transfer of others") {
       const Shape shape = by_messages(*a, {4, 2}, in_turn);
       CAPTURE(name_of(a->collective));
       CHECK(hidden(*a, shape, 6) > 0.87);   // all but the first or the last of the eight
-      // One at a time has nothing beneath it where ranks wait for sums. What is only passed on is
-      // on its way at further nodes.
+      // With a window of 1 nothing is hidden if ranks wait for sums. Data that is only forwarded is
+      // under way at further nodes.
       if (a == &allreduce_multilane || a == &reduce_scatter_multilane)
         CHECK(hidden(*a, shape, 1) < 0.01);
     }
@@ -227,7 +225,7 @@ TEST_CASE("mutants: what is done for nodes and wrong is rejected") {
            }))
         reject(m.world, m.what);
     }
-  // Ranks that do not agree on who is where.
+  // Ranks that disagree about the nodes of ranks.
   for (const Algorithm* a : {&allreduce_ring, &broadcast_chain, &reduce_binomial,
                              &allreduce_multilane, &allgather_ring}) {
     World world = make_world(*a, by_messages(*a, {2, 2}, true));

@@ -1,5 +1,5 @@
-// What ranks tell each other at the end of their messages: every allreduce that sends, in every
-// small world, ends with the words of all ranks on every rank, and with the results it has without.
+// Notes at the end of messages: every allreduce that sends, in every small world, ends with the
+// words of all ranks on every rank, and with the same results as without notes.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -84,7 +84,7 @@ struct Ranks {
     }
   }
 
-  // The ranks enter one after the other, `late` long after the others; what is wrong at the end.
+  // Lets the ranks enter one after the other, `late` long after the others. Returns what is wrong.
   std::string run(std::uint64_t seed, int late, double by_s) {
     Random random(seed);
     const double begun_s = model_s;
@@ -163,7 +163,7 @@ TEST_CASE("notes: how long a rank waited for the last one, whatever the algorith
     }
 }
 
-// The header says when a sender knew something, not the message, which may take long to come.
+// Ages count from the header's arrival, not from the message's, which may take long.
 TEST_CASE("notes: long messages make nobody late") {
   Notes early(2, 0, 1), late(2, 1, 1);
   early.begin(5, 10.0);

@@ -1,5 +1,5 @@
-// Memory that is refused to whoever drives a rank, or anything else that is thrown there: the ranks
-// that wait hear of it, and so does the program once it looks.
+// An allocation failure, or another exception, in the thread that drives a rank: the waiting ranks
+// get an error, and the program gets it when it looks.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRanks = 3, kStarved = 1;
 
-// What it is to throw, and how often it has.
+// The exception to throw, and the number of times it was thrown.
 struct Refusal {
   void (*raise)() = nullptr;   // null: nothing
   std::atomic<bool> armed{false};
@@ -64,7 +64,7 @@ struct Ends {
   int refusals = 0;
 };
 
-// The ranks make a call together; for one something is thrown while it is under way.
+// The ranks make a call together; one of them throws while the call is under way.
 Ends meet(const Kind& kind, Progress progress, bool refuses) {
   LoopNet net(kRanks, {});
   Refusal refusal{refuses ? kind.raise : nullptr};
@@ -92,7 +92,7 @@ Ends meet(const Kind& kind, Progress progress, bool refuses) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       request.wait();
     };
-    // The others begin once it cannot end well.
+    // The others begin once the call is bound to fail.
     while (rank != kStarved && !refusal.armed && heard == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ends[rank] = test::expect_fault(kind.fault, {"rank 1", kind.text}, fails);

@@ -38,8 +38,8 @@ Case ring() {
 
 using Places = std::vector<int>;   // calls, as they end on a rank
 
-// Every rank begins calls of one length in the same order, the first of them before the others are
-// there; then all is moved, in an order that the seed decides. How they end on each rank.
+// Every rank begins calls of one length in the same order, the first of them before the others;
+// then all make progress in a seeded order. Returns the order in which they end on each rank.
 std::vector<Places> as_run(const std::vector<int>& priorities, std::uint64_t seed) {
   MpiNet net(kRanks, seed);
   WorldConfig config;
@@ -136,7 +136,7 @@ TEST_CASE("priority: an urgent call waits for one message at most, wherever it b
 // Chunks of a stream that are under way: before its peer has taken one, and afterwards.
 constexpr std::size_t kUntaken = 2, kTaken = 4;
 
-// What is on its way from a rank to another: chunks, and not the news of them.
+// Chunks on their way from one rank to another, without their announcements.
 struct Ahead {
   std::size_t bytes = 0;
   std::set<int> streams = {};
@@ -158,8 +158,8 @@ bool is_within_credit(const Ahead& ahead) {
   return ahead.bytes <= (kTaken + kUntaken * others) * kInPieces.chunk_bytes;
 }
 
-// Calls of one priority from their begin to their end. How often an urgent one would have found
-// more than the credit ahead of it, and the most streams that it would have found.
+// Runs calls of one priority. Returns how often an urgent call would have found more than the
+// credit ahead of it, and the most streams that it would have found.
 std::pair<int, std::size_t> excess(std::size_t calls, std::uint64_t seed) {
   MpiNet net(kRanks, seed);
   WorldConfig config;

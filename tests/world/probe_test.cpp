@@ -37,7 +37,7 @@ void on_nodes(const std::vector<int>& nodes, const std::string& machine,
   for (std::thread& thread : threads) thread.join();
 }
 
-// What every rank would do with a broadcast, by rank.
+// Returns explain() of a broadcast, by rank.
 std::vector<std::string> explained(const std::vector<int>& nodes, const std::string& machine,
                                    const std::function<void(Communicator&)>& first = {}) {
   std::vector<std::string> out(nodes.size());
@@ -106,7 +106,7 @@ TEST_CASE("ranks that have found different figures take the worst of each") {
     const Assumed found = agree_on_links(all, different(all));
     CHECK(found.machine.task_s == 12e-6);
     agreed[place] = describe(found);
-    const LinkFit mine = different(all);   // of who does not ask the others
+    const LinkFit mine = different(all);   // without asking the others
     Machine own;
     own.across = link_of(mine, {8 << 10, 16 << 10, 32 << 10}, 4);
     mutant[place] = describe(own);

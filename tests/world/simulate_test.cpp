@@ -51,21 +51,21 @@ double formula_s(const Algorithm& algorithm, const Problem& problem, const Machi
           cost.reduced * m.gamma_s_per_byte) * n;
 }
 
-// Where the time is below the formula: trees in which a rank combines more than once, when p is no
-// power of two. A subtree is then smaller than its place allows, its message comes while the rank
-// still combines the one before, and part of gamma is hidden. Not where receives are fused with
-// their combination, since the next receive then waits for it. The formula is an upper bound here,
-// and without gamma it is exact again.
+// Algorithms whose time is below the formula: trees in which a rank combines more than once, if p
+// is no power of two. A subtree is then smaller than its place allows, its message comes while the
+// rank still combines the one before, and part of gamma is hidden. Receives fused with their
+// combination hide nothing, because the next receive waits for it. The formula is an upper bound
+// here, and exact without gamma.
 const std::set<std::string> kHidesGamma{
     "allreduce/recursive_doubling", "allreduce/binomial", "reduce/binomial",
     "reduce/scatter_gather", "reduce_scatter/circulant", "reduce_scatter/recursive_halving"};
 
-// Where rounds are not in step: combinations end at different times on different ranks, or a block
-// can travel on before its round has come, and its message then takes the ports that others still
-// need for an earlier one. At most so much above the formula, never below the time of the messages
-// alone; without gamma the formula is exact again, but for those with blocks. Of those that add
-// all at once only beyond 16 ranks, where sums are formed in groups; of a k-nomial tree, the next
-// child sends while one is added; in ring order an owner adds what has come.
+// Algorithms whose rounds are not in step, with the greatest factor above the formula. Combinations
+// end at different times on different ranks, or a block travels on before its round and takes the
+// ports that others still need for an earlier one. The time is never below that of the messages
+// alone; without gamma the formula is exact, except for algorithms with blocks. Those that add all
+// at once are out of step only beyond 16 ranks, where sums are formed in groups; in a k-nomial tree
+// the next child sends while one is added; in ring order an owner adds the values that have come.
 const std::map<std::string, double> kOutOfStep{
     {"allreduce/circulant", 1.2}, {"allreduce/rabenseifner", 1.1}, {"allreduce/direct", 1.2},
     {"allreduce/tail_direct", 1.2}, {"reduce/tail_direct", 1},
@@ -75,7 +75,7 @@ const std::map<std::string, double> kOutOfStep{
     {"allreduce/dual_root", 1.15}, {"allreduce/double_binary_tree", 1}, {"allreduce/bruck", 1},
     {"reduce/bruck", 1},          {"reduce_scatter/bruck", 1},     {"reduce/direct", 1},
     {"reduce/gather", 1},         {"broadcast/scatter_circulant", 1.5}};
-// And how far the formula may be too high: it is an upper bound where trees may not be full.
+// Factor by which the formula may be too high: it is an upper bound for trees that are not full.
 const std::map<std::string, double> kBlocks{
     {"broadcast/circulant", 1e-9}, {"reduce/circulant", 1e-9}, {"allreduce/dual_root", 0.1},
     {"allreduce/sorted_chain", 0.5},   // two ranks send both ways at once
@@ -342,7 +342,7 @@ TEST_CASE("simulate: mutants are noticed") {
   CHECK(agrees(lost_round) == -1);
   CHECK(agrees(lost_edges) == -1);
   CHECK(broken_rule(right, simulate(lost_edges, 6000, kElement, m)) == "an edge ignored");
-  CHECK_THROWS_AS(agrees(blocking), Error);   // everybody sends before it receives: a deadlock
+  CHECK_THROWS_AS(agrees(blocking), Error);   // every rank sends before it receives: a deadlock
   lost_receive[2] =
       without(right[2], [&](std::size_t i) { return right[2].steps[i].kind == Kind::recv; });
   CHECK_THROWS_AS(agrees(lost_receive), Error);

@@ -1,5 +1,5 @@
-// Stores of every type: sums of keys over the ranks, in rounds, as plans cut them; and what a rank
-// that cannot make its call tells the others.
+// Stores of every type: sums of keys over the ranks, in rounds, as plans cut them; and the errors
+// of the other ranks if one cannot make its call.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ using Make = std::function<std::unique_ptr<Store>(graph::Engine&, Communicator)>
 
 const std::vector<std::size_t> kCounts = {1, 1000, 3, 0, 9000};   // elements of the keys
 
-// A whole number, another for each rank, round, key and index; sums of few are exact.
+// A whole number, different for each rank, round, key and index; sums of a few are exact.
 double value_of(int rank, int round, std::size_t key, std::size_t i) {
   return 1e7 * (rank + 1) * (round + 1) + 1e5 * double(key) + double(i);
 }
@@ -57,7 +57,7 @@ class Rank {
     }
   }
 
-  // Empty, or which sum is wrong.
+  // Returns the sum that is wrong; empty: none.
   std::string pull(int round, const Order& keys) {
     std::vector<store::Transfer> into;
     for (std::size_t key : keys)
@@ -76,7 +76,7 @@ class Rank {
     return {};
   }
 
-  // Of type auto: buckets of these keys, in pieces, called in this order.
+  // For type auto: plans buckets of these keys, in pieces, called in this order.
   void set_plan(const std::vector<Order>& buckets, std::size_t pieces, const Order& order) {
     std::vector<Auto::BucketSpec> specs;
     for (const Order& keys : buckets) {

@@ -1,5 +1,5 @@
-// Who waits for a key of a store drives its calls, for a while: where a peer is late the session's
-// thread goes on alone, and the one that waits sleeps.
+// A thread that waits for a key of a store drives its calls for a while: if a peer is late, the
+// session's thread goes on alone, and the waiting thread sleeps.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-constexpr int kMostSleeps = 60;   // between looks; where nobody stops looking it is hundreds
+constexpr int kMostSleeps = 60;   // between looks; hundreds if the thread never stops looking
 constexpr auto kLate = std::chrono::milliseconds(1000);
 
 // Sleeps, as loop does not, and counts the sleeps of one thread.

@@ -30,7 +30,7 @@ struct Expecting : Listener {
   void lost(int, const std::string& why) override { FAIL(why); }
 };
 
-// Byte i of a message: another one at every place of every message, as far as bytes go.
+// Byte i of a message, pseudo-random in message and place.
 std::byte byte_of(std::size_t number, std::size_t i) {
   return std::byte(Random::mix(number << 32 | i));
 }
@@ -53,7 +53,7 @@ class Pair {
     ranks_[0]->send(m.transfer);
     return number;
   }
-  // `number` as send() gave it, or is about to.
+  // `number`: the one that send() returned, or will return.
   void receive(std::size_t number, std::uint32_t call, int priority = 0,
                std::size_t bytes = kLong) {
     Message& m = add(received_, bytes);
@@ -66,7 +66,7 @@ class Pair {
   void step(int times = 1) {
     for (int i = 0; i < times; ++i) ranks_[random_.below(2)]->progress();
   }
-  // Whether all that is received has come, and is right.
+  // True if all messages with a receive arrive with the right bytes.
   bool ends() {
     const auto is_done = [](const Message& m) { return m.transfer.done.load(); };
     for (int i = 0; i < 20000 && !std::ranges::all_of(received_, is_done); ++i) step();
@@ -78,7 +78,7 @@ class Pair {
       return is_done(m) && right == m.data.size();
     });
   }
-  // The sender's links carry so much.
+  // Tells the sender the rate of its links.
   void expect_rate(double bytes_per_s) { ranks_[0]->expect_rate(bytes_per_s); }
   std::size_t longest_under_way() const {   // of chunks, in bytes
     std::size_t longest = 0;

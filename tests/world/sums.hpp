@@ -1,6 +1,5 @@
-// Sums whose order shows: numbers that round, cancel, overflow and are hardly any, and the bits
-// that come out when one adds them in rank order, by a reference that shares no line with the
-// library.
+// Sums that reveal their order: numbers that round, cancel, overflow and are subnormal, and the
+// bits of their sum in rank order, by a reference that shares no line with the library.
 #pragma once
 
 #include <map>
@@ -30,7 +29,7 @@ inline std::uint64_t awkward(Type type, int rank, std::size_t i, numbers::Random
   return turn == 3 ? drawn : numbers::encode(type, turn == 0 ? size : turn == 1 ? -size : size / 8);
 }
 
-// Of every rank for every unit, the same in every run.
+// Returns element i of a rank for a unit, the same in every run.
 inline std::uint64_t number_of(Type type, int rank, int unit, std::size_t i) {
   static std::map<Type, std::vector<std::uint64_t>> all;
   std::vector<std::uint64_t>& numbers = all[type];
@@ -57,7 +56,7 @@ inline std::uint64_t canonical_bits(const Case& c, Type type, int unit, std::siz
   return divided(type, numbers::reference(type, Op::sum, values), c.ranks);
 }
 
-// One rank's part of a case that sums. `input` and `output` may be memory of somebody else's.
+// One rank's part of a case that sums. use() places `input` and `output` in the caller's memory.
 class SumBuffers {
  public:
   SumBuffers(const Case& c, Type type, int rank) : case_(c), type_(type), rank_(rank) {
@@ -143,8 +142,8 @@ class SumBuffers {
   unsigned char *input_ = nullptr, *output_ = nullptr;
 };
 
-// Calls visit(case, type) for what an algorithm that sums is tried in at p ranks: types and
-// operations by turns, roots, in place, uneven units, segments or blocks.
+// Calls visit(case, type) for the cases of an algorithm that sums at p ranks: types and operations
+// in turn, roots, in place, uneven units, segments or blocks.
 template <class Visit>
 void for_each_sum(const Algorithm& a, int p, Visit&& visit) {
   if (!has_op(a.collective)) return;

@@ -1,4 +1,4 @@
-// The traffic of every algorithm that sends nothing is what docs/design/0020-traffic.md says.
+// The traffic of every algorithm that sends nothing, compared with docs/design/0020-traffic.md.
 //
 // In units of the message n, of all r ranks of a node together, B blocks each; alltoall: n is what
 // one rank sends.
@@ -29,7 +29,7 @@ using Formula = Claim (*)(double r, double blocks, bool in_place);
 
 double own(bool in_place) { return in_place ? 0 : 2; }   // from the input to the output
 
-// Of two ranks and more.
+// Traffic with two ranks and more.
 const std::map<std::string, Formula> kClaims = {
     {"allreduce/one_shot", [](double r, double, bool) -> Claim {
        return {2 * r, r * (r + 1), 0, 0, 0, r * (r - 1), r * (r - 1), 1};
@@ -95,7 +95,8 @@ const std::map<std::string, Formula> kClaims = {
      }},
 };
 
-// One rank alone has nobody to show anything to; one_shot, which it is never given, does.
+// Traffic of one rank alone, which copies nothing for peers, except in one_shot, which is never
+// chosen for it.
 Claim alone(const std::string& name, const Shape& shape) {
   Claim claim;
   if (name == "allreduce/one_shot") claim.copy_in = 2;
@@ -174,8 +175,8 @@ TEST_CASE("traffic: the formulas of the page, for 1 to 8 ranks") {
   CHECK(seen.size() == kClaims.size());
 }
 
-// A count that cannot be wrong says nothing: one step left out, done twice, or reading at home what
-// a peer has must show.
+// The counts must reveal a step that is left out, done twice, or reads its own memory instead of a
+// peer's.
 TEST_CASE("traffic: mutants are noticed") {
   int mutants = 0;
   for_load_store([&](const std::string& name, const Shape& shape, const World& world) {

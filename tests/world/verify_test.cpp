@@ -1,4 +1,4 @@
-// Every algorithm is proven in every small world. New algorithms are found by themselves.
+// Proves every algorithm of the registry in every small world.
 #include "coll/algorithms.hpp"
 #include "verify/verify.hpp"
 
@@ -51,7 +51,7 @@ TEST_CASE("an algorithm takes the knobs that it says it takes, and no others") {
   }
 }
 
-// What the other tests skip is counted here, and an algorithm that refuses everything fails.
+// Counts the problems that the other tests skip; an algorithm that rejects every problem fails.
 TEST_CASE("rejected problems are few, known, and refused with a reason") {
   for (const Algorithm* a : registry()) {
     const std::string name = str(name_of(a->collective), "/", a->name);
@@ -84,7 +84,7 @@ TEST_CASE("operands stay in rank order where they must") {
   CHECK(verify(ring).fault.find("adds out of rank order") != std::string::npos);
 }
 
-// Why the sweep tries uneven units: a rank cannot know how long the units are that it forwards.
+// The sweep tries uneven units because a rank cannot know the lengths of units that it forwards.
 TEST_CASE("units that are forwarded have no length where units differ") {
   World world = make_world(alltoall_bruck, {.collective = Collective::alltoall, .ranks = 5});
   CHECK(verify(world));

@@ -1,4 +1,4 @@
-// Worlds for tests: what an algorithm is tried in, worlds written by hand, and how long to try.
+// Worlds for tests: those that an algorithm is tried in, worlds by hand, and the length of runs.
 #pragma once
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ inline std::vector<Shape> whole(std::vector<Shape> shapes) {
 inline std::vector<Shape> plain_shapes(Collective collective, int most_ranks) {
   return whole(sweep(collective, most_ranks));
 }
-// Of the sets of late ranks, of which a sweep has all, one or two with the first or the last rank.
+// The same with fewer sets of late ranks: those of one or two with the first or the last rank.
 inline std::vector<Shape> plain_shapes(const Algorithm& algorithm, int most_ranks) {
   std::vector<Shape> shapes = whole(shapes_of(algorithm, most_ranks));
   std::erase_if(shapes, [](const Shape& shape) {
@@ -74,14 +74,14 @@ World by_hand(Problem problem, int cuts, Author&& author) {
   return world;
 }
 
-// Everybody tells everybody to have come this far, and waits to be told.
+// Barrier: every rank signals every other and waits for their signals.
 inline void meet(const Problem& pb, Builder& b) {
   for (int k = 1; k < pb.ranks; ++k) b.signal((pb.rank + k) % pb.ranks);
   for (int k = 1; k < pb.ranks; ++k) b.wait((pb.rank + k) % pb.ranks);
 }
 
 // Allreduce over memory that all can reach: every rank sums its block straight from all inputs,
-// then fetches the other sums. It meets a third time so that nobody leaves while it is being read.
+// then fetches the other sums. It meets a third time so that no rank leaves while a peer reads it.
 inline void shared_allreduce(const Problem& pb, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   meet(pb, b);
