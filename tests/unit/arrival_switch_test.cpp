@@ -1,4 +1,4 @@
-// ArrivalSwitch: when calls of a node go by who comes when. Times are made up.
+// ArrivalSwitch: decides which calls of a node go by arrival. Times are made up.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -9,14 +9,14 @@ using namespace paceline;
 
 namespace {
 
-// Calls one after the other, of each of which it hears two calls later.
+// Calls one after the other; the switch learns from each two calls later.
 struct Calls {
   ArrivalSwitch decides;
   std::deque<ArrivalSwitch::Seen> heard;
   int by_arrival = 0;
   bool takes_turns = false;
 
-  // So many calls, their last rank so late; what is left as usual, and by arrival.
+  // Makes `calls` calls whose last rank is `late_ns` late, with the rest as usual and by arrival.
   int make(int calls, std::int64_t late_ns, std::int64_t usual_ns, std::int64_t arrival_ns) {
     const int before = by_arrival;
     for (int i = 0; i < calls; ++i) {
@@ -79,7 +79,7 @@ TEST_CASE("arrival switch: late for once, or every other time, is not enough") {
   }
 }
 
-// Who waits for a core is late now and then, several times in a row as well.
+// A rank that waits for a core is late now and then, sometimes several times in a row.
 TEST_CASE("arrival switch: ranks that take turns on a core need a longer row of late calls") {
   Calls calls;
   calls.takes_turns = true;
@@ -89,7 +89,7 @@ TEST_CASE("arrival switch: ranks that take turns on a core need a longer row of 
   }
   CHECK(calls.make(40, 500, 100, 60) > 15);
   CHECK(calls.decides.evidence().by_arrival);
-  // Off where some of the calls have none, one here and one there.
+  // It goes off if some calls, here and there, have no late rank.
   for (int i = 0; i < 8; ++i) {
     calls.make(2, 500, 100, 60);
     calls.make(1, 0, 100, 60);

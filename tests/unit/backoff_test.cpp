@@ -38,7 +38,7 @@ class Contended {
   std::thread other_;
 };
 
-// How many looks took a time slice, until it says sleep; a pause takes nanoseconds.
+// Returns the number of looks that took a time slice, until it sleeps; a pause takes nanoseconds.
 int slices_given(Load load) {
   constexpr double kSliceS = 1.5e-3;
   int slices = 0;

@@ -1,4 +1,4 @@
-// Messages that ranks of a node take in blocks: how many, and in which order.
+// Messages that ranks of a node take in blocks: number and order of the blocks.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBlocks = 4;
 
-// Which of its blocks a rank works on, step by step.
+// Returns the blocks that a rank works on, step by step.
 std::vector<int> blocks_in_order(const Algorithm& a, const Problem& p) {
   const Schedule s = build(a, p, {.radix = 0, .blocks = kBlocks});
   std::vector<int> blocks;
@@ -33,7 +33,7 @@ int blocks_of_sum(int ranks, std::size_t bytes) {
 
 }  // namespace
 
-// What the caller wrote last, at the end of its array, is still in the caches (0019).
+// The end of the caller's array, which it wrote last, is still in the caches (0019).
 TEST_CASE("blocks: the last one comes first, the first one last") {
   int seen = 0;
   for (const Algorithm* a : registry())

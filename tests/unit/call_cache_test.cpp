@@ -1,4 +1,4 @@
-// What a communicator remembers of its calls: which are the same, and how many it keeps apart.
+// Cache of a communicator's calls: equality of calls, and the number that it keeps.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -101,7 +101,7 @@ TEST_CASE("choose: what is known of some machines") {
   CHECK(chosen(allreduce, 16, 64 << 10, "edr-100g") == "rabenseifner");
   CHECK(chosen(allreduce, 15, 64 << 10, "edr-100g") == "circulant");
   CHECK(chosen(allreduce, 16, 4 << 20, "edr-100g") == "rabenseifner");
-  // Where several ranks share a node's port, neighbours win earlier.
+  // If several ranks share a node's port, neighbours win earlier.
   CHECK(chosen(allreduce, 16, 1 << 20, "edr-100g,ranks_per_node=4") == "ring");
   // Inside a node segments hide nothing; across, they hide the sums.
   const Problem p = problem_of(allreduce, 6);
@@ -133,7 +133,7 @@ TEST_CASE("choose: the number of blocks is the best one") {
 
 TEST_CASE("choose: what a link is like decides between nodes") {
   using enum Collective;
-  // What a probe finds at 200 Mbit/s: most of alpha passes in flight.
+  // Figures of a probe at 200 Mbit/s: most of alpha passes in flight.
   const std::string slow = "alpha_us=170,latency_us=163,gbit_per_s=0.195,short_kib=8";
   const std::string announced = slow + ",long_gbit_per_s=0.13", later = announced + ",long_kib=32";
   const auto choice = [](Collective collective, int ranks, std::size_t bytes,
@@ -178,7 +178,7 @@ TEST_CASE("choose: short calls have few messages where others' messages are in t
   const Machine probed = machine_from(
       "alpha_us=400,latency_us=390,contention_percent=60,gbit_per_s=0.2,short_kib=8,long_kib=32");
   const Machine real = machine_from("alpha_us=400,latency_us=390,gbit_per_s=0.2,short_kib=8");
-  // As nine nodes of two cores were found to be, whose links let 20 KB pass at once.
+  // Measured figures of nine nodes with two cores, whose links let 20 KB pass at once.
   const Machine lab = machine_from(
       "alpha_us=60,latency_us=50,alpha_loaded_us=90,contention_percent=60,gbit_per_s=0.2,"
       "short_kib=8,lone_gbit_per_s=2");
@@ -226,7 +226,7 @@ TEST_CASE("choose: wishes are met") {
   CHECK(print(choose(p, now, {"dual_root", {.knobs = {.blocks = 5}}})) ==
         "dual_root radix 0 blocks 5 segments 1 window 1");
   CHECK(choose(p, now, {"auto"}).algorithm == choose(p, now).algorithm);
-  // Segments that are asked for leave each of them fewer blocks.
+  // Segments named by the caller have fewer blocks each.
   const Problem b = problem_of(Collective::broadcast, 8);
   const ChoiceInputs long_one{64 << 20};
   const int in_one = choose(b, long_one, {"circulant"}).cut.knobs.blocks;
@@ -295,7 +295,7 @@ TEST_CASE("what is chosen for a node fits its stages, however many ranks there a
         CAPTURE(count);
         CHECK_MESSAGE(bound.scratch_bytes <= room, name_of(a->collective), " ", p);
       }
-      // What would need more blocks than signals can count is sent.
+      // Calls that would need more blocks than signals can count use messages.
       Problem problem = problem_of(a->collective, p);
       problem.one_node = true;
       const Choice choice = choose(problem, {std::size_t{1} << 40, usual_machine(), room});
@@ -325,7 +325,7 @@ TEST_CASE("choose: the system copies long broadcasts between two ranks that it l
   Problem p = problem_of(Collective::broadcast, 3);
   p.one_node = p.single_copy = true;
   const ChoiceInputs now{100, usual_machine(), stage_bytes(8u << 20, 3)};
-  CHECK(choose(p, now, {"single_copy"}).algorithm->uses(Access::single_copy));   // who asks gets it
+  CHECK(choose(p, now, {"single_copy"}).algorithm->uses(Access::single_copy));
   p.single_copy = false;
   CHECK_THROWS_AS(choose(p, now, {"single_copy"}), Error);
   p.single_copy = p.symmetric = true;   // but what all see is copied without help
@@ -361,7 +361,7 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
     }
   for (Collective c : {allreduce, reduce_scatter})
     CHECK(is(chosen_for(c, 64 << 20, in_turn), "multilane"));
-  // By the model as long as by one leader each; measured, multilane is ahead.
+  // The model gives the same time for one leader each; in measurements multilane is ahead.
   for (std::size_t bytes : {1u << 20, 4u << 20, 64u << 20})
     CHECK(is(chosen_for(allgather, bytes, in_turn, true, {}, true), "multilane"));
   // Operands that stay in rank order may go to leaders of neighbours, and not round a ring.

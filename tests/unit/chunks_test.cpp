@@ -7,7 +7,7 @@
 namespace paceline::mpi {
 namespace {
 
-// What is wrong with the chunks of such a message; null: nothing.
+// Returns what is wrong with the chunks of such a message; null: nothing.
 const char* fault(const Chunks& chunks, std::size_t total, std::size_t most) {
   std::size_t end = 0;
   for (std::uint32_t i = 0; i < chunks.count; ++i) {

@@ -14,8 +14,8 @@ namespace {
 
 using Clocks = std::vector<std::uint64_t>;
 
-// Time that passes by steps: a message takes `there` or `back`, and reading a clock nothing. The
-// whole exchange runs in one thread, rank 0 inside of rank 1's receive.
+// Simulated time: a message takes `there` or `back`, and reading a clock takes none. The whole
+// exchange runs in one thread, rank 0 inside rank 1's receive.
 struct Feigned : PingLink {
   std::int64_t time = 1'000'000;
   std::int64_t shift, there, back;
@@ -105,7 +105,7 @@ TEST_CASE("measure_offset: a clock that is shifted by a hook is found within 100
   std::thread answers([&] { answer_pings(zero, 1, ns); });
   const ClockOffset found = measure_offset(one, [] { return ns() + kShift; });
   answers.join();
-  // What it claims holds on any machine; an oversubscribed one may be slow to answer.
+  // The claimed error holds on any machine; an oversubscribed one may be slow to answer.
   CHECK(std::abs(found.offset_ns - kShift) <= found.error_ns);
   if (found.error_ns < 100'000) CHECK(std::abs(found.offset_ns - kShift) < 100'000);
 }

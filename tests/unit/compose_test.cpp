@@ -17,7 +17,7 @@ struct Nodes {
   Nodes(const Problem& pb, const Knobs& knobs)
       : size(knobs.radix), count(pb.ranks / size), node(pb.rank / size), lane(pb.rank % size) {}
 
-  std::vector<int> mine() const {   // everybody in this rank's node
+  std::vector<int> mine() const {   // all ranks of this rank's node
     std::vector<int> out;
     for (int i = 0; i < size; ++i) out.push_back(node * size + i);
     return out;

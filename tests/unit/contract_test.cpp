@@ -1,4 +1,4 @@
-// What the contract itself says: the tables that everything else is checked against.
+// The contract's tables, against which everything else is checked.
 #include "ir/contract.hpp"
 
 #include <doctest/doctest.h>
@@ -98,7 +98,7 @@ TEST_CASE("contract: in place, both buffers are the longer one") {
   CHECK(row(scattered, after, Space::output) == ". . .");
 }
 
-// Blocks have one name exactly if they are equally long whatever the counts.
+// Blocks have one name exactly if they are equally long for all counts.
 TEST_CASE("contract: names of sizes") {
   const auto name = [](const Schedule& s, Space like, int block) {
     Segment segment;

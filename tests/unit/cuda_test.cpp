@@ -15,7 +15,7 @@ namespace {
 
 using numbers::Bytes;
 
-// Null, and the case is skipped, where there is no driver.
+// Returns null and skips the case if there is no driver.
 std::shared_ptr<Cuda> driver_or_skip() {
   if (const std::string why = trouble_with_cuda(); !why.empty()) {
     test::skip("no CUDA here: " + why);
@@ -92,7 +92,7 @@ std::string first_difference(const numbers::Data& data, Op op, const Bytes& got)
   return "";
 }
 
-// What a kernel makes of the data, into two targets, `shift` bytes from an aligned address.
+// Runs a kernel into two targets, `shift` bytes from an aligned address; returns what is wrong.
 std::string wrong_in(Cuda& driver, numbers::Data data, Op op, std::size_t shift, int divisor) {
   const std::size_t bytes = data.count * size_of(data.type);
   if (divisor > 1)
@@ -242,7 +242,7 @@ TEST_CASE("cuda: bad input is an error that says what is wrong, and streams stay
   driver->release(other);
 }
 
-// A stand-in of the real one does not tell what it does.
+// The real driver does not tell what it does; the feigned one does.
 TEST_CASE("cuda: on the feigned driver") {
   const auto driver = driver_or_skip();
   if (!driver) return;

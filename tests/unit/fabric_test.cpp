@@ -1,4 +1,4 @@
-// Where releases of Intel MPI have their libfabric.
+// Paths of libfabric in releases of Intel MPI.
 #include "transport/mpi/fabric.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Fingerprints: whatever ranks must pass alike is in them, each field in a place of its own, and in
-// its order; what may differ is not.
+// Fingerprints hold all fields that ranks must pass alike, each in its own place and in order, and
+// none that may differ.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Call uneven(Collective collective, std::vector<std::size_t> counts) {
   return call;
 }
 
-// Nothing where both are alike, else what differs: the same sentence on both ranks.
+// Returns the difference, in the same words on both ranks; empty if both are alike.
 std::string between(const Fingerprint& one, const Fingerprint& other) {
   if (one == other) return {};
   const std::string said = difference(one, 2, other, 5);
@@ -205,8 +205,8 @@ TEST_CASE("fingerprint: the ranks of a communicator count, and their order") {
   CHECK(seen.size() == groups.size());
 }
 
-// Of tags that differ in one bit, or in the order of two letters, every pair is told apart; with
-// arrays in shared memory too, and never taken for another algorithm.
+// Tags that differ in one bit, or in the order of two letters, differ as fingerprints; also with
+// arrays in shared memory. The difference is never reported as another algorithm.
 TEST_CASE("fingerprint: calls with different tags are different calls") {
   const Call call = sum_of(8);
   const auto tagged = [&](std::uint64_t tag, Places places = {}) {

@@ -1,4 +1,4 @@
-// Frozen: control groups of both versions, wherever they are mounted.
+// Frozen: control groups of both versions, at any mount point.
 #include "transport/shm/frozen.hpp"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ struct Groups {
     std::filesystem::create_directories((folder / name).parent_path());
     std::ofstream(folder / name) << text;
   }
-  // Where the group `root` is what is seen at unified/.
+  // Returns the freezers if the group `root` is mounted at unified/.
   Freezers freezers(const std::string& root = "/") const {
     const std::string at = folder.string();
     return Freezers(str("30 20 0:26 ", root, " ", at, "/unified rw,relatime - cgroup2 none rw\n",

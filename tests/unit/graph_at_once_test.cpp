@@ -1,4 +1,4 @@
-// The dependency engine: short tasks that no thread of a pool is woken for.
+// The dependency engine: short tasks for which no thread of a pool is woken.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -12,7 +12,7 @@ using namespace paceline::graph;
 
 namespace {
 
-// What is not known before it is told: a task that ends when the test says so.
+// Pushes a task that ends when the test completes it.
 Task push_open(Engine& engine, const Variable& x, std::vector<Completion>& open) {
   return engine.push_asynchronous([&open](Completion completion) { open.push_back(completion); },
                                   {.write = {x}, .at_once = true});

@@ -1,5 +1,5 @@
-// The dependency engine: how it ends, beside other threads and in forked children, and what becomes
-// of errors that nobody needs any more.
+// The end of the dependency engine, beside other threads and in forked children, and of errors that
+// are no longer needed.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,8 +20,8 @@ using namespace paceline::graph;
 
 namespace {
 
-// An error whose destructor needs the engine, as one of Python needs a lock that somebody holds who
-// waits for the engine. Counts those that went while the engine could be used.
+// An error whose destructor needs the engine, as one of Python needs a lock whose holder waits for
+// the engine. Counts those destroyed while the engine could be used.
 struct Entangled : std::runtime_error {
   Entangled(Engine& engine, std::atomic<int>& freed)
       : std::runtime_error("entangled"), held(&engine, [&freed](Engine* used) {
@@ -70,7 +70,7 @@ TEST_CASE("graph: errors of the past are freed without the engine's lock") {
       CHECK(fails([&] { engine.wait(fail_with(x)); }));
       engine.push([] {}, {.write = {x}});
     }
-    for (int i = 0; i < 100; ++i) fail_with(engine.variable());   // nobody asks for these
+    for (int i = 0; i < 100; ++i) fail_with(engine.variable());   // no thread waits for these
     CHECK(fails([&] { engine.wait_all(); }));
     fail_with(x);
     CHECK(fails([&] { engine.wait(x); }));

@@ -1,5 +1,5 @@
-// What a fingerprint knows of processors and network: each part counts, and what differs between
-// nodes of one kind does not.
+// Fingerprint of processors and network: each part counts, and differences between nodes of one
+// kind do not.
 #include "machine/hardware.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The conflict rule as a table. Whoever orders work by reads and writes is held to this one.
+// The conflict rule as a table, for all code that orders work by reads and writes.
 #include "base/hazard.hpp"
 
 #include <doctest/doctest.h>
@@ -11,8 +11,8 @@ using namespace paceline;
 
 namespace {
 
-// "w0 r1 w2": actor 0 writes, actor 1 reads, actor 2 writes. The answer, "1<0 2<0 2<1", says who
-// follows whom, in the order of the accesses.
+// "w0 r1 w2": actor 0 writes, actor 1 reads, actor 2 writes. The answer, "1<0 2<0 2<1", lists the
+// pairs "later<earlier" in the order of the accesses.
 std::string follows(const std::string& accesses) {
   Cell<int> cell;
   std::istringstream words(accesses);

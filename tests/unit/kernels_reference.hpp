@@ -1,4 +1,4 @@
-// A scalar reference for the kernels, and data that can tell right from wrong.
+// A scalar reference for the kernels, and data that reveal wrong results.
 //
 // Only kernels_test.cpp, fuzz/numbers.cpp and world/sums.hpp include it. Floats are taken apart and
 // put together as the standard describes the formats, integers are combined modulo 2^64: no line is
@@ -90,7 +90,7 @@ inline double combined(Op op, double a, double b) {
   }
 }
 
-// Sums and products of two float32 are rounded right by way of double (53 >= 2 * 24 + 2 bits).
+// Sums and products of two float32 round correctly through double (53 >= 2 * 24 + 2 bits).
 inline double rounded_to_arithmetic(Type type, double value) {
   return type == Type::f64 ? value : static_cast<double>(static_cast<float>(value));
 }
@@ -142,7 +142,7 @@ inline std::uint64_t reference(Type type, Op op, const std::vector<std::uint64_t
   return sum;
 }
 
-// What an average is: a sum divided, integers towards zero.
+// Returns an average: the sum divided, integers towards zero.
 inline std::uint64_t quotient(Type type, std::uint64_t sum, int by) {
   if (is_floating(type))
     return encode(type, rounded_to_arithmetic(type, decode(type, sum) / by));

@@ -1,5 +1,5 @@
-// Where calls may come to know who is late: `stable` gives nothing up for it. What is usual stays
-// so, and goes over only to what has its bits.
+// Choices if late ranks may become known: `stable` gives nothing up for that. The usual choice
+// stays, and changes only to an algorithm with the same bits.
 #include <doctest/doctest.h>
 
 #include "ir/algorithm.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("late: on nodes stable keeps the bits of multilane, and only late node
   p.late = {5, 2};   // two of four nodes
   CHECK(name_of_choice(p, now) == "multilane");
   p.late = {5};
-  p.fast = true;   // its segments hide what goes on inside the nodes
+  p.fast = true;   // its segments hide the messages inside the nodes
   CHECK(name_of_choice(p, now) == "multilane_tail_as_ring");
   p.fast = false;
   p.commutative = false;   // operands in order

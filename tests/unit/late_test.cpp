@@ -1,4 +1,4 @@
-// Late ranks in a problem: who sees them, under which number, and which lists are refused.
+// Late ranks in a problem: the algorithms that see them, their numbers, and the refused lists.
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"

@@ -1,4 +1,4 @@
-// Blocks cover the message exactly, whatever the counts.
+// Blocks cover the message exactly, for all counts.
 #include "ir/layout.hpp"
 
 #include <doctest/doctest.h>
@@ -102,7 +102,7 @@ TEST_CASE("layout: the blocks of a pipelined schedule cover every unit exactly")
         }
 }
 
-// What another algorithm takes as one block begins and ends where that does, whatever the count.
+// Blocks cut within another algorithm's block begin and end where that does, for all counts.
 TEST_CASE("layout: blocks that are cut within others cover those exactly") {
   int elsewhere = 0;
   for (std::size_t count : kCounts)

@@ -1,4 +1,4 @@
-// What looks at a link come to: noise must not hide that announced messages stall.
+// Figures from looks at a link: noise must not hide that announced messages stall.
 #include "machine/link_fit.hpp"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ constexpr double kAlphaS = 170e-6;
 constexpr std::size_t kMib = 1u << 20;
 constexpr MessageBytes kBytes{8 << 10, 16 << 10, 32 << 10};
 
-// Times of a byte without noise, and what a stall makes of one of a large message.
+// Times of a byte without noise, and the factor of a stall for large messages.
 struct Truth {
   double small = 40e-9, modest = 40e-9, medium = 40e-9, large = 40e-9;
   int stalls_percent = 0;   // of the looks at large ones
@@ -42,7 +42,7 @@ LinkSamples looked(const Truth& truth, Random& random) {
   return out;
 }
 
-// The rule that there was before.
+// The former rule.
 LinkFit by_the_least(const LinkSamples& looks, double alpha_s) {
   const auto least = [&](std::size_t k) {
     return *std::min_element(looks.s_per_byte[k].begin(), looks.s_per_byte[k].end());
@@ -50,7 +50,7 @@ LinkFit by_the_least(const LinkSamples& looks, double alpha_s) {
   return {alpha_s, least(0), least(1) / least(0), least(2) / least(0), least(3) / least(0)};
 }
 
-// In how many of all seeds the messages of a ring of 9 ranks are at least and at most so long.
+// Returns the number of seeds for which the messages of a ring of 9 ranks have least to most bytes.
 int messages_between(std::size_t least, std::size_t most, const Truth& truth,
                      const std::function<LinkFit(const LinkSamples&, double)>& rule) {
   int found = 0;
@@ -85,7 +85,7 @@ TEST_CASE("figures: what of alpha is there because all send") {
   CHECK(contention(100e-6, 60e-6, 3) == doctest::Approx(0.6));
   CHECK(contention(100e-6, 75e-6, 2) == doctest::Approx(0.5));
   CHECK(contention(100e-6, 1e-6, 2) == doctest::Approx(0.7));
-  CHECK(contention(100e-6, 0, 3) == 0);   // nobody has looked
+  CHECK(contention(100e-6, 0, 3) == 0);   // no rank has looked
 }
 
 TEST_CASE("figures: a lone message may take less than its part of a train, not more") {

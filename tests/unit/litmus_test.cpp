@@ -1,5 +1,5 @@
 // The fences of shared memory, in all orders that the language allows (weak_memory.hpp): this
-// machine keeps more order than they ask for, so that no run of the ranks would miss one.
+// machine keeps more order than they require, so that a run of the ranks would not miss one.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -48,7 +48,7 @@ Stamps read_stamps(std::uint64_t call, std::optional<std::memory_order> without 
   return found;
 }
 
-// One stores and looks whether the other sleeps, who says so and then looks what was stored.
+// One thread stores and checks if the other sleeps; the other announces sleep and checks the store.
 enum class Fences { both, light, none_of_storer, none_of_sleeper };
 
 long lost_wakes(Fences fences) {

@@ -1,4 +1,4 @@
-// What the load/store reading relies on is looked for, and a stage shows who is where.
+// Preconditions of load/store operations are checked, and a stage shows each rank's call.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -194,7 +194,7 @@ TEST_CASE("stages: who leaves a short call says so only when somebody waits for 
   };
   for (int rank = 0; rank < 3; ++rank) CHECK(!pass(rank, 1, 500));
   for (int rank = 0; rank < 2; ++rank) CHECK(!pass(rank, 2, 500));
-  CHECK(pass(0, 3, 500) == 2);    // which is in call 1 for all that anybody knows
+  CHECK(pass(0, 3, 500) == 2);    // which seems to be in call 1 still
   CHECK(!r.enter(2, 2, 500));     // and has left it by this
   CHECK(!pass(0, 3, 500));
   r.views[2].leave(2);

@@ -1,4 +1,4 @@
-// The file that keeps measured figures: whatever it holds, and whoever wrote it.
+// The file that keeps measured figures: any contents, by any writer.
 #include "machine/machine_file.hpp"
 
 #include <doctest/doctest.h>
@@ -156,7 +156,7 @@ TEST_CASE("what is no file of this user alone is neither read nor written") {
   REQUIRE(symlink(other.file().c_str(), folder.file().c_str()) == 0);
   refused("is a symbolic link");
   REQUIRE(unlink(folder.file().c_str()) == 0);
-  REQUIRE(mkfifo(folder.file().c_str(), 0600) == 0);   // who opens it would wait
+  REQUIRE(mkfifo(folder.file().c_str(), 0600) == 0);   // open() of a pipe would wait
   refused("is no regular file");
   REQUIRE(unlink(folder.file().c_str()) == 0);
   write(folder.file(), read(other.file()));
@@ -164,7 +164,7 @@ TEST_CASE("what is no file of this user alone is neither read nor written") {
   refused("can be written by other users");
   REQUIRE(chmod(folder.file().c_str(), 0600) == 0);
   CHECK(read_machine_file(folder.path).machines.size() == 1);
-  if (geteuid() == 0) {   // who is not cannot give files away
+  if (geteuid() == 0) {   // only root can give files away
     REQUIRE(chown(folder.file().c_str(), 12345, 0) == 0);
     refused("belongs to user 12345, not to 0");
   } else {

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// What the equations say, for p = 3 on paper: 0, 1, 5 have the mean 2, the distances 2, 1, 3.
+// The equations for p = 3, on paper: 0, 1, 5 have the mean 2 and the distances 2, 1, 3.
 const std::vector<double> kArrivals = {0, 5, 1};
 
 using Metric = Imbalance (*)(std::span<const double>);

@@ -1,5 +1,4 @@
-// What ranks tell each other of their arrivals at the end of their messages: who learns what, and
-// when the last one entered.
+// Notes at the end of messages: the words that each rank learns, and the last rank's entry time.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the environment says becomes the world's configuration.
+// The environment's options become the world's configuration.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// How long a rank sleeps between two looks for messages of an MPI, and what ends its sleep.
+// Sleep of a rank between two looks for messages of an MPI, and the events that end it.
 #include "transport/mpi/poll_interval.hpp"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMostUs = 100'000;
 
-// So many messages, each of which a socket has told of, or none.
+// Handles `count` messages, all of which a socket has announced, or none.
 void messages(PollInterval& naps, int count, bool told) {
   for (int i = 0; i < count; ++i) {
     naps.woke(told);
@@ -51,7 +51,7 @@ struct Connection {
   int here = -1, there = -1;
 };
 
-// What a new connection tells at once: that it can be written to.
+// Consumes the events of new connections: they can be written to.
 void settle(Sockets& sockets) {
   for (int i = 0; i < 10 && sockets.rest(1000); ++i) {
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMessage = 1'000'000;   // ns
 
-// Of a ring, and of a form whose early ranks pass on the message, and an eighth more.
+// Prices of a ring, and of a form whose early ranks forward the message and an eighth more.
 CallPrices prices(std::int64_t ranks) {
   const std::int64_t usual = 2 * (ranks - 1) * kMessage / ranks;
   return {kMessage, usual, [=](const std::vector<int>& late) -> std::optional<LatePrice> {
@@ -22,14 +22,14 @@ CallPrices prices(std::int64_t ranks) {
   }};
 }
 
-// A world in which calls take what the model says, and ranks enter when `enters` says: ns, by call
-// and rank.
+// A world whose calls take the model's time, and whose ranks enter at `enters`: ns, by call and
+// rank.
 struct Trace {
   int ranks;
   std::function<std::int64_t(int call, int rank)> enters;
   Predictor predictor;
   int call = 0, switched = 0, missed = 0;
-  std::int64_t seconds_lost = 0;   // ns, against naming nobody
+  std::int64_t seconds_lost = 0;   // ns, compared with naming no rank
 
   Trace(int p, std::function<std::int64_t(int, int)> when)
       : Trace(p, std::move(when), prices(p)) {}
@@ -155,7 +155,7 @@ TEST_CASE("predict: chance names nobody, or hardly ever, and costs next to nothi
         CAPTURE(p);
         CAPTURE(spread);
         CHECK(trace.switched < 100);
-        // Of what the calls take, from their last arrivals on.
+        // At most 1 % of the calls' time from their last arrivals on.
         CHECK(trace.seconds_lost < 1000 * Trace::rest({0, 0, 0}, {}) / 100);
       }
 }
@@ -221,7 +221,7 @@ TEST_CASE("predict: no rank is named if naming has no price, or a high one") {
   CHECK(runs([](const auto&) -> std::optional<LatePrice> { return {}; }) == 0);
   CHECK(runs([](const auto&) { return LatePrice{2 * kMessage, 0, 2 * kMessage}; }) == 0);
   CHECK(runs([](const auto&) { return LatePrice{kMessage, 0, 2 * kMessage}; }) > 40);
-  // What the other ranks have not done when it enters is left.
+  // Work of the other ranks that is not done when the late rank enters counts as left.
   CHECK(runs([](const auto&) { return LatePrice{kMessage, 3 * kMessage, 2 * kMessage}; }) == 0);
 }
 

@@ -1,4 +1,4 @@
-// The launcher's secret: who has it not can say nothing, and change, swap or replay nothing.
+// The launcher's secret: a process without it cannot add, change, swap or replay entries.
 #include "transport/sealed_store.hpp"
 
 #include <doctest/doctest.h>

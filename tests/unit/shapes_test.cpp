@@ -321,7 +321,7 @@ TEST_CASE("shapes: two binary trees span all ranks, and at most one rank is inne
         }
       }
       CHECK(roots == 1);
-      CHECK(edges == p - 1);   // with the parents and depths above: everybody once
+      CHECK(edges == p - 1);   // with the parents and depths above: every rank once
       CHECK(deepest == trees.height());
       CHECK(deepest == ceil_log2(p));
     }

@@ -1,4 +1,4 @@
-// What every profile must keep, whatever was measured.
+// Conditions that every profile must meet, whatever its measurements.
 #include "engine/shm/shm_profile.hpp"
 
 #include <doctest/doctest.h>

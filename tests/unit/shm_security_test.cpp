@@ -1,4 +1,4 @@
-// What keeps other users, and other memory, away from what the ranks of a node share.
+// Protection of the memory that a node's ranks share from other users and from other memory.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,7 +19,7 @@
 namespace paceline {
 namespace {
 
-// Rank 0, and as many others whose cards are this one's own, changed or not.
+// Rank 0, and other ranks whose cards are its own, changed or not.
 class Mirrors : public Bootstrap {
  public:
   using Change = std::string (*)(const std::string&);
@@ -52,12 +52,12 @@ std::string of_another(const std::string& card) {
   return str("ok ", second, " ", first, rest);
 }
 
-// Memory that holds a number which whoever wrote a card knows, too.
+// Memory with a number that the writer of a card knows, too.
 struct Victim {
   std::uint64_t nonce = 7, answer = 0;
 } victim;
 
-// A card that names the victim besides what it leads to.
+// Returns the card with the victim's address in it.
 std::string of_victim(const std::string& card) {
   if (!card.starts_with("ok ")) return card;
   std::istringstream words(card);
@@ -176,7 +176,7 @@ TEST_CASE("who may open all files does not take another user's memory for a rank
   REQUIRE(!stranger.address.empty());
   const std::string path = str("/proc/", stranger.id, "/fd/",
                                stranger.address.substr(stranger.address.find(' ') + 1));
-  REQUIRE(access(path.c_str(), R_OK | W_OK) == 0);   // so that it is the owner that is looked at
+  REQUIRE(access(path.c_str(), R_OK | W_OK) == 0);   // so that only the owner can be the reason
   CHECK(test::expect_fault(Fault::refusal, {"is not the shared memory of a rank of this job"},
                            [&] { SharedFile::attach(stranger.address, 4096); }) == "");
 }

@@ -1,4 +1,4 @@
-// Where the slots of calls lie in a stage: beside the one before, whatever their lengths.
+// Places of calls' slots in a stage: each beside the last one, for all lengths.
 #include <doctest/doctest.h>
 
 #include <new>

@@ -1,5 +1,5 @@
-// What ranks say first: each line of the card is held against those of all others, and what follows
-// is equal on all ranks.
+// Start cards of ranks: each line is compared with those of all others, and the outcome is equal on
+// all ranks.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 using Cards = std::vector<std::string>;
 
-// A card whose line `name` says something else.
+// Returns the card with another value in the line `name`.
 std::string with(std::string card, const std::string& name, const std::string& value) {
   const std::string old = str(name, " ", said_in(card, name), "\n");
   REQUIRE(card.find(old) != card.npos);
@@ -54,7 +54,7 @@ TEST_CASE("start card: every line that must be equal is, and the first one that 
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (kTold.contains(names[i])) continue;
     const std::string mine = said_in(card, names[i]);
-    // Of what differs behind it nothing is said.
+    // Later differences are not reported.
     std::string other = with(card, names[i], "7");
     if (i > 0 && i + 1 < names.size() && !kOfNode.contains(names[i]))
       other = with(other, names[i + 1], "8");
@@ -124,7 +124,7 @@ TEST_CASE("start card: what is no card is said to be none") {
     CHECK(expect_fault(Fault::usage, {"what rank 1 says first", "is not how a rank of Paceline"},
                        [&] { check_cards({card, other}); }) == "");
   }
-  // Another version's lines may all be others.
+  // Another version may have different lines.
   CHECK(expect_fault(Fault::usage, {"version of Paceline differs", "rank 1: 17.3"},
                      [&] { check_cards({card, "paceline 17.3\nwho knows"}); }) == "");
 }

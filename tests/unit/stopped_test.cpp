@@ -1,4 +1,4 @@
-// Stopped: which processes count as stopped, and for how long.
+// Stopped: processes that count as stopped, and the time for which they are.
 #include "transport/shm/stopped.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ bool is_stopped(int process) { return halt_of(process, Freezers("")) == Halt::si
 struct Child {
   explicit Child(bool traced) : id(fork()) {
     if (id == 0) {
-      prctl(PR_SET_NAME, "T) (R");   // what a name may do to those who read the state
+      prctl(PR_SET_NAME, "T) (R");   // a name that misleads readers of the state
       if (traced) ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
       raise(SIGSTOP);
       while (true) pause();
@@ -65,7 +65,7 @@ TEST_CASE("the time that counts is between looks that find it stopped") {
   CHECK(passes(1000, 20, 1000, child.id) == 52);   // looks every 260 ms: 1040 ms
   CHECK(passes(0, 250, 1000, child.id) == -1);
   CHECK(passes(1000, 250, 1000, getpid()) == -1);
-  // Who looks once in ten minutes was stopped itself: a second counts of each.
+  // A rank that looks once in ten minutes was stopped itself: each interval counts as one second.
   CHECK(passes(2500, 600000, 100, child.id) == 3);
 }
 

@@ -1,5 +1,5 @@
-// Files that ranks meet by, and flight records: no link is followed, no other user's file believed,
-// and a full disk is seen.
+// Files through which ranks meet, and flight records: links are not followed, other users' files
+// are not trusted, and a full disk is noticed.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -39,7 +39,7 @@ std::string read(const fs::path& path) {
 
 void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-// No file of this process grows beyond so many bytes, as on a disk that has no more.
+// Limits the size of this process's files, as a full disk would.
 struct FullDisk {
   explicit FullDisk(rlim_t bytes) {
     before = signal(SIGXFSZ, SIG_IGN);
@@ -63,7 +63,7 @@ TEST_CASE("store: a file is made anew, and no link is followed") {
   const Folder folder;
   FileStore store(folder.path);
   write(folder / "victim", "whole");
-  // Where a value might be written before it has its name.
+  // A name that a value might have while it is written.
   fs::create_symlink(folder / "victim", folder / str("a+b.", getpid(), "~"));
   store.set("a/b", "value");
   CHECK(read(folder / "victim") == "whole");
@@ -101,7 +101,7 @@ TEST_CASE("store: a file of another user is not believed") {
   REQUIRE(chown((folder / "key").c_str(), 65534, 65534) == 0);
   CHECK(expect_fault(Fault::refusal, {"key'", "belongs to user 65534"},
                      [&] { store.get("key", milliseconds(100)); }) == "");
-  // Who owns the folder can do all to its files.
+  // The folder's owner can replace its files anyway.
   REQUIRE(chown(folder.path.c_str(), 65534, 65534) == 0);
   CHECK(store.get("key", milliseconds(100)) == "value");
 }

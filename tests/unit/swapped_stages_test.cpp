@@ -26,7 +26,7 @@ struct Two {
                          profile);
       views.back().open();
     }
-    for (ShmChannel& view : views) view.look_around();   // as who waits does
+    for (ShmChannel& view : views) view.look_around();   // as a waiting rank does
   }
   ShmChannel& view(int rank) { return views[std::size_t(rank)]; }
   bool enter(int rank, std::uint64_t call, std::size_t bytes, bool swaps) {
@@ -57,7 +57,7 @@ TEST_CASE("stages: of two ranks each writes where it has read the last time, and
     CAPTURE(every);
     CAPTURE(profile.measured_on);
     Two two(profile);
-    std::map<std::byte*, int> last;   // by place, whose data it held, as rank 0 sees it
+    std::map<std::byte*, int> last;   // by place: owner of its data, as rank 0 sees it
     int again = 0;
     for (std::uint64_t call = 1; call <= 120 * every; ++call) {
       const bool has_slot = call % every == 0;

@@ -1,4 +1,4 @@
-// The sweep of `paceline verify`: it covers what it says, and nothing twice.
+// The sweep of `paceline verify`: it has every shape that it promises, and none twice.
 #include "verify/sweep.hpp"
 
 #include <doctest/doctest.h>
@@ -76,7 +76,7 @@ TEST_CASE("sweep: nodes of every size, neighbours and not, for algorithms that k
     CHECK(has(6, 0, false));
     const bool knows = a->cost({a->collective, 6}, {}).in_node_order;
     for (int group : {1, 2, 3}) CHECK(has(6, group, false) == knows);
-    // What is bound node by node is tried where that makes a difference.
+    // Schedules bound node by node are tried in shapes where that makes a difference.
     const bool bound = !a->is_load_store() && !a->by_nodes() && units_of({a->collective, 6}) == 1;
     for (int group : {2, 3}) CHECK(has(6, group, true) == (knows || bound));
     const auto unlike = [](const Shape& s) {

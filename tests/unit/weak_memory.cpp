@@ -8,7 +8,7 @@
 namespace paceline::test {
 namespace {
 
-// Threads of the system, of which one runs at a time: whoever has the baton.
+// Threads of the system, of which only the holder of the baton runs.
 struct Baton {
   std::binary_semaphore back{0};
   std::vector<std::unique_ptr<std::binary_semaphore>> go;

@@ -4,7 +4,7 @@
 //   explore([&](Memory& memory) {
 //     Word x(memory), y(memory);
 //     memory.run({[&] { x.store(1, relaxed); }, [&] { seen = x.load(relaxed); }});
-//     return seen < 2;                 // whether to try the next execution
+//     return seen < 2;                 // true: try the next execution
 //   });
 //
 // The model is that of views: a word keeps all the values that were stored, in order; each thread
@@ -22,11 +22,11 @@ namespace paceline::test {
 
 class Memory {
  public:
-  // How a run decides; explore() tries all ways.
+  // Decisions of a run; explore() tries all of them.
   class Choices {
    public:
     int take(int among);
-    bool next();   // whether there is another run
+    bool next();   // true if there is another run
    private:
     struct Choice { int taken, among; };
     std::vector<Choice> made_;
@@ -38,11 +38,11 @@ class Memory {
   // Runs these to their ends, an operation at a time.
   void run(std::vector<std::function<void()>> threads);
 
-  int make(std::uint64_t value);   // a word that all have seen; its number
+  int make(std::uint64_t value);   // returns the number of a new word that all have seen
   std::uint64_t load(int word, std::memory_order order);
   void store(int word, std::uint64_t value, std::memory_order order);
   void fence(std::memory_order order);
-  void fence_all();   // what membarrier does: a fence in every thread, where each of them is
+  void fence_all();   // like membarrier: a fence in every thread, wherever it is
 
  private:
   using View = std::vector<std::size_t>;   // word -> the oldest of its values that may be found
@@ -73,7 +73,7 @@ class Word {
   int number_;
 };
 
-// Calls `program` for each execution, as long as it returns true; how many that were.
+// Calls `program` for each execution as long as it returns true; returns the number of executions.
 long explore(const std::function<bool(Memory&)>& program);
 
 }  // namespace paceline::test
